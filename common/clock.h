@@ -1,0 +1,14 @@
+/* Time: monotonic nanoseconds for durations. Pure code gets it as an argument. */
+#ifndef COMMON_CLOCK_H
+#define COMMON_CLOCK_H
+
+#include <stdint.h>
+
+uint64_t clock_now_ns(void);
+
+static inline uint64_t clock_now_ms(void)
+{
+    return clock_now_ns() / 1000000;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* The job: one training run, described once. The coordinator holds it and hands it to everybody in
+ * its welcome, so ranks cannot disagree. Its option table serves `ringside`, `ps`, config files and
+ * the wire. */
+#ifndef COMMON_JOB_H
+#define COMMON_JOB_H
+
+#include "common/optimizer.h"
+#include "common/options.h"
+#include "common/schedule.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JOB_NAME_BYTES  32
+#define JOB_PATH_BYTES  1024
+#define JOB_WORKERS_MAX 4096
+#define JOB_SERVERS_MAX 256
+#define JOB_TEXT_BYTES  (16 * 1024)
+
+struct job {
+    char mode[JOB_NAME_BYTES];
+    uint32_t workers, servers;
+    char model[JOB_NAME_BYTES];
+    char data[JOB_PATH_BYTES]; // "cifar10:/data"
+    uint32_t batch;            // per worker; 0: from global_batch
+    uint32_t global_batch;     // 0: workers x batch
+    uint32_t epochs;           // 0: from steps
+    uint64_t steps;            // 0: from epochs
+    char optimizer[JOB_NAME_BYTES];
+    struct optimizer_settings settings;
+    double lr;                     // of one worker; 0: the optimizer's default
+    char lr_scale[JOB_NAME_BYTES]; // none, linear
+    double warmup_epochs;
+    char lr_schedule[JOB_NAME_BYTES]; // constant, step, cosine
+    double lr_step_epochs;            // step schedule: period
+    double lr_gamma;                  // step schedule: factor
+    uint64_t seed;
+    char shard[JOB_NAME_BYTES];       // global, local: how samples are dealt
+    char eval[JOB_NAME_BYTES];        // epoch, end, none
+    uint64_t limit_train, limit_test; // use only so many samples; 0: all
+    char device[JOB_NAME_BYTES];
+    uint32_t threads;          // per worker; 0: cores / workers on the host
+    char conv[JOB_NAME_BYTES]; // auto, direct, winograd
+    double bucket_mb;
+    char transport[JOB_NAME_BYTES];                           // auto, tcp, ipc
+    uint32_t report_every;                                    // steps between metrics
+    double start_timeout, lost_after, stall_warn, stall_fail; // seconds
+};
+
+extern const struct option job_options[];
+extern const size_t job_option_count;
+
+/* The set of `job` for a program's tables. */
+struct option_set job_option_set(struct job *job);
+
+/* Checks what rows cannot: contradictions between options. Fills what follows from others (batch
+ * from global_batch, lr from the optimizer; threads stay). On STATUS_INVALID ret_error says what to
+ * change. `local` becomes one worker with the whole global batch. */
+enum status job_resolve(struct job *job, char *ret_error, size_t error_size);
+
+/* "name=value\n" for every row, and back. For the wire: decode checks every value, and fails on
+ * names it does not know. */
+enum status job_encode(const struct job *job, char *ret_text, size_t text_size);
+enum status job_decode(const char *text, struct job *ret_job, char *ret_error, size_t error_size);
+
+/* Samples of a step that `rank` computes: part `rank` of `workers` of the global batch. */
+uint32_t job_batch_of(const struct job *job, uint32_t rank);
+
+/* Steps in an epoch of sample_count training samples (a last, short batch is left out) and in the
+ * whole job. steps_per_epoch is 0 if there are fewer samples than one global batch. */
+uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count);
+uint64_t job_total_steps(const struct job *job, uint64_t sample_count);
+
+struct schedule job_schedule(const struct job *job, uint64_t sample_count);
+
+/* "cifar10:/data" -> "cifar10", "/data" (points into `data`; "" if there is none). */
+void job_split_data(const char *data, char ret_name[JOB_NAME_BYTES], const char **ret_path);
+
+#endif

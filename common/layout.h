@@ -1,0 +1,56 @@
+/* The parameters of a model as one flat vector of floats, and how it is cut.
+ *
+ * params and grads are each one allocation; every tensor is a span of it. The network, the
+ * optimizer and the checkpoint work on spans and know nothing about layers.
+ *
+ *     bucket   what is exchanged at once; numbered in the order in which backward completes them,
+ * so bucket 0 is the end of the vector shard    the part of each bucket that one ps process holds:
+ * part k of K of every bucket, so that all shards share the load of each bucket chunk    part c of
+ * N of a bucket: the unit of the ring, and of the order of summation */
+#ifndef COMMON_LAYOUT_H
+#define COMMON_LAYOUT_H
+
+#include "common/status.h"
+
+#include <stdint.h>
+
+#define LAYOUT_BUCKETS_MAX 1024
+#define LAYOUT_VALUES_MAX  (UINT64_C(1) << 36)
+
+/* A range of the flat vector, in floats. */
+struct span {
+    uint64_t offset;
+    uint64_t count;
+};
+
+/* What every process of a job must agree on. */
+struct layout {
+    uint64_t value_count; // length of the flat vector
+    uint32_t bucket_count;
+    struct span buckets[LAYOUT_BUCKETS_MAX]; // disjoint; together the whole vector
+    uint64_t digest;                         // of the model's tensors; equal on every worker
+};
+
+/* Cuts `whole` into `part_count` spans that differ by at most one float; returns the `index`th. */
+struct span span_part(struct span whole, uint32_t part_count, uint32_t index);
+
+/* The floats that both contain; count 0 if there are none. */
+struct span span_intersect(struct span a, struct span b);
+
+/* STATUS_MALFORMED unless the buckets are disjoint, descending and cover the vector. For layouts
+ * that a peer sent. */
+enum status layout_check(const struct layout *layout);
+
+/* Cuts tensors (spans in ascending order, covering the vector) into buckets in descending order:
+ * a bucket is closed as soon as it holds at least bucket_bytes (the first one: a quarter of it),
+ * and tensors are never split. `may_close[i]` says whether a bucket may start at tensor i (a
+ * layer's first tensor). */
+enum status layout_make_buckets(const struct span *tensors, const unsigned char *may_close,
+                                uint32_t tensor_count, uint64_t bucket_bytes,
+                                struct layout *ret_layout);
+
+/* 64-bit FNV-1a over bytes, to chain: start with LAYOUT_DIGEST_SEED. */
+#define LAYOUT_DIGEST_SEED UINT64_C(0xCBF29CE484222325)
+uint64_t layout_digest_add(uint64_t digest, const void *bytes, uint64_t size);
+
+#endif

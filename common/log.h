@@ -1,0 +1,29 @@
+/* One line per event, on standard error: time, level, role, rank, host, then a sentence with
+ * key=value facts.
+ *
+ *     2026-11-20T21:04:11.123Z error worker rank=3 host=n1: cannot read ...
+ *
+ * A line is one write(2), so lines of processes that share a file never mix. Any thread may log. */
+#ifndef COMMON_LOG_H
+#define COMMON_LOG_H
+
+#include <stdint.h>
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+#define LOG_RANK_NONE (-1)
+
+/* Before any thread starts: how this process is called in its lines. `role` is copied. */
+void log_init(const char *role, enum log_level level);
+
+/* Once the rank (of a worker) or the shard (of a ps) is known. */
+void log_set_rank(int64_t rank);
+
+__attribute__((format(printf, 2, 3))) void log_write(enum log_level level, const char *format, ...);
+
+#define log_error(...) log_write(LOG_ERROR, __VA_ARGS__)
+#define log_warn(...)  log_write(LOG_WARN, __VA_ARGS__)
+#define log_info(...)  log_write(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_write(LOG_DEBUG, __VA_ARGS__)
+
+#endif

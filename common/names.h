@@ -1,0 +1,37 @@
+/* The names of what a job can be made of. A row here and a file with its implementation add a
+ * model, dataset or optimizer: --help, checks and the tables of the worker follow from the row. */
+#ifndef COMMON_NAMES_H
+#define COMMON_NAMES_H
+
+#include "common/options.h"
+
+// X(identifier, "name", "summary")
+#define MODEL_MAP(X)                                                            \
+    X(lenet5, "lenet5", "LeNet-5 with ReLU and max pooling; 61,706 parameters") \
+    X(cnn, "cnn", "Keras's CIFAR-10 example: four convolutions, two dense layers")
+
+// X(identifier, "name", takes a path, "summary")
+#define DATASET_MAP(X)                                                                 \
+    X(shapes, "shapes", false, "drawn in the process from the seed; needs no file")    \
+    X(cifar10, "cifar10", true, "CIFAR-10's binary files")                             \
+    X(mnist, "mnist", true, "MNIST's IDX files, plain or .gz")                         \
+    X(fashion_mnist, "fashion-mnist", true, "Fashion-MNIST's IDX files, plain or .gz") \
+    X(synthetic, "synthetic", false, "noise in memory: the baseline without input")
+
+// X(identifier, "name", default learning rate, "summary")
+#define OPTIMIZER_MAP(X)                                                                     \
+    X(sgd, "sgd", 0.05, "plain stochastic gradient descent")                                 \
+    X(momentum, "momentum", 0.01, "SGD with Polyak's momentum")                              \
+    X(nesterov, "nesterov", 0.01, "SGD with Nesterov's momentum")                            \
+    X(adam, "adam", 0.001, "Kingma and Ba 2015")                                             \
+    X(adamw, "adamw", 0.001, "Adam with decoupled weight decay, Loshchilov and Hutter 2019") \
+    X(adagrad, "adagrad", 0.01, "Duchi et al. 2011")                                         \
+    X(adadelta, "adadelta", 1.0, "Zeiler 2012")                                              \
+    X(rmsprop, "rmsprop", 0.001, "Tieleman and Hinton 2012")
+
+/* Each list ends with a row whose name is NULL. */
+extern const struct option_choice names_models[];
+extern const struct option_choice names_datasets[];
+extern const struct option_choice names_optimizers[];
+
+#endif

@@ -1,0 +1,46 @@
+/* Optimizers on spans of the flat vector: one implementation for shards, ring and local.
+ *
+ * Every element is updated on its own by fused multiply-adds, correctly rounded divisions and
+ * square roots in a fixed order, so the bits do not depend on the cut into spans, on the vector
+ * variant, or on CPU against GPU. The formulas are PyTorch's (torch.optim), with its defaults. */
+#ifndef COMMON_OPTIMIZER_H
+#define COMMON_OPTIMIZER_H
+
+#include "common/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTIMIZER_STATES_MAX 2
+
+/* Hyper-parameters; those that an optimizer does not use are ignored by it. */
+struct optimizer_settings {
+    double momentum;     // momentum, nesterov
+    double beta1, beta2; // adam, adamw
+    double decay;        // rmsprop (alpha), adadelta (rho)
+    double epsilon;      // adam, adamw, adagrad, adadelta, rmsprop
+    double weight_decay; // L2 added to the gradient; adamw: decoupled
+};
+
+struct optimizer;
+
+/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if there is no such name, STATUS_NO_MEMORY.
+ * Holds the states for `value_count` floats, zeroed. */
+enum status optimizer_create(const char *name, const struct optimizer_settings *settings,
+                             uint64_t value_count, struct optimizer **ret_optimizer);
+void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
+
+/* Applies one gradient to `count` parameters whose states begin at `offset`. `update` counts from
+ * 1: the number of this update of these parameters (Adam's bias correction). */
+void optimizer_apply(struct optimizer *optimizer, uint64_t offset, float *params,
+                     const float *grads, uint64_t count, uint64_t update, double learning_rate);
+
+/* The states, for checkpoints and for moving a job between designs: state_count vectors of
+ * value_count floats. Borrowed until optimizer_destroy. */
+uint32_t optimizer_state_count(const struct optimizer *optimizer);
+float *optimizer_state(struct optimizer *optimizer, uint32_t index);
+
+/* The learning rate that --lr 0 stands for; NaN if there is no such optimizer. */
+double optimizer_default_rate(const char *name);
+
+#endif

@@ -1,0 +1,91 @@
+/* Options as tables: one row gives the flag, the environment variable, the config-file key, the
+ * default, the range, the line of --help and the line of the start-up dump.
+ *
+ * A program joins several sets of rows (those of the job, its own). Later sources win: default,
+ * config file (--config FILE, INI), environment (RINGSIDE_NAME), command line. Every source goes
+ * through option_set_text, so one check serves all of them, the job text of a peer included. */
+#ifndef COMMON_OPTIONS_H
+#define COMMON_OPTIONS_H
+
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define OPTION_SETS_MAX    4
+#define OPTION_VALUE_BYTES 1024 // longest value as text, terminator included
+#define OPTION_ERROR_BYTES 512
+
+enum option_type {
+    OPTION_FLAG,   // bool; --name, --no-name, --name=true|false
+    OPTION_U32,    // uint32_t
+    OPTION_U64,    // uint64_t
+    OPTION_REAL,   // double
+    OPTION_TEXT,   // char[size]
+    OPTION_CHOICE, // char[size], one of choices
+};
+
+/* A name that an option may take, with a line for --help. A list ends with name == NULL. */
+struct option_choice {
+    const char *name;
+    const char *summary;
+};
+
+struct option {
+    const char *name; // "global-batch": --global-batch, RINGSIDE_GLOBAL_BATCH, global-batch=
+    char letter;      // 'n' for -n; 0 if there is none
+    enum option_type type;
+    size_t offset, size;  // of the field in the set's values
+    const char *fallback; // default, as text
+    double min, max;      // numbers only, inclusive
+    const struct option_choice *choices;
+
+    /* Extra check of a text, NULL if there is none: writes why it is refused. */
+    bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
+    const char *metavar; // "MIB" in --help
+    const char *help;    // one sentence, with the unit
+};
+
+struct option_set {
+    const char *title; // heading in --help
+    const struct option *rows;
+    size_t count;
+    void *values; // the struct that the rows' offsets point into
+};
+
+struct option_program {
+    const char *name;    // "ps"
+    const char *usage;   // "ps [OPTION ...]"
+    const char *summary; // a paragraph
+    const char *example; // lines shown at the end of --help
+    struct option_set sets[OPTION_SETS_MAX];
+    size_t set_count;
+};
+
+/* Fills every field with its default. */
+void options_reset(const struct option_set *set);
+
+/* Sets one value from text. On STATUS_INVALID ret_error says what was wrong, the range or the
+ * choices, and the nearest known name. */
+enum status options_set_text(const struct option_set *sets, size_t set_count, const char *name,
+                             const char *value, char *ret_error, size_t error_size);
+
+/* Writes the value of a row as text that options_set_text reads back to the same value. */
+void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size);
+
+/* The row's field was set by a source other than its default (after options_parse). */
+bool options_was_given(const struct option_program *program, const char *name);
+
+/* All sources in order. Logs the first bad value with its source and what to do. With --help or
+ * --version it prints, and *ret_is_done is true: the program exits 0. Positional arguments are an
+ * error. Call it once a process. */
+enum status options_parse(const struct option_program *program, int argc, char *const *argv,
+                          bool *ret_is_done);
+
+void options_print_help(const struct option_program *program, FILE *stream);
+
+/* The known name nearest to `name` by edit distance, or NULL if none is near. */
+const char *options_nearest(const char *name, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,55 @@
+/* Batches for one worker, read ahead by a thread.
+ *
+ * Training: every epoch has one permutation of the samples, drawn from (seed, epoch). Step s of the
+ * epoch takes samples s*G ... s*G+G-1 of it (G the global batch), and the worker `rank` the part
+ * `rank` of `world` of those (span_part). What is left after the last whole global batch is not
+ * used in this epoch. So N workers together see what one would, in the same steps. With is_local
+ * each worker permutes and keeps to its own fixed part of the samples instead.
+ *
+ * Evaluation: batches of the part `rank` of `world` of all samples in their order, once; the last
+ * batch is padded, and says so. */
+#ifndef WORKER_DATA_BATCHER_H
+#define WORKER_DATA_BATCHER_H
+
+#include "common/status.h"
+#include "worker/data/dataset.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct batcher;
+
+/* Valid until the next batcher_next. */
+struct batch {
+    const float *pixels;         // (batch_size, C, H, W)
+    const uint32_t *labels;      // (batch_size)
+    const uint64_t *sample_keys; // (batch_size) as program_input wants them:
+                                 // random_key(seed, RANDOM_DROPOUT, epoch, sample index)
+    uint32_t count;              // samples that count; the rest is padding (a copy of sample 0)
+    uint64_t epoch;
+};
+
+struct batcher_options {
+    uint32_t batch_size;   // of this worker
+    uint32_t global_batch; // training only
+    uint32_t rank, world;
+    uint64_t seed;
+    uint64_t sample_count; // the first so many of the dataset; 0: all
+    bool is_local;         // training only
+    bool is_training;
+    uint32_t depth; // batches read ahead, at least 1
+};
+
+/* Borrows dataset. Starts the thread (none if depth is 0: then batcher_next reads itself). */
+enum status batcher_create(const struct batcher_options *options, const struct dataset *dataset,
+                           struct batcher **ret_batcher);
+void batcher_destroy(struct batcher *batcher); // NULL is fine; ends the thread
+
+/* The next batch; training goes on for ever, from epoch 0, step 0. Evaluation: STATUS_END_OF_DATA
+ * after the last one. */
+enum status batcher_next(struct batcher *batcher, struct batch *ret_batch);
+
+/* Training: go on at this step of this epoch (resume). Evaluation: start again from the first. */
+enum status batcher_seek(struct batcher *batcher, uint64_t epoch, uint64_t step);
+
+#endif

@@ -1,0 +1,44 @@
+/* Labelled images that can be read by index, from several threads at once.
+ *
+ * Datasets are rows of names.h's DATASET_MAP, one file each. Files are mapped, so a worker touches
+ * only what it reads. Everything a file says is checked at open: sizes, magic numbers, labels. */
+#ifndef WORKER_DATA_DATASET_H
+#define WORKER_DATA_DATASET_H
+
+#include "common/status.h"
+#include "worker/device/device.h"
+
+#include <stdint.h>
+
+enum dataset_split { DATASET_TRAIN, DATASET_TEST };
+
+struct dataset;
+
+struct dataset_ops {
+    /* Logs what is wrong with which file, and what to do. */
+    enum status (*open)(const char *path, uint64_t seed, enum dataset_split split,
+                        struct dataset **ret_dataset);
+
+    /* Writes (C, H, W) floats, normalised (zero mean, unit scale, about), and the label. index is
+     * below sample_count. Never fails, never blocks but for page faults, any thread. */
+    void (*read)(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                 uint32_t *ret_label);
+    void (*close)(struct dataset *dataset);
+};
+
+/* First member of every dataset's own struct. */
+struct dataset {
+    const struct dataset_ops *ops;
+    struct shape sample;
+    uint64_t sample_count;
+    uint32_t class_count;
+};
+
+/* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */
+enum status dataset_open(const char *data, uint64_t seed, enum dataset_split split,
+                         struct dataset **ret_dataset);
+void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                  uint32_t *ret_label);
+void dataset_close(struct dataset *dataset); // NULL is fine
+
+#endif

@@ -1,0 +1,140 @@
+/* Where tensors live and who computes on them.
+ *
+ * A backend compiles a list of operations, once, for a fixed batch size, into a program: algorithms
+ * and memory layouts picked, neighbours fused where its library fuses, all memory planned. Running
+ * it allocates nothing. Backends are rows of a table in device.c:
+ *
+ *     ref/   plain loops, no dependency; the definition that every other backend is tested against
+ *     cpu/   oneDNN
+ *     cuda/  cuDNN and cuBLAS
+ *
+ * Parameters and gradients stay in two flat host vectors that the caller owns; operations say where
+ * in them their weights begin. Weights are row-major: conv2d (K, C, R, S), linear (K, C*H*W), each
+ * followed by its bias (K). */
+#ifndef WORKER_DEVICE_DEVICE_H
+#define WORKER_DEVICE_DEVICE_H
+
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DEVICE_OPS_MAX      512
+#define DEVICE_INPUT_PIXELS UINT32_MAX // as op.input: the batch itself
+
+struct shape {
+    uint32_t channels, rows, columns; // of one sample; unused dimensions are 1
+};
+
+enum op_kind {
+    OP_CONV2D,       // y = w * x + b; square window, padding on all sides
+    OP_LINEAR,       // y = w x + b over the flattened sample, in (C, H, W) order
+    OP_RELU,         // y = max(x, 0)
+    OP_MAX_POOL,     // over square windows, no padding; floor division
+    OP_DROPOUT,      // training: y = x * kept / (1 - rate); otherwise y = x
+    OP_SOFTMAX_LOSS, // cross-entropy against the labels; last operation of a program
+};
+
+/* One operation. Its result is the input of those that name its index. */
+struct op {
+    enum op_kind kind;
+    uint32_t input; // index of an earlier operation, or DEVICE_INPUT_PIXELS
+    struct shape x, y;
+    uint32_t window, stride, padding; // conv2d, max_pool; in pixels
+    uint64_t weight, bias;            // conv2d, linear: offsets into params and grads
+    float rate;                       // dropout: share of elements dropped, in [0, 1)
+    uint32_t stream;                  // dropout: which of the job's dropout layers this is
+};
+
+enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
+
+struct device_options {
+    uint32_t threads; // at least 1
+};
+
+/* Borrows ops only for the call, params and grads until program_destroy. */
+struct program_options {
+    const struct op *ops;
+    uint32_t op_count;
+    uint32_t batch_size; // N of every forward
+    const float *params; // flat, host
+    float *grads;        // flat, host; NULL: a program that only evaluates
+    enum conv_algorithm conv;
+};
+
+/* One batch. Borrowed for forward and the backward calls after it. */
+struct program_input {
+    const float *pixels;         // (N, C, H, W), host
+    const uint32_t *labels;      // (N), host; each below the channels of the last operation
+    const uint64_t *sample_keys; // (N); element i of dropout layer s of sample n is dropped if
+                                 // random_element(random_mix(sample_keys[n] + s), i) < rate * 2^32,
+                                 // i counted in (C, H, W) order
+    uint32_t count;              // the first so many samples count; the rest of N is padding
+    float gradient_scale;        // factor of each sample's gradient of the loss: 1/N for the mean
+    bool is_training;
+};
+
+struct program_result {
+    double loss_sum;        // over `count` samples, natural logarithm
+    uint32_t correct_count; // samples whose largest output is their label's
+};
+
+struct device;
+struct program;
+
+struct program_ops {
+    /* Runs every operation. Waits. */
+    enum status (*forward)(struct program *program, const struct program_input *input,
+                           struct program_result *ret_result);
+
+    /* After a training forward: operations last_op down to first_op, each once, from the end of the
+     * program to its start over several calls. Their gradients are then in grads (overwritten, not
+     * added). Waits. */
+    enum status (*backward)(struct program *program, uint32_t last_op, uint32_t first_op);
+    void (*destroy)(struct program *program);
+};
+
+/* First member of every backend's own struct. */
+struct program {
+    const struct program_ops *ops;
+};
+
+struct device_ops {
+    const char *name;
+    const char *summary; // for --help and `ringside check`
+
+    /* Whether this machine can run it; if not, writes why. */
+    bool (*is_available)(char *ret_why, size_t why_size);
+    enum status (*open)(const struct device_options *options, struct device **ret_device);
+    enum status (*compile)(struct device *device, const struct program_options *options,
+                           struct program **ret_program);
+
+    /* One line on the algorithms and memory of a program, for the log. */
+    void (*describe)(const struct program *program, char *ret_text, size_t text_size);
+    void (*close)(struct device *device);
+};
+
+struct device {
+    const struct device_ops *ops;
+};
+
+/* "auto", "ref", "cpu", "cuda", "cuda:1". Logs why it cannot. auto: the fastest available. */
+enum status device_open(const char *name, const struct device_options *options,
+                        struct device **ret_device);
+void device_close(struct device *device); // NULL is fine; after its programs
+
+enum status device_compile(struct device *device, const struct program_options *options,
+                           struct program **ret_program);
+void device_describe(const struct device *device, const struct program *program, char *ret_text,
+                     size_t text_size);
+
+/* Every backend of this build, NULL-terminated. */
+const struct device_ops *const *device_backends(void);
+
+enum status program_forward(struct program *program, const struct program_input *input,
+                            struct program_result *ret_result);
+enum status program_backward(struct program *program, uint32_t last_op, uint32_t first_op);
+void program_destroy(struct program *program); // NULL is fine
+
+#endif

@@ -1,0 +1,43 @@
+/* A network ready to train: layers turned into a device's program, and the two flat vectors.
+ *
+ * Models are rows of names.h's MODEL_MAP, each a file that names its layers; layers know shapes and
+ * parameter counts, no arithmetic. */
+#ifndef WORKER_MODEL_MODEL_H
+#define WORKER_MODEL_MODEL_H
+
+#include "common/layout.h"
+#include "worker/device/device.h"
+
+struct model;
+
+struct model_options {
+    const char *name; // of MODEL_MAP
+    struct shape input;
+    uint32_t class_count;
+    uint32_t batch_size; // of a training step, and of evaluation
+    uint64_t seed;       // for the first parameters
+    uint64_t bucket_bytes;
+    enum conv_algorithm conv;
+};
+
+/* Borrows device. Allocates everything that a step needs: no call below allocates. Logs what does
+ * not fit (an input too small for the layers). */
+enum status model_create(const struct model_options *options, struct device *device,
+                         struct model **ret_model);
+void model_destroy(struct model *model); // NULL is fine
+
+const struct layout *model_layout(const struct model *model);
+float *model_params(struct model *model); // (value_count)
+float *model_grads(struct model *model);  // (value_count)
+
+enum status model_forward(struct model *model, const struct program_input *input,
+                          struct program_result *ret_result);
+
+/* Runs backward through the layers of one bucket; their gradients are then in grads. Buckets go in
+ * order, 0 first, after a model_forward with is_training. */
+enum status model_backward(struct model *model, uint32_t bucket);
+
+/* What was compiled, in one line. */
+void model_describe(const struct model *model, char *ret_text, size_t text_size);
+
+#endif
