@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+// NOLINTBEGIN(readability-non-const-parameter): all bodies are alike, also without a second state.
 VARIANT_BODY void sgd_body(const struct optimizer_coefficients *coefficients,
                            float *restrict params, const float *restrict grads,
                            float *restrict first, float *restrict second, size_t count)
@@ -108,6 +109,8 @@ VARIANT_BODY void rmsprop_body(const struct optimizer_coefficients *coefficients
         params[i] = fmaf(-c.rate, grad / (sqrtf(square[i]) + c.epsilon), params[i]);
     }
 }
+
+// NOLINTEND(readability-non-const-parameter)
 
 // Wrappers of the bodies; `target` is empty for the portable variant.
 #define DEFINE_LOOP(body, variant, target)                                                 \
