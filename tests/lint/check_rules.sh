@@ -122,12 +122,13 @@ check_lengths()
     done < <(wc -l "${all_files[@]}")
 }
 
-# A source that no meson.build names would be checked by nobody.
+# A source that no meson.build names would be checked by nobody. (Fuzz targets are compared with the
+# disk when the build is configured.)
 check_is_built()
 {
     local file folder
     for file in "${c_files[@]}"; do
-        if [[ $file != *.c ]]; then
+        if [[ $file != *.c || $file == tests/fuzz/fuzz_* ]]; then
             continue
         fi
         folder=$(dirname "$file")

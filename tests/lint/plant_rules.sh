@@ -3,8 +3,6 @@
 . "$(dirname "$0")/plant.sh"
 lint=$(dirname "$0")/check_rules.sh
 
-expect_clean "$lint"
-
 for name in strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof sscanf \
     strtok strerror asctime ctime gmtime localtime tmpnam mktemp alloca system rand srand random \
     drand48; do
