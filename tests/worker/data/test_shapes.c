@@ -128,7 +128,7 @@ static void learn_means(const struct dataset *dataset, uint64_t count, struct me
 static uint32_t nearest_mean(const struct means *means, const float *pixels)
 {
     uint32_t best = 0;
-    double best_score = -INFINITY;
+    double best_score = -HUGE_VAL;
     for (uint32_t c = 0; c < CLASSES; c++) {
         double score = -means->halved_squares[c];
         for (uint32_t k = 0; k < PIXELS; k++) {
