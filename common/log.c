@@ -49,10 +49,10 @@ static int print_head(enum log_level level, char *line)
     if (number != LOG_RANK_NONE) {
         snprintf(rank, sizeof(rank), " rank=%lld", (long long)number);
     }
-    return snprintf(line, LINE_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %s %s%s host=%s: ",
-                    parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                    parts.tm_min, parts.tm_sec, now.tv_nsec / 1000000, level_name(level), role_name,
-                    rank, host_name);
+    return snprintf(line, LINE_BYTES,
+                    "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %s %s%s host=%s: ", parts.tm_year + 1900,
+                    parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                    now.tv_nsec / 1000000, level_name(level), role_name, rank, host_name);
 }
 
 void log_write(enum log_level level, const char *format, ...)
