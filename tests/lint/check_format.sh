@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Checks that clang-format would change nothing.
+#
+# usage: check_format.sh [ROOT]
+set -eu
+
+cd "${1:-$(dirname "$0")/../..}"
+
+find . -type d \( -name 'build*' -o -name '.?*' \) -prune -o \
+    -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+    xargs -0 -r clang-format --dry-run -Werror

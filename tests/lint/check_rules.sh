@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# Checks the rules of the house that a line of text can show; clang-tidy has those that need a
+# parser, check_includes.sh those on who includes whom.
+#
+# usage: check_rules.sh [ROOT]
+#
+# Prints "FILE:LINE: what is wrong" for every violation and exits 1 if there is one.
+set -u
+export LC_ALL=C
+
+cd "${1:-$(dirname "$0")/../..}" || exit 2
+
+lines_max=500
+
+# function, and what to use instead
+banned_functions='
+strcpy     snprintf
+strcat     snprintf
+strncpy    snprintf or memcpy
+strncat    snprintf
+stpcpy     snprintf or memcpy
+sprintf    snprintf
+vsprintf   vsnprintf
+gets       fgets
+atoi       options_set_text or strtoul with all its checks
+atol       options_set_text or strtoul with all its checks
+atoll      options_set_text or strtoull with all its checks
+atof       options_set_text or strtod with all its checks
+sscanf     strtoul and strtod with all their checks
+strtok     strtok_r or strchr
+strerror   strerror_r or "%m"
+asctime    strftime
+ctime      strftime
+gmtime     gmtime_r
+localtime  localtime_r
+tmpnam     mkstemp
+mktemp     mkstemp
+alloca     memory that was planned at create
+system     posix_spawn
+rand       common/random.h
+srand      common/random.h
+random     common/random.h
+drand48    common/random.h
+'
+
+violations=0
+
+report() # FILE LINE MESSAGE
+{
+    printf '%s:%s: %s\n' "$1" "$2" "$3"
+    violations=$((violations + 1))
+}
+
+# Reports every line of the named files that matches an extended regular expression.
+report_matches() # PATTERN MESSAGE FILE ...
+{
+    local pattern=$1 message=$2 file line text
+    shift 2
+    while IFS=: read -r file line text; do
+        report "$file" "$line" "$message"
+    done < <([ "$#" -eq 0 ] || grep -nHE "$pattern" "$@")
+}
+
+check_banned_functions()
+{
+    local name instead names='' file line text
+    declare -A replacements=()
+    while read -r name instead; do
+        if [ -n "$name" ]; then
+            names+="${names:+|}$name"
+            replacements[$name]=$instead
+        fi
+    done <<<"$banned_functions"
+    while IFS=: read -r file line text; do
+        name=${text%%[ (]*}
+        report "$file" "$line" "$name is banned; use ${replacements[$name]}"
+    done < <(grep -noHE "\<($names) *\(" "${c_files[@]}")
+}
+
+check_first_lines()
+{
+    local file
+    while IFS= read -r file; do
+        report "$file" 1 "line 1 must say what the file is"
+    done < <(awk 'FNR == 1 && !/^(\/\*|\/\/) [A-Z"`a-z0-9]/ { print FILENAME } { nextfile }' \
+        "${c_files[@]}")
+}
+
+check_header_guards()
+{
+    local file guard
+    for file in "${c_files[@]}"; do
+        if [[ $file != *.h ]]; then
+            continue
+        fi
+        guard=${file//[^A-Za-z0-9]/_}
+        if ! grep -qE "^#ifndef ${guard^^}\$" "$file"; then
+            report "$file" 1 "the include guard must be ${guard^^}"
+        fi
+    done
+}
+
+# Function bodies are the braces that stand at the start of a line.
+check_conditional_bodies()
+{
+    local file line
+    while read -r file line; do
+        report "$file" "$line" "no #if in a function body; make it a file that meson adds"
+    done < <(awk 'FNR == 1 { is_body = 0 }
+        /^{/ { is_body = 1 }
+        /^}/ { is_body = 0 }
+        is_body && /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)/ { print FILENAME, FNR }' "${c_files[@]}")
+}
+
+check_lengths()
+{
+    local file lines
+    while read -r lines file; do
+        if [ "$file" != total ] && [ "$lines" -gt "$lines_max" ]; then
+            report "$file" "$lines" "has $lines lines; the limit is $lines_max"
+        fi
+    done < <(wc -l "${all_files[@]}")
+}
+
+# A source that no meson.build names would be checked by nobody.
+check_is_built()
+{
+    local file folder
+    for file in "${c_files[@]}"; do
+        if [[ $file != *.c ]]; then
+            continue
+        fi
+        folder=$(dirname "$file")
+        while ! grep -qsF "${file##*/}" "$folder/meson.build"; do
+            if [ "$folder" = . ]; then
+                report "$file" 1 "no meson.build names it"
+                break
+            fi
+            folder=$(dirname "$folder")
+        done
+    done
+}
+
+check_scripts_run()
+{
+    local file magic
+    for file in "${all_files[@]}"; do
+        IFS= read -r -n 2 magic <"$file"
+        if [ "$magic" = '#!' ] && [ ! -x "$file" ]; then
+            report "$file" 1 "starts with #! and must be executable"
+        fi
+    done
+}
+
+folders=()
+for folder in .ci bench common deploy docs proto ps-server tests worker; do
+    if [ -d "$folder" ]; then
+        folders+=("$folder")
+    fi
+done
+# Neither corpora nor recorded values are written by hand.
+mapfile -t all_files < <(find "${folders[@]}" \
+    \( -path 'tests/fuzz/corpus' -o -path 'tests/golden/values' -o -path 'bench/results' \) -prune \
+    -o -type f -size +0 -print | sort)
+mapfile -t c_files < <(printf '%s\n' "${all_files[@]}" | grep -E '\.(c|h|cu|cuh)$')
+mapfile -t test_files < <(printf '%s\n' "${c_files[@]}" | grep -E '^tests/')
+if [ "${#c_files[@]}" -eq 0 ]; then
+    echo "no sources in $PWD" >&2
+    exit 2
+fi
+
+check_lengths
+check_first_lines
+check_header_guards
+check_banned_functions
+check_conditional_bodies
+check_is_built
+check_scripts_run
+report_matches '\<typedef +(struct|enum|union)\>' \
+    'structs, enums and unions are not given a second name' "${c_files[@]}"
+report_matches '\<(FIXME|XXX)\>|\<TODO\>([^(]|\([^#]|$)' \
+    'a TODO needs the number of its issue: TODO(#12)' "${c_files[@]}"
+report_matches '\<(sleep|usleep|nanosleep|clock_nanosleep) *\(' \
+    'tests do not sleep; wait for what must happen' "${test_files[@]}"
+
+[ "$violations" -eq 0 ]

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs clang-tidy over every C file of a build by clang, one file per core at a time.
+#
+# usage: check_tidy.sh BUILD_FOLDER [FILE ...]
+#
+# Files are those that the build compiles, without generated ones. Exits 1 if there is a finding.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(cd "$1" && pwd)
+shift
+cd "$root"
+
+if [ "$#" -eq 0 ]; then
+    mapfile -t files < <(python3 - "$build" "$root" <<'EOF'
+import json, os, sys
+build, root = sys.argv[1:]
+with open(os.path.join(build, "compile_commands.json")) as database:
+    entries = json.load(database)
+paths = {os.path.normpath(os.path.join(entry["directory"], entry["file"])) for entry in entries}
+for path in sorted(paths):
+    if path.startswith(root + os.sep) and not path.startswith(build + os.sep) \
+            and path.endswith(".c"):
+        print(os.path.relpath(path, root))
+EOF
+    )
+    set -- "${files[@]}"
+fi
+
+# xargs exits 123 if any run failed, so one finding fails them all, after all have run. On standard
+# error clang-tidy counts the warnings of system headers, which say nothing.
+printf '%s\0' "$@" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p "$build" \
+    2> >(grep -vE '^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter' >&2)

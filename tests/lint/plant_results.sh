@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# tests/support/count_results sees every way in which a test program can fail, and no other.
+set -u
+counter=$(cd "$(dirname "$0")/../support" && pwd)/count_results
+folder=$(mktemp -d) || exit 2
+trap 'rm -rf "$folder"' EXIT
+failed=0
+number=0
+
+# One entry of meson's log, with what the counter must make of it.
+expect() # TITLE MESON_RESULT STDOUT "passed failed skipped" [PRINTED_TEXT]
+{
+    local counted printed
+    number=$((number + 1))
+    printf '{"name": "x", "stdout": "%s", "result": "%s", "command": ["x"], "stderr": "by stderr"}\n' \
+        "$3" "$2" >"$folder/log.json"
+    rm -f "$folder/counts"
+    printed=$("$counter" "$folder/log.json" "$folder/counts")
+    counted=$(cat "$folder/counts")
+    if [ "$counted" = "$4" ] && [[ $printed == *"${5:-}"* ]]; then
+        echo "ok $number - $1"
+    else
+        failed=1
+        echo "not ok $number - $1"
+        echo "# expected '$4' and '${5:-}', got '$counted' and '$printed'"
+    fi
+}
+
+expect "a program without TAP counts once" OK 'hello\n' '1 0 0'
+expect "a program without TAP that fails" FAIL 'hello\n' '0 1 0' 'out| hello'
+expect "a program without TAP that crashes" ERROR '' '0 1 0' 'err| by stderr'
+expect "a program without TAP that is skipped" SKIP 'skipped: no GPU\n' '0 0 1' 'no GPU'
+expect "every test counts" OK '1..2\nok 1 - a\nok 2 - b\n' '2 0 0'
+expect "a failed test" FAIL '1..2\nok 1 - a\nnot ok 2 - b\n# 1 != 2\n' '1 1 0' '# 1 != 2'
+expect "a failed test of a program that says it is well" OK '1..1\nnot ok 1 - a\n' '0 1 0'
+expect "a skipped test as cmocka writes it" OK '1..1\nno folder\nnot ok 1 # SKIP a\n' '0 0 1' 'a: no folder'
+expect "a skipped test as TAP has it" OK '1..1\nok 1 - a # SKIP no folder\n' '0 0 1'
+expect "a skipped test whose reason is on standard error" OK '1..1\nnot ok 1 # SKIP a\n' '0 0 1' 'by stderr'
+expect "a crash among the tests" ERROR '1..3\nok 1 - a\n' '1 1 0' 'after 1 of 3 tests'
+expect "an early exit that claims to be well" OK '1..3\nok 1 - a\n' '1 1 0' 'after 1 of 3 tests'
+expect "a time-out" TIMEOUT '1..2\nok 1 - a\n' '1 1 0' 'timeout'
+expect "a crash after the tests" ERROR '1..1\nok 1 - a\n' '1 1 0' 'after its tests'
+expect "two groups in a program" OK '1..1\nok 1 - a\n1..2\nok 1 - b\nok 2 - c\n' '3 0 0'
+expect "a plan at the end" OK 'ok 1 - a\nok - b\n1..2\n' '2 0 0'
+expect "a group whose setup fails" FAIL '1..2\nnot ok 0 - g [  FAILED  ] GROUP SETUP\n' '0 2 0' 'GROUP SETUP'
+echo "1..$number"
+exit "$failed"
