@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INPUT_BYTES_MAX (16 * 1024 * 1024)
+#define INPUT_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define PATH_BYTES      4096
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name.
