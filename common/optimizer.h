@@ -13,19 +13,20 @@
 
 #define OPTIMIZER_STATES_MAX 2
 
-/* Hyper-parameters; those that an optimizer does not use are ignored by it. */
+/* Hyper-parameters; those that an optimizer does not use are ignored by it. momentum, betas and
+ * decay lie in [0, 1). */
 struct optimizer_settings {
     double momentum;     // momentum, nesterov
     double beta1, beta2; // adam, adamw
-    double decay;        // rmsprop (alpha), adadelta (rho)
-    double epsilon;      // adam, adamw, adagrad, adadelta, rmsprop
+    double decay;        // rmsprop (alpha), adadelta (rho); 0: the optimizer's default
+    double epsilon;      // adam, adamw, adagrad, adadelta, rmsprop; 0: the optimizer's default
     double weight_decay; // L2 added to the gradient; adamw: decoupled
 };
 
 struct optimizer;
 
-/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if there is no such name, STATUS_NO_MEMORY.
- * Holds the states for `value_count` floats, zeroed. */
+/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if there is no such name or a setting that it
+ * uses is out of range, STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
 enum status optimizer_create(const char *name, const struct optimizer_settings *settings,
                              uint64_t value_count, struct optimizer **ret_optimizer);
 void optimizer_destroy(struct optimizer *optimizer); // NULL is fine

@@ -51,6 +51,7 @@ enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 
 struct device_options {
     uint32_t threads; // at least 1
+    uint32_t index;   // which of the backend's devices; device_open fills it in ("cuda:1")
 };
 
 /* Borrows ops only for the call, params and grads until program_destroy. */

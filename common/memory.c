@@ -1,0 +1,111 @@
+/* Large buffers by mmap, and the settings of malloc's heap. */
+#include "common/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Linux 5.14; older headers lack the name, older kernels answer EINVAL.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define HUGE_PAGE_BYTES ((size_t)2 * 1024 * 1024)
+
+// The largest value that glibc accepts (HEAP_MAX_SIZE / 2 on 64-bit machines).
+#define MMAP_THRESHOLD_BYTES (32 * 1024 * 1024)
+#define TRIM_THRESHOLD_BYTES (1024 * 1024 * 1024)
+#define TOP_PAD_BYTES        (4 * 1024 * 1024)
+
+/* Length of the mapping for a buffer of `bytes`, or 0 if no mapping can be that long. Huge pages
+ * are for buffers that fill one: small ones must not cost more than they hold. */
+static size_t mapping_bytes(size_t bytes)
+{
+    size_t page_bytes = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+    if (bytes == 0) {
+        return page_bytes;
+    }
+    if (bytes > PTRDIFF_MAX - 2 * HUGE_PAGE_BYTES) {
+        return 0;
+    }
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+static char *map(size_t bytes)
+{
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+/* Maps one huge page more than needed, and gives back what lies before and behind the part that is
+ * aligned. */
+static char *map_huge(size_t bytes)
+{
+    char *start = map(bytes + HUGE_PAGE_BYTES);
+    if (start == NULL) {
+        return NULL;
+    }
+    size_t before = (HUGE_PAGE_BYTES - (uintptr_t)start % HUGE_PAGE_BYTES) % HUGE_PAGE_BYTES;
+    if (before > 0) {
+        munmap(start, before);
+    }
+    munmap(start + before + bytes, HUGE_PAGE_BYTES - before);
+    // A kernel without huge pages refuses, and small ones serve.
+    (void)madvise(start + before, bytes, MADV_HUGEPAGE);
+    return start + before;
+}
+
+/* Takes the page faults now. False if there is not enough memory. */
+static bool populate(char *start, size_t bytes)
+{
+    if (madvise(start, bytes, MADV_POPULATE_WRITE) == 0) {
+        return true;
+    }
+    if (errno == ENOMEM) {
+        return false;
+    }
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < bytes; i += page_bytes) {
+        *(volatile char *)(start + i) = 0;
+    }
+    return true;
+}
+
+void *memory_create_large(size_t bytes)
+{
+    size_t length = mapping_bytes(bytes);
+    if (length == 0) {
+        return NULL;
+    }
+    char *start = bytes >= HUGE_PAGE_BYTES ? map_huge(length) : map(length);
+    if (start == NULL) {
+        return NULL;
+    }
+    if (!populate(start, length)) {
+        munmap(start, length);
+        return NULL;
+    }
+    return start;
+}
+
+void memory_destroy_large(void *buffer, size_t bytes)
+{
+    if (buffer == NULL) {
+        return;
+    }
+    int failed = munmap(buffer, mapping_bytes(bytes));
+    assert(failed == 0);
+}
+
+void memory_keep_heap(void)
+{
+    mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
+    mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES);
+    mallopt(M_TOP_PAD, TOP_PAD_BYTES);
+    // The heaps of further arenas are unmapped as soon as they are empty; only the first is kept.
+    mallopt(M_ARENA_MAX, 1);
+}

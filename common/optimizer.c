@@ -1,0 +1,193 @@
+/* Optimizers: their states, and the coefficients of a step. */
+#include "common/optimizer.h"
+
+#include "common/memory.h"
+#include "common/names.h"
+#include "common/optimizer_rules.h"
+#include "common/power.h"
+#include "common/variants.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct optimizer {
+    const struct optimizer_rule *rule;
+    struct optimizer_settings settings; // defaults filled in
+    enum variant variant;
+    uint64_t value_count;
+    float *states[OPTIMIZER_STATES_MAX]; // owned; (value_count) each, NULL from state_count on
+};
+
+struct optimizer_name {
+    const char *name;
+    double default_rate;
+    const struct optimizer_rule *rule;
+};
+
+static const struct optimizer_name optimizers[] = {
+#define X(identifier, name, rate, summary) {name, rate, &optimizer_rule_##identifier},
+    OPTIMIZER_MAP(X)
+#undef X
+};
+
+static const struct optimizer_name *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++) {
+        if (strcmp(optimizers[i].name, name) == 0) {
+            return &optimizers[i];
+        }
+    }
+    return NULL;
+}
+
+/* As the loops need it: a number above 0 once it is a float, or there is division by 0. */
+static bool is_positive_float(double value)
+{
+    return (float)value > 0 && isfinite((float)value);
+}
+
+static bool is_fraction(double value)
+{
+    return value >= 0 && value < 1;
+}
+
+static bool settings_are_valid(const struct optimizer_rule *rule,
+                               const struct optimizer_settings *settings)
+{
+    if ((rule->uses & OPTIMIZER_USES_MOMENTUM) && !is_fraction(settings->momentum)) {
+        return false;
+    }
+    if ((rule->uses & OPTIMIZER_USES_BETAS) &&
+        !(is_fraction(settings->beta1) && is_fraction(settings->beta2))) {
+        return false;
+    }
+    if ((rule->uses & OPTIMIZER_USES_DECAY) && !is_fraction(settings->decay)) {
+        return false;
+    }
+    if ((rule->uses & OPTIMIZER_USES_EPSILON) && !is_positive_float(settings->epsilon)) {
+        return false;
+    }
+    return settings->weight_decay >= 0 && isfinite((float)settings->weight_decay);
+}
+
+enum status optimizer_create_variant(const char *name, const struct optimizer_settings *settings,
+                                     uint64_t value_count, enum variant variant,
+                                     struct optimizer **ret_optimizer)
+{
+    const struct optimizer_name *row = find(name);
+    if (row == NULL) {
+        return STATUS_INVALID;
+    }
+    struct optimizer_settings filled = *settings;
+    filled.epsilon = settings->epsilon == 0 ? row->rule->epsilon : settings->epsilon;
+    filled.decay = settings->decay == 0 ? row->rule->decay : settings->decay;
+    if (!settings_are_valid(row->rule, &filled)) {
+        return STATUS_INVALID;
+    }
+    if (value_count > SIZE_MAX / sizeof(float)) {
+        return STATUS_NO_MEMORY;
+    }
+    struct optimizer *optimizer = calloc(1, sizeof(*optimizer));
+    if (optimizer == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    optimizer->rule = row->rule;
+    optimizer->settings = filled;
+    optimizer->variant = variant;
+    optimizer->value_count = value_count;
+    for (uint32_t i = 0; i < row->rule->state_count; i++) {
+        optimizer->states[i] = memory_create_large(value_count * sizeof(float));
+        if (optimizer->states[i] == NULL) {
+            optimizer_destroy(optimizer);
+            return STATUS_NO_MEMORY;
+        }
+    }
+    *ret_optimizer = optimizer;
+    return STATUS_OK;
+}
+
+enum status optimizer_create(const char *name, const struct optimizer_settings *settings,
+                             uint64_t value_count, struct optimizer **ret_optimizer)
+{
+    return optimizer_create_variant(name, settings, value_count, variant_best(), ret_optimizer);
+}
+
+void optimizer_destroy(struct optimizer *optimizer)
+{
+    if (optimizer == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < OPTIMIZER_STATES_MAX; i++) {
+        memory_destroy_large(optimizer->states[i], optimizer->value_count * sizeof(float));
+    }
+    free(optimizer);
+}
+
+static struct optimizer_coefficients coefficients_of(const struct optimizer *optimizer,
+                                                     uint64_t update, double learning_rate)
+{
+    const struct optimizer_settings *settings = &optimizer->settings;
+    unsigned uses = optimizer->rule->uses;
+    bool is_decoupled = uses & OPTIMIZER_DECOUPLES_DECAY;
+    struct optimizer_coefficients coefficients = {
+        .rate = (float)learning_rate,
+        .weight_decay = is_decoupled ? 0 : (float)settings->weight_decay,
+        .shrink = is_decoupled ? (float)(1 - learning_rate * settings->weight_decay) : 1,
+    };
+    if (uses & OPTIMIZER_USES_MOMENTUM) {
+        coefficients.momentum = (float)settings->momentum;
+    }
+    if (uses & OPTIMIZER_USES_BETAS) {
+        coefficients.rate = (float)(learning_rate / (1 - power_of(settings->beta1, update)));
+        coefficients.beta1 = (float)settings->beta1;
+        coefficients.beta1_rest = (float)(1 - settings->beta1);
+        coefficients.beta2 = (float)settings->beta2;
+        coefficients.beta2_rest = (float)(1 - settings->beta2);
+        coefficients.root_scale = (float)(1 / sqrt(1 - power_of(settings->beta2, update)));
+    }
+    if (uses & OPTIMIZER_USES_DECAY) {
+        coefficients.decay = (float)settings->decay;
+        coefficients.decay_rest = (float)(1 - settings->decay);
+    }
+    if (uses & OPTIMIZER_USES_EPSILON) {
+        coefficients.epsilon = (float)settings->epsilon;
+    }
+    return coefficients;
+}
+
+/* The part of a state that belongs to the parameters from `offset` on; NULL if there is none. */
+static float *state_at(struct optimizer *optimizer, uint32_t index, uint64_t offset)
+{
+    return index < optimizer->rule->state_count ? optimizer->states[index] + offset : NULL;
+}
+
+void optimizer_apply(struct optimizer *optimizer, uint64_t offset, float *params,
+                     const float *grads, uint64_t count, uint64_t update, double learning_rate)
+{
+    assert(offset <= optimizer->value_count && count <= optimizer->value_count - offset);
+    assert(update > 0);
+    struct optimizer_coefficients coefficients = coefficients_of(optimizer, update, learning_rate);
+    optimizer->rule->loops[optimizer->variant](&coefficients, params, grads,
+                                               state_at(optimizer, 0, offset),
+                                               state_at(optimizer, 1, offset), count);
+}
+
+uint32_t optimizer_state_count(const struct optimizer *optimizer)
+{
+    return optimizer->rule->state_count;
+}
+
+float *optimizer_state(struct optimizer *optimizer, uint32_t index)
+{
+    assert(index < optimizer->rule->state_count);
+    return optimizer->states[index];
+}
+
+double optimizer_default_rate(const char *name)
+{
+    const struct optimizer_name *row = find(name);
+    return row == NULL ? (double)NAN : row->default_rate;
+}

@@ -1,0 +1,58 @@
+/* The update rules behind optimizer.h, one row each: what they keep, which settings they use, and
+ * their loops in every variant. Private to optimizer.c and its test. */
+#ifndef COMMON_OPTIMIZER_RULES_H
+#define COMMON_OPTIMIZER_RULES_H
+
+#include "common/names.h"
+#include "common/optimizer.h"
+#include "common/variants.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is the same for all elements of one update, rounded once from double. Those of settings that
+ * a rule does not use are 0. */
+struct optimizer_coefficients {
+    float rate;         // Adam: divided by 1 - beta1^update
+    float weight_decay; // added to the gradient, times the parameter
+    float shrink;       // decoupled weight decay: factor of the parameter, else 1
+    float momentum;
+    float beta1, beta2, decay;
+    float beta1_rest, beta2_rest, decay_rest; // 1 - beta1, ...
+    float root_scale;                         // Adam: 1 / sqrt(1 - beta2^update)
+    float epsilon;
+};
+
+/* Updates `count` parameters. `first` and `second` are their states, NULL where the rule has
+ * fewer. None of the vectors overlap. */
+typedef void optimizer_loop(const struct optimizer_coefficients *coefficients, float *params,
+                            const float *grads, float *first, float *second, size_t count);
+
+enum optimizer_uses {
+    OPTIMIZER_USES_MOMENTUM = 1 << 0,
+    OPTIMIZER_USES_BETAS = 1 << 1,
+    OPTIMIZER_USES_DECAY = 1 << 2,
+    OPTIMIZER_USES_EPSILON = 1 << 3,
+    OPTIMIZER_DECOUPLES_DECAY = 1 << 4, // weight decay shrinks the parameter
+};
+
+struct optimizer_rule {
+    uint32_t state_count;
+    unsigned uses;  // of enum optimizer_uses
+    double epsilon; // used where the setting is 0
+    double decay;   // used where the setting is 0
+    optimizer_loop *loops[VARIANT_COUNT];
+};
+
+// A row of OPTIMIZER_MAP without a rule does not link.
+#define X(identifier, name, rate, summary) \
+    extern const struct optimizer_rule optimizer_rule_##identifier;
+OPTIMIZER_MAP(X)
+#undef X
+
+/* optimizer_create with a variant of the caller's choice. */
+enum status optimizer_create_variant(const char *name, const struct optimizer_settings *settings,
+                                     uint64_t value_count, enum variant variant,
+                                     struct optimizer **ret_optimizer);
+
+#endif

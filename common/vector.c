@@ -1,0 +1,132 @@
+/* Loops over float vectors, once for each variant. */
+#include "common/vector.h"
+
+#include "common/variants.h"
+#include "common/vector_variants.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define EXPONENT_MASK 0x7F800000u
+
+// Values looked at before a vector with an infinity early on is given up.
+#define FINITE_BLOCK 4096
+
+VARIANT_BODY void add_body(float *restrict to, const float *restrict from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] += from[i];
+    }
+}
+
+VARIANT_BODY void sum_body(float *restrict to, const float *restrict a, const float *restrict b,
+                           size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = a[i] + b[i];
+    }
+}
+
+VARIANT_BODY void scale_body(float *to, float factor, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] *= factor;
+    }
+}
+
+/* Infinities and NaNs are the floats whose exponent is all ones. */
+VARIANT_BODY bool block_is_finite(const float *values, size_t count)
+{
+    uint32_t exponent_max = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof(bits));
+        uint32_t exponent = bits & EXPONENT_MASK;
+        exponent_max = exponent > exponent_max ? exponent : exponent_max;
+    }
+    return exponent_max != EXPONENT_MASK;
+}
+
+VARIANT_BODY bool is_finite_body(const float *values, size_t count)
+{
+    while (count > FINITE_BLOCK) {
+        if (!block_is_finite(values, FINITE_BLOCK)) {
+            return false;
+        }
+        values += FINITE_BLOCK;
+        count -= FINITE_BLOCK;
+    }
+    return block_is_finite(values, count);
+}
+
+// Wrappers of the bodies; `target` is empty for the portable variant.
+#define DEFINE_VARIANT(variant, target)                                                       \
+    target static void add_##variant(float *to, const float *from, size_t count)              \
+    {                                                                                         \
+        add_body(to, from, count);                                                            \
+    }                                                                                         \
+    target static void sum_##variant(float *to, const float *a, const float *b, size_t count) \
+    {                                                                                         \
+        sum_body(to, a, b, count);                                                            \
+    }                                                                                         \
+    target static void scale_##variant(float *to, float factor, size_t count)                 \
+    {                                                                                         \
+        scale_body(to, factor, count);                                                        \
+    }                                                                                         \
+    target static bool is_finite_##variant(const float *values, size_t count)                 \
+    {                                                                                         \
+        return is_finite_body(values, count);                                                 \
+    }
+
+DEFINE_VARIANT(portable, )
+DEFINE_VARIANT(avx2, VARIANT_TARGET_AVX2)
+DEFINE_VARIANT(avx512, VARIANT_TARGET_AVX512)
+
+#define OPERATIONS(variant)                                                                     \
+    {                                                                                           \
+        .name = #variant, .add = add_##variant, .sum = sum_##variant, .scale = scale_##variant, \
+        .is_finite = is_finite_##variant,                                                       \
+    }
+
+const struct vector_operations vector_variants[VARIANT_COUNT] = {
+    [VARIANT_PORTABLE] = OPERATIONS(portable),
+    [VARIANT_AVX2] = OPERATIONS(avx2),
+    [VARIANT_AVX512] = OPERATIONS(avx512),
+};
+
+static const struct vector_operations *best(void)
+{
+    return &vector_variants[variant_best()];
+}
+
+void vector_add(float *to, const float *from, size_t count)
+{
+    best()->add(to, from, count);
+}
+
+void vector_sum(float *to, const float *a, const float *b, size_t count)
+{
+    // The loop may assume that its vectors are apart.
+    if (to == a) {
+        best()->add(to, b, count);
+    } else if (to == b) {
+        best()->add(to, a, count);
+    } else {
+        best()->sum(to, a, b, count);
+    }
+}
+
+void vector_scale(float *to, float factor, size_t count)
+{
+    best()->scale(to, factor, count);
+}
+
+bool vector_is_finite(const float *values, size_t count)
+{
+    return best()->is_finite(values, count);
+}
+
+const char *vector_variant(void)
+{
+    return best()->name;
+}
