@@ -153,6 +153,20 @@ check_scripts_run()
     done
 }
 
+# Documents name files in `backticks`; what they name is there. (An ellipsis stands for anything, and
+# CHANGELOG.md may name what was there once.)
+check_named_files()
+{
+    local file line name
+    while IFS=: read -r file line name; do
+        name=${name//\`/}
+        if [[ $name != *…* ]] && ! compgen -G "$name" >/dev/null; then
+            report "$file" "$line" "there is no $name"
+        fi
+    done < <(grep -noHE '`(bench|common|deploy|docs|proto|ps-server|tests|worker)/[^` ]*`' \
+        README.md CONTRIBUTING.md docs/*.md)
+}
+
 folders=()
 for folder in .ci bench common deploy docs proto ps-server tests worker; do
     if [ -d "$folder" ]; then
@@ -177,6 +191,7 @@ check_banned_functions
 check_conditional_bodies
 check_is_built
 check_scripts_run
+check_named_files
 report_matches '\<typedef +(struct|enum|union)\>' \
     'structs, enums and unions are not given a second name' "${c_files[@]}"
 report_matches '\<(FIXME|XXX)\>|\<TODO\>([^(]|\([^#]|$)' \
