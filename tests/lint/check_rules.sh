@@ -82,7 +82,7 @@ check_first_lines()
     local file
     while IFS= read -r file; do
         report "$file" 1 "line 1 must say what the file is"
-    done < <(awk 'FNR == 1 && !/^(\/\*|\/\/) [A-Z"`a-z0-9]/ { print FILENAME } { nextfile }' \
+    done < <(awk 'FNR == 1 && !/^(\/\*|\/\/) [^ ]/ { print FILENAME } { nextfile }' \
         "${c_files[@]}")
 }
 
