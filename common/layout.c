@@ -2,7 +2,6 @@
 #include "common/layout.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -74,13 +73,22 @@ static enum status check_tensors(const struct span *tensors, uint32_t tensor_cou
     return STATUS_OK;
 }
 
-/* The same number on machines of either byte order. */
+/* By its bytes from the lowest, so that machines of either byte order agree. */
+static uint64_t digest_add_number(uint64_t digest, uint64_t number)
+{
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        unsigned char byte = (unsigned char)(number >> shift);
+        digest = layout_digest_add(digest, &byte, 1);
+    }
+    return digest;
+}
+
 static uint64_t digest_of_tensors(const struct span *tensors, uint32_t tensor_count)
 {
     uint64_t digest = LAYOUT_DIGEST_SEED;
     for (uint32_t i = 0; i < tensor_count; i++) {
-        uint64_t words[] = {htole64(tensors[i].offset), htole64(tensors[i].count)};
-        digest = layout_digest_add(digest, words, sizeof(words));
+        digest = digest_add_number(digest, tensors[i].offset);
+        digest = digest_add_number(digest, tensors[i].count);
     }
     return digest;
 }

@@ -103,9 +103,11 @@ void memory_destroy_large(void *buffer, size_t bytes)
 
 void memory_keep_heap(void)
 {
+    // NOLINTBEGIN(concurrency-mt-unsafe): called before there are threads.
     mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
     mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES);
     mallopt(M_TOP_PAD, TOP_PAD_BYTES);
     // The heaps of further arenas are unmapped as soon as they are empty; only the first is kept.
     mallopt(M_ARENA_MAX, 1);
+    // NOLINTEND(concurrency-mt-unsafe)
 }

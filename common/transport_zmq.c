@@ -64,7 +64,7 @@ enum status transport_create(struct transport **ret_transport)
     transport->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     transport->context = zmq_ctx_new();
     if (transport->wake_fd < 0 || transport->context == NULL) {
-        log_error("cannot start the transport: %s", strerror(errno));
+        log_error("cannot start the transport: %m");
         transport_destroy(transport, 0);
         return STATUS_IO;
     }

@@ -14,7 +14,7 @@ static const struct option_choice progress_choices[] = {
 };
 
 static const struct option rows[] = {
-    {"shard", 0, OPTION_U32, FIELD(shard), "0", 0, JOB_SERVERS_MAX - 1, NULL, NULL, "INDEX",
+    {"shard-index", 0, OPTION_U32, FIELD(shard), "0", 0, JOB_SERVERS_MAX - 1, NULL, NULL, "INDEX",
      "which shard this process holds; shard 0 is the coordinator as well"},
     {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
      "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
@@ -55,8 +55,8 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
     }
     if ((ret_options->shard > 0) != (ret_options->server[0] != '\0')) {
         log_error(ret_options->shard > 0
-                      ? "--shard above 0 needs --server: the endpoint that shard 0 prints"
-                      : "--server is for --shard above 0; shard 0 is the coordinator itself");
+                      ? "--shard-index above 0 needs --server: the endpoint that shard 0 prints"
+                      : "--server is for --shard-index above 0; shard 0 is the coordinator itself");
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -37,7 +37,7 @@ static enum status make_folders(const char *folder)
         char end = *slash;
         *slash = '\0';
         if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            log_error("cannot make the run folder %s: %s", path, strerror(errno));
+            log_error("cannot make the run folder %s: %m", path);
             return STATUS_IO;
         }
         *slash = end;
@@ -106,7 +106,7 @@ static enum status write_json(const struct recorder *recorder, const char *name,
     }
     json_decref(tree);
     if (!is_written || rename(draft, path) != 0) {
-        log_error("cannot write %s: %s", path, strerror(errno));
+        log_error("cannot write %s: %m", path);
         unlink(draft);
         return STATUS_IO;
     }
@@ -137,7 +137,7 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
                       fputc('\n', recorder->metrics) != EOF && fflush(recorder->metrics) == 0;
     json_decref(line);
     if (!is_written) {
-        log_error("cannot write %s: %s", path, strerror(errno));
+        log_error("cannot write %s: %m", path);
         return STATUS_IO;
     }
     return STATUS_OK;

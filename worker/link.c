@@ -9,6 +9,7 @@
 #include "common/endpoints.h"
 #include "common/log.h"
 #include "common/member.h"
+#include "worker/outbox.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -18,11 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS      100
-#define LINGER_MS    500
-#define OUTBOX_MAX   64 // reports are far apart; when the network stands still, old ones go
-#define TEXT_BYTES   512
-#define DIGEST_BYTES 80
+#define POLL_MS   100
+#define LINGER_MS 500
 
 enum link_phase {
     LINK_JOINING,  // the thread: waits for the welcome
@@ -30,15 +28,6 @@ enum link_phase {
     LINK_PREPARED, // the thread: says ready, waits for the start
     LINK_RUNNING,  // both
     LINK_ENDED,    // the thread is over; `ending` says why
-};
-
-/* A message for the coordinator, with what it points to. */
-struct outgoing {
-    struct message message;
-    struct wire_report report;
-    struct wire_member member;
-    char text[TEXT_BYTES];
-    char digest[DIGEST_BYTES];
 };
 
 struct link {
@@ -66,8 +55,7 @@ struct link {
     bool is_closing;                    // link_destroy: leave when the outbox is empty
     uint32_t ready[LAYOUT_BUCKETS_MAX]; // buckets, from ready_head, ready_count of them
     uint32_t ready_head, ready_count;
-    struct outgoing outbox[OUTBOX_MAX];
-    uint32_t outbox_head, outbox_count;
+    struct outbox outbox;
     _Atomic uint64_t step;
 };
 
@@ -84,27 +72,6 @@ static void set_phase(struct link *link, enum link_phase phase)
     pthread_mutex_lock(&link->mutex);
     link->phase = phase;
     pthread_cond_broadcast(&link->changed);
-    pthread_mutex_unlock(&link->mutex);
-}
-
-/* Sends what the trainer has queued. */
-static void flush_outbox(struct link *link)
-{
-    pthread_mutex_lock(&link->mutex);
-    while (link->outbox_count > 0) {
-        struct outgoing *outgoing = &link->outbox[link->outbox_head];
-        // The trainer only appends behind the ones that are counted, so this one stays as it is.
-        pthread_mutex_unlock(&link->mutex);
-        if (channel_send(link->channel, link->member.coordinator, &outgoing->message, NULL, NULL) !=
-            STATUS_OK) {
-            log_warn("cannot send %s to the coordinator",
-                     message_kind_name(outgoing->message.kind));
-        }
-        pthread_mutex_lock(&link->mutex);
-        link->outbox_head = (link->outbox_head + 1) % OUTBOX_MAX;
-        link->outbox_count--;
-        pthread_cond_broadcast(&link->changed);
-    }
     pthread_mutex_unlock(&link->mutex);
 }
 
@@ -262,16 +229,16 @@ static enum status check_end(struct link *link)
         return STATUS_INTERRUPTED;
     }
     pthread_mutex_lock(&link->mutex);
-    bool is_closing = link->is_closing && link->outbox_count == 0;
+    bool is_closing = link->is_closing;
     pthread_mutex_unlock(&link->mutex);
-    return is_closing ? STATUS_END_OF_DATA : STATUS_OK;
+    return is_closing && outbox_is_empty(&link->outbox) ? STATUS_END_OF_DATA : STATUS_OK;
 }
 
 /* Handles messages until the phase is reached, or the end. */
 static enum status pump_until(struct link *link, enum link_phase phase)
 {
     for (;;) {
-        flush_outbox(link);
+        outbox_flush(&link->outbox, link->channel, link->member.coordinator);
         enum status status = check_end(link);
         if (status != STATUS_OK) {
             return status;
@@ -352,7 +319,7 @@ static enum status run(struct link *link)
     }
     while (status == STATUS_OK) {
         run_ready(link);
-        flush_outbox(link);
+        outbox_flush(&link->outbox, link->channel, link->member.coordinator);
         status = check_end(link);
         if (status == STATUS_OK) {
             status = pump(link, POLL_MS);
@@ -374,6 +341,7 @@ static void *run_thread(void *data)
     if (exchange != NULL) {
         exchange_stop(exchange, status);
     }
+    outbox_close(&link->outbox);
     set_phase(link, LINK_ENDED);
     return NULL;
 }
@@ -387,6 +355,7 @@ enum status link_create(const struct link_options *options, struct link **ret_li
     link->options = *options;
     pthread_mutex_init(&link->mutex, NULL);
     pthread_cond_init(&link->changed, NULL);
+    outbox_init(&link->outbox);
     enum status status = channel_create(&link->channel);
     if (status != STATUS_OK) {
         link_destroy(link);
@@ -418,6 +387,7 @@ void link_destroy(struct link *link)
     channel_destroy(link->channel, LINGER_MS);
     exchange_destroy(link->exchange);
     free(link->peers);
+    outbox_finish(&link->outbox);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->mutex);
     free(link);
@@ -476,73 +446,35 @@ void link_set_step(struct link *link, uint64_t step)
     link->step = step;
 }
 
-/* Takes the next free place; waits while the outbox is full. NULL once the thread has ended. */
-static struct outgoing *outbox_reserve(struct link *link)
+/* Queues it for the thread, which is woken. */
+static void post_message(struct link *link, struct message *message)
 {
-    pthread_mutex_lock(&link->mutex);
-    while (link->outbox_count == OUTBOX_MAX && link->phase != LINK_ENDED) {
-        pthread_cond_wait(&link->changed, &link->mutex);
-    }
-    if (link->phase == LINK_ENDED) {
-        pthread_mutex_unlock(&link->mutex);
-        return NULL;
-    }
-    return &link->outbox[(link->outbox_head + link->outbox_count) % OUTBOX_MAX];
-}
-
-static void outbox_commit(struct link *link)
-{
-    link->outbox_count++;
-    pthread_mutex_unlock(&link->mutex);
+    message->rank = link->rank;
+    outbox_add(&link->outbox, message);
     transport_wake(link->channel->transport);
 }
 
 void link_report(struct link *link, uint64_t step, uint64_t epoch, const struct wire_report *report)
 {
-    struct outgoing *outgoing = outbox_reserve(link);
-    if (outgoing == NULL) {
-        return;
-    }
-    outgoing->report = *report;
-    outgoing->message = (struct message){.kind = MESSAGE_REPORT,
-                                         .rank = link->rank,
-                                         .step = step,
-                                         .epoch = epoch,
-                                         .report = &outgoing->report};
-    outbox_commit(link);
+    struct message message = {
+        .kind = MESSAGE_REPORT, .step = step, .epoch = epoch, .report = report};
+    post_message(link, &message);
 }
 
 void link_done(struct link *link, uint64_t step, const struct wire_report *report,
                const char *params_digest)
 {
-    struct outgoing *outgoing = outbox_reserve(link);
-    if (outgoing == NULL) {
-        return;
-    }
-    snprintf(outgoing->digest, sizeof(outgoing->digest), "%s", params_digest);
-    outgoing->report = *report;
-    outgoing->member = (struct wire_member){.role = ROLE_WORKER,
-                                            .has_rank = true,
-                                            .rank = link->rank,
-                                            .params_digest = outgoing->digest};
-    outgoing->message = (struct message){.kind = MESSAGE_DONE,
-                                         .rank = link->rank,
-                                         .step = step,
-                                         .member = &outgoing->member,
-                                         .report = &outgoing->report};
-    outbox_commit(link);
+    struct wire_member member = {
+        .role = ROLE_WORKER, .has_rank = true, .rank = link->rank, .params_digest = params_digest};
+    struct message message = {
+        .kind = MESSAGE_DONE, .step = step, .member = &member, .report = report};
+    post_message(link, &message);
 }
 
 void link_leave(struct link *link, enum status reason, const char *text)
 {
-    struct outgoing *outgoing = outbox_reserve(link);
-    if (outgoing == NULL) {
-        return;
-    }
-    snprintf(outgoing->text, sizeof(outgoing->text), "%s", text);
-    outgoing->message = (struct message){
-        .kind = MESSAGE_LEAVE, .rank = link->rank, .reason = reason, .text = outgoing->text};
-    outbox_commit(link);
+    struct message message = {.kind = MESSAGE_LEAVE, .reason = reason, .text = text};
+    post_message(link, &message);
 }
 
 enum status link_verdict(struct link *link)

@@ -57,7 +57,7 @@ static void steps_multiply_by_gamma_each_period(void **state)
     check_rate(&schedule, 10, 0.05);
     check_rate(&schedule, 19, 0.05);
     check_rate(&schedule, 20, 0.005);
-    check_rate(&schedule, 10 * 13, 0.5e-13);
+    check_rate(&schedule, 130, 0.5e-13);
     check_rate(&schedule, UINT64_MAX, 0);
 }
 
