@@ -25,7 +25,6 @@ static const struct layer layers[] = {
 
 static const struct network network = {
     .name = "small",
-    .init = NETWORK_INIT_HE,
     .layers = layers,
     .layer_count = sizeof(layers) / sizeof(layers[0]),
 };
@@ -127,28 +126,18 @@ static void check_weights(const float *values, uint64_t count, double limit)
     assert_true(fabs(sum / (double)count) < 4 * limit / sqrt(3 * (double)count));
 }
 
-static void first_weights_are_uniform_within_their_rules_limit(void **state)
+static void first_weights_are_uniform_within_glorots_limit(void **state)
 {
     (void)state;
-    static const double fan_ins[] = {18, 126, 70};
-    static const double fan_outs[] = {27, 70, CLASSES};
-    struct network glorot = network;
-    glorot.init = NETWORK_INIT_GLOROT;
+    static const double fans[] = {18 + 27, 126 + 70, 70 + CLASSES};
     struct network_plan plan;
     make_plan(&network, &plan);
     float *params = calloc(plan.value_count, sizeof(float));
     assert_non_null(params);
-
-    network_init_params(&network, &plan, 1, params);
+    network_init_params(&plan, 1, params);
     for (uint32_t t = 0; t < plan.tensor_count; t += 2) {
         struct span span = plan.tensors[t].span;
-        check_weights(params + span.offset, span.count, sqrt(6 / fan_ins[t / 2]));
-    }
-    network_init_params(&glorot, &plan, 1, params);
-    for (uint32_t t = 0; t < plan.tensor_count; t += 2) {
-        struct span span = plan.tensors[t].span;
-        check_weights(params + span.offset, span.count,
-                      sqrt(6 / (fan_ins[t / 2] + fan_outs[t / 2])));
+        check_weights(params + span.offset, span.count, sqrt(6 / fans[t / 2]));
     }
     free(params);
 }
@@ -163,7 +152,7 @@ static void first_biases_are_zero(void **state)
     for (uint64_t i = 0; i < plan.value_count; i++) {
         params[i] = 1;
     }
-    network_init_params(&network, &plan, 1, params);
+    network_init_params(&plan, 1, params);
     for (uint32_t t = 1; t < plan.tensor_count; t += 2) {
         for (uint64_t i = 0; i < plan.tensors[t].span.count; i++) {
             assert_true(params[plan.tensors[t].span.offset + i] == 0);
@@ -181,10 +170,10 @@ static void first_parameters_depend_on_the_seed_alone(void **state)
     float *a = malloc(bytes);
     float *b = malloc(bytes);
     assert_true(a != NULL && b != NULL);
-    network_init_params(&network, &plan, 1, a);
-    network_init_params(&network, &plan, 1, b);
+    network_init_params(&plan, 1, a);
+    network_init_params(&plan, 1, b);
     assert_memory_equal(a, b, bytes);
-    network_init_params(&network, &plan, 2, b);
+    network_init_params(&plan, 2, b);
     assert_true(memcmp(a, b, bytes) != 0);
     free(a);
     free(b);
@@ -229,7 +218,7 @@ int main(void)
         cmocka_unit_test(dropout_layers_have_streams_of_their_own),
         cmocka_unit_test(a_layer_that_does_not_fit_is_named),
         cmocka_unit_test(a_tensor_too_large_to_draw_is_refused),
-        cmocka_unit_test(first_weights_are_uniform_within_their_rules_limit),
+        cmocka_unit_test(first_weights_are_uniform_within_glorots_limit),
         cmocka_unit_test(first_biases_are_zero),
         cmocka_unit_test(first_parameters_depend_on_the_seed_alone),
         cmocka_unit_test(everything_that_workers_must_agree_on_changes_the_digest),
