@@ -37,18 +37,10 @@ CNN = [
 ]
 
 
-def he_limit(fan_in, fan_out):
-    return (6 / fan_in) ** 0.5
-
-
-def glorot_limit(fan_in, fan_out):
-    return (6 / (fan_in + fan_out)) ** 0.5
-
-
-# Name, shape of a sample, layers, rule of the first weights, learning rate.
+# Name, shape of a sample, layers, learning rate.
 MODELS = [
-    ("lenet5", (1, 28, 28), LENET5, he_limit, 0.01),
-    ("cnn", (3, 32, 32), CNN, glorot_limit, 0.01),
+    ("lenet5", (1, 28, 28), LENET5, 0.01),
+    ("cnn", (3, 32, 32), CNN, 0.01),
 ]
 
 MASK_64 = (1 << 64) - 1
@@ -85,15 +77,15 @@ def uniform(limit, key, count):
     return numpy.float32(limit) * (2 * unit - 1)
 
 
-def first_params(layers, limit):
+def first_params(layers):
     params = []
     for layer in layers:
         if layer[0] not in ("conv2d", "linear"):
             continue
         shape = layer[1]
         taps = int(numpy.prod(shape[2:]))
-        values = uniform(limit(shape[1] * taps, shape[0] * taps),
-                         random_key(SEED, PARAMS, len(params), 0), int(numpy.prod(shape)))
+        limit = (6 / (shape[1] * taps + shape[0] * taps)) ** 0.5
+        values = uniform(limit, random_key(SEED, PARAMS, len(params), 0), int(numpy.prod(shape)))
         params.append(torch.tensor(values.reshape(shape), dtype=torch.float64))
         params.append(torch.zeros(shape[0], dtype=torch.float64))
     for param in params:
@@ -137,8 +129,8 @@ def forward(layers, params, x, step):
     return x
 
 
-def train(sample, layers, limit, rate):
-    params = first_params(layers, limit)
+def train(sample, layers, rate):
+    params = first_params(layers)
     pixels, labels = pixels_and_labels(sample)
     optimizer = torch.optim.SGD(params, rate, MOMENTUM)
     losses = []
@@ -179,8 +171,8 @@ def main():
     print("};")
     print()
     print("static const struct golden_training golden_trainings[] = {")
-    for name, sample, layers, limit, rate in MODELS:
-        losses, norms = train(sample, layers, limit, rate)
+    for name, sample, layers, rate in MODELS:
+        losses, norms = train(sample, layers, rate)
         print(f'{{.model = "{name}", .input = {{{sample[0]}, {sample[1]}, {sample[2]}}}, '
               f".rate = {rate}f,")
         print(".losses = {" + ", ".join(f"{loss:.9e}" for loss in losses) + "},")

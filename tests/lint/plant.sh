@@ -14,6 +14,7 @@ for folder in bench common deploy docs ps-server tests worker; do
         cp -R "$root/$folder" "$copy/" || exit 2
     fi
 done
+cp "$root"/*.md "$copy/" || exit 2
 
 planted_files=()
 planted_messages=()
@@ -27,19 +28,6 @@ plant() # FILE TEXT MESSAGE
     printf '%b\n' "$2" >>"$copy/$1"
     planted_files+=("$1")
     planted_messages+=("$3")
-}
-
-# The tree as it is must pass: call it before the first plant.
-expect_clean() # LINT
-{
-    local said
-    if said=$("$1" "$copy" 2>&1); then
-        echo "ok - the tree as it is passes"
-    else
-        failed=1
-        echo "not ok - the tree as it is passes"
-        echo "# ${said//$'\n'/$'\n'# }"
-    fi
 }
 
 expect_every_plant_caught() # LINT
@@ -63,6 +51,6 @@ expect_every_plant_caught() # LINT
             echo "not ok - ${planted_files[index]}: ${planted_messages[index]}"
         fi
     done
-    echo "1..$((${#planted_files[@]} + 1))"
+    echo "1..${#planted_files[@]}"
     exit "$failed"
 }

@@ -3,8 +3,6 @@
 . "$(dirname "$0")/plant.sh"
 lint=$(dirname "$0")/check_rules.sh
 
-expect_clean "$lint"
-
 for name in strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof sscanf \
     strtok strerror asctime ctime gmtime localtime tmpnam mktemp alloca system rand srand random \
     drand48; do
@@ -24,5 +22,6 @@ plant common/planted_debt_body.c '// TODO(me) later' 'needs the number of its is
 plant common/planted_fixme.c '// FIXME' 'needs the number of its issue'
 plant tests/common/planted_sleep.c 'usleep(1000);' 'tests do not sleep'
 plant deploy/planted_script '#!/bin/sh' 'must be executable'
+plant docs/ARCHITECTURE.md 'See `worker/planted_gone.c`.' 'there is no worker/planted_gone.c'
 
 expect_every_plant_caught "$lint"

@@ -57,7 +57,6 @@ void program_fixture_plan(const struct layer *layers, uint32_t layer_count, stru
 {
     const struct network network = {
         .name = "test",
-        .init = NETWORK_INIT_HE,
         .layers = layers,
         .layer_count = layer_count,
     };

@@ -1,4 +1,4 @@
-/* The CNN of Keras's CIFAR-10 example (cifar10_cnn.py), with its initial parameters. */
+/* The CNN of Keras's CIFAR-10 example (cifar10_cnn.py). */
 #include "worker/model/models.h"
 
 static const struct layer layers[] = {
@@ -22,7 +22,6 @@ static const struct layer layers[] = {
 
 const struct network model_cnn = {
     .name = "cnn",
-    .init = NETWORK_INIT_GLOROT,
     .layers = layers,
     .layer_count = sizeof(layers) / sizeof(layers[0]),
 };

@@ -18,7 +18,6 @@ static const struct layer layers[] = {
 
 const struct network model_lenet5 = {
     .name = "lenet5",
-    .init = NETWORK_INIT_HE,
     .layers = layers,
     .layer_count = sizeof(layers) / sizeof(layers[0]),
 };

@@ -126,7 +126,7 @@ static enum status fill_model(struct model *model, const struct model_options *o
     if (status != STATUS_OK) {
         return status;
     }
-    network_init_params(model->network, &model->plan, options->seed, model->params);
+    network_init_params(&model->plan, options->seed, model->params);
     return compile(model, options);
 }
 

@@ -76,22 +76,12 @@ enum status network_make_plan(const struct network *network, struct shape input,
 }
 
 /* sqrt is correctly rounded everywhere, so the limit has the same bits on every machine. */
-static float init_limit(enum network_init init, const struct op *op)
+static float first_weight_limit(const struct op *op)
 {
-    double fan_in = (double)layer_fan_in(op);
-    double fan_out = (double)layer_fan_out(op);
-    switch (init) {
-    case NETWORK_INIT_GLOROT:
-        return (float)sqrt(6.0 / (fan_in + fan_out));
-    case NETWORK_INIT_HE:
-        return (float)sqrt(6.0 / fan_in);
-    }
-    assert(!"no such rule");
-    return 0;
+    return (float)sqrt(6.0 / (double)(layer_fan_in(op) + layer_fan_out(op)));
 }
 
-void network_init_params(const struct network *network, const struct network_plan *plan,
-                         uint64_t seed, float *ret_params)
+void network_init_params(const struct network_plan *plan, uint64_t seed, float *ret_params)
 {
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         const struct network_tensor *tensor = &plan->tensors[t];
@@ -100,7 +90,7 @@ void network_init_params(const struct network *network, const struct network_pla
             memset(values, 0, tensor->span.count * sizeof(*values));
             continue;
         }
-        float limit = init_limit(network->init, &plan->ops[tensor->op]);
+        float limit = first_weight_limit(&plan->ops[tensor->op]);
         uint64_t key = random_key(seed, RANDOM_PARAMS, t, 0);
         for (uint32_t i = 0; i < (uint32_t)tensor->span.count; i++) {
             values[i] = limit * (2 * random_unit_float(random_element(key, i)) - 1);

@@ -1,6 +1,7 @@
 /* What every backend's programs promise, checked on each backend of the build; and the whole of the
  * reference backend's gradient against finite differences. */
 #include "tests/support/gradient_check.h"
+#include "tests/support/program_compare.h"
 #include "tests/support/program_fixture.h"
 
 #include <math.h>
@@ -16,6 +17,8 @@
 
 /* Rounding differs where a backend picks other algorithms for another batch size. */
 #define TOLERANCE 1e-5
+
+#define REF_TOLERANCE 1e-4 // of a backend against ref
 
 #define BATCH_SIZE 5
 
@@ -345,6 +348,32 @@ static void a_batch_that_fits_no_memory_is_refused(void **state)
     tear_down(&bench);
 }
 
+static void check_against_ref(const char *backend)
+{
+    struct network_plan plan;
+    program_fixture_plan(layers, LAYER_COUNT, input_shape, &plan);
+    bool is_ref = strcmp(backend, "ref") == 0;
+    for (uint32_t batch_size = 1; batch_size <= 9; batch_size += 4) {
+        const struct program_compare_options options = {
+            .subject = backend,
+            .reference = "ref",
+            .batch_size = batch_size,
+            .seed = batch_size,
+        };
+        struct program_difference difference;
+        program_compare(&plan, &options, &difference);
+        assert_true(difference.loss <= (is_ref ? 0 : REF_TOLERANCE));
+        assert_true(difference.grads <= (is_ref ? 0 : REF_TOLERANCE));
+        assert_int_equal(difference.correct, 0);
+    }
+}
+
+static void every_backend_computes_what_ref_does(void **state)
+{
+    (void)state;
+    for_each_backend(check_against_ref);
+}
+
 static double mean_loss(void *context)
 {
     struct bench *bench = context;
@@ -403,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_program_without_gradients_evaluates_without_dropout),
         cmocka_unit_test(a_program_describes_itself_in_one_line),
         cmocka_unit_test(a_batch_that_fits_no_memory_is_refused),
+        cmocka_unit_test(every_backend_computes_what_ref_does),
         cmocka_unit_test(gradients_of_ref_agree_with_finite_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

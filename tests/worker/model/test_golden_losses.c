@@ -5,7 +5,7 @@
 #include "worker/model/models.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 // clang-format off
 #include <setjmp.h>
@@ -18,6 +18,7 @@
 #define NORM_TOLERANCE 1e-4
 
 #define PIXELS_PER_SAMPLE_MAX (3 * 32 * 32)
+#define VALUES_MAX            1300000
 
 /* The batch that record_losses.py makes: always the same, but for the keys of its dropout masks. */
 struct golden_batch {
@@ -107,14 +108,15 @@ static void check_norms(const struct golden_training *golden, struct model *mode
 
 static void train(const struct golden_training *golden, struct model *model)
 {
-    struct golden_batch *batch = calloc(1, sizeof(*batch));
-    float *velocity = calloc(model_layout(model)->value_count, sizeof(float));
-    assert_true(batch != NULL && velocity != NULL);
-    fill_batch(batch, golden->input);
+    static struct golden_batch batch;
+    static float velocity[VALUES_MAX];
+    assert_in_range(model_layout(model)->value_count, 1, VALUES_MAX);
+    fill_batch(&batch, golden->input);
+    memset(velocity, 0, sizeof(velocity));
     double largest_error = 0;
     for (uint32_t step = 0; step < GOLDEN_STEPS; step++) {
-        fill_keys(batch, step);
-        double loss = compute_grads(model, batch);
+        fill_keys(&batch, step);
+        double loss = compute_grads(model, &batch);
         double error = fabs(loss / golden->losses[step] - 1);
         if (!(error < LOSS_TOLERANCE)) {
             fail_msg("%s: loss of step %u is %.9g, not %.9g", golden->model, step, loss,
@@ -127,8 +129,6 @@ static void train(const struct golden_training *golden, struct model *model)
         update_params(model, velocity, golden->rate);
     }
     print_message("%s: losses within %.1e\n", golden->model, largest_error);
-    free(velocity);
-    free(batch);
 }
 
 static void check_backend(const char *backend, enum conv_algorithm conv)
@@ -166,7 +166,8 @@ static void every_backend_trains_as_pytorch_does(void **state)
             continue;
         }
         // Plain loops know one algorithm.
-        size_t count = ops[1] == NULL ? 1 : sizeof(algorithms) / sizeof(algorithms[0]);
+        bool is_plain = strcmp((*ops)->name, "ref") == 0;
+        size_t count = is_plain ? 1 : sizeof(algorithms) / sizeof(algorithms[0]);
         for (size_t i = 0; i < count; i++) {
             print_message("%s, convolution algorithm %d\n", (*ops)->name, (int)algorithms[i]);
             check_backend((*ops)->name, algorithms[i]);

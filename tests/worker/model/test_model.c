@@ -17,7 +17,7 @@
 #define BATCH_SIZE 2
 
 /* Buckets of lenet5, 61,706 parameters, from one for all to one for each layer. */
-static const uint64_t bucket_sizes[] = {1 << 20, 100000, 20000, 1};
+static const uint64_t bucket_sizes[] = {1 << 20, 100000, 12000, 1};
 #define BUCKET_SIZE_COUNT (sizeof(bucket_sizes) / sizeof(bucket_sizes[0]))
 
 static struct model_options lenet5_options(uint64_t bucket_bytes)

@@ -8,6 +8,6 @@
 /* Logs if there is not enough memory. */
 enum status ref_program_create(const struct program_options *options, struct program **ret_program);
 
-void ref_program_describe(const struct program *program, char *ret_text, size_t text_size);
+void ref_program_describe(const struct program *base, char *ret_text, size_t text_size);
 
 #endif
