@@ -1,20 +1,19 @@
 /* Convolutions, by oneDNN.
  *
  * Three passes (forward, data gradient, weight gradient), each with an algorithm of its own and so
- * with weights in a layout of its own: the plain weights of the flat vector are copied into it before
- * the pass, gradients are copied back after it. They are small beside the activations.
+ * with weights in a layout of its own: the plain weights of the flat vector are copied into it
+ * before the pass, gradients are copied back after it. They are small beside the activations.
  *
  * The choice of algorithm is a rule on shapes, never a timing: all workers of a job, and all modes
  * that are compared, must compute the same bits. Winograd F(4x4, 3x3) (Lavin and Gray 2016) needs
- * windows of 3x3 and stride 1; `auto` takes it from WINOGRAD_CHANNELS_MIN channels on both sides up,
- * where it was measured to be 1.3 to 2.4 times as fast as direct. Its relative error against `ref` is
- * about 1e-6, that of direct convolution 2e-7. */
+ * windows of 3x3 and stride 1; `auto` takes it from WINOGRAD_CHANNELS_MIN channels on both sides
+ * up, where it was measured to be 1.3 to 2.4 times as fast as direct. Its relative error against
+ * `ref` is about 1e-6, that of direct convolution 2e-7. */
+#include "common/log.h"
+#include "common/memory.h"
 #include "worker/device/cpu/elementwise.h"
 #include "worker/device/cpu/node.h"
 #include "worker/device/cpu/onednn.h"
-
-#include "common/log.h"
-#include "common/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,15 +97,13 @@ static dnnl_primitive_desc_t describe_pass(const struct node *node, const struct
     dnnl_convolution_desc_t desc;
     dnnl_status_t result;
     if (kind == dnnl_forward_training) {
-        result = dnnl_convolution_forward_desc_init(&desc, kind, algorithm, &shapes->x,
-                                                    &shapes->weights, &shapes->bias, &shapes->y,
-                                                    shapes->strides, shapes->padding,
-                                                    shapes->padding);
+        result = dnnl_convolution_forward_desc_init(
+            &desc, kind, algorithm, &shapes->x, &shapes->weights, &shapes->bias, &shapes->y,
+            shapes->strides, shapes->padding, shapes->padding);
     } else if (kind == dnnl_backward_data) {
-        result = dnnl_convolution_backward_data_desc_init(&desc, algorithm, &shapes->x,
-                                                          &shapes->weights, &shapes->y,
-                                                          shapes->strides, shapes->padding,
-                                                          shapes->padding);
+        result = dnnl_convolution_backward_data_desc_init(
+            &desc, algorithm, &shapes->x, &shapes->weights, &shapes->y, shapes->strides,
+            shapes->padding, shapes->padding);
     } else {
         result = dnnl_convolution_backward_weights_desc_init(
             &desc, algorithm, &shapes->x, &shapes->weights, &shapes->bias, &shapes->y,
@@ -129,8 +126,8 @@ static bool wants_winograd(const struct node *node)
     if (node->context->conv == CONV_DIRECT || op->window != 3 || op->stride != 1) {
         return false;
     }
-    return node->context->conv == CONV_WINOGRAD || (op->x.channels >= WINOGRAD_CHANNELS_MIN &&
-                                                    op->y.channels >= WINOGRAD_CHANNELS_MIN);
+    return node->context->conv == CONV_WINOGRAD ||
+           (op->x.channels >= WINOGRAD_CHANNELS_MIN && op->y.channels >= WINOGRAD_CHANNELS_MIN);
 }
 
 /* A gradient's descriptor wants a forward one of the same algorithm as its hint. */
@@ -223,8 +220,8 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
         if (rows[i].call->primitive == NULL) {
             continue;
         }
-        enum status status = onednn_call_add(context, rows[i].call, rows[i].argument, rows[i].desc,
-                                             rows[i].data);
+        enum status status =
+            onednn_call_add(context, rows[i].call, rows[i].argument, rows[i].desc, rows[i].data);
         if (status != STATUS_OK) {
             return status;
         }
@@ -282,7 +279,7 @@ static enum status conv2d_backward(struct node *node)
 {
     struct conv2d *conv = conv_of(node);
     enum status status = STATUS_OK;
-    if (node->has_relu) {
+    if (node->has_relu && !node->y->is_grad_masked) {
         elementwise_mask_positive(node->y->grad, node->y->data, cpu_tensor_count(node->y),
                                   node->context->threads);
     }

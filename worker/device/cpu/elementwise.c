@@ -38,22 +38,22 @@ VARIANT_BODY void add_body(float *restrict to, const float *restrict from, size_
     }
 }
 
-#define VARIANT_WRAPPERS(suffix, target)                                                           \
-    target static void mask_##suffix(float *grad, const float *data, size_t count)                 \
-    {                                                                                              \
-        mask_body(grad, data, count);                                                              \
-    }                                                                                              \
-    target static void relu_##suffix(float *data, size_t count)                                    \
-    {                                                                                              \
-        relu_body(data, count);                                                                    \
-    }                                                                                              \
-    target static void add_bias_##suffix(float *y, const float *bias, size_t count, int has_relu)  \
-    {                                                                                              \
-        add_bias_body(y, bias, count, has_relu);                                                   \
-    }                                                                                              \
-    target static void add_##suffix(float *to, const float *from, size_t count)                    \
-    {                                                                                              \
-        add_body(to, from, count);                                                                 \
+#define VARIANT_WRAPPERS(suffix, target)                                                          \
+    target static void mask_##suffix(float *grad, const float *data, size_t count)                \
+    {                                                                                             \
+        mask_body(grad, data, count);                                                             \
+    }                                                                                             \
+    target static void relu_##suffix(float *data, size_t count)                                   \
+    {                                                                                             \
+        relu_body(data, count);                                                                   \
+    }                                                                                             \
+    target static void add_bias_##suffix(float *y, const float *bias, size_t count, int has_relu) \
+    {                                                                                             \
+        add_bias_body(y, bias, count, has_relu);                                                  \
+    }                                                                                             \
+    target static void add_##suffix(float *to, const float *from, size_t count)                   \
+    {                                                                                             \
+        add_body(to, from, count);                                                                \
     }
 
 VARIANT_WRAPPERS(portable, )

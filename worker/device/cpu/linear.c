@@ -1,5 +1,5 @@
-/* Linear layers, by oneDNN's matrix product on the flat vectors as they are: weights are never copied
- * into another layout, gradients are written where they belong. x is plain. */
+/* Linear layers, by oneDNN's matrix product on the flat vectors as they are: weights are never
+ * copied into another layout, gradients are written where they belong. x is plain. */
 #include "worker/device/cpu/elementwise.h"
 #include "worker/device/cpu/node.h"
 #include "worker/device/cpu/onednn.h"
@@ -25,10 +25,10 @@ static enum status linear_forward(struct node *node)
 {
     struct sizes n = sizes_of(node);
     const float *weight = node->context->params + node->op.weight;
-    enum status status = onednn_status(
-        dnnl_sgemm('N', 'T', n.samples, n.outputs, n.inputs, 1.0f, node->x->data, n.inputs, weight,
-                   n.inputs, 0.0f, node->y->data, n.outputs),
-        "multiply matrices");
+    enum status status =
+        onednn_status(dnnl_sgemm('N', 'T', n.samples, n.outputs, n.inputs, 1.0f, node->x->data,
+                                 n.inputs, weight, n.inputs, 0.0f, node->y->data, n.outputs),
+                      "multiply matrices");
     if (status == STATUS_OK) {
         elementwise_add_bias(node->y->data, node->context->params + node->op.bias,
                              (size_t)n.samples, (size_t)n.outputs, node->has_relu);
@@ -44,12 +44,11 @@ static enum status linear_backward(struct node *node)
     if (node->has_relu) {
         elementwise_mask_positive(dy, node->y->data, cpu_tensor_count(node->y), 1);
     }
-    elementwise_sum_rows(dy, context->grads + node->op.bias, (size_t)n.samples,
-                         (size_t)n.outputs);
-    enum status status = onednn_status(
-        dnnl_sgemm('T', 'N', n.outputs, n.inputs, n.samples, 1.0f, dy, n.outputs, node->x->data,
-                   n.inputs, 0.0f, context->grads + node->op.weight, n.inputs),
-        "multiply matrices");
+    elementwise_sum_rows(dy, context->grads + node->op.bias, (size_t)n.samples, (size_t)n.outputs);
+    enum status status = onednn_status(dnnl_sgemm('T', 'N', n.outputs, n.inputs, n.samples, 1.0f,
+                                                  dy, n.outputs, node->x->data, n.inputs, 0.0f,
+                                                  context->grads + node->op.weight, n.inputs),
+                                       "multiply matrices");
     if (status != STATUS_OK || node->x->is_pixels) {
         return status;
     }

@@ -1,7 +1,7 @@
 /* Where the buffers of a program lie in one arena. Pure.
  *
- * Time counts executions: operation i runs forward at time i, and backward at 2n-1-i of n operations.
- * Two buffers may share memory if they are never alive at the same time. */
+ * Time counts executions: operation i runs forward at time i, and backward at 2n-1-i of n
+ * operations. Two buffers may share memory if they are never alive at the same time. */
 #ifndef WORKER_DEVICE_CPU_MEMORY_PLAN_H
 #define WORKER_DEVICE_CPU_MEMORY_PLAN_H
 

@@ -1,15 +1,14 @@
 /* The parts of a compiled program: tensors, and nodes that compute them.
  *
  * A tensor is the result of one or more operations (an operation that works in place shares its
- * input's). It lies as (N, C/B, H, W, B): channels in blocks of B, padded with zeros; B is 1 for plain
- * (N, C, H, W). B is oneDNN's choice for the machine, 16 with AVX-512 and 8 with AVX2. */
+ * input's). It lies as (N, C/B, H, W, B): channels in blocks of B, padded with zeros; B is 1 for
+ * plain (N, C, H, W). B is oneDNN's choice for the machine, 16 with AVX-512 and 8 with AVX2. */
 #ifndef WORKER_DEVICE_CPU_NODE_H
 #define WORKER_DEVICE_CPU_NODE_H
 
 #include "worker/device/device.h"
 
-#include <dnnl.h>
-
+#include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +19,8 @@ struct cpu_tensor {
     float *data;             // (N, C/B, H, W, B)
     float *grad;             // same; NULL if nobody needs it
     uint32_t producer, last; // first and last operation that use it
+    bool is_rectified;       // nothing in it is negative: a relu was the last to write it
+    bool is_grad_masked;     // its reader has already applied that relu's mask to grad
     bool is_pixels;          // the batch itself: data is set for each forward, no grad
 };
 
@@ -29,8 +30,8 @@ struct cpu_context {
     dnnl_stream_t stream;
     uint32_t threads, batch;
     const float *params;
-    float *grads;       // NULL: evaluation only
-    void *scratch;      // of whichever primitive runs
+    float *grads;  // NULL: evaluation only
+    void *scratch; // of whichever primitive runs
     size_t scratch_bytes;
     enum conv_algorithm conv;
     const struct program_input *input; // of the forward that runs, or ran last

@@ -133,9 +133,8 @@ enum status onednn_call_point(struct onednn_call *call, int argument, const void
 {
     for (int i = 0; i < call->arg_count; i++) {
         if (call->args[i].arg == argument) {
-            return onednn_status(
-                dnnl_memory_set_data_handle(call->args[i].memory, writable(data)),
-                "set a memory object");
+            return onednn_status(dnnl_memory_set_data_handle(call->args[i].memory, writable(data)),
+                                 "set a memory object");
         }
     }
     return STATUS_OK; // a primitive that has no such argument needs no such memory
@@ -146,9 +145,9 @@ enum status onednn_call_run(struct cpu_context *context, const struct onednn_cal
     if (call->primitive == NULL) {
         return STATUS_OK;
     }
-    return onednn_status(dnnl_primitive_execute(call->primitive, context->stream, call->arg_count,
-                                                call->args),
-                         "run a primitive");
+    return onednn_status(
+        dnnl_primitive_execute(call->primitive, context->stream, call->arg_count, call->args),
+        "run a primitive");
 }
 
 enum status onednn_reorder_create(struct cpu_context *context, const dnnl_memory_desc_t *from_desc,

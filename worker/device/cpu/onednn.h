@@ -1,11 +1,11 @@
-/* oneDNN 2.x in few words: primitives with their memory objects. The library's operation descriptors
- * (removed in 3.x) appear in conv2d.c alone. */
+/* oneDNN 2.x in few words: primitives with their memory objects. The library's operation
+ * descriptors (removed in 3.x) appear in conv2d.c alone. */
 #ifndef WORKER_DEVICE_CPU_ONEDNN_H
 #define WORKER_DEVICE_CPU_ONEDNN_H
 
 #include "worker/device/cpu/node.h"
 
-#include <dnnl.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #define ONEDNN_ARGS_MAX 8
 

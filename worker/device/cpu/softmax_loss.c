@@ -1,7 +1,6 @@
 /* Softmax and cross-entropy. Few classes: loops, in double where sums are taken, as ref does. */
-#include "worker/device/cpu/node.h"
-
 #include "common/memory.h"
+#include "worker/device/cpu/node.h"
 
 #include <math.h>
 #include <stdlib.h>
