@@ -1,0 +1,13 @@
+/* The operations of each dataset of names.h's DATASET_MAP: dataset_NAME_ops. */
+#ifndef WORKER_DATA_DATASET_ROWS_H
+#define WORKER_DATA_DATASET_ROWS_H
+
+#include "common/names.h"
+#include "worker/data/dataset.h"
+
+#define X(identifier, name, takes_path, summary) \
+    extern const struct dataset_ops dataset_##identifier##_ops;
+DATASET_MAP(X)
+#undef X
+
+#endif
