@@ -29,9 +29,18 @@ struct pass {
     bool is_winograd;
 };
 
+/* The weights and the bias with padded channels. Empty if nothing is padded. */
+struct padded {
+    uint32_t outputs, inputs; // channels, padding included
+    float *weight, *bias;     // (outputs, inputs, R, S), (outputs)
+    float *weight_grad, *bias_grad;
+    size_t bytes; // of all of them: one allocation, from weight on
+};
+
 struct conv2d {
     struct node base;
     struct pass forward, data, weights;
+    struct padded padded;
 };
 
 static struct conv2d *conv_of(struct node *node)
@@ -52,7 +61,67 @@ static void conv2d_destroy(struct node *node)
     pass_destroy(&conv->forward);
     pass_destroy(&conv->data);
     pass_destroy(&conv->weights);
+    memory_destroy_large(conv->padded.weight, conv->padded.bytes);
     free(conv);
+}
+
+/* Channels of a tensor as the library is told. */
+static uint32_t channels_of(const struct cpu_tensor *tensor)
+{
+    return (tensor->shape.channels + tensor->block - 1) / tensor->block * tensor->block;
+}
+
+static bool is_padded(const struct conv2d *conv)
+{
+    return conv->padded.weight != NULL;
+}
+
+static enum status create_padded(struct conv2d *conv)
+{
+    const struct op *op = &conv->base.op;
+    struct padded *padded = &conv->padded;
+    padded->outputs = channels_of(conv->base.y);
+    padded->inputs = channels_of(conv->base.x);
+    if (padded->outputs == op->y.channels && padded->inputs == op->x.channels) {
+        return STATUS_OK;
+    }
+    size_t weights = (size_t)padded->outputs * padded->inputs * op->window * op->window;
+    padded->bytes = 2 * (weights + padded->outputs) * sizeof(float);
+    padded->weight = memory_create_large(padded->bytes);
+    if (padded->weight == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    padded->weight_grad = padded->weight + weights;
+    padded->bias = padded->weight_grad + weights;
+    padded->bias_grad = padded->bias + padded->outputs;
+    return STATUS_OK;
+}
+
+/* The flat vector's weights into the padded ones. */
+static void pad_weights(struct conv2d *conv)
+{
+    const struct op *op = &conv->base.op;
+    const float *params = conv->base.context->params;
+    size_t window = (size_t)op->window * op->window;
+    size_t row = op->x.channels * window, padded_row = conv->padded.inputs * window;
+    for (uint32_t k = 0; k < op->y.channels; k++) {
+        memcpy(conv->padded.weight + k * padded_row, params + op->weight + k * row,
+               row * sizeof(float));
+    }
+    memcpy(conv->padded.bias, params + op->bias, op->y.channels * sizeof(float));
+}
+
+static void unpad_gradients(struct conv2d *conv)
+{
+    const struct op *op = &conv->base.op;
+    float *grads = conv->base.context->grads;
+    size_t window = (size_t)op->window * op->window;
+    size_t row = op->x.channels * window, padded_row = conv->padded.inputs * window;
+    for (uint32_t k = 0; k < op->y.channels; k++) {
+        memcpy(grads + op->weight + k * row, conv->padded.weight_grad + k * padded_row,
+               row * sizeof(float));
+    }
+    memcpy(grads + op->bias, conv->padded.bias_grad, op->y.channels * sizeof(float));
 }
 
 /* Memory descriptors of one convolution; weights with any layout, and with the plain one. */
@@ -66,11 +135,12 @@ static enum status make_shapes(const struct node *node, struct shapes *ret_shape
     const struct op *op = &node->op;
     struct shapes shapes = {.strides = {op->stride, op->stride},
                             .padding = {op->padding, op->padding}};
-    const dnnl_dims_t weight_dims = {op->y.channels, op->x.channels, op->window, op->window};
-    const dnnl_dims_t bias_dims = {op->y.channels};
-    enum status status = onednn_describe_tensor(node->x, &shapes.x);
+    uint32_t outputs = channels_of(node->y), inputs = channels_of(node->x);
+    const dnnl_dims_t weight_dims = {outputs, inputs, op->window, op->window};
+    const dnnl_dims_t bias_dims = {outputs};
+    enum status status = onednn_describe_tensor(node->x, inputs, &shapes.x);
     if (status == STATUS_OK) {
-        status = onednn_describe_tensor(node->y, &shapes.y);
+        status = onednn_describe_tensor(node->y, outputs, &shapes.y);
     }
     if (status != STATUS_OK) {
         return status;
@@ -154,17 +224,21 @@ static enum status create_reorder(struct node *node, struct pass *pass,
                                   bool is_gradient)
 {
     struct cpu_context *context = node->context;
+    const struct conv2d *conv = conv_of(node);
     pass->weight_bytes = dnnl_memory_desc_get_size(own);
     pass->weights = memory_create_large(pass->weight_bytes);
     if (pass->weights == NULL) {
         return STATUS_NO_MEMORY;
     }
     if (is_gradient) {
-        return onednn_reorder_create(context, own, &shapes->plain_weights, pass->weights,
-                                     context->grads + node->op.weight, &pass->reorder);
+        const float *to =
+            is_padded(conv) ? conv->padded.weight_grad : context->grads + node->op.weight;
+        return onednn_reorder_create(context, own, &shapes->plain_weights, pass->weights, to,
+                                     &pass->reorder);
     }
-    return onednn_reorder_create(context, &shapes->plain_weights, own,
-                                 context->params + node->op.weight, pass->weights, &pass->reorder);
+    const float *from = is_padded(conv) ? conv->padded.weight : context->params + node->op.weight;
+    return onednn_reorder_create(context, &shapes->plain_weights, own, from, pass->weights,
+                                 &pass->reorder);
 }
 
 static enum status create_pass(struct node *node, const struct shapes *shapes,
@@ -201,6 +275,8 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
 {
     struct cpu_context *context = conv->base.context;
     const struct op *op = &conv->base.op;
+    const float *bias = is_padded(conv) ? conv->padded.bias : context->params + op->bias;
+    const float *bias_grad = is_padded(conv) ? conv->padded.bias_grad : context->grads + op->bias;
     const struct {
         struct onednn_call *call;
         int argument;
@@ -209,10 +285,10 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
     } rows[] = {
         {&conv->forward.call, DNNL_ARG_SRC, &shapes->x, NULL},
         {&conv->forward.call, DNNL_ARG_DST, &shapes->y, NULL},
-        {&conv->forward.call, DNNL_ARG_BIAS, &shapes->bias, context->params + op->bias},
+        {&conv->forward.call, DNNL_ARG_BIAS, &shapes->bias, bias},
         {&conv->weights.call, DNNL_ARG_SRC, &shapes->x, NULL},
         {&conv->weights.call, DNNL_ARG_DIFF_DST, &shapes->y, NULL},
-        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &shapes->bias, context->grads + op->bias},
+        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &shapes->bias, bias_grad},
         {&conv->data.call, DNNL_ARG_DIFF_SRC, &shapes->x, NULL},
         {&conv->data.call, DNNL_ARG_DIFF_DST, &shapes->y, NULL},
     };
@@ -266,6 +342,9 @@ static enum status conv2d_forward(struct node *node)
     if (node->x->is_pixels) {
         status = onednn_call_point(&conv->forward.call, DNNL_ARG_SRC, node->x->data);
     }
+    if (is_padded(conv)) {
+        pad_weights(conv);
+    }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->forward.reorder);
     }
@@ -291,6 +370,9 @@ static enum status conv2d_backward(struct node *node)
     }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->weights.reorder);
+    }
+    if (is_padded(conv)) {
+        unpad_gradients(conv);
     }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->data.reorder);
@@ -336,6 +418,9 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     base->y->block = onednn_block();
     struct shapes shapes;
     enum status status = make_shapes(&conv->base, &shapes);
+    if (status == STATUS_OK) {
+        status = create_padded(conv);
+    }
     if (status == STATUS_OK) {
         status = create_pass(&conv->base, &shapes, dnnl_forward_training, &conv->forward);
     }

@@ -9,6 +9,7 @@
 #include "worker/device/device.h"
 
 #include <oneapi/dnnl/dnnl.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -54,10 +54,10 @@ enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_a
     return STATUS_OK;
 }
 
-enum status onednn_describe_tensor(const struct cpu_tensor *tensor, dnnl_memory_desc_t *ret_desc)
+enum status onednn_describe_tensor(const struct cpu_tensor *tensor, uint32_t channels,
+                                   dnnl_memory_desc_t *ret_desc)
 {
-    const dnnl_dims_t dims = {tensor->batch, tensor->shape.channels, tensor->shape.rows,
-                              tensor->shape.columns};
+    const dnnl_dims_t dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns};
     dnnl_format_tag_t tag = tensor->block == 16  ? dnnl_aBcd16b
                             : tensor->block == 8 ? dnnl_aBcd8b
                                                  : dnnl_abcd;
