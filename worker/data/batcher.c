@@ -1,0 +1,342 @@
+/* Batches read ahead into a ring of slots.
+ *
+ * There is one slot more than batches are read ahead: the one that the caller holds. Batches are
+ * counted from 0; batch i lies in slot i modulo the number of slots.
+ *
+ *     taken - 1          held by the caller, until the next batcher_next
+ *     taken ... ready-1  read, waiting
+ *     ready              being filled by the loader, the only thread that does
+ *
+ * A seek drops what waits and begins a new generation; the loader notices between two samples, and
+ * throws away what it was filling. batcher_destroy is a seek to nowhere. The mutex guards all that
+ * changes, but for the slots themselves: filling one and using one are kept apart by the counts. */
+#include "worker/data/batcher.h"
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/random.h"
+#include "worker/data/sampler.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define DEPTH_MAX 1024
+
+struct position {
+    uint64_t epoch, step;
+};
+
+struct slot {
+    float *pixels; // (batch_size, C, H, W)
+    uint32_t *labels;
+    uint64_t *sample_keys;
+    uint32_t count;
+    uint64_t epoch;
+};
+
+struct batcher {
+    struct batcher_options options;
+    const struct dataset *dataset; // borrowed
+    uint64_t sample_floats, slot_floats;
+
+    // Owned.
+    struct slot *slots; // (slot_count), views into the three buffers
+    uint32_t slot_count;
+    float *pixels;
+    uint32_t *labels;
+    uint64_t *sample_keys;
+
+    // Used by whoever fills: the loader if there is one.
+    struct sampler *sampler;
+    uint32_t *indices; // (batch_size)
+
+    pthread_t loader;
+    bool has_loader, has_lock;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // any of what follows
+    uint64_t taken, ready;
+    struct position position; // of batch `ready`
+    bool is_stopping;
+    atomic_uint_fast64_t generation; // changes under the lock; peeked at without it
+};
+
+/* ---- filling ---- */
+
+static bool is_at_end(const struct batcher *batcher)
+{
+    return batcher->position.step >= sampler_step_count(batcher->sampler);
+}
+
+static struct position position_after(const struct batcher *batcher, struct position position)
+{
+    position.step++;
+    if (batcher->options.is_training && position.step == sampler_step_count(batcher->sampler)) {
+        position = (struct position){.epoch = position.epoch + 1};
+    }
+    return position;
+}
+
+/* Reads the batch of a position into a slot. Gives up when the generation is over. */
+static void fill(struct batcher *batcher, struct slot *slot, struct position position,
+                 uint64_t generation)
+{
+    sampler_take(batcher->sampler, position.epoch, position.step, batcher->indices, &slot->count);
+    slot->epoch = position.epoch;
+    for (uint32_t i = 0; i < batcher->options.batch_size; i++) {
+        if (atomic_load_explicit(&batcher->generation, memory_order_relaxed) != generation) {
+            return;
+        }
+        uint32_t index = i < slot->count ? batcher->indices[i] : 0;
+        dataset_read(batcher->dataset, index, slot->pixels + i * batcher->sample_floats,
+                     &slot->labels[i]);
+        slot->sample_keys[i] =
+            random_key(batcher->options.seed, RANDOM_DROPOUT, position.epoch, index);
+    }
+}
+
+/* Fills the slot of batch `ready`. Called with the lock held, which it gives up meanwhile. */
+static void fill_next(struct batcher *batcher)
+{
+    uint64_t generation = atomic_load(&batcher->generation);
+    struct position position = batcher->position;
+    struct slot *slot = &batcher->slots[batcher->ready % batcher->slot_count];
+    pthread_mutex_unlock(&batcher->lock);
+    fill(batcher, slot, position, generation);
+    pthread_mutex_lock(&batcher->lock);
+    if (atomic_load(&batcher->generation) == generation) {
+        batcher->ready++;
+        batcher->position = position_after(batcher, position);
+        pthread_cond_broadcast(&batcher->changed);
+    }
+}
+
+static void *run_loader(void *argument)
+{
+    struct batcher *batcher = argument;
+    pthread_mutex_lock(&batcher->lock);
+    while (!batcher->is_stopping) {
+        if (batcher->ready - batcher->taken < batcher->options.depth && !is_at_end(batcher)) {
+            fill_next(batcher);
+        } else {
+            pthread_cond_wait(&batcher->changed, &batcher->lock);
+        }
+    }
+    pthread_mutex_unlock(&batcher->lock);
+    return NULL;
+}
+
+/* ---- creation ---- */
+
+/* Sets sample_count. */
+static enum status check_options(struct batcher_options *options, const struct dataset *dataset)
+{
+    assert(options->depth <= DEPTH_MAX && options->world > 0);
+    if (options->sample_count == 0) {
+        options->sample_count = dataset->sample_count;
+    }
+    if (options->sample_count > dataset->sample_count || options->sample_count > UINT32_MAX) {
+        log_error("%llu samples asked for; the dataset has %llu, and %u is the limit",
+                  (unsigned long long)options->sample_count,
+                  (unsigned long long)dataset->sample_count, UINT32_MAX);
+        return STATUS_INVALID;
+    }
+    if (options->is_training &&
+        (options->global_batch > options->sample_count || options->global_batch < options->world)) {
+        log_error("a global batch of %u must be at least the %u workers and at most the %llu "
+                  "training samples: change --global-batch",
+                  options->global_batch, options->world, (unsigned long long)options->sample_count);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static uint64_t pixel_bytes(const struct batcher *batcher)
+{
+    return batcher->slot_count * batcher->slot_floats * sizeof(float);
+}
+
+/* Every slot begins at a multiple of MEMORY_ALIGNMENT. */
+static enum status create_slots(struct batcher *batcher)
+{
+    const struct shape *shape = &batcher->dataset->sample;
+    uint64_t batch_size = batcher->options.batch_size;
+    uint64_t floats_aligned = MEMORY_ALIGNMENT / sizeof(float);
+    batcher->slot_count = batcher->options.depth + 1;
+    batcher->sample_floats = (uint64_t)shape->channels * shape->rows * shape->columns;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(batch_size, batcher->sample_floats, &batcher->slot_floats) ||
+        __builtin_add_overflow(batcher->slot_floats, floats_aligned - 1, &batcher->slot_floats) ||
+        __builtin_mul_overflow(batcher->slot_floats, batcher->slot_count * sizeof(float), &bytes)) {
+        return STATUS_NO_MEMORY;
+    }
+    batcher->slot_floats -= batcher->slot_floats % floats_aligned;
+    batcher->slots = calloc(batcher->slot_count, sizeof(*batcher->slots));
+    batcher->labels = calloc(batcher->slot_count * batch_size, sizeof(*batcher->labels));
+    batcher->sample_keys = calloc(batcher->slot_count * batch_size, sizeof(*batcher->sample_keys));
+    batcher->indices = calloc(batch_size, sizeof(*batcher->indices));
+    batcher->pixels = memory_create_large(pixel_bytes(batcher));
+    if (batcher->slots == NULL || batcher->labels == NULL || batcher->sample_keys == NULL ||
+        batcher->indices == NULL || batcher->pixels == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < batcher->slot_count; i++) {
+        batcher->slots[i] = (struct slot){
+            .pixels = batcher->pixels + i * batcher->slot_floats,
+            .labels = batcher->labels + i * batch_size,
+            .sample_keys = batcher->sample_keys + i * batch_size,
+        };
+    }
+    return STATUS_OK;
+}
+
+/* Signals are for the thread that made the loader. */
+static enum status start_loader(struct batcher *batcher)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&batcher->loader, NULL, run_loader, batcher);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return STATUS_NO_MEMORY;
+    }
+    batcher->has_loader = true;
+    pthread_setname_np(batcher->loader, "loader");
+    return STATUS_OK;
+}
+
+static enum status init(struct batcher *batcher)
+{
+    enum status status = sampler_create(&batcher->options, &batcher->sampler);
+    if (status == STATUS_OK) {
+        status = create_slots(batcher);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (pthread_mutex_init(&batcher->lock, NULL) != 0) {
+        return STATUS_NO_MEMORY;
+    }
+    pthread_cond_init(&batcher->changed, NULL); // which never fails on Linux
+    batcher->has_lock = true;
+    return batcher->options.depth > 0 ? start_loader(batcher) : STATUS_OK;
+}
+
+enum status batcher_create(const struct batcher_options *options, const struct dataset *dataset,
+                           struct batcher **ret_batcher)
+{
+    struct batcher_options checked = *options;
+    enum status status = check_options(&checked, dataset);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct batcher *batcher = calloc(1, sizeof(*batcher));
+    if (batcher == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    batcher->options = checked;
+    batcher->dataset = dataset;
+    status = init(batcher);
+    if (status != STATUS_OK) {
+        log_error("cannot read %u batches of %u samples ahead: %s", checked.depth,
+                  checked.batch_size, status_text(status));
+        batcher_destroy(batcher);
+        return status;
+    }
+    *ret_batcher = batcher;
+    return STATUS_OK;
+}
+
+static void stop_loader(struct batcher *batcher)
+{
+    pthread_mutex_lock(&batcher->lock);
+    batcher->is_stopping = true;
+    atomic_fetch_add(&batcher->generation, 1);
+    pthread_cond_broadcast(&batcher->changed);
+    pthread_mutex_unlock(&batcher->lock);
+    pthread_join(batcher->loader, NULL);
+}
+
+void batcher_destroy(struct batcher *batcher)
+{
+    if (batcher == NULL) {
+        return;
+    }
+    if (batcher->has_loader) {
+        stop_loader(batcher);
+    }
+    if (batcher->has_lock) {
+        pthread_cond_destroy(&batcher->changed);
+        pthread_mutex_destroy(&batcher->lock);
+    }
+    memory_destroy_large(batcher->pixels, pixel_bytes(batcher));
+    free(batcher->labels);
+    free(batcher->sample_keys);
+    free(batcher->indices);
+    free(batcher->slots);
+    sampler_destroy(batcher->sampler);
+    free(batcher);
+}
+
+/* ---- use ---- */
+
+/* Waits, or without a loader reads, until batch `taken` is there. Called with the lock held. */
+static void await_batch(struct batcher *batcher)
+{
+    while (batcher->ready == batcher->taken && !is_at_end(batcher)) {
+        if (batcher->has_loader) {
+            pthread_cond_wait(&batcher->changed, &batcher->lock);
+        } else {
+            fill_next(batcher);
+        }
+    }
+}
+
+enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
+{
+    pthread_mutex_lock(&batcher->lock);
+    await_batch(batcher);
+    if (batcher->ready == batcher->taken) {
+        pthread_mutex_unlock(&batcher->lock);
+        return STATUS_END_OF_DATA;
+    }
+    const struct slot *slot = &batcher->slots[batcher->taken % batcher->slot_count];
+    batcher->taken++;
+    pthread_cond_broadcast(&batcher->changed);
+    pthread_mutex_unlock(&batcher->lock);
+    *ret_batch = (struct batch){
+        .pixels = slot->pixels,
+        .labels = slot->labels,
+        .sample_keys = slot->sample_keys,
+        .count = slot->count,
+        .epoch = slot->epoch,
+    };
+    return STATUS_OK;
+}
+
+enum status batcher_seek(struct batcher *batcher, uint64_t epoch, uint64_t step)
+{
+    uint64_t step_count = sampler_step_count(batcher->sampler);
+    struct position position = {0};
+    if (batcher->options.is_training) {
+        if (step > step_count) {
+            log_error("step %llu of an epoch of %llu cannot be resumed", (unsigned long long)step,
+                      (unsigned long long)step_count);
+            return STATUS_INVALID;
+        }
+        position = (struct position){.epoch = epoch, .step = step};
+        if (step == step_count) {
+            position = (struct position){.epoch = epoch + 1};
+        }
+    }
+    pthread_mutex_lock(&batcher->lock);
+    atomic_fetch_add(&batcher->generation, 1);
+    batcher->ready = batcher->taken;
+    batcher->position = position;
+    pthread_cond_broadcast(&batcher->changed);
+    pthread_mutex_unlock(&batcher->lock);
+    return STATUS_OK;
+}

@@ -1,0 +1,116 @@
+/* Reading of byte images: find the file, then one multiplication and addition per pixel. */
+#include "worker/data/byte_images.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct part {
+    struct byte_records records;
+    struct data_file *file; // owned
+};
+
+struct byte_images {
+    struct dataset dataset;
+    struct part parts[BYTE_IMAGES_FILES_MAX];
+    uint32_t part_count;
+    uint8_t *labels; // (sample_count)
+    float scale[BYTE_IMAGES_CHANNELS_MAX], shift[BYTE_IMAGES_CHANNELS_MAX];
+};
+
+enum status byte_images_create(const struct byte_format *format, struct byte_images **ret_images)
+{
+    assert(format->sample.channels <= BYTE_IMAGES_CHANNELS_MAX);
+    struct byte_images *images = calloc(1, sizeof(*images));
+    if (images == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    images->dataset = (struct dataset){
+        .ops = format->ops,
+        .sample = format->sample,
+        .class_count = format->class_count,
+    };
+    for (uint32_t c = 0; c < format->sample.channels; c++) {
+        images->scale[c] = 1 / (255 * format->deviation[c]);
+        images->shift[c] = -format->mean[c] / format->deviation[c];
+    }
+    *ret_images = images;
+    return STATUS_OK;
+}
+
+void byte_images_destroy(struct byte_images *images)
+{
+    if (images == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < images->part_count; i++) {
+        data_file_close(images->parts[i].file);
+    }
+    free(images->labels);
+    free(images);
+}
+
+enum status byte_images_add(struct byte_images *images, const struct byte_records *records,
+                            struct data_file *file, char *ret_why, size_t why_size)
+{
+    assert(images->part_count < BYTE_IMAGES_FILES_MAX);
+    uint64_t count = images->dataset.sample_count;
+    uint8_t *labels = realloc(images->labels, count + records->count);
+    if (labels == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    images->labels = labels;
+    for (uint64_t i = 0; i < records->count; i++) {
+        uint8_t label = records->labels[i * records->label_stride];
+        if (label >= images->dataset.class_count) {
+            snprintf(ret_why, why_size, "record %llu (from 0) has label %u; labels are below %u",
+                     (unsigned long long)i, label, images->dataset.class_count);
+            return STATUS_MALFORMED;
+        }
+        labels[count + i] = label;
+    }
+    images->dataset.sample_count = count + records->count;
+    images->parts[images->part_count++] = (struct part){.records = *records, .file = file};
+    return STATUS_OK;
+}
+
+struct dataset *byte_images_dataset(struct byte_images *images)
+{
+    return &images->dataset;
+}
+
+static const uint8_t *find_pixels(const struct byte_images *images, uint64_t index)
+{
+    const struct part *part = images->parts;
+    while (index >= part->records.count) {
+        index -= part->records.count;
+        part++;
+    }
+    return part->records.pixels + index * part->records.pixel_stride;
+}
+
+static void convert(const uint8_t *bytes, size_t count, float scale, float shift,
+                    float *restrict ret_pixels)
+{
+    for (size_t i = 0; i < count; i++) {
+        ret_pixels[i] = (float)bytes[i] * scale + shift;
+    }
+}
+
+void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                      uint32_t *ret_label)
+{
+    const struct byte_images *images = (const struct byte_images *)dataset;
+    const uint8_t *bytes = find_pixels(images, index);
+    size_t channel_pixels = (size_t)dataset->sample.rows * dataset->sample.columns;
+    for (uint32_t c = 0; c < dataset->sample.channels; c++) {
+        convert(bytes + c * channel_pixels, channel_pixels, images->scale[c], images->shift[c],
+                ret_pixels + c * channel_pixels);
+    }
+    *ret_label = images->labels[index];
+}
+
+void byte_images_close(struct dataset *dataset)
+{
+    byte_images_destroy((struct byte_images *)dataset);
+}

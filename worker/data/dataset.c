@@ -1,0 +1,79 @@
+/* The table of datasets, and the way to their rows. */
+#include "worker/data/dataset.h"
+
+#include "common/log.h"
+#include "worker/data/dataset_rows.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct row {
+    const char *name;
+    bool takes_path;
+    const struct dataset_ops *ops;
+};
+
+static const struct row rows[] = {
+#define X(identifier, name, takes_path, summary) {name, takes_path, &dataset_##identifier##_ops},
+    DATASET_MAP(X)
+#undef X
+};
+
+// ", shapes, cifar10": for messages, from the third byte on.
+#define X(identifier, name, takes_path, summary) ", " name
+static const char known_names[] = DATASET_MAP(X);
+#undef X
+
+static const struct row *find_row(const char *name, size_t name_size)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strlen(rows[i].name) == name_size && memcmp(rows[i].name, name, name_size) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+enum status dataset_open(const char *data, uint64_t seed, enum dataset_split split,
+                         struct dataset **ret_dataset)
+{
+    assert(split == DATASET_TRAIN || split == DATASET_TEST);
+    size_t name_size = strcspn(data, ":");
+    const char *path = data[name_size] == ':' ? data + name_size + 1 : "";
+    const struct row *row = find_row(data, name_size);
+    if (row == NULL) {
+        log_error("--data: no dataset is called \"%.*s\"; there are %s", (int)name_size, data,
+                  known_names + 2);
+        return STATUS_INVALID;
+    }
+    if (row->takes_path && path[0] == '\0') {
+        log_error("--data: %s needs the folder of its files: --data %s:DIR", row->name, row->name);
+        return STATUS_INVALID;
+    }
+    if (!row->takes_path && path[0] != '\0') {
+        log_error("--data: %s needs no files; leave out \":%s\"", row->name, path);
+        return STATUS_INVALID;
+    }
+    enum status status = row->ops->open(path, seed, split, ret_dataset);
+    if (status == STATUS_NO_MEMORY) {
+        log_error("not enough memory for the dataset %s", data);
+    }
+    assert(status != STATUS_OK || (*ret_dataset)->sample_count > 0);
+    return status;
+}
+
+void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                  uint32_t *ret_label)
+{
+    assert(index < dataset->sample_count);
+    dataset->ops->read(dataset, index, ret_pixels, ret_label);
+    assert(*ret_label < dataset->class_count);
+}
+
+void dataset_close(struct dataset *dataset)
+{
+    if (dataset != NULL) {
+        dataset->ops->close(dataset);
+    }
+}
