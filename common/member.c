@@ -112,6 +112,12 @@ enum status member_ready(struct member *member, const struct layout *layout)
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }
 
+enum status member_connected(struct member *member)
+{
+    struct message connected = {.kind = MESSAGE_CONNECTED, .rank = member->self.rank};
+    return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
+}
+
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS) {

@@ -1,6 +1,11 @@
 /* A member's side of a job: the handshake with the coordinator, and signs of life.
  *
- *     JOIN -> WELCOME (rank, job)   prepare   READY -> START (layout, places)   ...   DONE -> STOP
+ *     JOIN -> WELCOME (rank, job)     prepare
+ *     READY -> START (layout, places) connect
+ *     CONNECTED -> GO                 train
+ *     DONE -> STOP
+ *
+ * GO comes when all are connected: no data message finds its receiver unprepared.
  *
  * Used by workers and shards. Linear and blocking; belongs to the thread of its channel. */
 #ifndef COMMON_MEMBER_H
@@ -35,6 +40,9 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
 
 /* Sends READY with what member->self and layout (NULL for a shard) say. */
 enum status member_ready(struct member *member, const struct layout *layout);
+
+/* Says that this member can take data messages. */
+enum status member_connected(struct member *member);
 
 /* Handles what every member handles the same way: HEARTBEAT, STOP, REFUSE. True if it was such a
  * message. */

@@ -31,6 +31,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_REFUSE] = {"REFUSE", WIRE__KIND__KIND_REFUSE, 0},
     [MESSAGE_READY] = {"READY", WIRE__KIND__KIND_READY, CARRIES_MEMBER | MAY_CARRY_LAYOUT},
     [MESSAGE_START] = {"START", WIRE__KIND__KIND_START, CARRIES_LAYOUT},
+    [MESSAGE_CONNECTED] = {"CONNECTED", WIRE__KIND__KIND_CONNECTED, 0},
+    [MESSAGE_GO] = {"GO", WIRE__KIND__KIND_GO, 0},
     [MESSAGE_HEARTBEAT] = {"HEARTBEAT", WIRE__KIND__KIND_HEARTBEAT, 0},
     [MESSAGE_REPORT] = {"REPORT", WIRE__KIND__KIND_REPORT, CARRIES_REPORT},
     [MESSAGE_DONE] = {"DONE", WIRE__KIND__KIND_DONE, CARRIES_MEMBER | CARRIES_REPORT},
@@ -95,6 +97,7 @@ static void pack_member(const struct wire_member *member, Wire__Member *packed)
     packed->train_samples = member->train_samples;
     packed->test_samples = member->test_samples;
     packed->device = text_of(member->device);
+    packed->data_digest = member->data_digest;
 }
 
 static void pack_report(const struct wire_report *report, Wire__Report *packed)
@@ -142,11 +145,15 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
     assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
 
-    Wire__Header packed = WIRE__HEADER__INIT;
-    Wire__Member member = WIRE__MEMBER__INIT;
-    Wire__Layout layout = WIRE__LAYOUT__INIT;
-    Wire__Report report = WIRE__REPORT__INIT;
+    Wire__Header packed;
+    Wire__Member member;
+    Wire__Layout layout;
+    Wire__Report report;
     uint64_t offsets[LAYOUT_BUCKETS_MAX], counts[LAYOUT_BUCKETS_MAX];
+    wire__header__init(&packed);
+    wire__member__init(&member);
+    wire__layout__init(&layout);
+    wire__report__init(&report);
     packed.version = WIRE_VERSION;
     packed.kind = row->wire;
     packed.job_id = message->job_id;
@@ -198,6 +205,7 @@ static bool unpack_member(const Wire__Member *packed, struct wire_member *member
         .train_samples = packed->train_samples,
         .test_samples = packed->test_samples,
         .device = packed->device,
+        .data_digest = packed->data_digest,
     };
     return true;
 }

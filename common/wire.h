@@ -24,6 +24,8 @@ enum message_kind {
     MESSAGE_REFUSE,    // coordinator or shard -> member: why not; the connection is over
     MESSAGE_READY,     // member -> coordinator: prepared; its layout and its endpoints
     MESSAGE_START,     // coordinator -> member: everybody is ready; where the others are
+    MESSAGE_CONNECTED, // member -> coordinator: knows the others, can take their messages
+    MESSAGE_GO,        // coordinator -> member: so can everybody; data may travel
     MESSAGE_HEARTBEAT, // both ways, every heartbeat interval
     MESSAGE_REPORT,    // worker -> coordinator: what was done since the last one
     MESSAGE_DONE,      // member -> coordinator: all steps done; digest of its parameters
@@ -51,6 +53,7 @@ struct wire_member {
     const char *endpoints; // of its data socket, one a line
     const char *params_digest;
     uint64_t train_samples, test_samples;
+    uint64_t data_digest; // of some of them
     const char *device;
 };
 

@@ -177,6 +177,11 @@ static bool agrees(const struct coordinator *coordinator, const struct message *
                  (unsigned long long)coordinator->test_samples);
         return false;
     }
+    if (message->member->data_digest != coordinator->data_digest) {
+        snprintf(ret_why, why_size,
+                 "its data differ: as many samples as the others have, but not the same");
+        return false;
+    }
     for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
         const struct slot *slot = &coordinator->membership.workers[i];
         if (slot->state == SLOT_READY &&
@@ -215,30 +220,45 @@ static void start_text(const struct coordinator *coordinator, uint32_t rank, cha
     }
 }
 
-static void start_job(struct coordinator *coordinator, uint64_t now_ms)
+/* Tells everybody where the others are. */
+static void connect_job(struct coordinator *coordinator)
 {
     static char text[START_TEXT_BYTES];
     struct membership *membership = &coordinator->membership;
-    coordinator->phase = COORDINATOR_TRAINING;
-    coordinator->started_ms = coordinator->stall_warned_ms = now_ms;
-    coordinator->port.started(coordinator->port.context);
-    // `step` carries the training samples: schedules follow from them. Servers first: they should
-    // know the layout when the first worker calls.
+    coordinator->phase = COORDINATOR_CONNECTING;
+    // `step` carries the training samples: schedules follow from them.
     struct message start = {.kind = MESSAGE_START,
                             .step = coordinator->train_samples,
                             .layout = &coordinator->layout,
                             .text = text};
     text[0] = '\0';
     for (uint32_t i = 0; i < membership->server_count; i++) {
-        membership->servers[i].step_since_ms = now_ms;
         send(coordinator, membership->servers[i].peer, &start);
     }
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         start_text(coordinator, i, text, sizeof(text));
         start.rank = i;
-        membership->workers[i].step_since_ms = now_ms;
         send(coordinator, membership->workers[i].peer, &start);
     }
+}
+
+static void handle_connected(struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
+{
+    if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
+        return;
+    }
+    slot->state = SLOT_CONNECTED;
+    if (!everybody_is(coordinator, SLOT_CONNECTED)) {
+        return;
+    }
+    coordinator->phase = COORDINATOR_TRAINING;
+    coordinator->started_ms = coordinator->stall_warned_ms = now_ms;
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        coordinator->membership.workers[i].step_since_ms = now_ms;
+    }
+    coordinator->port.started(coordinator->port.context);
+    struct message go = {.kind = MESSAGE_GO};
+    send_all(coordinator, &go);
 }
 
 static void handle_ready(struct coordinator *coordinator, struct slot *slot, enum member_role role,
@@ -257,6 +277,7 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
             coordinator->has_layout = true;
             coordinator->train_samples = message->member->train_samples;
             coordinator->test_samples = message->member->test_samples;
+            coordinator->data_digest = message->member->data_digest;
         } else if (!agrees(coordinator, message, why, sizeof(why))) {
             char sentence[2 * COORDINATOR_REASON_BYTES];
             snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", index, slot->host, why);
@@ -270,7 +291,7 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
     slot->state = SLOT_READY;
     if (everybody_is(coordinator, SLOT_READY)) {
-        start_job(coordinator, now_ms);
+        connect_job(coordinator);
     }
 }
 
@@ -356,6 +377,8 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     slot_hear(slot, step, now_ms);
     if (message->kind == MESSAGE_READY) {
         handle_ready(coordinator, slot, role, index, message, now_ms);
+    } else if (message->kind == MESSAGE_CONNECTED) {
+        handle_connected(coordinator, slot, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {
         handle_report(coordinator, index, message);
     } else if (message->kind == MESSAGE_DONE) {
@@ -392,12 +415,13 @@ static void check_gathering(struct coordinator *coordinator, uint64_t now_ms)
                  membership->server_count - server_count, membership->server_count, waited_s,
                  servers);
     } else {
-        membership_list(membership->workers, membership->worker_count, SLOT_JOINED, missing,
+        bool is_connecting = coordinator->phase == COORDINATOR_CONNECTING;
+        enum slot_state state = is_connecting ? SLOT_READY : SLOT_JOINED;
+        membership_list(membership->workers, membership->worker_count, state, missing,
                         sizeof(missing));
         fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
-                 "not everybody was ready within %.0f s; still preparing: rank %s "
-                 "(--start-timeout)",
-                 waited_s, missing);
+                 "not everybody was ready within %.0f s; still %s: rank %s (--start-timeout)",
+                 waited_s, is_connecting ? "connecting" : "preparing", missing);
     }
 }
 
@@ -459,13 +483,13 @@ static bool everybody_has_answered(const struct coordinator *coordinator)
     const struct membership *membership = &coordinator->membership;
     for (uint32_t i = 0; i < membership->server_count; i++) {
         enum slot_state state = membership->servers[i].state;
-        if (state == SLOT_JOINED || state == SLOT_READY) {
+        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
             return false;
         }
     }
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         enum slot_state state = membership->workers[i].state;
-        if (state == SLOT_JOINED || state == SLOT_READY) {
+        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
             return false;
         }
     }
@@ -488,7 +512,7 @@ void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)
     }
     check_lost(coordinator, membership->workers, membership->worker_count, "worker", now_ms);
     check_lost(coordinator, membership->servers, membership->server_count, "server", now_ms);
-    if (coordinator->phase == COORDINATOR_GATHERING) {
+    if (coordinator->phase < COORDINATOR_TRAINING) {
         check_gathering(coordinator, now_ms);
     } else if (coordinator->phase == COORDINATOR_TRAINING) {
         check_stall(coordinator, now_ms);

@@ -4,7 +4,8 @@
  * reads no clock (time is an argument, in milliseconds), and writes no file: server.c does.
  *
  *     GATHERING   members join and prepare
- *     TRAINING    everybody was told to start
+ *     CONNECTING  everybody is ready, and was told where the others are
+ *     TRAINING    everybody is connected, and was told to go
  *     CLOSING     the verdict is known; members are told, and have a moment to answer
  *     OVER        the process may end
  */
@@ -25,6 +26,7 @@
 
 enum coordinator_phase {
     COORDINATOR_GATHERING,
+    COORDINATOR_CONNECTING,
     COORDINATOR_TRAINING,
     COORDINATOR_CLOSING,
     COORDINATOR_OVER,
@@ -35,7 +37,7 @@ struct coordinator_port {
     void *context;
     void (*send)(void *context, uint64_t peer, const struct message *message);
     void (*log)(void *context, bool is_error, const char *sentence);
-    void (*started)(void *context); // everybody is ready, layout and samples are known
+    void (*started)(void *context); // training begins: layout and samples are known
     void (*reported)(void *context, uint32_t rank, const struct message *message);
     void (*epoch_closed)(void *context, uint32_t epoch);
 };
@@ -53,7 +55,7 @@ struct coordinator {
 
     struct layout layout; // of the first worker that was ready
     bool has_layout;
-    uint64_t train_samples, test_samples;
+    uint64_t train_samples, test_samples, data_digest;
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed

@@ -17,10 +17,11 @@
 
 enum slot_state {
     SLOT_FREE,
-    SLOT_JOINED, // welcomed; preparing
-    SLOT_READY,  // can be reached; waiting for, or in, the training
-    SLOT_DONE,   // has done all steps
-    SLOT_GONE,   // left or lost
+    SLOT_JOINED,    // welcomed; preparing
+    SLOT_READY,     // can be reached; waits for the others, or connects to them
+    SLOT_CONNECTED, // in the training
+    SLOT_DONE,      // has done all steps
+    SLOT_GONE,      // left or lost
 };
 
 struct slot {

@@ -59,8 +59,9 @@ static enum status create_shard(struct service *service, const struct message *s
     if (status != STATUS_OK) {
         log_error("cannot hold shard %u of %u: %s", config.index, config.shard_count,
                   status_text(status));
+        return status;
     }
-    return status;
+    return member_connected(&service->member);
 }
 
 /* Data of a worker. Malformed: dropped, the job is not disturbed. */
@@ -93,7 +94,7 @@ static enum status handle(struct service *service, const struct message *message
     if (envelope->peer == service->member.coordinator) {
         return message->kind == MESSAGE_START && service->shard == NULL
                    ? create_shard(service, message)
-                   : STATUS_OK;
+                   : STATUS_OK; // GO is for workers: they speak first
     }
     handle_data(service, message, envelope);
     return STATUS_OK;

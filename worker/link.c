@@ -157,7 +157,7 @@ static void post_ready(void *context, uint32_t bucket)
     transport_wake(link->channel->transport);
 }
 
-static enum status start_exchange(struct link *link, const struct message *start)
+static enum status create_exchange(struct link *link, const struct message *start)
 {
     uint32_t peer_count;
     enum status status = connect_peers(link, start->text, &peer_count);
@@ -191,7 +191,7 @@ static enum status start_exchange(struct link *link, const struct message *start
     pthread_mutex_lock(&link->mutex);
     link->exchange = exchange;
     pthread_mutex_unlock(&link->mutex);
-    return exchange_start(exchange);
+    return member_connected(&link->member);
 }
 
 /* One message, if there is one. */
@@ -209,7 +209,11 @@ static enum status pump(struct link *link, int timeout_ms)
             deliver(link, &message, &envelope);
         } else if (message.kind == MESSAGE_START && link->exchange == NULL &&
                    phase_of(link) == LINK_PREPARED) {
-            status = start_exchange(link, &message);
+            status = create_exchange(link, &message);
+        } else if (message.kind == MESSAGE_GO && link->exchange != NULL &&
+                   phase_of(link) == LINK_PREPARED) {
+            status = exchange_start(link->exchange);
+            set_phase(link, LINK_RUNNING);
         }
     }
     envelope_release(&envelope);
@@ -243,7 +247,7 @@ static enum status pump_until(struct link *link, enum link_phase phase)
         if (status != STATUS_OK) {
             return status;
         }
-        if (phase_of(link) == phase || (phase == LINK_RUNNING && link->exchange != NULL)) {
+        if (phase_of(link) == phase) {
             return STATUS_OK;
         }
         status = pump(link, POLL_MS);
@@ -297,6 +301,7 @@ static enum status say_ready(struct link *link)
     link->member.self.device = link->prepared.device;
     link->member.self.train_samples = link->prepared.train_samples;
     link->member.self.test_samples = link->prepared.test_samples;
+    link->member.self.data_digest = link->prepared.data_digest;
     return member_ready(&link->member, link->prepared.layout);
 }
 
@@ -313,9 +318,6 @@ static enum status run(struct link *link)
     }
     if (status == STATUS_OK) {
         status = pump_until(link, LINK_RUNNING);
-    }
-    if (status == STATUS_OK) {
-        set_phase(link, LINK_RUNNING);
     }
     while (status == STATUS_OK) {
         run_ready(link);

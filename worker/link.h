@@ -38,6 +38,7 @@ struct link_prepared {
     const char *params_digest; // of the first parameters
     const char *device;
     uint64_t train_samples, test_samples;
+    uint64_t data_digest; // of some of the samples
 };
 
 /* Borrows options' strings. */

@@ -22,6 +22,9 @@
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all.
 #define WARMUP_STEPS_MAX 10
 
+// Of each split, into the digest that tells other data from the same.
+#define DIGEST_SAMPLES 16
+
 struct trainer {
     const struct job *job;
     uint32_t rank;
@@ -32,7 +35,7 @@ struct trainer {
     struct exchange *exchange;   // of the link; borrowed for the run
     struct schedule schedule;
     uint64_t steps_per_epoch, step_count, warmup_steps;
-    uint64_t train_samples, test_samples;
+    uint64_t train_samples, test_samples, data_digest;
     char digest[DIGEST_TEXT_BYTES];
     char device[32];
 
@@ -327,6 +330,23 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
     return evaluator_create(&options, test, trainer->model, &trainer->evaluator);
 }
 
+/* Of samples spread over a dataset, pixels and labels: workers that read other data differ in it.
+ */
+static uint64_t digest_samples(const struct dataset *dataset, uint64_t count, uint64_t digest)
+{
+    size_t pixels =
+        (size_t)dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
+    float *sample = calloc(pixels, sizeof(*sample));
+    for (uint64_t i = 0; sample != NULL && i < DIGEST_SAMPLES && i < count; i++) {
+        uint32_t label;
+        dataset_read(dataset, i * (count / DIGEST_SAMPLES + 1) % count, sample, &label);
+        digest = layout_digest_add(digest, sample, pixels * sizeof(*sample));
+        digest = layout_digest_add(digest, &label, sizeof(label));
+    }
+    free(sample);
+    return digest;
+}
+
 /* The first `limit` samples, if there is a limit. */
 static uint64_t limit_samples(uint64_t count, uint64_t limit)
 {
@@ -345,6 +365,8 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     trainer->rank = rank;
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
+    trainer->data_digest = digest_samples(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
+    trainer->data_digest = digest_samples(test, trainer->test_samples, trainer->data_digest);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", device->ops->name);
     enum status status = create_model(trainer, device, train);
@@ -383,6 +405,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .device = trainer->device,
         .train_samples = trainer->train_samples,
         .test_samples = trainer->test_samples,
+        .data_digest = trainer->data_digest,
     };
 }
 

@@ -134,6 +134,11 @@ static void ready(struct story *story, uint64_t peer, enum member_role role, con
          20);
 }
 
+static void connected(struct story *story, uint64_t peer)
+{
+    give(story, peer, (struct message){.kind = MESSAGE_CONNECTED}, 30);
+}
+
 static void done(struct story *story, uint64_t peer, const char *digest, uint64_t now_ms)
 {
     struct wire_member member = {.role = ROLE_WORKER, .params_digest = digest};
@@ -151,6 +156,11 @@ static void open_training(struct story *story, uint32_t workers)
     }
     for (uint32_t i = 0; i < workers; i++) {
         ready(story, 1 + i, ROLE_WORKER, "first", &layout);
+    }
+    assert_int_equal(story->coordinator.phase, COORDINATOR_CONNECTING);
+    for (uint32_t i = 0; i < workers; i++) {
+        assert_int_equal(story->transcript.started_count, 0);
+        connected(story, 1 + i);
     }
     assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
 }
@@ -171,7 +181,7 @@ static void a_ring_starts_when_all_are_ready_and_each_hears_of_its_next(void **s
     struct story story;
     open_training(&story, 3);
     assert_int_equal(story.transcript.started_count, 1);
-    assert_int_equal(story.transcript.sent_count, 6); // three welcomes, three starts
+    assert_int_equal(story.transcript.sent_count, 9); // three welcomes, starts and gos
     const char *const next[] = {"place-2\n", "place-3\n", "place-1\n"};
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(story.transcript.sent[3 + i].kind, MESSAGE_START);
@@ -181,7 +191,7 @@ static void a_ring_starts_when_all_are_ready_and_each_hears_of_its_next(void **s
     coordinator_finish(&story.coordinator);
 }
 
-static void servers_start_before_workers_and_workers_hear_of_all_of_them(void **state)
+static void workers_hear_of_all_servers_and_go_when_all_are_connected(void **state)
 {
     (void)state;
     struct story story;
@@ -193,11 +203,18 @@ static void servers_start_before_workers_and_workers_hear_of_all_of_them(void **
     ready(&story, 11, ROLE_SERVER, "", NULL);
     assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
     ready(&story, 10, ROLE_SERVER, "", NULL);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
     assert_int_equal(story.transcript.sent[3].peer, 10);
     assert_int_equal(story.transcript.sent[4].peer, 11);
     assert_int_equal(story.transcript.sent[5].peer, 1);
     assert_string_equal(story.transcript.sent[5].text, "place-10\nplace-11\n");
+    // A worker goes only when the shards can take its messages.
+    connected(&story, 1);
+    connected(&story, 11);
+    assert_int_equal(story.transcript.sent_count, 6);
+    connected(&story, 10);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(last_kind(&story), MESSAGE_GO);
     coordinator_finish(&story.coordinator);
 }
 
@@ -434,7 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_starts_when_all_are_ready_and_each_hears_of_its_next),
-        cmocka_unit_test(servers_start_before_workers_and_workers_hear_of_all_of_them),
+        cmocka_unit_test(workers_hear_of_all_servers_and_go_when_all_are_connected),
         cmocka_unit_test(equal_digests_complete_the_job),
         cmocka_unit_test(digests_that_differ_fail_the_job_and_name_the_worker),
         cmocka_unit_test(a_rank_that_is_taken_or_beyond_the_job_is_refused),
