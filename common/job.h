@@ -32,6 +32,7 @@ struct job {
     struct optimizer_settings settings;
     double lr;                     // of one worker; 0: the optimizer's default
     char lr_scale[JOB_NAME_BYTES]; // none, linear
+    uint32_t lr_workers;           // that `linear` counts; 0: workers
     double warmup_epochs;
     char lr_schedule[JOB_NAME_BYTES]; // constant, step, cosine
     double lr_step_epochs;            // step schedule: period
@@ -56,8 +57,10 @@ extern const size_t job_option_count;
 struct option_set job_option_set(struct job *job);
 
 /* Checks what rows cannot: contradictions between options. Fills what follows from others (batch
- * from global_batch, lr from the optimizer; threads stay). On STATUS_INVALID ret_error says what to
- * change. `local` becomes one worker with the whole global batch. */
+ * from global_batch, lr from the optimizer; threads stay). Resolving
+ * again changes nothing. On STATUS_INVALID ret_error says what to
+ * change. `local` becomes one worker with the whole global batch, and keeps the learning
+ * rate of the workers that it replaces. */
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size);
 
 /* "name=value\n" for every row, and back. For the wire: decode checks every value, and fails on

@@ -133,7 +133,7 @@ static struct optimizer_coefficients coefficients_of(const struct optimizer *opt
     unsigned uses = optimizer->rule->uses;
     bool is_decoupled = uses & OPTIMIZER_DECOUPLES_DECAY;
     struct optimizer_coefficients coefficients = {
-        .rate = (float)learning_rate,
+        .minus_rate = (float)-learning_rate,
         .weight_decay = is_decoupled ? 0 : (float)settings->weight_decay,
         .shrink = is_decoupled ? (float)(1 - learning_rate * settings->weight_decay) : 1,
     };
@@ -141,7 +141,7 @@ static struct optimizer_coefficients coefficients_of(const struct optimizer *opt
         coefficients.momentum = (float)settings->momentum;
     }
     if (uses & OPTIMIZER_USES_BETAS) {
-        coefficients.rate = (float)(learning_rate / (1 - power_of(settings->beta1, update)));
+        coefficients.minus_rate = (float)(-learning_rate / (1 - power_of(settings->beta1, update)));
         coefficients.beta1 = (float)settings->beta1;
         coefficients.beta1_rest = (float)(1 - settings->beta1);
         coefficients.beta2 = (float)settings->beta2;

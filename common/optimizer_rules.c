@@ -19,7 +19,7 @@ VARIANT_BODY void sgd_body(const struct optimizer_coefficients *coefficients,
     const struct optimizer_coefficients c = *coefficients;
     for (size_t i = 0; i < count; i++) {
         float grad = fmaf(c.weight_decay, params[i], grads[i]);
-        params[i] = fmaf(-c.rate, grad, params[i]);
+        params[i] = fmaf(c.minus_rate, grad, params[i]);
     }
 }
 
@@ -33,7 +33,7 @@ VARIANT_BODY void momentum_body(const struct optimizer_coefficients *coefficient
     for (size_t i = 0; i < count; i++) {
         float grad = fmaf(c.weight_decay, params[i], grads[i]);
         velocity[i] = fmaf(c.momentum, velocity[i], grad);
-        params[i] = fmaf(-c.rate, velocity[i], params[i]);
+        params[i] = fmaf(c.minus_rate, velocity[i], params[i]);
     }
 }
 
@@ -47,7 +47,7 @@ VARIANT_BODY void nesterov_body(const struct optimizer_coefficients *coefficient
     for (size_t i = 0; i < count; i++) {
         float grad = fmaf(c.weight_decay, params[i], grads[i]);
         velocity[i] = fmaf(c.momentum, velocity[i], grad);
-        params[i] = fmaf(-c.rate, fmaf(c.momentum, velocity[i], grad), params[i]);
+        params[i] = fmaf(c.minus_rate, fmaf(c.momentum, velocity[i], grad), params[i]);
     }
 }
 
@@ -63,7 +63,7 @@ VARIANT_BODY void adam_body(const struct optimizer_coefficients *coefficients,
         mean[i] = fmaf(c.beta1_rest, grad, c.beta1 * mean[i]);
         square[i] = fmaf(c.beta2_rest * grad, grad, c.beta2 * square[i]);
         float divisor = fmaf(sqrtf(square[i]), c.root_scale, c.epsilon);
-        params[i] = fmaf(-c.rate, mean[i] / divisor, c.shrink * params[i]);
+        params[i] = fmaf(c.minus_rate, mean[i] / divisor, c.shrink * params[i]);
     }
 }
 
@@ -77,7 +77,7 @@ VARIANT_BODY void adagrad_body(const struct optimizer_coefficients *coefficients
     for (size_t i = 0; i < count; i++) {
         float grad = fmaf(c.weight_decay, params[i], grads[i]);
         square[i] = fmaf(grad, grad, square[i]);
-        params[i] = fmaf(-c.rate, grad / (sqrtf(square[i]) + c.epsilon), params[i]);
+        params[i] = fmaf(c.minus_rate, grad / (sqrtf(square[i]) + c.epsilon), params[i]);
     }
 }
 
@@ -92,7 +92,7 @@ VARIANT_BODY void adadelta_body(const struct optimizer_coefficients *coefficient
         square[i] = fmaf(c.decay_rest * grad, grad, c.decay * square[i]);
         float delta = sqrtf(square_delta[i] + c.epsilon) / sqrtf(square[i] + c.epsilon) * grad;
         square_delta[i] = fmaf(c.decay_rest * delta, delta, c.decay * square_delta[i]);
-        params[i] = fmaf(-c.rate, delta, params[i]);
+        params[i] = fmaf(c.minus_rate, delta, params[i]);
     }
 }
 
@@ -106,7 +106,7 @@ VARIANT_BODY void rmsprop_body(const struct optimizer_coefficients *coefficients
     for (size_t i = 0; i < count; i++) {
         float grad = fmaf(c.weight_decay, params[i], grads[i]);
         square[i] = fmaf(c.decay_rest * grad, grad, c.decay * square[i]);
-        params[i] = fmaf(-c.rate, grad / (sqrtf(square[i]) + c.epsilon), params[i]);
+        params[i] = fmaf(c.minus_rate, grad / (sqrtf(square[i]) + c.epsilon), params[i]);
     }
 }
 

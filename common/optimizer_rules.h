@@ -13,7 +13,7 @@
 /* What is the same for all elements of one update, rounded once from double. Those of settings that
  * a rule does not use are 0. */
 struct optimizer_coefficients {
-    float rate;         // Adam: divided by 1 - beta1^update
+    float minus_rate;   // - learning rate; Adam: divided by 1 - beta1^update
     float weight_decay; // added to the gradient, times the parameter
     float shrink;       // decoupled weight decay: factor of the parameter, else 1
     float momentum;

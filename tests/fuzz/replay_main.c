@@ -14,10 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INPUT_BYTES_MAX (16 * 1024 * 1024)
+#define INPUT_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define PATH_BYTES      4096
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name.
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 // A copy of its own for each input, so that a sanitizer sees a read beyond its end.

@@ -82,7 +82,7 @@ check_first_lines()
     local file
     while IFS= read -r file; do
         report "$file" 1 "line 1 must say what the file is"
-    done < <(awk 'FNR == 1 && !/^(\/\*|\/\/) [A-Z"`a-z0-9]/ { print FILENAME } { nextfile }' \
+    done < <(awk 'FNR == 1 && !/^(\/\*|\/\/) [^ ]/ { print FILENAME } { nextfile }' \
         "${c_files[@]}")
 }
 
@@ -122,23 +122,30 @@ check_lengths()
     done < <(wc -l "${all_files[@]}")
 }
 
+# Whether the meson.build of the folder, or of one above it, names the file, or any other does so
+# together with its folder.
+is_named_by_meson() # FILE
+{
+    local folder tail=${1%/*}
+    folder=$tail
+    while ! grep -qsF "${1##*/}" "$folder/meson.build"; do
+        if [ "$folder" = . ]; then
+            grep -rqsF --include=meson.build "${tail##*/}/${1##*/}" .
+            return
+        fi
+        folder=$(dirname "$folder")
+    done
+}
+
 # A source that no meson.build names would be checked by nobody. (Fuzz targets are compared with the
 # disk when the build is configured.)
 check_is_built()
 {
-    local file folder
+    local file
     for file in "${c_files[@]}"; do
-        if [[ $file != *.c || $file == tests/fuzz/fuzz_* ]]; then
-            continue
+        if [[ $file == *.c && $file != tests/fuzz/fuzz_* ]] && ! is_named_by_meson "$file"; then
+            report "$file" 1 "no meson.build names it"
         fi
-        folder=$(dirname "$file")
-        while ! grep -qsF "${file##*/}" "$folder/meson.build"; do
-            if [ "$folder" = . ]; then
-                report "$file" 1 "no meson.build names it"
-                break
-            fi
-            folder=$(dirname "$folder")
-        done
     done
 }
 
@@ -151,6 +158,20 @@ check_scripts_run()
             report "$file" 1 "starts with #! and must be executable"
         fi
     done
+}
+
+# Documents name files in `backticks`; what they name is there. (An ellipsis stands for anything, and
+# CHANGELOG.md may name what was there once.)
+check_named_files()
+{
+    local file line name
+    while IFS=: read -r file line name; do
+        name=${name//\`/}
+        if [[ $name != *…* ]] && ! compgen -G "$name" >/dev/null; then
+            report "$file" "$line" "there is no $name"
+        fi
+    done < <(grep -noHE '`(bench|common|deploy|docs|proto|ps-server|tests|worker)/[^` ]*`' \
+        README.md CONTRIBUTING.md docs/*.md)
 }
 
 folders=()
@@ -177,6 +198,7 @@ check_banned_functions
 check_conditional_bodies
 check_is_built
 check_scripts_run
+check_named_files
 report_matches '\<typedef +(struct|enum|union)\>' \
     'structs, enums and unions are not given a second name' "${c_files[@]}"
 report_matches '\<(FIXME|XXX)\>|\<TODO\>([^(]|\([^#]|$)' \

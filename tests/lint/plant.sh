@@ -14,6 +14,7 @@ for folder in bench common deploy docs ps-server tests worker; do
         cp -R "$root/$folder" "$copy/" || exit 2
     fi
 done
+cp "$root"/*.md "$copy/" || exit 2
 
 planted_files=()
 planted_messages=()

@@ -22,5 +22,6 @@ plant common/planted_debt_body.c '// TODO(me) later' 'needs the number of its is
 plant common/planted_fixme.c '// FIXME' 'needs the number of its issue'
 plant tests/common/planted_sleep.c 'usleep(1000);' 'tests do not sleep'
 plant deploy/planted_script '#!/bin/sh' 'must be executable'
+plant docs/ARCHITECTURE.md 'See `worker/planted_gone.c`.' 'there is no worker/planted_gone.c'
 
 expect_every_plant_caught "$lint"

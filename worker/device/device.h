@@ -33,7 +33,7 @@ enum op_kind {
     OP_RELU,         // y = max(x, 0)
     OP_MAX_POOL,     // over square windows, no padding; floor division
     OP_DROPOUT,      // training: y = x * kept / (1 - rate); otherwise y = x
-    OP_SOFTMAX_LOSS, // cross-entropy against the labels; last operation of a program
+    OP_SOFTMAX_LOSS, // cross-entropy against the labels, y = softmax(x); a program ends with one
 };
 
 /* One operation. Its result is the input of those that name its index. */
@@ -51,6 +51,7 @@ enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 
 struct device_options {
     uint32_t threads; // at least 1
+    uint32_t index;   // which of the backend's devices; device_open fills it in ("cuda:1")
 };
 
 /* Borrows ops only for the call, params and grads until program_destroy. */

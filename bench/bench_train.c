@@ -1,0 +1,180 @@
+/* Speed of training in one process: forward, backward and optimizer over batches in memory.
+ *
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS]]]
+ *
+ * Prints a line of JSON for each round of about half a second, so that a script can interleave it
+ * with a peer. */
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/optimizer.h"
+#include "common/random.h"
+#include "worker/model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define CLASSES       10
+#define ROUND_NS      500000000
+#define WARMUP_STEPS  5
+#define BATCHES       4 // in memory, taken in turn
+#define LEARNING_RATE 0.01
+
+struct bench {
+    struct device *device;
+    struct model *model;
+    struct optimizer *optimizer;
+    struct program_input inputs[BATCHES];
+    uint32_t batch;
+    uint64_t step;
+    uint64_t forward_ns, backward_ns, optimizer_ns;
+};
+
+static void fill_batch(struct bench *bench, struct shape shape, uint32_t index)
+{
+    size_t pixels = (size_t)shape.channels * shape.rows * shape.columns * bench->batch;
+    float *values = memory_create_large(pixels * sizeof(*values));
+    uint32_t *labels = calloc(bench->batch, sizeof(*labels));
+    uint64_t *keys = calloc(bench->batch, sizeof(*keys));
+    if (values == NULL || labels == NULL || keys == NULL) {
+        abort();
+    }
+    uint64_t key = random_key(1, RANDOM_SYNTHETIC, index, 0);
+    for (size_t i = 0; i < pixels; i++) {
+        values[i] = 2 * random_unit_float(random_element(key, (uint32_t)i)) - 1;
+    }
+    for (uint32_t n = 0; n < bench->batch; n++) {
+        labels[n] = random_element(key, n) % CLASSES;
+        keys[n] = random_key(1, RANDOM_DROPOUT, index, n);
+    }
+    bench->inputs[index] = (struct program_input){.pixels = values,
+                                                  .labels = labels,
+                                                  .sample_keys = keys,
+                                                  .count = bench->batch,
+                                                  .gradient_scale = 1.0f / (float)bench->batch,
+                                                  .is_training = true};
+}
+
+static enum status step(struct bench *bench)
+{
+    struct program_result result;
+    const struct layout *layout = model_layout(bench->model);
+    uint64_t start_ns = clock_now_ns();
+    enum status status =
+        model_forward(bench->model, &bench->inputs[bench->step % BATCHES], &result);
+    uint64_t forward_ns = clock_now_ns();
+    for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
+        status = model_backward(bench->model, i);
+    }
+    uint64_t backward_ns = clock_now_ns();
+    optimizer_apply(bench->optimizer, 0, model_params(bench->model), model_grads(bench->model),
+                    layout->value_count, ++bench->step, LEARNING_RATE);
+    uint64_t end_ns = clock_now_ns();
+    bench->forward_ns += forward_ns - start_ns;
+    bench->backward_ns += backward_ns - forward_ns;
+    bench->optimizer_ns += end_ns - backward_ns;
+    return status;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static enum status run_round(struct bench *bench, const char *model, uint32_t threads)
+{
+    uint64_t start_ns = clock_now_ns(), steps = 0;
+    double start_cpu = cpu_seconds();
+    bench->forward_ns = bench->backward_ns = bench->optimizer_ns = 0;
+    while (clock_now_ns() - start_ns < ROUND_NS) {
+        enum status status = step(bench);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        steps++;
+    }
+    double seconds = (double)(clock_now_ns() - start_ns) / 1e9,
+           images = (double)(steps * bench->batch);
+    double per_step = 1e6 * (double)steps;
+    printf("{\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"images_per_second\":%.1f,"
+           "\"images_per_cpu_second\":%.1f,\"ms\":{\"forward\":%.3f,\"backward\":%.3f,"
+           "\"optimizer\":%.3f}}\n",
+           model, bench->batch, threads, images / seconds, images / (cpu_seconds() - start_cpu),
+           (double)bench->forward_ns / per_step, (double)bench->backward_ns / per_step,
+           (double)bench->optimizer_ns / per_step);
+    fflush(stdout);
+    return STATUS_OK;
+}
+
+static enum status open_bench(struct bench *bench, const char *name, uint32_t threads,
+                              const char *conv, const char *device_name)
+{
+    struct shape shape = {3, 32, 32};
+    if (strcmp(name, "lenet5") == 0) {
+        shape = (struct shape){1, 28, 28};
+    }
+    struct device_options device = {.threads = threads};
+    enum status status = device_open(device_name, &device, &bench->device);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct model_options options = {
+        .name = name,
+        .input = shape,
+        .class_count = CLASSES,
+        .batch_size = bench->batch,
+        .seed = 1,
+        .bucket_bytes = 4 << 20,
+        .conv = strcmp(conv, "direct") == 0     ? CONV_DIRECT
+                : strcmp(conv, "winograd") == 0 ? CONV_WINOGRAD
+                                                : CONV_AUTO,
+    };
+    status = model_create(&options, bench->device, &bench->model);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct optimizer_settings settings = {.momentum = 0.9};
+    status = optimizer_create("momentum", &settings, model_layout(bench->model)->value_count,
+                              &bench->optimizer);
+    for (uint32_t i = 0; i < BATCHES; i++) {
+        fill_batch(bench, shape, i);
+    }
+    char text[512];
+    model_describe(bench->model, text, sizeof(text));
+    fprintf(stderr, "%s\n", text);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    memory_keep_heap();
+    log_init("bench_train", LOG_WARN);
+    if (argc < 4) {
+        fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS]]]\n");
+        return 2;
+    }
+    static struct bench bench;
+    bench.batch = (uint32_t)strtoul(argv[2], NULL, 10);
+    uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
+    unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
+    if (open_bench(&bench, argv[1], threads, argc > 4 ? argv[4] : "auto",
+                   argc > 5 ? argv[5] : "cpu") != STATUS_OK) {
+        return 1;
+    }
+    for (unsigned i = 0; i < WARMUP_STEPS; i++) {
+        if (step(&bench) != STATUS_OK) {
+            return 1;
+        }
+    }
+    for (unsigned long i = 0; i < rounds; i++) {
+        if (run_round(&bench, argv[1], threads) != STATUS_OK) {
+            return 1;
+        }
+    }
+    return 0;
+}

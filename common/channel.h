@@ -1,0 +1,37 @@
+/* Messages over a transport: encode and send, receive and decode, count.
+ *
+ * Belongs to the thread of its transport; the byte counters may be read by any. */
+#ifndef COMMON_CHANNEL_H
+#define COMMON_CHANNEL_H
+
+#include "common/transport.h"
+#include "common/wire.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct channel {
+    struct transport *transport; // owned
+    uint64_t job_id;             // put into every message that is sent; 0 until known
+    _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
+    uint64_t dropped_count;                      // messages that were refused by decode
+    unsigned char header[WIRE_HEADER_BYTES];
+    struct wire_scratch scratch;
+};
+
+enum status channel_create(struct channel **ret_channel);
+void channel_destroy(struct channel *channel, int linger_ms); // NULL is fine
+
+/* Sends; fills in the job id. The values are copied if release is NULL; otherwise they are borrowed
+ * until release(hint), which may come from another thread. */
+enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
+                         void (*release)(void *hint), void *hint);
+
+/* One message; the caller owns *ret_envelope, from which *ret_message borrows, as it does from the
+ * channel until the next receive. Malformed messages are dropped, counted and logged.
+ * STATUS_TIMED_OUT, STATUS_INTERRUPTED as transport_receive; STATUS_MISMATCH: a peer of another
+ * protocol version (logged; ret_envelope->peer says whom to refuse, no frames are owned). */
+enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,
+                            struct message *ret_message);
+
+#endif

@@ -1,0 +1,105 @@
+/* Places: bound, told, chosen. */
+#include "common/endpoints.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
+                           char ret_place[ENDPOINTS_PLACE_BYTES])
+{
+    char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
+    bool wants_ipc = strcmp(kind, "tcp") != 0;
+    bool wants_tcp = strcmp(kind, "ipc") != 0;
+    if (wants_ipc) {
+        enum status status = transport_bind(transport, "ipc://*", ipc);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    if (wants_tcp) {
+        char endpoint[TRANSPORT_ENDPOINT_BYTES];
+        bool is_ipv6 = strchr(address, ':') != NULL;
+        snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:*", is_ipv6 ? "[" : "", address,
+                 is_ipv6 ? "]" : "");
+        enum status status = transport_bind(transport, endpoint, tcp);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    snprintf(ret_place, ENDPOINTS_PLACE_BYTES, "%016llx%s%s%s%s",
+             (unsigned long long)transport_host_id(), wants_ipc ? " " : "", ipc,
+             wants_tcp ? " " : "", tcp);
+    return STATUS_OK;
+}
+
+/* Reads the host id; *ret_rest points behind it. */
+static bool parse_host_id(const char *place, uint64_t *ret_id, const char **ret_rest)
+{
+    uint64_t id = 0;
+    const char *at = place;
+    for (; *at != '\0' && *at != ' '; at++) {
+        const char *digits = "0123456789abcdef";
+        const char *digit = strchr(digits, *at);
+        if (digit == NULL || at - place >= 16) {
+            return false;
+        }
+        id = id << 4 | (uint64_t)(digit - digits);
+    }
+    *ret_id = id;
+    *ret_rest = at;
+    return at - place == 16;
+}
+
+enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
+                             char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    uint64_t host_id;
+    const char *at;
+    if (!parse_host_id(place, &host_id, &at)) {
+        return STATUS_MALFORMED;
+    }
+    bool may_ipc = strcmp(kind, "tcp") != 0 && host_id == own_host_id;
+    bool may_tcp = strcmp(kind, "ipc") != 0;
+    // ipc comes first in a place, so the first that is allowed is the best.
+    while (*at == ' ') {
+        at++;
+        size_t size = strcspn(at, " ");
+        bool is_ipc = strncmp(at, "ipc://", 6) == 0;
+        bool is_tcp = strncmp(at, "tcp://", 6) == 0;
+        if (size == 0 || size >= TRANSPORT_ENDPOINT_BYTES || (!is_ipc && !is_tcp)) {
+            return STATUS_MALFORMED;
+        }
+        if ((is_ipc && may_ipc) || (is_tcp && may_tcp)) {
+            memcpy(ret_endpoint, at, size);
+            ret_endpoint[size] = '\0';
+            return STATUS_OK;
+        }
+        at += size;
+    }
+    return *at == '\0' ? STATUS_INVALID : STATUS_MALFORMED;
+}
+
+enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BYTES])
+{
+    const char *prefix = "tcp://";
+    if (strncmp(endpoint, prefix, strlen(prefix)) != 0) {
+        return STATUS_INVALID;
+    }
+    const char *host = endpoint + strlen(prefix);
+    const char *colon = strrchr(host, ':');
+    if (colon == NULL || colon == host || colon[1] == '\0') {
+        return STATUS_INVALID;
+    }
+    size_t size = (size_t)(colon - host);
+    if (host[0] == '[' && host[size - 1] == ']' && size > 2) {
+        host++;
+        size -= 2;
+    }
+    if (size >= ENDPOINTS_HOST_BYTES) {
+        return STATUS_INVALID;
+    }
+    memcpy(ret_host, host, size);
+    ret_host[size] = '\0';
+    return STATUS_OK;
+}

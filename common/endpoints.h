@@ -1,0 +1,32 @@
+/* Where a data socket can be reached: bound for a transport, told to peers, chosen by them.
+ *
+ * A place is one line: the host's id in hex, then the endpoints, separated by blanks:
+ *
+ *     a3f09c1b5d7e2244 ipc://@ringside-4711-1 tcp://10.0.0.7:40113
+ */
+#ifndef COMMON_ENDPOINTS_H
+#define COMMON_ENDPOINTS_H
+
+#include "common/status.h"
+#include "common/transport.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENDPOINTS_PLACE_BYTES (2 * TRANSPORT_ENDPOINT_BYTES + 32)
+#define ENDPOINTS_HOST_BYTES  128
+
+/* Listens as --transport (auto, tcp, ipc) says; tcp on `address` at a free port. Writes the place.
+ * Logs. */
+enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
+                           char ret_place[ENDPOINTS_PLACE_BYTES]);
+
+/* The endpoint of a peer's place that --transport allows: ipc on the same host, tcp otherwise.
+ * STATUS_INVALID if there is none, STATUS_MALFORMED if it is not a place. Pure. */
+enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
+                             char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
+
+/* "tcp://HOST:PORT" -> HOST without brackets; STATUS_INVALID if it is not like that. Pure. */
+enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BYTES]);
+
+#endif

@@ -1,0 +1,197 @@
+/* The option table of a job. */
+#include "common/job.h"
+#include "common/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(name) offsetof(struct job, name), sizeof(((struct job *)0)->name)
+
+// What an option of the optimizer's settings points to.
+#define SETTING(name) \
+    offsetof(struct job, settings) + offsetof(struct optimizer_settings, name), sizeof(double)
+
+static const struct option_choice modes[] = {
+    {"local", "one worker with the whole global batch, no exchange: the baseline"},
+    {"ring", "ring all-reduce among the workers"},
+    {"ps-sync", "parameter server: one update a step, from the gradients of all workers"},
+    {NULL, NULL},
+};
+
+static const struct option_choice lr_scales[] = {
+    {"none", "the rate as it is given"},
+    {"linear", "the rate times the number of workers"},
+    {NULL, NULL},
+};
+
+static const struct option_choice lr_schedules[] = {
+    {"constant", "the same rate in every step"},
+    {"step", "times --lr-gamma every --lr-step-epochs"},
+    {"cosine", "down to 0 at the last step, along half a cosine"},
+    {NULL, NULL},
+};
+
+static const struct option_choice shards[] = {
+    {"global", "every worker takes its slice of one permutation of all samples"},
+    {"local", "every worker keeps to a fixed part of the samples"},
+    {NULL, NULL},
+};
+
+static const struct option_choice evals[] = {
+    {"epoch", "on the test set, at the end of every epoch"},
+    {"end", "on the test set, after the last step"},
+    {"none", "never"},
+    {NULL, NULL},
+};
+
+static const struct option_choice convs[] = {
+    {"auto", "by the shape of each convolution"},
+    {"direct", "direct convolution throughout"},
+    {"winograd", "Winograd wherever a convolution allows it"},
+    {NULL, NULL},
+};
+
+static const struct option_choice transports[] = {
+    {"auto", "ipc on one host, tcp across hosts"},
+    {"tcp", "TCP throughout"},
+    {"ipc", "Unix sockets: all processes on one host"},
+    {NULL, NULL},
+};
+
+static bool data_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    static const bool takes_path[] = {
+#define X(identifier, name, takes, summary) takes,
+        DATASET_MAP(X)
+#undef X
+    };
+    char name[JOB_NAME_BYTES];
+    const char *path, *known[sizeof(takes_path) / sizeof(takes_path[0])];
+    job_split_data(text, name, &path);
+    for (size_t i = 0; names_datasets[i].name != NULL; i++) {
+        known[i] = names_datasets[i].name;
+        if (strcmp(known[i], name) != 0) {
+            continue;
+        }
+        if (takes_path[i] && path[0] == '\0') {
+            snprintf(ret_why, why_size, "%s needs the folder of its files: %s:DIR", name, name);
+            return false;
+        }
+        if (!takes_path[i] && strchr(text, ':') != NULL) {
+            snprintf(ret_why, why_size, "%s takes no path", name);
+            return false;
+        }
+        return true;
+    }
+    const char *nearest = options_nearest(name, known, sizeof(takes_path) / sizeof(takes_path[0]));
+    snprintf(ret_why, why_size, "there is no dataset '%s'%s%s%s", name,
+             nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "?" : "; see --help for the list");
+    return false;
+}
+
+static bool device_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    static const char *const known[] = {"auto", "ref", "cpu", "cuda"};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i], text) == 0) {
+            return true;
+        }
+    }
+    size_t digits = strncmp(text, "cuda:", 5) == 0 ? strspn(text + 5, "0123456789") : 0;
+    if (digits > 0 && digits < 5 && text[5 + digits] == '\0') {
+        return true;
+    }
+    snprintf(ret_why, why_size, "a device is auto, ref, cpu, cuda or cuda:INDEX");
+    return false;
+}
+
+#define NO_RANGE 0, 0
+
+const struct option job_options[] = {
+    {"mode", 'm', OPTION_CHOICE, FIELD(mode), "ps-sync", NO_RANGE, modes, NULL, NULL,
+     "the design: how gradients are exchanged"},
+    {"workers", 'n', OPTION_U32, FIELD(workers), "2", 1, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
+     "training processes"},
+    {"servers", 's', OPTION_U32, FIELD(servers), "1", 0, JOB_SERVERS_MAX, NULL, NULL, "COUNT",
+     "parameter-server processes, each with a shard of the parameters; ps modes only"},
+    {"model", 0, OPTION_CHOICE, FIELD(model), "cnn", NO_RANGE, names_models, NULL, NULL,
+     "the network"},
+    {"data", 0, OPTION_TEXT, FIELD(data), "shapes", NO_RANGE, NULL, data_is_valid, "NAME[:DIR]",
+     "the images: shapes, synthetic, cifar10:DIR, mnist:DIR or fashion-mnist:DIR"},
+    {"batch", 'b', OPTION_U32, FIELD(batch), "0", 0, 1 << 20, NULL, NULL, "IMAGES",
+     "images per worker and step; 0: from --global-batch, or 32"},
+    {"global-batch", 0, OPTION_U32, FIELD(global_batch), "0", 0, 1 << 24, NULL, NULL, "IMAGES",
+     "images per step of all workers together; 0: workers times --batch"},
+    {"epochs", 'e', OPTION_U32, FIELD(epochs), "0", 0, 1000000, NULL, NULL, "COUNT",
+     "passes over the training images; 0: from --steps, or 1"},
+    {"steps", 0, OPTION_U64, FIELD(steps), "0", 0, 1e15, NULL, NULL, "COUNT",
+     "steps to train instead of whole epochs"},
+    {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "momentum", NO_RANGE, names_optimizers, NULL,
+     NULL, "how a gradient changes the parameters"},
+    {"lr", 0, OPTION_REAL, FIELD(lr), "0", 0, 1e6, NULL, NULL, "RATE",
+     "learning rate; 0: the optimizer's default"},
+    {"momentum", 0, OPTION_REAL, SETTING(momentum), "0.9", 0, 0.999999, NULL, NULL, "FACTOR",
+     "of momentum and nesterov"},
+    {"beta1", 0, OPTION_REAL, SETTING(beta1), "0.9", 0, 0.999999, NULL, NULL, "FACTOR",
+     "decay of the first moment, of adam and adamw"},
+    {"beta2", 0, OPTION_REAL, SETTING(beta2), "0.999", 0, 0.9999999, NULL, NULL, "FACTOR",
+     "decay of the second moment, of adam and adamw"},
+    {"decay", 0, OPTION_REAL, SETTING(decay), "0", 0, 0.9999999, NULL, NULL, "FACTOR",
+     "alpha of rmsprop, rho of adadelta; 0: the optimizer's default"},
+    {"epsilon", 0, OPTION_REAL, SETTING(epsilon), "0", 0, 1, NULL, NULL, "VALUE",
+     "added to denominators of the adaptive optimizers; 0: the optimizer's default"},
+    {"weight-decay", 0, OPTION_REAL, SETTING(weight_decay), "0", 0, 1, NULL, NULL, "FACTOR",
+     "L2 penalty on the parameters; decoupled for adamw"},
+    {"lr-scale", 0, OPTION_CHOICE, FIELD(lr_scale), "none", NO_RANGE, lr_scales, NULL, NULL,
+     "how the rate follows the number of workers"},
+    {"lr-workers", 0, OPTION_U32, FIELD(lr_workers), "0", 0, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
+     "number of workers that --lr-scale linear counts; 0: --workers, also where mode local "
+     "replaces "
+     "them by one"},
+    {"warmup-epochs", 0, OPTION_REAL, FIELD(warmup_epochs), "0", 0, 1e6, NULL, NULL, "EPOCHS",
+     "linear warm-up, from the rate of one worker to the scaled one"},
+    {"lr-schedule", 0, OPTION_CHOICE, FIELD(lr_schedule), "constant", NO_RANGE, lr_schedules, NULL,
+     NULL, "the rate after the warm-up"},
+    {"lr-step-epochs", 0, OPTION_REAL, FIELD(lr_step_epochs), "30", 0.001, 1e6, NULL, NULL,
+     "EPOCHS", "period of the step schedule"},
+    {"lr-gamma", 0, OPTION_REAL, FIELD(lr_gamma), "0.1", 0, 1, NULL, NULL, "FACTOR",
+     "factor of the step schedule"},
+    {"seed", 0, OPTION_U64, FIELD(seed), "1", 0, 9007199254740992.0, NULL, NULL, "SEED",
+     "of everything random: first parameters, order of samples, dropout, drawn images"},
+    {"shard", 0, OPTION_CHOICE, FIELD(shard), "global", NO_RANGE, shards, NULL, NULL,
+     "how samples are dealt to workers"},
+    {"eval", 0, OPTION_CHOICE, FIELD(eval), "epoch", NO_RANGE, evals, NULL, NULL,
+     "when to evaluate"},
+    {"limit-train", 0, OPTION_U64, FIELD(limit_train), "0", 0, 1e12, NULL, NULL, "IMAGES",
+     "use only the first so many training images; 0: all"},
+    {"limit-test", 0, OPTION_U64, FIELD(limit_test), "0", 0, 1e12, NULL, NULL, "IMAGES",
+     "use only the first so many test images; 0: all"},
+    {"device", 0, OPTION_TEXT, FIELD(device), "auto", NO_RANGE, NULL, device_is_valid, "NAME",
+     "what workers compute on: auto, ref, cpu, cuda or cuda:INDEX"},
+    {"threads", 't', OPTION_U32, FIELD(threads), "0", 0, 1024, NULL, NULL, "COUNT",
+     "compute threads of each worker; 0: the host's cores shared out among its workers"},
+    {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", NO_RANGE, convs, NULL, NULL,
+     "algorithm of convolutions on cpu"},
+    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "4", 0.001, 65536, NULL, NULL, "MIB",
+     "size of the buckets in which gradients travel"},
+    {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
+     "what gradients and parameters travel over"},
+    {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",
+     "steps between the lines of metrics.jsonl"},
+    {"start-timeout", 0, OPTION_REAL, FIELD(start_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
+     "how long to wait until every process has come and is ready"},
+    {"lost-after", 0, OPTION_REAL, FIELD(lost_after), "5", 1, 86400, NULL, NULL, "SECONDS",
+     "silence of a process after which it counts as lost"},
+    {"stall-warn", 0, OPTION_REAL, FIELD(stall_warn), "10", 0.1, 86400, NULL, NULL, "SECONDS",
+     "time without a step after which the log says who waits for whom"},
+    {"stall-fail", 0, OPTION_REAL, FIELD(stall_fail), "120", 0.1, 86400, NULL, NULL, "SECONDS",
+     "time without a step after which the job fails"},
+};
+const size_t job_option_count = sizeof(job_options) / sizeof(job_options[0]);
+
+struct option_set job_option_set(struct job *job)
+{
+    return (struct option_set){
+        .title = "The job", .rows = job_options, .count = job_option_count, .values = job};
+}

@@ -1,0 +1,147 @@
+/* Joining a job, and signs of life. */
+#include "common/member.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define POLL_MS 50
+
+static void mark_stopped(struct member *member, enum status status, const char *text)
+{
+    if (!member->is_stopped) {
+        member->is_stopped = true;
+        member->stop_status = status;
+        snprintf(member->stop_text, sizeof(member->stop_text), "%s", text);
+    }
+}
+
+bool member_handle(struct member *member, const struct envelope *envelope,
+                   const struct message *message)
+{
+    if (envelope->peer != member->coordinator) {
+        return false;
+    }
+    member->coordinator_heard_ms = clock_now_ms();
+    if (message->kind == MESSAGE_STOP) {
+        mark_stopped(member, message->reason, message->text);
+        return true;
+    }
+    if (message->kind == MESSAGE_REFUSE) {
+        log_error("refused by the coordinator: %s", message->text);
+        mark_stopped(member, message->reason == STATUS_OK ? STATUS_MISMATCH : message->reason,
+                     message->text);
+        return true;
+    }
+    return message->kind == MESSAGE_HEARTBEAT;
+}
+
+/* Waits for the welcome; everything else but a refusal is too early. */
+static enum status wait_for_welcome(struct member *member, const char *endpoint,
+                                    uint32_t timeout_ms, const volatile int *is_interrupted,
+                                    struct job *ret_job, uint32_t *ret_rank)
+{
+    uint64_t deadline_ms = clock_now_ms() + timeout_ms;
+    while (*is_interrupted == 0) {
+        if (clock_now_ms() >= deadline_ms) {
+            log_error("no answer from the coordinator at %s within %.1f s: is `ps` running there, "
+                      "and is the port open?",
+                      endpoint, (double)timeout_ms / 1000);
+            return STATUS_TIMED_OUT;
+        }
+        struct envelope envelope;
+        struct message message;
+        enum status status = channel_receive(member->channel, POLL_MS, &envelope, &message);
+        if (status == STATUS_MISMATCH) {
+            return status;
+        }
+        if (status != STATUS_OK) {
+            continue;
+        }
+        char error[OPTION_ERROR_BYTES];
+        bool is_welcome = message.kind == MESSAGE_WELCOME && envelope.peer == member->coordinator;
+        if (is_welcome) {
+            member->channel->job_id = message.job_id;
+            *ret_rank = message.rank;
+            status = job_decode(message.text, ret_job, error, sizeof(error));
+        } else {
+            member_handle(member, &envelope, &message);
+        }
+        envelope_release(&envelope);
+        if (is_welcome && status != STATUS_OK) {
+            log_error("the coordinator's job makes no sense here: %s", error);
+            return STATUS_MISMATCH;
+        }
+        if (is_welcome) {
+            return STATUS_OK;
+        }
+        if (member->is_stopped) {
+            return member->stop_status;
+        }
+    }
+    return STATUS_INTERRUPTED;
+}
+
+enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
+                        const volatile int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
+{
+    enum status status =
+        transport_connect(member->channel->transport, endpoint, &member->coordinator);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
+    status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = wait_for_welcome(member, endpoint, timeout_ms, is_interrupted, ret_job, ret_rank);
+    if (status == STATUS_OK) {
+        member->coordinator_heard_ms = clock_now_ms();
+        // Twice as long as the coordinator waits: of two that cannot hear each other, it decides.
+        member->lost_after_ms = (uint64_t)(2000 * ret_job->lost_after);
+    }
+    return status;
+}
+
+enum status member_ready(struct member *member, const struct layout *layout)
+{
+    struct message ready = {.kind = MESSAGE_READY, .member = &member->self, .layout = layout};
+    return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
+}
+
+enum status member_connected(struct member *member)
+{
+    struct message connected = {.kind = MESSAGE_CONNECTED, .rank = member->self.rank};
+    return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
+}
+
+void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
+{
+    if (now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS) {
+        member->heartbeat_sent_ms = now_ms;
+        struct message heartbeat = {
+            .kind = MESSAGE_HEARTBEAT, .rank = member->self.rank, .step = step};
+        // A coordinator that is gone shows by its silence.
+        if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=
+            STATUS_OK) {
+            log_debug("heartbeat not sent");
+        }
+    }
+    if (now_ms - member->coordinator_heard_ms >= member->lost_after_ms && !member->is_stopped) {
+        log_error("the coordinator was lost: nothing heard for %.1f s",
+                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
+        mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
+    }
+}
+
+void member_leave(struct member *member, enum status reason, const char *text)
+{
+    struct message leave = {
+        .kind = MESSAGE_LEAVE, .rank = member->self.rank, .reason = reason, .text = text};
+    if (channel_send(member->channel, member->coordinator, &leave, NULL, NULL) != STATUS_OK) {
+        log_warn("could not tell the coordinator: %s", text);
+    }
+}

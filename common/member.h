@@ -1,0 +1,59 @@
+/* A member's side of a job: the handshake with the coordinator, and signs of life.
+ *
+ *     JOIN -> WELCOME (rank, job)     prepare
+ *     READY -> START (layout, places) connect
+ *     CONNECTED -> GO                 train
+ *     DONE -> STOP
+ *
+ * GO comes when all are connected: no data message finds its receiver unprepared.
+ *
+ * Used by workers and shards. Linear and blocking; belongs to the thread of its channel. */
+#ifndef COMMON_MEMBER_H
+#define COMMON_MEMBER_H
+
+#include "common/channel.h"
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stdint.h>
+
+#define MEMBER_HEARTBEAT_MS 500
+
+struct member {
+    struct channel *channel; // borrowed
+    uint64_t coordinator;    // peer
+    struct wire_member self; // strings borrowed from the caller
+    uint64_t heartbeat_sent_ms, coordinator_heard_ms;
+    uint64_t lost_after_ms; // silence of the coordinator that counts as its end
+
+    // Why the coordinator ended the job, once it did.
+    enum status stop_status; // STATUS_OK: completed
+    bool is_stopped;
+    char stop_text[512];
+};
+
+/* Connects to `endpoint`, joins, and waits at most timeout_ms for the welcome. Logs why not.
+ * STATUS_INTERRUPTED if *is_interrupted became nonzero. */
+enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
+                        const volatile int *is_interrupted, struct job *ret_job,
+                        uint32_t *ret_rank);
+
+/* Sends READY with what member->self and layout (NULL for a shard) say. */
+enum status member_ready(struct member *member, const struct layout *layout);
+
+/* Says that this member can take data messages. */
+enum status member_connected(struct member *member);
+
+/* Handles what every member handles the same way: HEARTBEAT, STOP, REFUSE. True if it was such a
+ * message. */
+bool member_handle(struct member *member, const struct envelope *envelope,
+                   const struct message *message);
+
+/* Sends a heartbeat if one is due; marks the member stopped if the coordinator has been silent for
+ * too long. `step` is where this member is. */
+void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
+
+/* Gives up: tells the coordinator why. */
+void member_leave(struct member *member, enum status reason, const char *text);
+
+#endif

@@ -1,0 +1,23 @@
+/* The lists of names, from their maps. */
+#include "common/names.h"
+
+const struct option_choice names_models[] = {
+#define X(identifier, name, summary) {name, summary},
+    MODEL_MAP(X)
+#undef X
+        {NULL, NULL},
+};
+
+const struct option_choice names_datasets[] = {
+#define X(identifier, name, takes_path, summary) {name, summary},
+    DATASET_MAP(X)
+#undef X
+        {NULL, NULL},
+};
+
+const struct option_choice names_optimizers[] = {
+#define X(identifier, name, rate, summary) {name, summary},
+    OPTIMIZER_MAP(X)
+#undef X
+        {NULL, NULL},
+};

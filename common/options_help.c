@@ -1,0 +1,89 @@
+/* --help, from the tables. */
+#include "common/options.h"
+
+#include <string.h>
+
+#define WIDTH       100
+#define HELP_COLUMN 30
+
+/* Writes words from `column` on, breaking lines before WIDTH. */
+static void print_wrapped(FILE *stream, const char *text, int column)
+{
+    int at = column;
+    while (*text != '\0') {
+        int size = (int)strcspn(text, " ");
+        if (at + size > WIDTH && at > column) {
+            fprintf(stream, "\n%*s", column, "");
+            at = column;
+        }
+        fprintf(stream, "%.*s", size, text);
+        at += size;
+        text += size;
+        if (*text == ' ') {
+            text++;
+            fputc(' ', stream);
+            at++;
+        }
+    }
+    fputc('\n', stream);
+}
+
+/* " [default 4; 1 to 1024]" */
+static void format_range(const struct option *row, char *ret_text, size_t text_size)
+{
+    const char *fallback = row->fallback[0] != '\0' ? row->fallback : "none";
+    if (row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL) {
+        snprintf(ret_text, text_size, " [default %s; %.10g to %.10g]", fallback, row->min,
+                 row->max);
+    } else {
+        snprintf(ret_text, text_size, " [default %s]", fallback);
+    }
+}
+
+static void print_row(const struct option *row, FILE *stream)
+{
+    char left[128], range[128], text[1024], letter[8] = "    ";
+    if (row->letter != 0) {
+        snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+    }
+    const char *metavar = row->type == OPTION_CHOICE ? "NAME"
+                          : row->type == OPTION_FLAG ? NULL
+                                                     : row->metavar;
+    int used = snprintf(left, sizeof(left), "  %s--%s%s%s", letter, row->name,
+                        metavar != NULL ? " " : "", metavar != NULL ? metavar : "");
+    fprintf(stream, "%s", left);
+    if (used >= HELP_COLUMN) {
+        fputc('\n', stream);
+        used = 0;
+    }
+    fprintf(stream, "%*s", HELP_COLUMN - used, "");
+    format_range(row, range, sizeof(range));
+    snprintf(text, sizeof(text), "%s%s", row->help, range);
+    print_wrapped(stream, text, HELP_COLUMN);
+    for (size_t i = 0; row->choices != NULL && row->choices[i].name != NULL; i++) {
+        fprintf(stream, "%*s%-14s", HELP_COLUMN + 2, "", row->choices[i].name);
+        print_wrapped(stream, row->choices[i].summary, HELP_COLUMN + 16);
+    }
+}
+
+void options_print_help(const struct option_program *program, FILE *stream)
+{
+    fprintf(stream, "usage: %s\n\n%s\n", program->usage, program->summary);
+    for (size_t s = 0; s < program->set_count; s++) {
+        fprintf(stream, "\n%s\n", program->sets[s].title);
+        for (size_t i = 0; i < program->sets[s].count; i++) {
+            print_row(&program->sets[s].rows[i], stream);
+        }
+    }
+    fprintf(stream,
+            "\nGeneral\n"
+            "      --config FILE           read options from an INI file first: name = value\n"
+            "      --version               print the version\n"
+            "  -h, --help                  print this\n"
+            "\nEvery option is also an environment variable: --global-batch is "
+            "RINGSIDE_GLOBAL_BATCH.\nLater wins: default, config file, environment, command "
+            "line.\n");
+    if (program->example != NULL) {
+        fprintf(stream, "\nExample\n%s", program->example);
+    }
+}

@@ -1,0 +1,36 @@
+/* The signal flag, and exit codes. */
+#include "common/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile int flag;
+
+static void raise_flag(int number)
+{
+    flag = number;
+}
+
+void signals_install(void)
+{
+    struct sigaction action = {.sa_handler = raise_flag};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+const volatile int *signals_flag(void)
+{
+    return &flag;
+}
+
+enum exit_code exit_code(enum status verdict)
+{
+    if (verdict == STATUS_OK) {
+        return EXIT_COMPLETED;
+    }
+    return verdict == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
+}

@@ -1,0 +1,22 @@
+/* Signals that end a program, and the exit codes of all programs. */
+#ifndef COMMON_SIGNALS_H
+#define COMMON_SIGNALS_H
+
+#include "common/status.h"
+
+enum exit_code {
+    EXIT_COMPLETED = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_INTERRUPTED = 130, // as a shell reports SIGINT
+};
+
+/* SIGINT and SIGTERM raise the flag; SIGPIPE is ignored. */
+void signals_install(void);
+
+/* 0 until a signal came, then its number. */
+const volatile int *signals_flag(void);
+
+enum exit_code exit_code(enum status verdict);
+
+#endif

@@ -1,0 +1,88 @@
+/* Messages between processes: a small header frame and an optional payload frame.
+ *
+ * transport_zmq.c speaks tcp and ipc; it is the only file that sees zmq.h. A transport is a set of
+ * sockets: at most one that others connect to, and one for each peer that we connect to. It belongs
+ * to one thread (transport_wake is the exception).
+ *
+ * Flow control: the sockets have no high-water marks, because a receiver at its mark stops
+ * answering and then loses messages without a word. What may be in flight is bounded by the
+ * protocols above: a worker sends a bucket of step s+1 only after it has got the result of step s.
+ */
+#ifndef COMMON_TRANSPORT_H
+#define COMMON_TRANSPORT_H
+
+#include "common/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRANSPORT_ENDPOINT_BYTES 256
+#define TRANSPORT_MESSAGE_MAX    (INT64_C(1) << 32) // bytes of one frame; larger ones are cut off
+#define TRANSPORT_CONNECTS_MAX   1024
+
+struct transport;
+
+/* One received message. Owns its frames until envelope_release. The payload is aligned for floats
+ * (libzmq hands out small frames at any address: those are copied). */
+struct envelope {
+    uint64_t peer; // whom to answer
+    const void *header;
+    size_t header_size;
+    const void *payload; // NULL if there is none
+    size_t payload_size;
+    _Alignas(8) unsigned char frames[2][64]; // the library's message objects
+};
+
+/* Bytes to send without a copy. release is called once, from any thread, when they may change;
+ * NULL: the transport copies them. */
+struct payload {
+    const void *bytes;
+    size_t size;
+    void (*release)(void *hint);
+    void *hint;
+};
+
+enum status transport_create(struct transport **ret_transport);
+
+/* linger_ms: how long to go on sending what is queued. NULL is fine. */
+void transport_destroy(struct transport *transport, int linger_ms);
+
+/* Listens. A star as the port of a tcp endpoint picks a free one; a star as the name of an ipc
+ * endpoint picks one that needs no file. May be called for several endpoints. Writes the endpoint
+ * to connect to. Logs. */
+enum status transport_bind(struct transport *transport, const char *endpoint,
+                           char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
+
+/* The connection is made in the background, now or later. */
+enum status transport_connect(struct transport *transport, const char *endpoint,
+                              uint64_t *ret_peer);
+
+/* Queues; does not block. Copies the header. STATUS_UNREACHABLE if the peer has gone; then release
+ * was not called. */
+enum status transport_send(struct transport *transport, uint64_t peer, const void *header,
+                           size_t header_size, const struct payload *payload);
+
+/* Waits at most timeout_ms (-1: for ever). STATUS_TIMED_OUT; STATUS_INTERRUPTED after a
+ * transport_wake or a signal. Messages that no peer of ours would send are dropped. */
+enum status transport_receive(struct transport *transport, int timeout_ms,
+                              struct envelope *ret_envelope);
+
+/* Ends a transport_receive that waits, or the next one. From any thread and from signal handlers.
+ */
+void transport_wake(struct transport *transport);
+
+void envelope_release(struct envelope *envelope);
+
+/* Moves the message to `to`; `from` is then empty. Never copy an envelope by assignment. */
+void envelope_move(struct envelope *to, struct envelope *from);
+
+/* An envelope that owns a copy of these floats: for tests and simulations. */
+enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope);
+
+/* One line on the library: version, and what it can. */
+void transport_describe(char *ret_text, size_t text_size);
+
+/* Equal for processes that can reach each other by ipc, different otherwise. */
+uint64_t transport_host_id(void);
+
+#endif

@@ -1,0 +1,343 @@
+/* Packing and checking of message headers.
+ *
+ * A table says for each kind what it must carry; decode refuses what lacks it. Unpacking uses a
+ * bump allocator over the caller's scratch, so a hostile header cannot make us allocate. */
+#include "common/wire.h"
+
+#include "wire.pb-c.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+#include <assert.h>
+#include <string.h>
+
+enum carries {
+    CARRIES_VALUES = 1,
+    CARRIES_MEMBER = 2,
+    CARRIES_LAYOUT = 4,
+    CARRIES_REPORT = 8,
+    MAY_CARRY_LAYOUT = 16,
+};
+
+struct kind_row {
+    const char *name;
+    Wire__Kind wire;
+    unsigned carries;
+};
+
+static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
+    [MESSAGE_JOIN] = {"JOIN", WIRE__KIND__KIND_JOIN, CARRIES_MEMBER},
+    [MESSAGE_WELCOME] = {"WELCOME", WIRE__KIND__KIND_WELCOME, 0},
+    [MESSAGE_REFUSE] = {"REFUSE", WIRE__KIND__KIND_REFUSE, 0},
+    [MESSAGE_READY] = {"READY", WIRE__KIND__KIND_READY, CARRIES_MEMBER | MAY_CARRY_LAYOUT},
+    [MESSAGE_START] = {"START", WIRE__KIND__KIND_START, CARRIES_LAYOUT},
+    [MESSAGE_CONNECTED] = {"CONNECTED", WIRE__KIND__KIND_CONNECTED, 0},
+    [MESSAGE_GO] = {"GO", WIRE__KIND__KIND_GO, 0},
+    [MESSAGE_HEARTBEAT] = {"HEARTBEAT", WIRE__KIND__KIND_HEARTBEAT, 0},
+    [MESSAGE_REPORT] = {"REPORT", WIRE__KIND__KIND_REPORT, CARRIES_REPORT},
+    [MESSAGE_DONE] = {"DONE", WIRE__KIND__KIND_DONE, CARRIES_MEMBER | CARRIES_REPORT},
+    [MESSAGE_LEAVE] = {"LEAVE", WIRE__KIND__KIND_LEAVE, 0},
+    [MESSAGE_STOP] = {"STOP", WIRE__KIND__KIND_STOP, 0},
+    [MESSAGE_HELLO] = {"HELLO", WIRE__KIND__KIND_HELLO, 0},
+    [MESSAGE_SEED] = {"SEED", WIRE__KIND__KIND_SEED, CARRIES_VALUES},
+    [MESSAGE_PUSH] = {"PUSH", WIRE__KIND__KIND_PUSH, CARRIES_VALUES},
+    [MESSAGE_PULL] = {"PULL", WIRE__KIND__KIND_PULL, 0},
+    [MESSAGE_PARAMS] = {"PARAMS", WIRE__KIND__KIND_PARAMS, CARRIES_VALUES},
+    [MESSAGE_CHUNK] = {"CHUNK", WIRE__KIND__KIND_CHUNK, CARRIES_VALUES},
+};
+
+/* Hands out the scratch piece by piece; frees nothing. */
+struct bump {
+    unsigned char *bytes;
+    size_t used, size;
+};
+
+static void *bump_alloc(void *data, size_t size)
+{
+    struct bump *bump = data;
+    size_t start = (bump->used + 15) & ~(size_t)15;
+    if (start > bump->size || size > bump->size - start) {
+        return NULL;
+    }
+    bump->used = start + size;
+    return bump->bytes + start;
+}
+
+static void bump_free(void *data, void *pointer)
+{
+    (void)data;
+    (void)pointer;
+}
+
+const char *message_kind_name(enum message_kind kind)
+{
+    return (unsigned)kind < MESSAGE_KIND_COUNT ? kinds[kind].name : "unknown kind";
+}
+
+/* protobuf-c wants char *, and does not write through it. */
+static char *text_of(const char *text)
+{
+    union {
+        const char *in;
+        char *out;
+    } cast = {.in = text != NULL ? text : protobuf_c_empty_string};
+    return cast.out;
+}
+
+static void pack_member(const struct wire_member *member, Wire__Member *packed)
+{
+    packed->role = member->role == ROLE_WORKER ? WIRE__ROLE__ROLE_WORKER : WIRE__ROLE__ROLE_SERVER;
+    packed->has_rank = member->has_rank;
+    packed->rank = member->rank;
+    packed->host_id = member->host_id;
+    packed->host = text_of(member->host);
+    packed->process_id = member->process_id;
+    packed->endpoints = text_of(member->endpoints);
+    packed->params_digest = text_of(member->params_digest);
+    packed->train_samples = member->train_samples;
+    packed->test_samples = member->test_samples;
+    packed->device = text_of(member->device);
+    packed->data_digest = member->data_digest;
+}
+
+static void pack_report(const struct wire_report *report, Wire__Report *packed)
+{
+    packed->steps = report->steps;
+    packed->images = report->images;
+    packed->loss_sum = report->loss_sum;
+    packed->compute_ns = report->compute_ns;
+    packed->exchange_wait_ns = report->exchange_wait_ns;
+    packed->input_wait_ns = report->input_wait_ns;
+    packed->total_ns = report->total_ns;
+    packed->bytes_sent = report->bytes_sent;
+    packed->bytes_received = report->bytes_received;
+    packed->is_epoch = report->is_epoch;
+    packed->test_images = report->test_images;
+    packed->test_correct = report->test_correct;
+    packed->test_loss_sum = report->test_loss_sum;
+    packed->warm_images = report->warm_images;
+    packed->warm_ns = report->warm_ns;
+}
+
+/* offsets and counts have LAYOUT_BUCKETS_MAX entries. */
+static void pack_layout(const struct layout *layout, uint64_t *offsets, uint64_t *counts,
+                        Wire__Layout *packed)
+{
+    assert(layout->bucket_count <= LAYOUT_BUCKETS_MAX);
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        offsets[i] = layout->buckets[i].offset;
+        counts[i] = layout->buckets[i].count;
+    }
+    packed->value_count = layout->value_count;
+    packed->digest = layout->digest;
+    packed->n_bucket_offsets = packed->n_bucket_counts = layout->bucket_count;
+    packed->bucket_offsets = offsets;
+    packed->bucket_counts = counts;
+}
+
+enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
+                        size_t *ret_bytes)
+{
+    assert((unsigned)message->kind < MESSAGE_KIND_COUNT);
+    const struct kind_row *row = &kinds[message->kind];
+    assert(((row->carries & CARRIES_VALUES) != 0) == (message->values != NULL));
+    assert((row->carries & CARRIES_MEMBER) == 0 || message->member != NULL);
+    assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
+    assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
+
+    Wire__Header packed;
+    Wire__Member member;
+    Wire__Layout layout;
+    Wire__Report report;
+    uint64_t offsets[LAYOUT_BUCKETS_MAX], counts[LAYOUT_BUCKETS_MAX];
+    wire__header__init(&packed);
+    wire__member__init(&member);
+    wire__layout__init(&layout);
+    wire__report__init(&report);
+    packed.version = WIRE_VERSION;
+    packed.kind = row->wire;
+    packed.job_id = message->job_id;
+    packed.rank = message->rank;
+    packed.step = message->step;
+    packed.epoch = message->epoch;
+    packed.bucket = message->bucket;
+    packed.hop = message->hop;
+    packed.reason = (uint32_t)message->reason;
+    packed.span_offset = message->span.offset;
+    packed.span_count = message->span.count;
+    packed.text = text_of(message->text);
+    if (message->member != NULL) {
+        pack_member(message->member, &member);
+        packed.member = &member;
+    }
+    if (message->layout != NULL) {
+        pack_layout(message->layout, offsets, counts, &layout);
+        packed.layout = &layout;
+    }
+    if (message->report != NULL) {
+        pack_report(message->report, &report);
+        packed.report = &report;
+    }
+
+    size_t bytes = wire__header__get_packed_size(&packed);
+    if (bytes > header_size) {
+        return STATUS_INVALID;
+    }
+    *ret_bytes = wire__header__pack(&packed, ret_header);
+    assert(*ret_bytes == bytes);
+    return STATUS_OK;
+}
+
+static bool unpack_member(const Wire__Member *packed, struct wire_member *member)
+{
+    if (packed->role != WIRE__ROLE__ROLE_WORKER && packed->role != WIRE__ROLE__ROLE_SERVER) {
+        return false;
+    }
+    *member = (struct wire_member){
+        .role = packed->role == WIRE__ROLE__ROLE_WORKER ? ROLE_WORKER : ROLE_SERVER,
+        .has_rank = packed->has_rank,
+        .rank = packed->rank,
+        .host_id = packed->host_id,
+        .host = packed->host,
+        .process_id = packed->process_id,
+        .endpoints = packed->endpoints,
+        .params_digest = packed->params_digest,
+        .train_samples = packed->train_samples,
+        .test_samples = packed->test_samples,
+        .device = packed->device,
+        .data_digest = packed->data_digest,
+    };
+    return true;
+}
+
+static void unpack_report(const Wire__Report *packed, struct wire_report *report)
+{
+    *report = (struct wire_report){
+        .steps = packed->steps,
+        .images = packed->images,
+        .loss_sum = packed->loss_sum,
+        .compute_ns = packed->compute_ns,
+        .exchange_wait_ns = packed->exchange_wait_ns,
+        .input_wait_ns = packed->input_wait_ns,
+        .total_ns = packed->total_ns,
+        .bytes_sent = packed->bytes_sent,
+        .bytes_received = packed->bytes_received,
+        .is_epoch = packed->is_epoch,
+        .test_images = packed->test_images,
+        .test_correct = packed->test_correct,
+        .test_loss_sum = packed->test_loss_sum,
+        .warm_images = packed->warm_images,
+        .warm_ns = packed->warm_ns,
+    };
+}
+
+static bool unpack_layout(const Wire__Layout *packed, struct layout *layout)
+{
+    if (packed->n_bucket_offsets != packed->n_bucket_counts ||
+        packed->n_bucket_offsets > LAYOUT_BUCKETS_MAX) {
+        return false;
+    }
+    layout->value_count = packed->value_count;
+    layout->digest = packed->digest;
+    layout->bucket_count = (uint32_t)packed->n_bucket_offsets;
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        layout->buckets[i] = (struct span){packed->bucket_offsets[i], packed->bucket_counts[i]};
+    }
+    return layout_check(layout) == STATUS_OK;
+}
+
+static bool kind_find(Wire__Kind wire, enum message_kind *ret_kind)
+{
+    for (unsigned i = 0; i < MESSAGE_KIND_COUNT; i++) {
+        if (kinds[i].wire == wire) {
+            *ret_kind = (enum message_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the parts that came are those that the kind carries; unpacks them. */
+static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wire_scratch *scratch,
+                         struct message *message)
+{
+    if ((packed->member != NULL) != ((carries & CARRIES_MEMBER) != 0) ||
+        (packed->report != NULL) != ((carries & CARRIES_REPORT) != 0) ||
+        (packed->layout == NULL && (carries & CARRIES_LAYOUT) != 0) ||
+        (packed->layout != NULL && (carries & (CARRIES_LAYOUT | MAY_CARRY_LAYOUT)) == 0)) {
+        return false;
+    }
+    if (packed->member != NULL) {
+        if (!unpack_member(packed->member, &scratch->member)) {
+            return false;
+        }
+        message->member = &scratch->member;
+    }
+    if (packed->layout != NULL) {
+        if (!unpack_layout(packed->layout, &scratch->layout)) {
+            return false;
+        }
+        message->layout = &scratch->layout;
+    }
+    if (packed->report != NULL) {
+        unpack_report(packed->report, &scratch->report);
+        message->report = &scratch->report;
+    }
+    return true;
+}
+
+static bool payload_fits(const Wire__Header *packed, unsigned carries, size_t payload_size)
+{
+    if (packed->span_offset > LAYOUT_VALUES_MAX || packed->span_count > LAYOUT_VALUES_MAX) {
+        return false;
+    }
+    if ((carries & CARRIES_VALUES) == 0) {
+        return payload_size == 0;
+    }
+    return packed->span_count > 0 && payload_size == packed->span_count * sizeof(float);
+}
+
+enum status wire_decode(const void *header, size_t header_size, const void *payload,
+                        size_t payload_size, struct wire_scratch *scratch, uint32_t *ret_version,
+                        struct message *ret_message)
+{
+    if (header_size > WIRE_HEADER_BYTES) {
+        return STATUS_MALFORMED;
+    }
+    struct bump bump = {.bytes = scratch->bytes, .size = sizeof(scratch->bytes)};
+    ProtobufCAllocator allocator = {bump_alloc, bump_free, &bump};
+    const Wire__Header *packed = wire__header__unpack(&allocator, header_size, header);
+    if (packed == NULL) {
+        return STATUS_MALFORMED;
+    }
+    *ret_version = packed->version;
+    if (packed->version != WIRE_VERSION) {
+        return packed->version == 0 ? STATUS_MALFORMED : STATUS_MISMATCH;
+    }
+
+    struct message message = {
+        .job_id = packed->job_id,
+        .rank = packed->rank,
+        .step = packed->step,
+        .epoch = packed->epoch,
+        .bucket = packed->bucket,
+        .hop = packed->hop,
+        .reason = (enum status)packed->reason,
+        .text = packed->text,
+        .span = {packed->span_offset, packed->span_count},
+    };
+    if (!kind_find(packed->kind, &message.kind) || packed->reason >= STATUS_COUNT) {
+        return STATUS_MALFORMED;
+    }
+    unsigned carries = kinds[message.kind].carries;
+    if (!payload_fits(packed, carries, payload_size) ||
+        !unpack_parts(packed, carries, scratch, &message)) {
+        return STATUS_MALFORMED;
+    }
+    if ((carries & CARRIES_VALUES) != 0) {
+        assert((uintptr_t)payload % _Alignof(float) == 0);
+        message.values = payload;
+    }
+    *ret_message = message;
+    return STATUS_OK;
+}

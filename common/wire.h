@@ -1,0 +1,111 @@
+/* The wire protocol: struct message <-> header bytes.
+ *
+ * wire.c is the only file that sees the classes generated from proto/wire.proto. Everything a peer
+ * sent has been checked by the time a struct message exists: kinds, ranges, counts that match the
+ * payload's size. Decoding works in a fixed scratch space, allocates nothing and never asserts on
+ * its input. */
+#ifndef COMMON_WIRE_H
+#define COMMON_WIRE_H
+
+#include "common/layout.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_VERSION       1
+#define WIRE_SCRATCH_BYTES (256 * 1024) // what a decoded header may take
+#define WIRE_HEADER_BYTES  (128 * 1024) // longest header on the wire
+
+enum message_kind {
+    MESSAGE_JOIN,      // member -> coordinator: wants to take part
+    MESSAGE_WELCOME,   // coordinator -> member: its rank, and the job
+    MESSAGE_REFUSE,    // coordinator or shard -> member: why not; the connection is over
+    MESSAGE_READY,     // member -> coordinator: prepared; its layout and its endpoints
+    MESSAGE_START,     // coordinator -> member: everybody is ready; where the others are
+    MESSAGE_CONNECTED, // member -> coordinator: knows the others, can take their messages
+    MESSAGE_GO,        // coordinator -> member: so can everybody; data may travel
+    MESSAGE_HEARTBEAT, // both ways, every heartbeat interval
+    MESSAGE_REPORT,    // worker -> coordinator: what was done since the last one
+    MESSAGE_DONE,      // member -> coordinator: all steps done; digest of its parameters
+    MESSAGE_LEAVE,     // member -> coordinator: gives up, and why
+    MESSAGE_STOP,      // coordinator -> member: the job is over, and why
+    MESSAGE_HELLO,     // worker -> shard or next worker: who is at this connection
+    MESSAGE_SEED,      // rank 0 -> shard: first parameters of `span`
+    MESSAGE_PUSH,      // worker -> shard: gradients of `span` at `step`
+    MESSAGE_PULL,      // worker -> shard: wants parameters of `bucket` for `step`
+    MESSAGE_PARAMS,    // shard -> worker: parameters of `span` for `step`
+    MESSAGE_CHUNK,     // worker -> next worker in the ring: partial or complete sum of `span`
+    MESSAGE_KIND_COUNT
+};
+
+enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
+
+/* Strings are borrowed: from the sender's caller, or from the scratch; "" if there is none. */
+struct wire_member {
+    enum member_role role;
+    bool has_rank;
+    uint32_t rank;
+    uint64_t host_id; // equal on one host only
+    const char *host;
+    uint64_t process_id;
+    const char *endpoints; // of its data socket, one a line
+    const char *params_digest;
+    uint64_t train_samples, test_samples;
+    uint64_t data_digest; // of some of them
+    const char *device;
+};
+
+/* What a worker did since its last report. Times in nanoseconds. */
+struct wire_report {
+    uint64_t steps, images;
+    double loss_sum; // over images
+    uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
+    uint64_t bytes_sent, bytes_received;
+    bool is_epoch; // closes an epoch; test_images is 0 if it was not evaluated
+    uint64_t test_images, test_correct;
+    double test_loss_sum;
+    uint64_t warm_images, warm_ns; // DONE only: whole job, after the warm-up steps
+};
+
+struct message {
+    enum message_kind kind;
+    uint64_t job_id;
+    uint32_t rank; // of the worker that this message is from or for
+    uint64_t step, epoch;
+    uint32_t bucket;
+    uint32_t hop;
+    enum status reason;
+    const char *text;                 // never NULL after decode
+    const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL
+    const struct layout *layout;      // READY of a worker, START; otherwise NULL
+    const struct wire_report *report; // REPORT, DONE; otherwise NULL
+    struct span span;
+    const float *values; // span.count floats, or NULL; borrowed
+};
+
+/* Where a decoded message lives. Large: one per channel. */
+struct wire_scratch {
+    _Alignas(16) unsigned char bytes[WIRE_SCRATCH_BYTES];
+    struct layout layout;
+    struct wire_member member;
+    struct wire_report report;
+};
+
+/* "PUSH"; for logs. */
+const char *message_kind_name(enum message_kind kind);
+
+/* Packs the header. The payload frame is message->values, as it is. STATUS_INVALID if it is longer
+ * than header_size. */
+enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
+                        size_t *ret_bytes);
+
+/* STATUS_MALFORMED for anything that this version would not send; STATUS_MISMATCH if it is a sound
+ * header of another version (*ret_version says which). payload is aligned for float. *ret_message
+ * borrows from the payload and the scratch. */
+enum status wire_decode(const void *header, size_t header_size, const void *payload,
+                        size_t payload_size, struct wire_scratch *scratch, uint32_t *ret_version,
+                        struct message *ret_message);
+
+#endif

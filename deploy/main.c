@@ -1,0 +1,69 @@
+/* ringside: picks the command. */
+#include "common/log.h"
+#include "common/options.h"
+#include "deploy/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    enum exit_code (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"run", command_run, "one job: starts ps and workers, shows progress, writes a run folder"},
+    {"compare", command_compare, "the same job in several modes, side by side: table, plots, report"},
+    {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
+    {"check", command_check, "what this build and this machine can do"},
+};
+static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
+
+static void print_help(FILE *stream)
+{
+    fprintf(stream, "usage: ringside COMMAND [OPTION ...]\n\n"
+                    "Distributed training of CNNs: parameter server and ring all-reduce, side by "
+                    "side.\n\nCommands\n");
+    for (size_t i = 0; i < command_count; i++) {
+        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(stream, "\n`ringside COMMAND --help` lists the options of a command.\n\nExamples\n"
+                    "  ringside run -n 2 --mode ring --model lenet5 --data shapes\n"
+                    "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n");
+}
+
+static int refuse(const char *name)
+{
+    const char *names[sizeof(commands) / sizeof(commands[0])];
+    for (size_t i = 0; i < command_count; i++) {
+        names[i] = commands[i].name;
+    }
+    const char *nearest = options_nearest(name, names, command_count);
+    log_error("there is no command '%.60s'%s%s%s", name, nearest != NULL ? "; did you mean " : "",
+              nearest != NULL ? nearest : "", nearest != NULL ? "?" : "; see ringside --help");
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    log_init("ringside", LOG_WARN);
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(stdout);
+        return EXIT_COMPLETED;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("ringside %s\n", RINGSIDE_VERSION);
+        return EXIT_COMPLETED;
+    }
+    for (size_t i = 0; i < command_count; i++) {
+        if (strcmp(commands[i].name, argv[1]) == 0) {
+            return (int)commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    return refuse(argv[1]);
+}

@@ -1,0 +1,216 @@
+/* Starting and ending child processes. */
+#include "deploy/process.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define POLL_MS 5
+
+/* In the child: signals as a fresh program has them. */
+static void reset_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+}
+
+/* In the child: never returns. */
+static void become(const struct process_options *options, int log_fd, pid_t parent)
+{
+    reset_signals();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(127); // the launcher died before the line above
+    }
+    setpgid(0, 0);
+    int input = open("/dev/null", O_RDONLY);
+    bool is_set = dup2(input, STDIN_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0 &&
+                  (options->inherits_output || dup2(log_fd, STDOUT_FILENO) >= 0);
+    if (options->extra_fd >= 0) {
+        fcntl(options->extra_fd, F_SETFD, 0); // not closed by exec
+    }
+    for (size_t i = 0; options->environment != NULL && options->environment[i] != NULL; i++) {
+        putenv(strdup(options->environment[i]));
+    }
+    if (is_set) {
+        // execv does not write to its arguments; its interface is older than const.
+        union {
+            const char *const *in;
+            char *const *out;
+        } cast = {.in = options->argv};
+        execv(options->argv[0], cast.out);
+    }
+    _exit(127);
+}
+
+enum status process_start(struct process *process, const char *name,
+                          const struct process_options *options)
+{
+    int log_fd = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log_fd < 0) {
+        log_error("cannot write the log %s: %m", options->log);
+        return STATUS_IO;
+    }
+    *process = (struct process){0};
+    snprintf(process->name, sizeof(process->name), "%s", name);
+    snprintf(process->log, sizeof(process->log), "%s", options->log);
+    pid_t parent = getpid();
+    process->pid = fork();
+    if (process->pid == 0) {
+        become(options, log_fd, parent);
+    }
+    close(log_fd);
+    if (process->pid < 0) {
+        log_error("cannot start %s: %m", name);
+        process->pid = 0;
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+static bool write_all(int fd, const char *text)
+{
+    size_t size = strlen(text);
+    while (size > 0) {
+        ssize_t wrote = write(fd, text, size);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote <= 0) {
+            return false;
+        }
+        text += wrote;
+        size -= (size_t)wrote;
+    }
+    return true;
+}
+
+static void read_all(int fd, char *ret_output, size_t output_size)
+{
+    size_t used = 0;
+    for (;;) {
+        char rest[512];
+        bool has_room = used + 1 < output_size;
+        ssize_t got = has_room ? read(fd, ret_output + used, output_size - 1 - used)
+                               : read(fd, rest, sizeof(rest));
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            break;
+        }
+        used += has_room ? (size_t)got : 0;
+    }
+    ret_output[used] = '\0';
+}
+
+int process_run(const char *const *argv, const char *input, char *ret_output, size_t output_size)
+{
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    if (pipe2(out, O_CLOEXEC) != 0) {
+        close(in[0]);
+        close(in[1]);
+        return -1;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        union {
+            const char *const *in;
+            char *const *out;
+        } cast = {.in = argv};
+        reset_signals();
+        if (dup2(in[0], STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0) {
+            execvp(argv[0], cast.out);
+        }
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    // What is written fits into a pipe: a job's text, at most; the child reads it before it prints.
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    sigaction(SIGPIPE, &ignore, &before);
+    if (pid > 0 && !write_all(in[1], input)) {
+        log_debug("%s did not read its input", argv[0]);
+    }
+    close(in[1]);
+    sigaction(SIGPIPE, &before, NULL);
+    if (pid > 0) {
+        read_all(out[0], ret_output, output_size);
+    }
+    close(out[0]);
+    int result;
+    if (pid < 0 || waitpid(pid, &result, 0) != pid || !WIFEXITED(result)) {
+        return -1;
+    }
+    return WEXITSTATUS(result);
+}
+
+void process_signal(const struct process *process, int signal_number)
+{
+    if (process->pid > 0 && !process->is_over) {
+        kill(process->pid, signal_number);
+    }
+}
+
+void process_reap(struct process *processes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct process *process = &processes[i];
+        if (process->pid > 0 && !process->is_over &&
+            waitpid(process->pid, &process->result, WNOHANG) == process->pid) {
+            process->is_over = true;
+        }
+    }
+}
+
+static bool all_over(const struct process *processes, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (processes[i].pid > 0 && !processes[i].is_over) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms)
+{
+    uint64_t deadline_ms = clock_now_ms() + timeout_ms;
+    process_reap(processes, count);
+    while (!all_over(processes, count) && clock_now_ms() < deadline_ms) {
+        poll(NULL, 0, POLL_MS);
+        process_reap(processes, count);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct process *process = &processes[i];
+        if (process->pid > 0 && !process->is_over) {
+            kill(process->pid, SIGKILL);
+            waitpid(process->pid, &process->result, 0);
+            process->is_over = true;
+        }
+    }
+}
+
+void process_describe_end(const struct process *process, char *ret_text, size_t text_size)
+{
+    if (WIFSIGNALED(process->result)) {
+        snprintf(ret_text, text_size, "was killed by signal %d", WTERMSIG(process->result));
+    } else {
+        snprintf(ret_text, text_size, "ended with exit code %d", WEXITSTATUS(process->result));
+    }
+}

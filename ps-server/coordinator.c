@@ -1,0 +1,520 @@
+/* Joining, starting, watching, ending. */
+#include "ps-server/coordinator.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// How long members have to answer a STOP before the process ends.
+#define CLOSING_MS   1000
+#define HEARTBEAT_MS 500
+
+// Room for the places of all shards.
+#define START_TEXT_BYTES (JOB_SERVERS_MAX * MEMBERSHIP_PLACE_BYTES / 2)
+
+__attribute__((format(printf, 3, 4))) static void say(const struct coordinator *coordinator,
+                                                      bool is_error, const char *format, ...)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    coordinator->port.log(coordinator->port.context, is_error, sentence);
+}
+
+static void send(const struct coordinator *coordinator, uint64_t peer,
+                 const struct message *message)
+{
+    coordinator->port.send(coordinator->port.context, peer, message);
+}
+
+static void send_all(const struct coordinator *coordinator, const struct message *message)
+{
+    const struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        if (membership->workers[i].state != SLOT_FREE &&
+            membership->workers[i].state != SLOT_GONE) {
+            send(coordinator, membership->workers[i].peer, message);
+        }
+    }
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        if (membership->servers[i].state != SLOT_FREE &&
+            membership->servers[i].state != SLOT_GONE) {
+            send(coordinator, membership->servers[i].peer, message);
+        }
+    }
+}
+
+enum status coordinator_init(struct coordinator *coordinator, const struct job *job,
+                             const char *job_text, const struct coordinator_port *port,
+                             uint64_t now_ms)
+{
+    *coordinator =
+        (struct coordinator){.job = job, .job_text = job_text, .port = *port, .created_ms = now_ms};
+    enum status status = membership_init(&coordinator->membership, job->workers, job->servers);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = results_init(&coordinator->results, job->workers);
+    if (status != STATUS_OK) {
+        membership_finish(&coordinator->membership);
+    }
+    return status;
+}
+
+void coordinator_finish(struct coordinator *coordinator)
+{
+    results_finish(&coordinator->results);
+    membership_finish(&coordinator->membership);
+}
+
+/* The one place where the verdict is set. */
+static void close_job(struct coordinator *coordinator, enum status verdict, const char *reason,
+                      uint64_t now_ms)
+{
+    if (coordinator->phase >= COORDINATOR_CLOSING) {
+        return;
+    }
+    coordinator->verdict = verdict;
+    snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
+    coordinator->phase = COORDINATOR_CLOSING;
+    coordinator->ended_ms = now_ms;
+    coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
+    if (verdict != STATUS_OK) {
+        say(coordinator, true, "the job ends: %s", coordinator->reason);
+    }
+    struct message stop = {.kind = MESSAGE_STOP, .reason = verdict, .text = coordinator->reason};
+    send_all(coordinator, &stop);
+}
+
+__attribute__((format(printf, 4, 5))) static void fail_job(struct coordinator *coordinator,
+                                                           enum status verdict, uint64_t now_ms,
+                                                           const char *format, ...)
+{
+    char reason[COORDINATOR_REASON_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    close_job(coordinator, verdict, reason, now_ms);
+}
+
+void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
+                      uint64_t now_ms)
+{
+    assert(status != STATUS_OK);
+    close_job(coordinator, status, reason, now_ms);
+}
+
+static void refuse(const struct coordinator *coordinator, uint64_t peer, enum status reason,
+                   const char *sentence)
+{
+    say(coordinator, true, "refused a member: %s", sentence);
+    struct message refusal = {.kind = MESSAGE_REFUSE, .reason = reason, .text = sentence};
+    send(coordinator, peer, &refusal);
+}
+
+static void handle_join(struct coordinator *coordinator, uint64_t peer,
+                        const struct message *message, uint64_t now_ms)
+{
+    const struct wire_member *member = message->member;
+    enum member_role role;
+    uint32_t index;
+    char sentence[COORDINATOR_REASON_BYTES];
+    if (membership_find(&coordinator->membership, peer, &role, &index) != NULL) {
+        return; // asked twice
+    }
+    if (coordinator->phase != COORDINATOR_GATHERING) {
+        refuse(coordinator, peer, STATUS_INVALID, "the job has already begun");
+        return;
+    }
+    if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
+        snprintf(sentence, sizeof(sentence),
+                 "it is version %.32s of ringside, the coordinator is %s: use the same everywhere",
+                 message->text, RINGSIDE_VERSION);
+        refuse(coordinator, peer, STATUS_MISMATCH, sentence);
+        return;
+    }
+    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, sentence,
+                        sizeof(sentence)) != STATUS_OK) {
+        refuse(coordinator, peer, STATUS_INVALID, sentence);
+        return;
+    }
+    say(coordinator, false, "%s %u joined: host=%s pid=%llu",
+        member->role == ROLE_WORKER ? "worker" : "server", index, member->host,
+        (unsigned long long)member->process_id);
+    struct message welcome = {
+        .kind = MESSAGE_WELCOME, .rank = index, .text = coordinator->job_text};
+    send(coordinator, peer, &welcome);
+}
+
+/* Whether a worker would train the same thing as the others; otherwise writes what differs. */
+static bool agrees(const struct coordinator *coordinator, const struct message *message,
+                   char *ret_why, size_t why_size)
+{
+    const struct layout *layout = message->layout;
+    const struct layout *first = &coordinator->layout;
+    if (layout->digest != first->digest || layout->value_count != first->value_count ||
+        layout->bucket_count != first->bucket_count ||
+        memcmp(layout->buckets, first->buckets, layout->bucket_count * sizeof(struct span)) != 0) {
+        snprintf(ret_why, why_size,
+                 "its model differs: layout digest %016llx with %llu parameters, the others have "
+                 "%016llx with %llu",
+                 (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
+                 (unsigned long long)first->digest, (unsigned long long)first->value_count);
+        return false;
+    }
+    if (message->member->train_samples != coordinator->train_samples ||
+        message->member->test_samples != coordinator->test_samples) {
+        snprintf(ret_why, why_size,
+                 "its data differ: %llu training and %llu test samples, the others have %llu and "
+                 "%llu",
+                 (unsigned long long)message->member->train_samples,
+                 (unsigned long long)message->member->test_samples,
+                 (unsigned long long)coordinator->train_samples,
+                 (unsigned long long)coordinator->test_samples);
+        return false;
+    }
+    if (message->member->data_digest != coordinator->data_digest) {
+        snprintf(ret_why, why_size,
+                 "its data differ: as many samples as the others have, but not the same");
+        return false;
+    }
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        const struct slot *slot = &coordinator->membership.workers[i];
+        if (slot->state == SLOT_READY &&
+            strcmp(slot->digest, message->member->params_digest) != 0) {
+            snprintf(ret_why, why_size, "its first parameters differ from those of worker %u", i);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool everybody_is(const struct coordinator *coordinator, enum slot_state state)
+{
+    const struct membership *membership = &coordinator->membership;
+    return membership_count(membership->workers, membership->worker_count, state) ==
+               membership->worker_count &&
+           (state == SLOT_DONE || membership_count(membership->servers, membership->server_count,
+                                                   state) == membership->server_count);
+}
+
+/* Places that a worker needs: of all shards, or of the next worker in the ring. */
+static void start_text(const struct coordinator *coordinator, uint32_t rank, char *ret_text,
+                       size_t text_size)
+{
+    const struct membership *membership = &coordinator->membership;
+    size_t used = 0;
+    ret_text[0] = '\0';
+    for (uint32_t i = 0; i < membership->server_count && used < text_size; i++) {
+        int wrote =
+            snprintf(ret_text + used, text_size - used, "%s\n", membership->servers[i].place);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (membership->server_count == 0) {
+        uint32_t next = (rank + 1) % membership->worker_count;
+        snprintf(ret_text, text_size, "%s\n", membership->workers[next].place);
+    }
+}
+
+/* Tells everybody where the others are. */
+static void connect_job(struct coordinator *coordinator)
+{
+    static char text[START_TEXT_BYTES];
+    struct membership *membership = &coordinator->membership;
+    coordinator->phase = COORDINATOR_CONNECTING;
+    // `step` carries the training samples: schedules follow from them.
+    struct message start = {.kind = MESSAGE_START,
+                            .step = coordinator->train_samples,
+                            .layout = &coordinator->layout,
+                            .text = text};
+    text[0] = '\0';
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        send(coordinator, membership->servers[i].peer, &start);
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        start_text(coordinator, i, text, sizeof(text));
+        start.rank = i;
+        send(coordinator, membership->workers[i].peer, &start);
+    }
+}
+
+static void handle_connected(struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
+{
+    if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
+        return;
+    }
+    slot->state = SLOT_CONNECTED;
+    if (!everybody_is(coordinator, SLOT_CONNECTED)) {
+        return;
+    }
+    coordinator->phase = COORDINATOR_TRAINING;
+    coordinator->started_ms = coordinator->stall_warned_ms = now_ms;
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        coordinator->membership.workers[i].step_since_ms = now_ms;
+    }
+    coordinator->port.started(coordinator->port.context);
+    struct message go = {.kind = MESSAGE_GO};
+    send_all(coordinator, &go);
+}
+
+static void handle_ready(struct coordinator *coordinator, struct slot *slot, enum member_role role,
+                         uint32_t index, const struct message *message, uint64_t now_ms)
+{
+    if (slot->state != SLOT_JOINED || coordinator->phase != COORDINATOR_GATHERING) {
+        return;
+    }
+    if (role == ROLE_WORKER) {
+        char why[COORDINATOR_REASON_BYTES];
+        if (message->layout == NULL) {
+            return;
+        }
+        if (!coordinator->has_layout) {
+            coordinator->layout = *message->layout;
+            coordinator->has_layout = true;
+            coordinator->train_samples = message->member->train_samples;
+            coordinator->test_samples = message->member->test_samples;
+            coordinator->data_digest = message->member->data_digest;
+        } else if (!agrees(coordinator, message, why, sizeof(why))) {
+            char sentence[2 * COORDINATOR_REASON_BYTES];
+            snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", index, slot->host, why);
+            refuse(coordinator, slot->peer, STATUS_MISMATCH, sentence);
+            fail_job(coordinator, STATUS_MISMATCH, now_ms, "%s", sentence);
+            return;
+        }
+        snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
+        snprintf(slot->device, sizeof(slot->device), "%s", message->member->device);
+    }
+    snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
+    slot->state = SLOT_READY;
+    if (everybody_is(coordinator, SLOT_READY)) {
+        connect_job(coordinator);
+    }
+}
+
+/* All workers have done their steps: their parameters must be equal. */
+static void conclude(struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct slot *workers = coordinator->membership.workers;
+    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
+        if (strcmp(workers[i].digest, workers[0].digest) != 0) {
+            fail_job(coordinator, STATUS_MISMATCH, now_ms,
+                     "the parameters of worker %u (%.12s...) differ from those of worker 0 "
+                     "(%.12s...) after the last step",
+                     i, workers[i].digest, workers[0].digest);
+            return;
+        }
+    }
+    snprintf(coordinator->params_digest, sizeof(coordinator->params_digest), "%s",
+             workers[0].digest);
+    close_job(coordinator, STATUS_OK, "", now_ms);
+}
+
+static void handle_done(struct coordinator *coordinator, struct slot *slot, enum member_role role,
+                        uint32_t index, const struct message *message, uint64_t now_ms)
+{
+    if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
+        return;
+    }
+    slot->state = SLOT_DONE;
+    if (role == ROLE_SERVER) {
+        results_close_server(&coordinator->results, message->report);
+        return;
+    }
+    results_close_worker(&coordinator->results, index, message->report);
+    snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
+    if (coordinator->phase == COORDINATOR_TRAINING && everybody_is(coordinator, SLOT_DONE)) {
+        conclude(coordinator, now_ms);
+    }
+}
+
+static void handle_report(struct coordinator *coordinator, uint32_t rank,
+                          const struct message *message)
+{
+    if (results_add(&coordinator->results, rank, message) != STATUS_OK) {
+        say(coordinator, true, "worker %u reports epoch %llu out of order", rank,
+            (unsigned long long)message->epoch);
+        return;
+    }
+    if (!message->report->is_epoch) {
+        coordinator->port.reported(coordinator->port.context, rank, message);
+    } else if (results_epoch_is_complete(&coordinator->results, (uint32_t)message->epoch)) {
+        coordinator->port.epoch_closed(coordinator->port.context, (uint32_t)message->epoch);
+    }
+}
+
+static void handle_leave(struct coordinator *coordinator, struct slot *slot, enum member_role role,
+                         uint32_t index, const struct message *message, uint64_t now_ms)
+{
+    slot->state = SLOT_GONE;
+    if (coordinator->phase >= COORDINATOR_CLOSING) {
+        return;
+    }
+    coordinator->workers_lost += role == ROLE_WORKER;
+    enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;
+    fail_job(coordinator, reason, now_ms, "%s %u (host %s, pid %llu) left: %s",
+             role == ROLE_WORKER ? "worker" : "server", index, slot->host,
+             (unsigned long long)slot->process_id, message->text);
+}
+
+void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
+                         const struct message *message, uint64_t now_ms)
+{
+    if (message->kind == MESSAGE_JOIN) {
+        handle_join(coordinator, peer, message, now_ms);
+        return;
+    }
+    enum member_role role;
+    uint32_t index;
+    struct slot *slot = membership_find(&coordinator->membership, peer, &role, &index);
+    if (slot == NULL || slot->state == SLOT_GONE) {
+        return; // not, or no longer, one of us
+    }
+    uint64_t step = message->kind == MESSAGE_HEARTBEAT ? message->step : slot->step;
+    slot_hear(slot, step, now_ms);
+    if (message->kind == MESSAGE_READY) {
+        handle_ready(coordinator, slot, role, index, message, now_ms);
+    } else if (message->kind == MESSAGE_CONNECTED) {
+        handle_connected(coordinator, slot, now_ms);
+    } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {
+        handle_report(coordinator, index, message);
+    } else if (message->kind == MESSAGE_DONE) {
+        handle_done(coordinator, slot, role, index, message, now_ms);
+    } else if (message->kind == MESSAGE_LEAVE) {
+        handle_leave(coordinator, slot, role, index, message, now_ms);
+    }
+}
+
+static void check_gathering(struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    double waited_s = (double)(now_ms - coordinator->created_ms) / 1000;
+    if (waited_s < coordinator->job->start_timeout) {
+        return;
+    }
+    char missing[128], servers[128];
+    uint32_t missing_count =
+        membership_count(membership->workers, membership->worker_count, SLOT_FREE);
+    uint32_t server_count =
+        membership_count(membership->servers, membership->server_count, SLOT_FREE);
+    membership_list(membership->workers, membership->worker_count, SLOT_FREE, missing,
+                    sizeof(missing));
+    membership_list(membership->servers, membership->server_count, SLOT_FREE, servers,
+                    sizeof(servers));
+    if (missing_count > 0) {
+        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
+                 "only %u of %u workers came within %.0f s; missing: rank %s (--start-timeout)",
+                 membership->worker_count - missing_count, membership->worker_count, waited_s,
+                 missing);
+    } else if (server_count > 0) {
+        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
+                 "only %u of %u servers came within %.0f s; missing: shard %s (--start-timeout)",
+                 membership->server_count - server_count, membership->server_count, waited_s,
+                 servers);
+    } else {
+        bool is_connecting = coordinator->phase == COORDINATOR_CONNECTING;
+        enum slot_state state = is_connecting ? SLOT_READY : SLOT_JOINED;
+        membership_list(membership->workers, membership->worker_count, state, missing,
+                        sizeof(missing));
+        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
+                 "not everybody was ready within %.0f s; still %s: rank %s (--start-timeout)",
+                 waited_s, is_connecting ? "connecting" : "preparing", missing);
+    }
+}
+
+static void check_lost(struct coordinator *coordinator, struct slot *slots, uint32_t count,
+                       const char *role, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct slot *slot = &slots[i];
+        if (slot->state == SLOT_FREE || slot->state == SLOT_GONE) {
+            continue;
+        }
+        double silent_s = (double)(now_ms - slot->heard_ms) / 1000;
+        if (silent_s < coordinator->job->lost_after) {
+            continue;
+        }
+        slot->state = SLOT_GONE;
+        coordinator->workers_lost += slots == coordinator->membership.workers;
+        fail_job(coordinator, STATUS_UNREACHABLE, now_ms,
+                 "%s %u (host %s, pid %llu) was lost at step %llu: nothing heard for %.1f s", role,
+                 i, slot->host, (unsigned long long)slot->process_id,
+                 (unsigned long long)slot->step, silent_s);
+    }
+}
+
+/* A worker that is behind the others and does not move holds all of them up. */
+static void check_stall(struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct slot *workers = coordinator->membership.workers;
+    uint32_t slowest = 0;
+    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
+        if (workers[i].step < workers[slowest].step) {
+            slowest = i;
+        }
+    }
+    const struct slot *slot = &workers[slowest];
+    if (slot->state == SLOT_DONE) {
+        return;
+    }
+    double stalled_s = (double)(now_ms - slot->step_since_ms) / 1000;
+    if (stalled_s >= coordinator->job->stall_fail) {
+        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
+                 "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", slowest,
+                 slot->host, (unsigned long long)slot->step, stalled_s);
+        return;
+    }
+    double since_warning_s = (double)(now_ms - coordinator->stall_warned_ms) / 1000;
+    if (stalled_s >= coordinator->job->stall_warn &&
+        since_warning_s >= coordinator->job->stall_warn) {
+        coordinator->stall_warned_ms = now_ms;
+        say(coordinator, true,
+            "the job waits for worker %u (host %s, pid %llu): at step %llu for %.0f s", slowest,
+            slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
+            stalled_s);
+    }
+}
+
+static bool everybody_has_answered(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        enum slot_state state = membership->servers[i].state;
+        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        enum slot_state state = membership->workers[i].state;
+        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    if (coordinator->phase == COORDINATOR_CLOSING) {
+        if (everybody_has_answered(coordinator) || now_ms >= coordinator->closing_deadline_ms) {
+            coordinator->phase = COORDINATOR_OVER;
+        }
+        return;
+    }
+    if (now_ms - coordinator->heartbeat_sent_ms >= HEARTBEAT_MS) {
+        coordinator->heartbeat_sent_ms = now_ms;
+        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+        send_all(coordinator, &heartbeat);
+    }
+    check_lost(coordinator, membership->workers, membership->worker_count, "worker", now_ms);
+    check_lost(coordinator, membership->servers, membership->server_count, "server", now_ms);
+    if (coordinator->phase < COORDINATOR_TRAINING) {
+        check_gathering(coordinator, now_ms);
+    } else if (coordinator->phase == COORDINATOR_TRAINING) {
+        check_stall(coordinator, now_ms);
+    }
+}

@@ -1,0 +1,82 @@
+/* Runs a job's membership: who comes, when it starts, how it ends.
+ *
+ * A pure state machine: messages and ticks in, messages out through the port. It opens no socket,
+ * reads no clock (time is an argument, in milliseconds), and writes no file: server.c does.
+ *
+ *     GATHERING   members join and prepare
+ *     CONNECTING  everybody is ready, and was told where the others are
+ *     TRAINING    everybody is connected, and was told to go
+ *     CLOSING     the verdict is known; members are told, and have a moment to answer
+ *     OVER        the process may end
+ */
+#ifndef PS_SERVER_COORDINATOR_H
+#define PS_SERVER_COORDINATOR_H
+
+#include "common/job.h"
+#include "common/layout.h"
+#include "common/status.h"
+#include "common/wire.h"
+#include "ps-server/membership.h"
+#include "ps-server/results.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COORDINATOR_REASON_BYTES 512
+
+enum coordinator_phase {
+    COORDINATOR_GATHERING,
+    COORDINATOR_CONNECTING,
+    COORDINATOR_TRAINING,
+    COORDINATOR_CLOSING,
+    COORDINATOR_OVER,
+};
+
+/* What the coordinator wants done. None may call it back. */
+struct coordinator_port {
+    void *context;
+    void (*send)(void *context, uint64_t peer, const struct message *message);
+    void (*log)(void *context, bool is_error, const char *sentence);
+    void (*started)(void *context); // training begins: layout and samples are known
+    void (*reported)(void *context, uint32_t rank, const struct message *message);
+    void (*epoch_closed)(void *context, uint32_t epoch);
+};
+
+struct coordinator {
+    const struct job *job; // borrowed
+    const char *job_text;  // as it goes into WELCOME; borrowed
+    struct coordinator_port port;
+    enum coordinator_phase phase;
+    struct membership membership;
+    struct results results;
+    uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
+    uint64_t closing_deadline_ms;
+    uint64_t stall_warned_ms, heartbeat_sent_ms;
+
+    struct layout layout; // of the first worker that was ready
+    bool has_layout;
+    uint64_t train_samples, test_samples, data_digest;
+
+    // The verdict.
+    enum status verdict; // STATUS_OK: completed
+    char reason[COORDINATOR_REASON_BYTES];
+    char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
+    uint32_t workers_lost;
+};
+
+enum status coordinator_init(struct coordinator *coordinator, const struct job *job,
+                             const char *job_text, const struct coordinator_port *port,
+                             uint64_t now_ms);
+void coordinator_finish(struct coordinator *coordinator);
+
+void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
+                         const struct message *message, uint64_t now_ms);
+
+/* Deadlines; call it several times a second. */
+void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms);
+
+/* Ends the job from outside (a signal, a full disk). */
+void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
+                      uint64_t now_ms);
+
+#endif

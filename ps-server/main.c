@@ -1,0 +1,65 @@
+/* ps: options, then the coordinator (shard 0) or one more shard. */
+#include "common/log_level.h"
+#include "common/memory.h"
+#include "common/signals.h"
+#include "ps-server/options.h"
+#include "ps-server/server.h"
+#include "ps-server/shard_service.h"
+
+#include <sodium.h>
+
+#include <string.h>
+
+static enum status run_coordinator(const struct ps_options *options, struct job *job)
+{
+    char error[OPTION_ERROR_BYTES];
+    if (job_resolve(job, error, sizeof(error)) != STATUS_OK) {
+        log_error("%s", error);
+        return STATUS_INVALID;
+    }
+    struct server_options server = {
+        .job = job,
+        .address = options->bind,
+        .port = options->port,
+        .folder = options->out,
+        .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
+        .shows_progress = strcmp(options->progress, "auto") == 0,
+        .is_interrupted = signals_flag(),
+    };
+    return server_run(&server);
+}
+
+static enum status run_shard(const struct ps_options *options)
+{
+    struct shard_service_options service = {
+        .coordinator = options->server,
+        .address = options->bind,
+        .index = options->shard,
+        .join_timeout_ms = 30000,
+        .is_interrupted = signals_flag(),
+    };
+    return shard_service_run(&service);
+}
+
+int main(int argc, char **argv)
+{
+    memory_keep_heap();
+    log_init("ps", LOG_WARN);
+    struct ps_options options;
+    struct job job;
+    bool is_done;
+    if (ps_options_parse(argc, argv, &options, &job, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    log_init("ps", log_level_find(options.log_level));
+    log_set_rank(options.shard);
+    if (sodium_init() < 0) {
+        log_error("libsodium does not start");
+        return EXIT_FAILED;
+    }
+    signals_install();
+    return exit_code(options.shard == 0 ? run_coordinator(&options, &job) : run_shard(&options));
+}

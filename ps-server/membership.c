@@ -1,0 +1,141 @@
+/* Slots: who has which. */
+#include "ps-server/membership.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status membership_init(struct membership *membership, uint32_t worker_count,
+                            uint32_t server_count)
+{
+    *membership = (struct membership){.worker_count = worker_count, .server_count = server_count};
+    membership->workers = calloc(worker_count, sizeof(struct slot));
+    membership->servers = calloc((size_t)server_count + 1, sizeof(struct slot));
+    if (membership->workers == NULL || membership->servers == NULL) {
+        membership_finish(membership);
+        return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+void membership_finish(struct membership *membership)
+{
+    free(membership->workers);
+    free(membership->servers);
+    *membership = (struct membership){0};
+}
+
+static const char *role_name(enum member_role role)
+{
+    return role == ROLE_WORKER ? "worker" : "server";
+}
+
+/* The index that the member gets, or `count` with a reason. */
+static uint32_t pick_slot(const struct slot *slots, uint32_t count,
+                          const struct wire_member *member, char *ret_error, size_t error_size)
+{
+    if (!member->has_rank) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (slots[i].state == SLOT_FREE) {
+                return i;
+            }
+        }
+        snprintf(ret_error, error_size, "the job already has its %u %ss", count,
+                 role_name(member->role));
+        return count;
+    }
+    if (member->rank >= count) {
+        snprintf(ret_error, error_size, "%s %u asked to join, but this job has %u: 0 to %u%s",
+                 role_name(member->role), member->rank, count, count > 0 ? count - 1 : 0,
+                 member->role == ROLE_WORKER ? "; start ps with more --workers" : "");
+        return count;
+    }
+    const struct slot *slot = &slots[member->rank];
+    if (slot->state != SLOT_FREE) {
+        snprintf(ret_error, error_size, "%s %u is taken by process %llu on host %s",
+                 role_name(member->role), member->rank, (unsigned long long)slot->process_id,
+                 slot->host);
+        return count;
+    }
+    return member->rank;
+}
+
+enum status membership_join(struct membership *membership, const struct wire_member *member,
+                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index, char *ret_error,
+                            size_t error_size)
+{
+    bool is_worker = member->role == ROLE_WORKER;
+    struct slot *slots = is_worker ? membership->workers : membership->servers;
+    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
+    uint32_t index = pick_slot(slots, count, member, ret_error, error_size);
+    if (index == count) {
+        return STATUS_INVALID;
+    }
+    struct slot *slot = &slots[index];
+    slot->state = SLOT_JOINED;
+    slot->peer = peer;
+    slot->host_id = member->host_id;
+    slot->process_id = member->process_id;
+    snprintf(slot->host, sizeof(slot->host), "%s", member->host);
+    slot_hear(slot, 0, now_ms);
+    *ret_index = index;
+    return STATUS_OK;
+}
+
+static struct slot *find_in(struct slot *slots, uint32_t count, uint64_t peer, uint32_t *ret_index)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].state != SLOT_FREE && slots[i].peer == peer) {
+            *ret_index = i;
+            return &slots[i];
+        }
+    }
+    return NULL;
+}
+
+struct slot *membership_find(struct membership *membership, uint64_t peer,
+                             enum member_role *ret_role, uint32_t *ret_index)
+{
+    struct slot *slot = find_in(membership->workers, membership->worker_count, peer, ret_index);
+    *ret_role = ROLE_WORKER;
+    if (slot == NULL) {
+        slot = find_in(membership->servers, membership->server_count, peer, ret_index);
+        *ret_role = ROLE_SERVER;
+    }
+    return slot;
+}
+
+uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        found += slots[i].state == state;
+    }
+    return found;
+}
+
+void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms)
+{
+    slot->heard_ms = now_ms;
+    if (step != slot->step || slot->step_since_ms == 0) {
+        slot->step = step;
+        slot->step_since_ms = now_ms;
+    }
+}
+
+void membership_list(const struct slot *slots, uint32_t count, enum slot_state state,
+                     char *ret_text, size_t text_size)
+{
+    uint32_t total = membership_count(slots, count, state), listed = 0;
+    size_t used = 0;
+    ret_text[0] = '\0';
+    for (uint32_t i = 0; i < count && used < text_size; i++) {
+        if (slots[i].state != state) {
+            continue;
+        }
+        const char *separator = listed == 0 ? "" : listed + 1 == total ? " and " : ", ";
+        int wrote = snprintf(ret_text + used, text_size - used, "%s%u", separator, i);
+        used += wrote > 0 ? (size_t)wrote : 0;
+        listed++;
+    }
+}

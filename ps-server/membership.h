@@ -1,0 +1,67 @@
+/* Who is in the job: pure bookkeeping.
+ *
+ * Workers and servers each have their slots, 0 .. count-1. A slot is given once. */
+#ifndef PS_SERVER_MEMBERSHIP_H
+#define PS_SERVER_MEMBERSHIP_H
+
+#include "common/status.h"
+#include "common/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MEMBERSHIP_HOST_BYTES   64
+#define MEMBERSHIP_PLACE_BYTES  600
+#define MEMBERSHIP_DIGEST_BYTES 65
+
+enum slot_state {
+    SLOT_FREE,
+    SLOT_JOINED,    // welcomed; preparing
+    SLOT_READY,     // can be reached; waits for the others, or connects to them
+    SLOT_CONNECTED, // in the training
+    SLOT_DONE,      // has done all steps
+    SLOT_GONE,      // left or lost
+};
+
+struct slot {
+    enum slot_state state;
+    uint64_t peer; // of its control connection
+    uint64_t host_id, process_id;
+    char host[MEMBERSHIP_HOST_BYTES];
+    char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket
+    char device[32];
+    char digest[MEMBERSHIP_DIGEST_BYTES]; // of its parameters: first, then last
+    uint64_t heard_ms;                    // last sign of life
+    uint64_t step, step_since_ms;         // where it is, and since when
+};
+
+struct membership {
+    struct slot *workers, *servers; // owned
+    uint32_t worker_count, server_count;
+};
+
+enum status membership_init(struct membership *membership, uint32_t worker_count,
+                            uint32_t server_count);
+void membership_finish(struct membership *membership);
+
+/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a
+ * sentence for the member if there is none. */
+enum status membership_join(struct membership *membership, const struct wire_member *member,
+                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index, char *ret_error,
+                            size_t error_size);
+
+/* The member behind a connection, or NULL. */
+struct slot *membership_find(struct membership *membership, uint64_t peer,
+                             enum member_role *ret_role, uint32_t *ret_index);
+
+uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
+
+/* Notes a sign of life at `step`. */
+void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);
+
+/* "0, 2 and 5": the indices of the slots in a state. */
+void membership_list(const struct slot *slots, uint32_t count, enum slot_state state,
+                     char *ret_text, size_t text_size);
+
+#endif

@@ -1,0 +1,63 @@
+/* The option table of `ps`. */
+#include "ps-server/options.h"
+
+#include "common/log_level.h"
+
+#include <stddef.h>
+
+#define FIELD(name) offsetof(struct ps_options, name), sizeof(((struct ps_options *)0)->name)
+
+static const struct option_choice progress_choices[] = {
+    {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
+    {"none", "nothing on standard output"},
+    {NULL, NULL},
+};
+
+static const struct option rows[] = {
+    {"shard-index", 0, OPTION_U32, FIELD(shard), "0", 0, JOB_SERVERS_MAX - 1, NULL, NULL, "INDEX",
+     "which shard this process holds; shard 0 is the coordinator as well"},
+    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
+     "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
+    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
+     "address to listen on"},
+    {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
+     "TCP port of the coordinator; 0 picks a free one"},
+    {"out", 'o', OPTION_TEXT, FIELD(out), "", 0, 0, NULL, NULL, "DIR",
+     "run folder to write; without it none is written"},
+    {"announce-fd", 0, OPTION_U32, FIELD(announce_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
+     "open file descriptor that gets the coordinator's endpoint, for launchers"},
+    {"progress", 0, OPTION_CHOICE, FIELD(progress), "auto", 0, 0, progress_choices, NULL, NULL,
+     "what to show of the job"},
+    {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
+     "least severe lines to log on standard error"},
+};
+
+enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
+                             struct job *ret_job, bool *ret_is_done)
+{
+    const struct option_program program = {
+        .name = "ps",
+        .usage = "ps [OPTION ...]",
+        .summary = "Coordinates a job and, in the ps modes, holds its parameters.",
+        .example = "  ps --workers 2 --mode ring --model lenet5 --data shapes\n"
+                   "  worker --server tcp://127.0.0.1:PORT      (twice, with the port that ps "
+                   "prints)\n",
+        .sets = {job_option_set(ret_job),
+                 {.title = "This process",
+                  .rows = rows,
+                  .count = sizeof(rows) / sizeof(rows[0]),
+                  .values = ret_options}},
+        .set_count = 2,
+    };
+    enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status != STATUS_OK || *ret_is_done) {
+        return status;
+    }
+    if ((ret_options->shard > 0) != (ret_options->server[0] != '\0')) {
+        log_error(ret_options->shard > 0
+                      ? "--shard-index above 0 needs --server: the endpoint that shard 0 prints"
+                      : "--server is for --shard-index above 0; shard 0 is the coordinator itself");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,26 @@
+/* The options of `ps`. */
+#ifndef PS_SERVER_OPTIONS_H
+#define PS_SERVER_OPTIONS_H
+
+#include "common/job.h"
+#include "common/options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ps_options {
+    uint32_t shard;
+    char server[256]; // endpoint of the coordinator; shards beyond 0
+    char bind[128];
+    uint32_t port;
+    char out[1024];
+    uint32_t announce_fd; // 0: none
+    char progress[16];    // auto, none
+    char log_level[16];
+};
+
+/* Parses; logs what is wrong. */
+enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
+                             struct job *ret_job, bool *ret_is_done);
+
+#endif

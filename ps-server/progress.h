@@ -1,0 +1,29 @@
+/* What a person sees of a job: a line that is rewritten on a terminal, plain lines otherwise, and a
+ * closing summary. On standard output. */
+#ifndef PS_SERVER_PROGRESS_H
+#define PS_SERVER_PROGRESS_H
+
+#include "ps-server/coordinator.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+    bool is_on;
+    bool is_terminal;
+    bool has_line; // a line that will be rewritten is on the terminal
+    uint64_t shown_ms;
+};
+
+void progress_init(struct progress *progress, bool is_on);
+void progress_started(struct progress *progress, const struct coordinator *coordinator);
+void progress_reported(struct progress *progress, const struct coordinator *coordinator,
+                       uint64_t now_ms);
+void progress_epoch(struct progress *progress, const struct coordinator *coordinator,
+                    uint32_t epoch);
+
+/* Ends the line, so that something else can be printed. */
+void progress_break(struct progress *progress);
+void progress_closing(struct progress *progress, const struct coordinator *coordinator);
+
+#endif

@@ -1,0 +1,144 @@
+/* Writes the run folder. */
+#include "ps-server/recorder.h"
+
+#include "common/log.h"
+#include "ps-server/summary.h"
+
+#include <jansson.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+struct recorder {
+    char folder[PATH_BYTES - 64];
+    FILE *metrics;
+};
+
+static void path_of(const struct recorder *recorder, const char *name, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/%s", recorder->folder, name);
+}
+
+static enum status make_folders(const char *folder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s", folder);
+    for (char *slash = path + 1;; slash++) {
+        if (*slash != '/' && *slash != '\0') {
+            continue;
+        }
+        char end = *slash;
+        *slash = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+            log_error("cannot make the run folder %s: %m", path);
+            return STATUS_IO;
+        }
+        *slash = end;
+        if (end == '\0') {
+            return STATUS_OK;
+        }
+    }
+}
+
+enum status recorder_create(const char *folder, struct recorder **ret_recorder)
+{
+    struct recorder *recorder = calloc(1, sizeof(*recorder));
+    if (recorder == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = STATUS_INVALID;
+    if (snprintf(recorder->folder, sizeof(recorder->folder), "%s", folder) >=
+        (int)sizeof(recorder->folder)) {
+        log_error("the path of the run folder is too long");
+        goto fail;
+    }
+    status = make_folders(folder);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    char path[PATH_BYTES];
+    path_of(recorder, "summary.json", path);
+    if (access(path, F_OK) == 0) {
+        log_error("%s already holds a run: choose another folder with --out", folder);
+        status = STATUS_INVALID;
+        goto fail;
+    }
+    *ret_recorder = recorder;
+    return STATUS_OK;
+fail:
+    recorder_destroy(recorder);
+    return status;
+}
+
+void recorder_destroy(struct recorder *recorder)
+{
+    if (recorder == NULL) {
+        return;
+    }
+    if (recorder->metrics != NULL) {
+        fclose(recorder->metrics);
+    }
+    free(recorder);
+}
+
+/* Takes the tree. Writes it beside its place, then moves it there. */
+static enum status write_json(const struct recorder *recorder, const char *name, json_t *tree)
+{
+    char path[PATH_BYTES], draft[PATH_BYTES];
+    path_of(recorder, name, path);
+    snprintf(draft, sizeof(draft), "%.*s.part", PATH_BYTES - 8, path);
+    FILE *file = fopen(draft, "we");
+    bool is_written = file != NULL && tree != NULL &&
+                      json_dumpf(tree, file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
+                      fputc('\n', file) != EOF;
+    if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0)) {
+        is_written = false;
+    }
+    if (file != NULL && fclose(file) != 0) {
+        is_written = false;
+    }
+    json_decref(tree);
+    if (!is_written || rename(draft, path) != 0) {
+        log_error("cannot write %s: %m", path);
+        unlink(draft);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    return write_json(recorder, "job.json", summary_job_json(coordinator));
+}
+
+enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    return write_json(recorder, "summary.json", summary_json(coordinator));
+}
+
+enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
+                                 uint32_t rank, const struct message *message, uint64_t now_ms)
+{
+    char path[PATH_BYTES];
+    path_of(recorder, "metrics.jsonl", path);
+    if (recorder->metrics == NULL) {
+        recorder->metrics = fopen(path, "we");
+    }
+    json_t *line = summary_metrics_json(coordinator, rank, message, now_ms);
+    bool is_written = recorder->metrics != NULL && line != NULL &&
+                      json_dumpf(line, recorder->metrics, JSON_REAL_PRECISION(9)) == 0 &&
+                      fputc('\n', recorder->metrics) != EOF && fflush(recorder->metrics) == 0;
+    json_decref(line);
+    if (!is_written) {
+        log_error("cannot write %s: %m", path);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,23 @@
+/* The run folder: job.json, metrics.jsonl, summary.json. DESIGN of the contract: README.md, "run
+ * folder". Files that are written once appear whole, under their name, or not at all. */
+#ifndef PS_SERVER_RECORDER_H
+#define PS_SERVER_RECORDER_H
+
+#include "common/status.h"
+#include "ps-server/coordinator.h"
+
+struct recorder;
+
+/* Makes the folder (and those above it) if it is not there. STATUS_INVALID if it already holds a
+ * run. Logs. */
+enum status recorder_create(const char *folder, struct recorder **ret_recorder);
+void recorder_destroy(struct recorder *recorder); // NULL is fine
+
+/* Once everybody is ready. All of these log what cannot be written. */
+enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
+enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
+                                 uint32_t rank, const struct message *message, uint64_t now_ms);
+enum status recorder_write_summary(struct recorder *recorder,
+                                   const struct coordinator *coordinator);
+
+#endif

@@ -1,0 +1,160 @@
+/* Sums of reports. */
+#include "ps-server/results.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A report may close an epoch at most so far ahead of those known: workers are in step.
+#define EPOCH_LEAD_MAX 1
+
+enum status results_init(struct results *results, uint32_t worker_count)
+{
+    *results = (struct results){.worker_count = worker_count};
+    results->ranks = calloc(worker_count, sizeof(*results->ranks));
+    return results->ranks != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+void results_finish(struct results *results)
+{
+    free(results->ranks);
+    free(results->epochs);
+    *results = (struct results){0};
+}
+
+static enum status grow(struct results *results)
+{
+    if (results->epoch_count < results->epoch_capacity) {
+        return STATUS_OK;
+    }
+    uint32_t capacity = results->epoch_capacity == 0 ? 16 : 2 * results->epoch_capacity;
+    struct results_epoch *epochs = realloc(results->epochs, capacity * sizeof(*epochs));
+    if (epochs == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    results->epochs = epochs;
+    results->epoch_capacity = capacity;
+    return STATUS_OK;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum status add_epoch(struct results *results, const struct message *message)
+{
+    const struct wire_report *report = message->report;
+    if (message->epoch >= (uint64_t)results->epoch_count + EPOCH_LEAD_MAX) {
+        return STATUS_MALFORMED;
+    }
+    if (message->epoch == results->epoch_count) {
+        enum status status = grow(results);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        results->epochs[results->epoch_count++] = (struct results_epoch){0};
+    }
+    struct results_epoch *epoch = &results->epochs[message->epoch];
+    epoch->report_count++;
+    epoch->images += report->images;
+    epoch->steps_max = max_u64(epoch->steps_max, report->steps);
+    epoch->total_ns_max = max_u64(epoch->total_ns_max, report->total_ns);
+    epoch->loss_sum += report->loss_sum;
+    epoch->test_images += report->test_images;
+    epoch->test_correct += report->test_correct;
+    epoch->test_loss_sum += report->test_loss_sum;
+    return STATUS_OK;
+}
+
+static void add_interval(struct results_rank *rank, const struct message *message)
+{
+    const struct wire_report *report = message->report;
+    rank->step = message->step;
+    rank->epoch = message->epoch;
+    if (report->images > 0) {
+        rank->loss = report->loss_sum / (double)report->images;
+    }
+    if (report->total_ns > 0 && report->steps > 0) {
+        rank->images_per_second = (double)report->images * 1e9 / (double)report->total_ns;
+        rank->compute_ms = (double)report->compute_ns / 1e6 / (double)report->steps;
+    }
+    rank->steps += report->steps;
+    rank->images += report->images;
+    rank->loss_sum += report->loss_sum;
+    rank->compute_ns += report->compute_ns;
+    rank->exchange_wait_ns += report->exchange_wait_ns;
+    rank->input_wait_ns += report->input_wait_ns;
+    rank->total_ns += report->total_ns;
+    rank->bytes_sent += report->bytes_sent;
+    rank->bytes_received += report->bytes_received;
+}
+
+enum status results_add(struct results *results, uint32_t rank, const struct message *message)
+{
+    if (message->report->is_epoch) {
+        return add_epoch(results, message);
+    }
+    add_interval(&results->ranks[rank], message);
+    return STATUS_OK;
+}
+
+void results_close_worker(struct results *results, uint32_t rank, const struct wire_report *report)
+{
+    results->ranks[rank].warm_images = report->warm_images;
+    results->ranks[rank].warm_ns = report->warm_ns;
+}
+
+void results_close_server(struct results *results, const struct wire_report *report)
+{
+    results->server_bytes_sent += report->bytes_sent;
+    results->server_bytes_received += report->bytes_received;
+}
+
+bool results_epoch_is_complete(const struct results *results, uint32_t epoch)
+{
+    return epoch < results->epoch_count &&
+           results->epochs[epoch].report_count >= results->worker_count;
+}
+
+double results_images_per_second(const struct results *results)
+{
+    uint64_t images = 0, ns = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        images += results->ranks[i].warm_images;
+        ns = max_u64(ns, results->ranks[i].warm_ns);
+    }
+    return ns > 0 ? (double)images * 1e9 / (double)ns : 0;
+}
+
+double results_current_rate(const struct results *results)
+{
+    double rate = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        rate += results->ranks[i].images_per_second;
+    }
+    return rate;
+}
+
+double results_current_loss(const struct results *results)
+{
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        if (results->ranks[i].steps > 0) {
+            sum += results->ranks[i].loss;
+            count++;
+        }
+    }
+    return count > 0 ? sum / count : 0;
+}
+
+uint32_t results_slowest_rank(const struct results *results)
+{
+    uint32_t slowest = 0;
+    for (uint32_t i = 1; i < results->worker_count; i++) {
+        if (results->ranks[i].compute_ms > results->ranks[slowest].compute_ms) {
+            slowest = i;
+        }
+    }
+    return slowest;
+}

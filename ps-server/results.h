@@ -1,0 +1,64 @@
+/* What a job has done so far: sums of the workers' reports, by epoch and in all. Pure. */
+#ifndef PS_SERVER_RESULTS_H
+#define PS_SERVER_RESULTS_H
+
+#include "common/status.h"
+#include "common/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Sums over the workers that have reported it; times are of the slowest. */
+struct results_epoch {
+    uint32_t report_count; // workers
+    uint64_t images, steps_max, total_ns_max;
+    double loss_sum;
+    uint64_t test_images, test_correct;
+    double test_loss_sum;
+};
+
+/* The last interval of one worker, and its sums. */
+struct results_rank {
+    uint64_t step, epoch;
+    double loss;              // mean of the interval
+    double images_per_second; // of the interval
+    double compute_ms;        // per step, of the interval
+    uint64_t steps, images;
+    double loss_sum;
+    uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
+    uint64_t bytes_sent, bytes_received;
+    uint64_t warm_images, warm_ns;
+};
+
+struct results {
+    struct results_epoch *epochs; // owned
+    uint32_t epoch_count;         // with at least one report
+    uint32_t epoch_capacity;
+    struct results_rank *ranks; // (worker_count), owned
+    uint32_t worker_count;
+    uint64_t server_bytes_sent, server_bytes_received;
+};
+
+enum status results_init(struct results *results, uint32_t worker_count);
+void results_finish(struct results *results);
+
+/* REPORT of a worker: an interval, or an epoch. STATUS_MALFORMED for an epoch that cannot be the
+ * next one. */
+enum status results_add(struct results *results, uint32_t rank, const struct message *message);
+
+/* DONE of a worker or of a server. */
+void results_close_worker(struct results *results, uint32_t rank, const struct wire_report *report);
+void results_close_server(struct results *results, const struct wire_report *report);
+
+/* All workers have closed it. */
+bool results_epoch_is_complete(const struct results *results, uint32_t epoch);
+
+/* Images per second of the whole job, warm-up excluded. */
+double results_images_per_second(const struct results *results);
+
+/* Over the last interval of every worker. */
+double results_current_rate(const struct results *results);
+double results_current_loss(const struct results *results);
+uint32_t results_slowest_rank(const struct results *results);
+
+#endif

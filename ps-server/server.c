@@ -1,0 +1,250 @@
+/* Receive, decode, coordinator_receive; ticks; what the coordinator wants done. */
+#include "ps-server/server.h"
+
+#include "common/channel.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "ps-server/coordinator.h"
+#include "ps-server/progress.h"
+#include "ps-server/recorder.h"
+#include "ps-server/shard_service.h"
+
+#include <sodium.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_MS 50
+
+struct server {
+    const struct server_options *options;
+    struct channel *channel;
+    struct coordinator coordinator;
+    struct recorder *recorder; // NULL: no run folder
+    struct progress progress;
+    enum status record_status; // of the first file that could not be written
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    char job_text[JOB_TEXT_BYTES];
+
+    pthread_t shard_thread;
+    bool has_shard_thread;
+    struct shard_service_options shard;
+};
+
+static void port_send(void *context, uint64_t peer, const struct message *message)
+{
+    struct server *server = context;
+    if (channel_send(server->channel, peer, message, NULL, NULL) != STATUS_OK) {
+        log_debug("cannot send %s: the member is gone", message_kind_name(message->kind));
+    }
+}
+
+static void port_log(void *context, bool is_error, const char *sentence)
+{
+    struct server *server = context;
+    progress_break(&server->progress);
+    log_write(is_error ? LOG_ERROR : LOG_INFO, "%s", sentence);
+}
+
+static void note_record(struct server *server, enum status status)
+{
+    if (server->record_status == STATUS_OK) {
+        server->record_status = status;
+    }
+}
+
+static void port_started(void *context)
+{
+    struct server *server = context;
+    progress_started(&server->progress, &server->coordinator);
+    if (server->recorder != NULL) {
+        note_record(server, recorder_write_job(server->recorder, &server->coordinator));
+    }
+}
+
+static void port_reported(void *context, uint32_t rank, const struct message *message)
+{
+    struct server *server = context;
+    uint64_t now_ms = clock_now_ms();
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        note_record(server, recorder_add_metrics(server->recorder, &server->coordinator, rank,
+                                                 message, now_ms));
+    }
+    progress_reported(&server->progress, &server->coordinator, now_ms);
+}
+
+static void port_epoch_closed(void *context, uint32_t epoch)
+{
+    struct server *server = context;
+    progress_epoch(&server->progress, &server->coordinator, epoch);
+}
+
+static enum status announce(const struct server *server)
+{
+    int fd = server->options->announce_fd;
+    if (server->options->shows_progress && fd < 0) {
+        printf("waiting for %u worker%s: worker --server %s\n", server->options->job->workers,
+               server->options->job->workers == 1 ? "" : "s", server->endpoint);
+        fflush(stdout);
+    }
+    if (fd < 0) {
+        return STATUS_OK;
+    }
+    char line[TRANSPORT_ENDPOINT_BYTES + 1];
+    int size = snprintf(line, sizeof(line), "%s\n", server->endpoint);
+    if (write(fd, line, (size_t)size) != size) {
+        log_error("cannot announce the endpoint on file descriptor %d (--announce-fd)", fd);
+        return STATUS_IO;
+    }
+    close(fd);
+    return STATUS_OK;
+}
+
+static const volatile int never_interrupted = 0;
+
+static void *run_shard(void *data)
+{
+    const struct shard_service_options *options = data;
+    pthread_setname_np(pthread_self(), "shard");
+    if (shard_service_run(options) != STATUS_OK) {
+        log_debug("shard 0 ended early"); // the coordinator has heard why, and says so
+    }
+    return NULL;
+}
+
+static enum status start_shard(struct server *server)
+{
+    const struct server_options *options = server->options;
+    if (options->job->servers == 0) {
+        return STATUS_OK;
+    }
+    server->shard = (struct shard_service_options){
+        .coordinator = server->endpoint,
+        .address = options->address,
+        .index = 0,
+        .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
+        // A signal is the coordinator's to handle: it stops its shard with the others.
+        .is_interrupted = &never_interrupted,
+    };
+    if (pthread_create(&server->shard_thread, NULL, run_shard, &server->shard) != 0) {
+        log_error("cannot start the shard's thread");
+        return STATUS_NO_MEMORY;
+    }
+    server->has_shard_thread = true;
+    return STATUS_OK;
+}
+
+static enum status open_server(struct server *server)
+{
+    const struct server_options *options = server->options;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], port[16] = "*";
+    if (options->port != 0) {
+        snprintf(port, sizeof(port), "%u", options->port);
+    }
+    bool is_ipv6 = strchr(options->address, ':') != NULL;
+    snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:%s", is_ipv6 ? "[" : "", options->address,
+             is_ipv6 ? "]" : "", port);
+    enum status status = transport_bind(server->channel->transport, endpoint, server->endpoint);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
+    status = job_encode(options->job, server->job_text, sizeof(server->job_text));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct coordinator_port port_functions = {
+        .context = server,
+        .send = port_send,
+        .log = port_log,
+        .started = port_started,
+        .reported = port_reported,
+        .epoch_closed = port_epoch_closed,
+    };
+    return coordinator_init(&server->coordinator, options->job, server->job_text, &port_functions,
+                            clock_now_ms());
+}
+
+static void loop(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    while (coordinator->phase != COORDINATOR_OVER) {
+        struct envelope envelope;
+        struct message message;
+        enum status status = channel_receive(server->channel, POLL_MS, &envelope, &message);
+        uint64_t now_ms = clock_now_ms();
+        if (status == STATUS_OK) {
+            bool is_ours =
+                message.kind == MESSAGE_JOIN || message.job_id == server->channel->job_id;
+            if (is_ours) {
+                coordinator_receive(coordinator, envelope.peer, &message, now_ms);
+            }
+            envelope_release(&envelope);
+        } else if (status == STATUS_MISMATCH) {
+            struct message refusal = {.kind = MESSAGE_REFUSE,
+                                      .reason = STATUS_MISMATCH,
+                                      .text = "another protocol version: use the same build"};
+            port_send(server, envelope.peer, &refusal);
+        }
+        if (*server->options->is_interrupted != 0) {
+            coordinator_stop(coordinator, STATUS_INTERRUPTED, "interrupted by a signal", now_ms);
+        }
+        if (server->record_status != STATUS_OK) {
+            coordinator_stop(coordinator, server->record_status,
+                             "the run folder cannot be written (see the log)", now_ms);
+        }
+        coordinator_tick(coordinator, now_ms);
+    }
+}
+
+static enum status finish(struct server *server)
+{
+    enum status verdict = server->coordinator.verdict;
+    if (server->recorder != NULL && server->coordinator.started_ms == 0) {
+        note_record(server, recorder_write_job(server->recorder, &server->coordinator));
+    }
+    if (server->recorder != NULL) {
+        note_record(server, recorder_write_summary(server->recorder, &server->coordinator));
+        verdict = verdict == STATUS_OK ? server->record_status : verdict;
+    }
+    progress_closing(&server->progress, &server->coordinator);
+    return verdict;
+}
+
+enum status server_run(const struct server_options *options)
+{
+    struct server *server = calloc(1, sizeof(*server));
+    if (server == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    server->options = options;
+    progress_init(&server->progress, options->shows_progress);
+    enum status status = channel_create(&server->channel);
+    if (status == STATUS_OK) {
+        status = open_server(server);
+    }
+    if (status == STATUS_OK && options->folder[0] != '\0') {
+        status = recorder_create(options->folder, &server->recorder);
+    }
+    if (status == STATUS_OK) {
+        status = announce(server);
+    }
+    if (status == STATUS_OK) {
+        status = start_shard(server);
+    }
+    if (status == STATUS_OK) {
+        loop(server);
+        status = finish(server);
+    }
+    if (server->has_shard_thread) {
+        pthread_join(server->shard_thread, NULL);
+    }
+    recorder_destroy(server->recorder);
+    channel_destroy(server->channel, 200);
+    coordinator_finish(&server->coordinator);
+    free(server);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* The coordinator's process: the loop of control messages around `struct coordinator`, with the run
+ * folder, the progress on standard output, and shard 0 in a thread of its own. */
+#ifndef PS_SERVER_SERVER_H
+#define PS_SERVER_SERVER_H
+
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server_options {
+    struct job *job;     // resolved
+    const char *address; // to listen on
+    uint32_t port;       // 0: any that is free
+    const char *folder;  // run folder; "" for none
+    int announce_fd;     // where to write the endpoint; -1: nowhere
+    bool shows_progress;
+    const volatile int *is_interrupted; // set by a signal
+};
+
+/* Until the job is over. STATUS_OK if it was completed, STATUS_INTERRUPTED after a signal. Logs. */
+enum status server_run(const struct server_options *options);
+
+#endif

@@ -1,0 +1,54 @@
+/* One server's part of the parameters, and the rules for changing and reading it.
+ *
+ * A pure state machine: messages in, messages out. It opens no socket, reads no clock and starts no
+ * thread, so tests drive it with any interleaving they like. shard_service.c owns the I/O around
+ * it.
+ *
+ * Part k of K of every bucket is here. An update of a bucket's part happens when every worker has
+ * pushed its gradient of the step. The sum is taken in ring order, so that it has the bits that a
+ * ring all-reduce would give: for each of the bucket's N chunks, rank c first, then c+1, ... modulo
+ * N; then the scale by 1/N, then the optimizer. The pushed messages are held, not copied, until
+ * then: at most one per worker and bucket. */
+#ifndef PS_SERVER_SHARD_H
+#define PS_SERVER_SHARD_H
+
+#include "common/consistency.h"
+#include "common/job.h"
+#include "common/layout.h"
+#include "common/schedule.h"
+#include "common/transport.h"
+#include "common/wire.h"
+
+struct shard;
+
+struct shard_config {
+    uint32_t index, shard_count, workers;
+    struct layout layout;
+    struct consistency consistency;
+    struct schedule schedule;
+    const char *optimizer; // of OPTIMIZER_MAP
+    struct optimizer_settings settings;
+};
+
+/* Sends one message to a worker. Its values lie in the shard's parameters. With
+ * UPDATE_WHEN_ALL_PUSHED they do not change before the receiver has pushed the next step, so they
+ * need no copy. */
+typedef void shard_send_fn(void *context, uint32_t rank, const struct message *message);
+
+/* Copies config. */
+enum status shard_create(const struct shard_config *config, struct shard **ret_shard);
+void shard_destroy(struct shard *shard); // NULL is fine
+
+/* SEED, PUSH and PULL of a worker. Takes the envelope of a PUSH that it accepts. STATUS_MALFORMED
+ * for what the protocol does not allow (wrong span, twice the same push, a step that is not due):
+ * nothing has changed then. */
+enum status shard_receive(struct shard *shard, const struct message *message,
+                          struct envelope *envelope, shard_send_fn *send, void *context);
+
+/* Updates that were applied to the bucket that has had fewest. */
+uint64_t shard_version(const struct shard *shard);
+
+/* This shard's part of a bucket. Borrowed; for tests and checkpoints. */
+const float *shard_params(const struct shard *shard, uint32_t bucket, struct span *ret_span);
+
+#endif

@@ -1,0 +1,24 @@
+/* Runs one shard: joins the job as a server, listens for workers, feeds the shard.
+ *
+ * Every shard is a member like a worker is, the one inside the coordinator's process too; it has a
+ * thread (or, beyond shard 0, a process) of its own, so that control messages never wait for sums.
+ */
+#ifndef PS_SERVER_SHARD_SERVICE_H
+#define PS_SERVER_SHARD_SERVICE_H
+
+#include "common/status.h"
+
+#include <stdint.h>
+
+struct shard_service_options {
+    const char *coordinator; // endpoint
+    const char *address;     // to listen on
+    uint32_t index;
+    uint32_t join_timeout_ms;
+    const volatile int *is_interrupted; // set by a signal: leave
+};
+
+/* Until the job is over. STATUS_OK if it was completed. Logs. */
+enum status shard_service_run(const struct shard_service_options *options);
+
+#endif

@@ -1,0 +1,183 @@
+/* The trees of job.json, metrics.jsonl and summary.json. */
+#include "ps-server/summary.h"
+
+#include <string.h>
+
+static json_t *integer(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static double ratio(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+static json_t *option_json(const struct option *row, const struct job *job)
+{
+    const char *field = (const char *)job + row->offset;
+    char text[OPTION_VALUE_BYTES];
+    switch (row->type) {
+    case OPTION_FLAG:
+        return json_boolean(*(const bool *)(const void *)field);
+    case OPTION_U32:
+        return integer(*(const uint32_t *)(const void *)field);
+    case OPTION_U64:
+        return integer(*(const uint64_t *)(const void *)field);
+    case OPTION_REAL:
+        return json_real(*(const double *)(const void *)field);
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+        option_format(row, job, text, sizeof(text));
+        return json_string(text);
+    }
+    return NULL;
+}
+
+static json_t *member_json(const char *role, uint32_t index, const struct slot *slot)
+{
+    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:s}", "role", role, "index", (int)index, "host",
+                     slot->host, "pid", (json_int_t)slot->process_id, "place", slot->place,
+                     "device", slot->device);
+}
+
+json_t *summary_job_json(const struct coordinator *coordinator)
+{
+    json_t *options = json_object(), *members = json_array();
+    for (size_t i = 0; i < job_option_count; i++) {
+        json_object_set_new(options, job_options[i].name,
+                            option_json(&job_options[i], coordinator->job));
+    }
+    const struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        json_array_append_new(members, member_json("server", i, &membership->servers[i]));
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
+    }
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:o}", "version", RINGSIDE_VERSION,
+                     "wire_version", WIRE_VERSION, "parameters",
+                     (json_int_t)coordinator->layout.value_count, "train_samples",
+                     (json_int_t)coordinator->train_samples, "test_samples",
+                     (json_int_t)coordinator->test_samples, "options", options, "members", members);
+}
+
+static json_t *times_json(uint64_t compute_ns, uint64_t exchange_ns, uint64_t input_ns,
+                          uint64_t total_ns, uint64_t steps)
+{
+    double unit = 1e6 * (double)steps;
+    return json_pack("{s:f, s:f, s:f, s:f}", "compute", ratio((double)compute_ns, unit),
+                     "exchange_wait", ratio((double)exchange_ns, unit), "input_wait",
+                     ratio((double)input_ns, unit), "total", ratio((double)total_ns, unit));
+}
+
+json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
+                             const struct message *message, uint64_t now_ms)
+{
+    const struct wire_report *report = message->report;
+    double seconds = (double)(now_ms - coordinator->started_ms) / 1000;
+    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:i}", "rank", (int)rank,
+                     "step", (json_int_t)message->step, "epoch", (json_int_t)message->epoch,
+                     "seconds", seconds, "loss", ratio(report->loss_sum, (double)report->images),
+                     "images_per_second",
+                     ratio((double)report->images * 1e9, (double)report->total_ns), "ms",
+                     times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
+                                report->total_ns, report->steps),
+                     "bytes_sent", (json_int_t)report->bytes_sent, "bytes_received",
+                     (json_int_t)report->bytes_received, "staleness", 0);
+}
+
+static json_t *epochs_json(const struct results *results)
+{
+    json_t *epochs = json_array();
+    for (uint32_t i = 0; i < results->epoch_count; i++) {
+        if (!results_epoch_is_complete(results, i)) {
+            continue;
+        }
+        const struct results_epoch *epoch = &results->epochs[i];
+        double seconds = (double)epoch->total_ns_max / 1e9;
+        double tested = (double)epoch->test_images;
+        json_t *test_loss = json_null(), *test_accuracy = json_null();
+        if (epoch->test_images > 0) {
+            test_loss = json_real(epoch->test_loss_sum / tested);
+            test_accuracy = json_real((double)epoch->test_correct / tested);
+        }
+        json_array_append_new(
+            epochs, json_pack("{s:i, s:f, s:o, s:o, s:f, s:f}", "epoch", (int)i, "train_loss",
+                              ratio(epoch->loss_sum, (double)epoch->images), "test_loss", test_loss,
+                              "test_accuracy", test_accuracy, "seconds", seconds,
+                              "images_per_second", ratio((double)epoch->images, seconds)));
+    }
+    return epochs;
+}
+
+/* Sums over the workers. */
+static struct results_rank totals(const struct results *results)
+{
+    struct results_rank sum = {0};
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        const struct results_rank *rank = &results->ranks[i];
+        sum.steps += rank->steps;
+        sum.compute_ns += rank->compute_ns;
+        sum.exchange_wait_ns += rank->exchange_wait_ns;
+        sum.input_wait_ns += rank->input_wait_ns;
+        sum.total_ns += rank->total_ns;
+        sum.bytes_sent += rank->bytes_sent;
+        sum.bytes_received += rank->bytes_received;
+    }
+    return sum;
+}
+
+static void add_training(json_t *summary, const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    struct results_rank sum = totals(results);
+    uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
+    double steps = (double)sum.steps; // of all workers: bytes and times are per worker and step
+    double job_steps = steps / results->worker_count;
+    json_object_set_new(summary, "steps", integer(sum.steps / results->worker_count));
+    json_object_set_new(summary, "seconds",
+                        json_real((double)(ended_ms - coordinator->started_ms) / 1000));
+    json_object_set_new(summary, "images_per_second",
+                        json_real(results_images_per_second(results)));
+    json_object_set_new(summary, "epochs", epochs_json(results));
+    json_object_set_new(summary, "ms_per_step",
+                        times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
+                                   sum.total_ns, sum.steps));
+    json_object_set_new(
+        summary, "bytes_per_step",
+        json_pack("{s:f, s:f, s:f, s:f}", "worker_sent", ratio((double)sum.bytes_sent, steps),
+                  "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
+                  ratio((double)results->server_bytes_sent, job_steps), "server_received",
+                  ratio((double)results->server_bytes_received, job_steps)));
+    // Synchronous modes: every gradient is applied to the parameters that it was computed on.
+    json_object_set_new(
+        summary, "staleness",
+        json_pack("{s:f, s:i, s:[I]}", "mean", 0.0, "max", 0, "histogram", (json_int_t)sum.steps));
+}
+
+json_t *summary_json(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    bool is_completed = coordinator->verdict == STATUS_OK;
+    const char *device = coordinator->membership.workers[0].device;
+    json_t *summary =
+        json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f}",
+                  "version", RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers,
+                  "servers", (int)job->servers, "model", job->model, "parameters",
+                  (json_int_t)coordinator->layout.value_count, "dataset", job->data, "device",
+                  device[0] != '\0' ? device : job->device, "transport", job->transport, "seed",
+                  (json_int_t)job->seed, "batch_per_worker", (int)job->batch, "global_batch",
+                  (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr);
+    if (summary == NULL) {
+        return NULL;
+    }
+    add_training(summary, coordinator);
+    json_object_set_new(summary, "params_digest",
+                        is_completed ? json_string(coordinator->params_digest) : json_null());
+    json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
+    json_object_set_new(summary, "restarts", integer(0));
+    json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
+    json_object_set_new(summary, "reason", json_string(coordinator->reason));
+    return summary;
+}

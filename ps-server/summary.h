@@ -1,0 +1,15 @@
+/* What the run folder's files say, as JSON. The keys are the contract with scripts. */
+#ifndef PS_SERVER_SUMMARY_H
+#define PS_SERVER_SUMMARY_H
+
+#include "ps-server/coordinator.h"
+
+#include <jansson.h>
+
+/* Each returns a tree that the caller owns, or NULL if there is no memory. */
+json_t *summary_job_json(const struct coordinator *coordinator);
+json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
+                             const struct message *message, uint64_t now_ms);
+json_t *summary_json(const struct coordinator *coordinator);
+
+#endif

@@ -1,0 +1,106 @@
+/* Tests of places: what is chosen, what is refused. */
+#include "common/endpoints.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+static const char place[] = "00000000000000ab ipc://@name tcp://10.0.0.7:40113";
+
+static void the_same_host_is_reached_by_ipc_and_others_by_tcp(void **state)
+{
+    (void)state;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(endpoints_choose(place, "auto", 0xab, endpoint), STATUS_OK);
+    assert_string_equal(endpoint, "ipc://@name");
+    assert_int_equal(endpoints_choose(place, "auto", 0xac, endpoint), STATUS_OK);
+    assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
+    assert_int_equal(endpoints_choose(place, "tcp", 0xab, endpoint), STATUS_OK);
+    assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
+}
+
+static void ipc_to_another_host_is_refused(void **state)
+{
+    (void)state;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(endpoints_choose(place, "ipc", 0xac, endpoint), STATUS_INVALID);
+}
+
+static void what_is_no_place_is_refused(void **state)
+{
+    (void)state;
+    const char *const texts[] = {
+        "",
+        "ab tcp://h:1",
+        "00000000000000zz tcp://h:1",
+        "00000000000000ab0 tcp://h:1",
+        "00000000000000ab http://h:1",
+        "00000000000000ab  tcp://h:1",
+        "00000000000000ab\ttcp://h:1",
+    };
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(endpoints_choose(texts[i], "tcp", 1, endpoint), STATUS_MALFORMED);
+    }
+    char large[2 * TRANSPORT_ENDPOINT_BYTES];
+    snprintf(large, sizeof(large), "00000000000000ab tcp://%0300d", 1);
+    assert_int_equal(endpoints_choose(large, "tcp", 1, endpoint), STATUS_MALFORMED);
+}
+
+static void a_bound_place_leads_back_to_its_sockets(void **state)
+{
+    (void)state;
+    const char *const kinds[] = {"auto", "tcp", "ipc"};
+    for (size_t i = 0; i < 3; i++) {
+        struct transport *transport;
+        char bound[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+        assert_int_equal(transport_create(&transport), STATUS_OK);
+        assert_int_equal(endpoints_bind(transport, kinds[i], "127.0.0.1", bound), STATUS_OK);
+        assert_int_equal(endpoints_choose(bound, kinds[i], transport_host_id(), endpoint),
+                         STATUS_OK);
+        assert_memory_equal(endpoint, i == 1 ? "tcp://127.0.0.1:" : "ipc://@", 7);
+        uint64_t peer;
+        assert_int_equal(transport_connect(transport, endpoint, &peer), STATUS_OK);
+        assert_int_equal(transport_send(transport, peer, "hi", 2, NULL), STATUS_OK);
+        struct envelope envelope;
+        enum status status;
+        do {
+            status = transport_receive(transport, 1000, &envelope);
+        } while (status == STATUS_INTERRUPTED);
+        assert_int_equal(status, STATUS_OK);
+        assert_int_equal(envelope.header_size, 2);
+        envelope_release(&envelope);
+        transport_destroy(transport, 0);
+    }
+}
+
+static void hosts_are_read_from_endpoints(void **state)
+{
+    (void)state;
+    char host[ENDPOINTS_HOST_BYTES];
+    assert_int_equal(endpoints_host("tcp://node:1234", host), STATUS_OK);
+    assert_string_equal(host, "node");
+    assert_int_equal(endpoints_host("tcp://[::1]:1234", host), STATUS_OK);
+    assert_string_equal(host, "::1");
+    const char *const wrong[] = {"node:1", "tcp://node", "tcp://:1", "tcp://node:", "ipc://x"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(endpoints_host(wrong[i], host), STATUS_INVALID);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_host_is_reached_by_ipc_and_others_by_tcp),
+        cmocka_unit_test(ipc_to_another_host_is_refused),
+        cmocka_unit_test(what_is_no_place_is_refused),
+        cmocka_unit_test(a_bound_place_leads_back_to_its_sockets),
+        cmocka_unit_test(hosts_are_read_from_endpoints),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

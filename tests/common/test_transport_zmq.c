@@ -1,0 +1,191 @@
+/* Tests of the transport: what arrives is what was sent, aligned, and hostile peers are survived.
+ */
+#include "common/transport.h"
+
+#include <zmq.h>
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pair {
+    struct transport *server, *client;
+    uint64_t to_server;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+};
+
+static void open_pair(struct pair *pair)
+{
+    assert_int_equal(transport_create(&pair->server), STATUS_OK);
+    assert_int_equal(transport_create(&pair->client), STATUS_OK);
+    assert_int_equal(transport_bind(pair->server, "tcp://127.0.0.1:*", pair->endpoint), STATUS_OK);
+    assert_int_equal(transport_connect(pair->client, pair->endpoint, &pair->to_server), STATUS_OK);
+}
+
+static void close_pair(struct pair *pair)
+{
+    transport_destroy(pair->client, 0);
+    transport_destroy(pair->server, 0);
+}
+
+static void receive(struct transport *transport, struct envelope *envelope)
+{
+    enum status status;
+    do {
+        status = transport_receive(transport, 10000, envelope);
+    } while (status == STATUS_INTERRUPTED);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void count_release(void *hint)
+{
+    atomic_fetch_add((_Atomic int *)hint, 1);
+}
+
+static void payloads_of_any_size_arrive_whole_and_aligned(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    float *values = calloc(300000, sizeof(float));
+    for (size_t i = 0; i < 300000; i++) {
+        values[i] = (float)i;
+    }
+    _Atomic int released = 0;
+    const size_t counts[] = {1, 2, 3, 7, 8, 9, 100, 1000, 1025, 4096, 100000, 300000};
+    const size_t case_count = sizeof(counts) / sizeof(counts[0]);
+    for (size_t i = 0; i < case_count; i++) {
+        struct payload payload = {values, counts[i] * sizeof(float), count_release, &released};
+        char header[64];
+        memset(header, (int)('a' + i), sizeof(header));
+        // Headers of odd lengths push small payloads to odd addresses.
+        assert_int_equal(transport_send(pair.client, pair.to_server, header, 1 + 2 * i, &payload),
+                         STATUS_OK);
+    }
+    for (size_t i = 0; i < case_count; i++) {
+        struct envelope envelope;
+        receive(pair.server, &envelope);
+        assert_int_equal(envelope.header_size, 1 + 2 * i);
+        assert_int_equal(envelope.payload_size, counts[i] * sizeof(float));
+        assert_int_equal((uintptr_t)envelope.payload % sizeof(float), 0);
+        assert_memory_equal(envelope.payload, values, envelope.payload_size);
+        struct envelope moved;
+        envelope_move(&moved, &envelope);
+        assert_memory_equal(moved.payload, values, moved.payload_size);
+        assert_null(envelope.payload);
+        envelope_release(&envelope);
+        envelope_release(&moved);
+    }
+    close_pair(&pair);
+    assert_int_equal(released, case_count);
+    free(values);
+}
+
+static void a_server_answers_the_peer_that_asked(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct envelope envelope;
+    assert_int_equal(transport_send(pair.client, pair.to_server, "ask", 3, NULL), STATUS_OK);
+    receive(pair.server, &envelope);
+    uint64_t peer = envelope.peer;
+    envelope_release(&envelope);
+    assert_int_equal(transport_send(pair.server, peer, "answer", 6, NULL), STATUS_OK);
+    receive(pair.client, &envelope);
+    assert_int_equal(envelope.peer, pair.to_server);
+    assert_memory_equal(envelope.header, "answer", 6);
+    envelope_release(&envelope);
+    close_pair(&pair);
+}
+
+static void a_peer_that_is_not_there_is_unreachable(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    assert_int_equal(transport_send(pair.server, (UINT64_C(1) << 63) | 12345, "x", 1, NULL),
+                     STATUS_UNREACHABLE);
+    close_pair(&pair);
+}
+
+static void a_wake_ends_a_wait(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct envelope envelope;
+    transport_wake(pair.client);
+    assert_int_equal(transport_receive(pair.client, -1, &envelope), STATUS_INTERRUPTED);
+    assert_int_equal(transport_receive(pair.client, 0, &envelope), STATUS_TIMED_OUT);
+    close_pair(&pair);
+}
+
+/* A raw ZeroMQ client that sends what our programs never send, then a good message. */
+static void messages_of_other_shapes_are_dropped(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    void *context = zmq_ctx_new();
+    void *odd = zmq_socket(context, ZMQ_DEALER);
+    assert_int_equal(zmq_setsockopt(odd, ZMQ_ROUTING_ID, "named", 5), 0);
+    assert_int_equal(zmq_connect(odd, pair.endpoint), 0);
+    zmq_send(odd, "x", 1, 0);
+    void *raw = zmq_socket(context, ZMQ_DEALER);
+    assert_int_equal(zmq_connect(raw, pair.endpoint), 0);
+    for (int frames = 3; frames < 6; frames++) {
+        for (int i = 1; i < frames; i++) {
+            zmq_send(raw, "part", 4, ZMQ_SNDMORE);
+        }
+        zmq_send(raw, "end", 3, 0);
+    }
+    zmq_send(raw, "", 0, 0);
+    zmq_send(raw, "good", 4, 0);
+    struct envelope envelope;
+    receive(pair.server, &envelope);
+    assert_int_equal(envelope.header_size, 0); // an empty header is for the decoder to refuse
+    envelope_release(&envelope);
+    receive(pair.server, &envelope);
+    assert_memory_equal(envelope.header, "good", 4);
+    envelope_release(&envelope);
+    const int none = 0;
+    zmq_setsockopt(raw, ZMQ_LINGER, &none, sizeof(none));
+    zmq_setsockopt(odd, ZMQ_LINGER, &none, sizeof(none));
+    zmq_close(raw);
+    zmq_close(odd);
+    zmq_ctx_term(context);
+    close_pair(&pair);
+}
+
+static void a_port_in_use_is_refused(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct transport *second;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(transport_create(&second), STATUS_OK);
+    assert_int_equal(transport_bind(second, pair.endpoint, endpoint), STATUS_IO);
+    transport_destroy(second, 0);
+    close_pair(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(payloads_of_any_size_arrive_whole_and_aligned),
+        cmocka_unit_test(a_server_answers_the_peer_that_asked),
+        cmocka_unit_test(a_peer_that_is_not_there_is_unreachable),
+        cmocka_unit_test(a_wake_ends_a_wait),
+        cmocka_unit_test(messages_of_other_shapes_are_dropped),
+        cmocka_unit_test(a_port_in_use_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

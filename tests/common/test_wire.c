@@ -1,0 +1,278 @@
+/* Tests of the wire: round trips, and everything that decode must refuse. */
+#include "common/random.h"
+#include "common/wire.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static struct wire_scratch scratch;
+static unsigned char header[WIRE_HEADER_BYTES];
+
+static const float values[4] = {1.0f, -2.0f, 3.5f, 0.25f};
+static const struct wire_member member = {
+    .role = ROLE_SERVER,
+    .has_rank = true,
+    .rank = 3,
+    .host_id = 0xABCDEF0123456789,
+    .host = "node-7",
+    .process_id = 4711,
+    .endpoints = "0123456789abcdef tcp://127.0.0.1:4000",
+    .params_digest = "00ff",
+    .train_samples = 50000,
+    .test_samples = 10000,
+    .device = "cpu",
+};
+static const struct wire_report report = {
+    .steps = 10,
+    .images = 320,
+    .loss_sum = 12.5,
+    .compute_ns = 1,
+    .exchange_wait_ns = 2,
+    .input_wait_ns = 3,
+    .total_ns = 6,
+    .bytes_sent = 7,
+    .bytes_received = 8,
+    .is_epoch = true,
+    .test_images = 100,
+    .test_correct = 60,
+    .test_loss_sum = 99.5,
+    .warm_images = 11,
+    .warm_ns = 12,
+};
+static struct layout layout = {
+    .value_count = 30,
+    .bucket_count = 2,
+    .buckets = {{10, 20}, {0, 10}},
+    .digest = 0x1122334455667788,
+};
+
+/* What a message of the kind carries. */
+static struct message make(enum message_kind kind)
+{
+    struct message message = {
+        .kind = kind,
+        .job_id = 99,
+        .rank = 2,
+        .step = 1234567890123,
+        .epoch = 5,
+        .bucket = 1,
+        .hop = 3,
+        .reason = STATUS_MISMATCH,
+        .text = "a sentence",
+        .span = {40, 4},
+    };
+    if (kind == MESSAGE_JOIN || kind == MESSAGE_READY || kind == MESSAGE_DONE) {
+        message.member = &member;
+    }
+    if (kind == MESSAGE_READY || kind == MESSAGE_START) {
+        message.layout = &layout;
+    }
+    if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE) {
+        message.report = &report;
+    }
+    if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
+        kind == MESSAGE_CHUNK) {
+        message.values = values;
+    }
+    return message;
+}
+
+static size_t encode(const struct message *message)
+{
+    size_t size = 0;
+    assert_int_equal(wire_encode(message, header, sizeof(header), &size), STATUS_OK);
+    return size;
+}
+
+static enum status decode(size_t size, const float *payload, size_t payload_size,
+                          struct message *ret_message)
+{
+    uint32_t version;
+    return wire_decode(header, size, payload, payload_size, &scratch, &version, ret_message);
+}
+
+static void every_kind_comes_back_as_it_was(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < MESSAGE_KIND_COUNT; kind++) {
+        struct message sent = make((enum message_kind)kind), got;
+        size_t payload_size = sent.values != NULL ? sizeof(values) : 0;
+        assert_int_equal(decode(encode(&sent), sent.values, payload_size, &got), STATUS_OK);
+        assert_int_equal(got.kind, sent.kind);
+        assert_int_equal(got.job_id, sent.job_id);
+        assert_int_equal(got.rank, sent.rank);
+        assert_int_equal(got.step, sent.step);
+        assert_int_equal(got.epoch, sent.epoch);
+        assert_int_equal(got.bucket, sent.bucket);
+        assert_int_equal(got.hop, sent.hop);
+        assert_int_equal(got.reason, sent.reason);
+        assert_string_equal(got.text, sent.text);
+        assert_int_equal(got.span.offset, sent.span.offset);
+        assert_int_equal(got.span.count, sent.span.count);
+        assert_ptr_equal(got.values, sent.values);
+        assert_int_equal(got.member != NULL, sent.member != NULL);
+        assert_int_equal(got.report != NULL, sent.report != NULL);
+        assert_int_equal(got.layout != NULL, sent.layout != NULL);
+    }
+}
+
+static void a_member_comes_back_field_by_field(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_JOIN), got;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.member->role, member.role);
+    assert_int_equal(got.member->has_rank, member.has_rank);
+    assert_int_equal(got.member->rank, member.rank);
+    assert_int_equal(got.member->host_id, member.host_id);
+    assert_string_equal(got.member->host, member.host);
+    assert_int_equal(got.member->process_id, member.process_id);
+    assert_string_equal(got.member->endpoints, member.endpoints);
+    assert_string_equal(got.member->params_digest, member.params_digest);
+    assert_int_equal(got.member->train_samples, member.train_samples);
+    assert_int_equal(got.member->test_samples, member.test_samples);
+    assert_string_equal(got.member->device, member.device);
+}
+
+static void a_report_and_a_layout_come_back_byte_by_byte(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_REPORT), got;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.report->total_ns, report.total_ns);
+    assert_int_equal(got.report->test_correct, report.test_correct);
+    assert_true(got.report->loss_sum == report.loss_sum);
+    assert_true(got.report->test_loss_sum == report.test_loss_sum);
+    assert_true(got.report->is_epoch);
+    assert_int_equal(got.report->warm_ns, report.warm_ns);
+    sent = make(MESSAGE_START);
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.layout->value_count, layout.value_count);
+    assert_int_equal(got.layout->digest, layout.digest);
+    assert_memory_equal(got.layout->buckets, layout.buckets, 2 * sizeof(struct span));
+}
+
+static void a_payload_of_another_size_is_refused(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_PUSH), got;
+    size_t size = encode(&sent);
+    assert_int_equal(decode(size, values, sizeof(values) - 4, &got), STATUS_MALFORMED);
+    assert_int_equal(decode(size, values, sizeof(values) - 1, &got), STATUS_MALFORMED);
+    assert_int_equal(decode(size, NULL, 0, &got), STATUS_MALFORMED);
+    sent = make(MESSAGE_HEARTBEAT);
+    assert_int_equal(decode(encode(&sent), values, 4, &got), STATUS_MALFORMED);
+}
+
+static void a_span_whose_bytes_overflow_is_refused(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_PUSH), got;
+    sent.span.count = UINT64_MAX / 4 + 5; // times 4 wraps to 16, the size of the payload
+    assert_int_equal(decode(encode(&sent), values, sizeof(values), &got), STATUS_MALFORMED);
+}
+
+static void a_layout_with_overlapping_buckets_is_refused(void **state)
+{
+    (void)state;
+    struct layout broken = layout;
+    broken.buckets[0].offset = 5;
+    struct message sent = make(MESSAGE_START), got;
+    sent.layout = &broken;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+}
+
+static void parts_that_the_kind_does_not_carry_are_refused(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_HEARTBEAT), got;
+    sent.member = &member;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+    sent = make(MESSAGE_HEARTBEAT);
+    sent.layout = &layout;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+    sent = make(MESSAGE_HEARTBEAT);
+    sent.report = &report;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+}
+
+static void another_protocol_version_is_told_from_noise(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_HEARTBEAT), got;
+    size_t size = encode(&sent);
+    uint32_t version = 0;
+    assert_int_equal(header[0], 0x08); // field 1, the version
+    header[1] = WIRE_VERSION + 1;
+    assert_int_equal(wire_decode(header, size, NULL, 0, &scratch, &version, &got), STATUS_MISMATCH);
+    assert_int_equal(version, WIRE_VERSION + 1);
+}
+
+static void a_truncated_header_is_never_taken_for_the_whole(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < MESSAGE_KIND_COUNT; kind++) {
+        struct message sent = make((enum message_kind)kind), got;
+        size_t size = encode(&sent);
+        size_t payload_size = sent.values != NULL ? sizeof(values) : 0;
+        for (size_t cut = 0; cut < size; cut++) {
+            // A cut between two fields is a sound header with the later ones zero: it may decode,
+            // but then to something else.
+            if (decode(cut, sent.values, payload_size, &got) == STATUS_OK) {
+                assert_true(got.text[0] == '\0' || (sent.member != NULL && got.member != NULL) ||
+                            sent.report != NULL || sent.layout != NULL);
+            }
+        }
+    }
+}
+
+static void random_bytes_and_flipped_bits_are_survived(void **state)
+{
+    (void)state;
+    struct random_sequence random = {.state = 42};
+    struct message got;
+    for (unsigned round = 0; round < 20000; round++) {
+        struct message sent = make((enum message_kind)(round % MESSAGE_KIND_COUNT));
+        size_t size = encode(&sent);
+        for (unsigned flips = 0; flips < 3; flips++) {
+            header[random_below(&random, size)] ^= (unsigned char)(1u << random_below(&random, 8));
+        }
+        enum status status =
+            decode(size, sent.values, sent.values != NULL ? sizeof(values) : 0, &got);
+        assert_true(status == STATUS_OK || status == STATUS_MALFORMED || status == STATUS_MISMATCH);
+    }
+}
+
+static void a_text_longer_than_a_header_is_not_sent(void **state)
+{
+    (void)state;
+    static char text[WIRE_HEADER_BYTES + 1];
+    memset(text, 'x', sizeof(text) - 1);
+    struct message sent = make(MESSAGE_STOP);
+    sent.text = text;
+    size_t size;
+    assert_int_equal(wire_encode(&sent, header, sizeof(header), &size), STATUS_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_comes_back_as_it_was),
+        cmocka_unit_test(a_member_comes_back_field_by_field),
+        cmocka_unit_test(a_report_and_a_layout_come_back_byte_by_byte),
+        cmocka_unit_test(a_payload_of_another_size_is_refused),
+        cmocka_unit_test(a_span_whose_bytes_overflow_is_refused),
+        cmocka_unit_test(a_layout_with_overlapping_buckets_is_refused),
+        cmocka_unit_test(parts_that_the_kind_does_not_carry_are_refused),
+        cmocka_unit_test(another_protocol_version_is_told_from_noise),
+        cmocka_unit_test(a_truncated_header_is_never_taken_for_the_whole),
+        cmocka_unit_test(random_bytes_and_flipped_bits_are_survived),
+        cmocka_unit_test(a_text_longer_than_a_header_is_not_sent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+/* What a peer sends as a header. Property beyond not crashing: what decodes encodes again, to
+ * something that decodes to the same. The first byte says how many floats the payload has. */
+#include "common/wire.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data,
+                           size_t size); // NOLINT(readability-identifier-naming)
+
+static struct wire_scratch first_scratch, second_scratch;
+static unsigned char header[WIRE_HEADER_BYTES];
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const float payload[256];
+    if (size == 0) {
+        return 0;
+    }
+    size_t payload_size = data[0] * sizeof(float);
+    uint32_t version;
+    struct message first, second;
+    if (wire_decode(data + 1, size - 1, payload_size > 0 ? payload : NULL, payload_size,
+                    &first_scratch, &version, &first) != STATUS_OK) {
+        return 0;
+    }
+    size_t header_size;
+    enum status status = wire_encode(&first, header, sizeof(header), &header_size);
+    assert(status == STATUS_OK);
+    status = wire_decode(header, header_size, first.values, payload_size, &second_scratch, &version,
+                         &second);
+    assert(status == STATUS_OK);
+    assert(first.kind == second.kind && first.step == second.step && first.rank == second.rank);
+    assert(first.span.offset == second.span.offset && first.span.count == second.span.count);
+    assert(strcmp(first.text, second.text) == 0);
+    assert((first.member != NULL) == (second.member != NULL));
+    assert((first.layout != NULL) == (second.layout != NULL));
+    assert((first.report != NULL) == (second.report != NULL));
+    return 0;
+}

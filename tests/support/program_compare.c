@@ -1,0 +1,98 @@
+/* Runs one program on two backends. */
+#include "tests/support/program_compare.h"
+
+#include "tests/support/program_fixture.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    const char *backend;
+    uint32_t threads;
+    enum conv_algorithm conv;
+    struct program_fixture fixture;
+    struct program_result result;
+    char description[256];
+};
+
+/* Statuses of a test's own set-up: anything but OK ends it. */
+static void must(enum status status)
+{
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
+static void run_program(struct run *run)
+{
+    struct program_fixture *fixture = &run->fixture;
+    struct device *device;
+    must(device_open(run->backend, &(struct device_options){.threads = run->threads}, &device));
+    const struct program_options options = {
+        .ops = fixture->plan->ops,
+        .op_count = fixture->plan->op_count,
+        .batch_size = fixture->batch_size,
+        .params = fixture->params,
+        .grads = fixture->input.is_training ? fixture->grads : NULL,
+        .conv = run->conv,
+    };
+    struct program *program;
+    must(device_compile(device, &options, &program));
+    device_describe(device, program, run->description, sizeof(run->description));
+    must(program_forward(program, &fixture->input, &run->result));
+    if (fixture->input.is_training) {
+        must(program_backward(program, fixture->plan->op_count - 1, 0));
+    }
+    program_destroy(program);
+    device_close(device);
+}
+
+static void init_run(struct run *run, const struct network_plan *plan,
+                     const struct program_compare_options *options)
+{
+    run->threads = options->threads == 0 ? 1 : options->threads;
+    program_fixture_init(&run->fixture, plan, options->batch_size, options->seed);
+    run->fixture.input.is_training = !options->is_evaluation;
+    if (options->count > 0) {
+        run->fixture.input.count = options->count;
+    }
+}
+
+static void compare_grads(const struct network_plan *plan, const float *subject,
+                          const float *reference, struct program_difference *ret_difference)
+{
+    for (uint32_t t = 0; t < plan->tensor_count; t++) {
+        struct span span = plan->tensors[t].span;
+        double error = program_fixture_relative_error(subject + span.offset,
+                                                      reference + span.offset, span.count);
+        ret_difference->tensors[t] = error;
+        if (error > ret_difference->grads) {
+            ret_difference->grads = error;
+            ret_difference->worst_tensor = t;
+        }
+    }
+}
+
+void program_compare(const struct network_plan *plan, const struct program_compare_options *options,
+                     struct program_difference *ret_difference)
+{
+    struct run subject = {.backend = options->subject, .conv = options->conv};
+    struct run reference = {.backend = options->reference, .conv = CONV_AUTO};
+    init_run(&subject, plan, options);
+    init_run(&reference, plan, options);
+    run_program(&subject);
+    run_program(&reference);
+
+    memset(ret_difference, 0, sizeof(*ret_difference));
+    memcpy(ret_difference->description, subject.description, sizeof(subject.description));
+    ret_difference->loss =
+        fabs(subject.result.loss_sum - reference.result.loss_sum) / fabs(reference.result.loss_sum);
+    ret_difference->correct =
+        (int64_t)subject.result.correct_count - (int64_t)reference.result.correct_count;
+    if (!options->is_evaluation) {
+        compare_grads(plan, subject.fixture.grads, reference.fixture.grads, ret_difference);
+    }
+    program_fixture_finish(&subject.fixture);
+    program_fixture_finish(&reference.fixture);
+}

@@ -1,0 +1,49 @@
+/* Starts the real programs for end-to-end tests, and ends them by pid.
+ *
+ * The build folder comes from RINGSIDE_TEST_BUILD, which meson sets. */
+#ifndef TESTS_SUPPORT_PROGRAMS_H
+#define TESTS_SUPPORT_PROGRAMS_H
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define PROGRAM_ARGS_MAX   48
+#define PROGRAM_PATH_BYTES 512
+#define PROGRAM_TEXT_BYTES 65536
+
+struct program_run {
+    pid_t pid;
+    int announce_fd;                      // read end; -1: none
+    char output_path[PROGRAM_PATH_BYTES]; // standard output and error
+};
+
+/* A fresh folder below the system's temporary one; fails the test if there is none. */
+void programs_make_folder(char ret_path[PROGRAM_PATH_BYTES]);
+void programs_remove_folder(const char *path);
+
+/* Starts build/PATH with the arguments (NULL-terminated). `environment` (NULL-terminated
+ * NAME=VALUE, or NULL) is added to ours. announces: the program gets --announce-fd. */
+void program_start(struct program_run *run, const char *folder, const char *path, bool announces,
+                   const char *const *args, const char *const *environment);
+
+/* The line that it announces; fails the test if it ends without. */
+void program_read_endpoint(struct program_run *run, char *ret_endpoint, size_t endpoint_size);
+
+/* Waits for its end; the exit code, or 128 + the signal. Kills it and fails the test after 60 s. */
+int program_wait(struct program_run *run);
+
+void program_kill(struct program_run *run, int signal_number);
+
+/* Everything it has written. */
+const char *program_output(const struct program_run *run);
+
+/* Waits until FOLDER (which is there) has an entry NAME. Fails the test after 60 s. */
+void programs_wait_for_file(const char *folder, const char *name);
+
+/* FOLDER/NAME as JSON; the caller owns it. Fails the test if it cannot be read. */
+json_t *programs_read_json(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,303 @@
+/* Tests of the ring over real sockets: N workers in one process, each with its communication
+ * thread. */
+#include "common/random.h"
+#include "worker/exchange/exchange.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORLD_MAX   5
+#define BUCKETS_MAX 4
+#define STEPS       6
+
+/* One worker: a trainer's thread and a communication thread, as in the program. */
+struct worker {
+    uint32_t rank, world;
+    const struct layout *layout;
+    float *params, *grads;
+    struct channel *channel;
+    uint64_t next;
+    struct exchange *exchange;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    _Atomic uint32_t ready_count; // buckets posted in all
+    _Atomic bool is_over;
+    pthread_t communication, trainer;
+};
+
+static float gradient_of(uint32_t rank, uint64_t step, uint64_t index)
+{
+    uint64_t key = random_key(11, RANDOM_SPLIT, rank, step);
+    return random_unit_float(random_element(key, (uint32_t)index)) - 0.5f;
+}
+
+/* The mean in ring order: what every rank must end a step with, bit by bit. */
+static float mean_of(const struct layout *layout, uint32_t world, uint64_t step, uint64_t index)
+{
+    for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+        for (uint32_t chunk = 0; chunk < world; chunk++) {
+            struct span span = span_part(layout->buckets[bucket], world, chunk);
+            if (index < span.offset || index >= span.offset + span.count) {
+                continue;
+            }
+            float sum = gradient_of(chunk, step, index);
+            for (uint32_t k = 1; k < world; k++) {
+                sum += gradient_of((chunk + k) % world, step, index);
+            }
+            return world == 1 ? sum : sum * (1.0f / (float)world);
+        }
+    }
+    fail_msg("index %llu is in no bucket", (unsigned long long)index);
+    return 0;
+}
+
+static void post_ready(void *context, uint32_t bucket)
+{
+    (void)bucket; // they come in order: the count says which
+    struct worker *worker = context;
+    worker->ready_count++;
+    transport_wake(worker->channel->transport);
+}
+
+static void *communicate(void *data)
+{
+    struct worker *worker = data;
+    uint32_t handled = 0;
+    assert_int_equal(exchange_start(worker->exchange), STATUS_OK);
+    while (!worker->is_over) {
+        while (handled < worker->ready_count) {
+            uint32_t bucket = handled++ % worker->layout->bucket_count;
+            assert_int_equal(exchange_run_ready(worker->exchange, bucket), STATUS_OK);
+        }
+        struct envelope envelope;
+        struct message message;
+        if (channel_receive(worker->channel, 1000, &envelope, &message) == STATUS_OK) {
+            assert_int_equal(exchange_deliver(worker->exchange, &message, &envelope), STATUS_OK);
+            envelope_release(&envelope);
+        }
+    }
+    return NULL;
+}
+
+static void *train(void *data)
+{
+    struct worker *worker = data;
+    const struct layout *layout = worker->layout;
+    for (uint64_t step = 0; step < STEPS; step++) {
+        assert_int_equal(exchange_begin_step(worker->exchange, step), STATUS_OK);
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            struct span span = layout->buckets[bucket];
+            for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+                worker->grads[i] = gradient_of(worker->rank, step, i);
+            }
+            exchange_bucket_ready(worker->exchange, bucket);
+        }
+        assert_int_equal(exchange_end_step(worker->exchange), STATUS_OK);
+        for (uint64_t i = 0; i < layout->value_count; i++) {
+            float expected = mean_of(layout, worker->world, step, i);
+            if (memcmp(&worker->grads[i], &expected, sizeof(expected)) != 0) {
+                fail_msg("rank %u of %u, step %llu, value %llu: %a instead of %a", worker->rank,
+                         worker->world, (unsigned long long)step, (unsigned long long)i,
+                         (double)worker->grads[i], (double)expected);
+            }
+        }
+    }
+    return NULL;
+}
+
+static void open_worker(struct worker *worker, uint32_t rank, uint32_t world,
+                        const struct layout *layout, const char *scheme)
+{
+    worker->rank = rank;
+    worker->world = world;
+    worker->layout = layout;
+    worker->params = calloc(layout->value_count + 1, sizeof(float));
+    worker->grads = calloc(layout->value_count + 1, sizeof(float));
+    assert_int_equal(channel_create(&worker->channel), STATUS_OK);
+    assert_int_equal(transport_bind(worker->channel->transport, scheme, worker->endpoint),
+                     STATUS_OK);
+}
+
+static void run_ring(uint32_t world, const struct layout *layout, const char *scheme)
+{
+    struct worker *workers = calloc(world, sizeof(*workers));
+    for (uint32_t i = 0; i < world; i++) {
+        open_worker(&workers[i], i, world, layout, scheme);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        struct worker *worker = &workers[i];
+        assert_int_equal(transport_connect(worker->channel->transport,
+                                           workers[(i + 1) % world].endpoint, &worker->next),
+                         STATUS_OK);
+        struct exchange_options options = {
+            .mode = "ring",
+            .rank = i,
+            .world = world,
+            .layout = layout,
+            .params = worker->params,
+            .grads = worker->grads,
+            .channel = worker->channel,
+            .peers = &worker->next,
+            .peer_count = 1,
+            .post_ready = post_ready,
+            .context = worker,
+        };
+        assert_int_equal(exchange_create(&options, &worker->exchange), STATUS_OK);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        pthread_create(&workers[i].communication, NULL, communicate, &workers[i]);
+        pthread_create(&workers[i].trainer, NULL, train, &workers[i]);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        pthread_join(workers[i].trainer, NULL);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        workers[i].is_over = true;
+        transport_wake(workers[i].channel->transport);
+        pthread_join(workers[i].communication, NULL);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        channel_destroy(workers[i].channel, 0);
+        exchange_destroy(workers[i].exchange);
+        free(workers[i].params);
+        free(workers[i].grads);
+    }
+    free(workers);
+}
+
+static void every_rank_gets_the_mean_bit_by_bit_over_ipc(void **state)
+{
+    (void)state;
+    // The second vector is shorter than the largest world, its first bucket a single float.
+    struct layout large = {.value_count = 1003, .bucket_count = 3};
+    large.buckets[0] = (struct span){700, 303};
+    large.buckets[1] = (struct span){13, 687};
+    large.buckets[2] = (struct span){0, 13};
+    struct layout tiny = {.value_count = 4, .bucket_count = 2};
+    tiny.buckets[0] = (struct span){3, 1};
+    tiny.buckets[1] = (struct span){0, 3};
+    for (uint32_t world = 1; world <= WORLD_MAX; world++) {
+        run_ring(world, &large, "ipc://*");
+        run_ring(world, &tiny, "ipc://*");
+    }
+}
+
+static void every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 900000, .bucket_count = 2};
+    layout.buckets[0] = (struct span){100000, 800000};
+    layout.buckets[1] = (struct span){0, 100000};
+    run_ring(2, &layout, "tcp://127.0.0.1:*");
+    run_ring(3, &layout, "tcp://127.0.0.1:*");
+}
+
+static void a_stopped_exchange_waits_no_more(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 4, .bucket_count = 1, .buckets = {{0, 4}}};
+    struct worker worker = {0};
+    open_worker(&worker, 0, 2, &layout, "ipc://*");
+    assert_int_equal(transport_connect(worker.channel->transport, worker.endpoint, &worker.next),
+                     STATUS_OK);
+    struct exchange_options options = {
+        .mode = "ring",
+        .world = 2,
+        .layout = &layout,
+        .params = worker.params,
+        .grads = worker.grads,
+        .channel = worker.channel,
+        .peers = &worker.next,
+        .peer_count = 1,
+        .post_ready = post_ready,
+        .context = &worker,
+    };
+    assert_int_equal(exchange_create(&options, &worker.exchange), STATUS_OK);
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    assert_int_equal(exchange_end_step(worker.exchange), STATUS_INTERRUPTED);
+    assert_int_equal(exchange_begin_step(worker.exchange, 1), STATUS_INTERRUPTED);
+    assert_int_equal(exchange_stopped(worker.exchange), STATUS_INTERRUPTED);
+    channel_destroy(worker.channel, 0);
+    exchange_destroy(worker.exchange);
+    free(worker.params);
+    free(worker.grads);
+}
+
+/* What a neighbour must not send, to rank 1 of 3. */
+static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 9, .bucket_count = 1, .buckets = {{0, 9}}};
+    struct worker worker = {0};
+    open_worker(&worker, 1, 3, &layout, "ipc://*");
+    assert_int_equal(transport_connect(worker.channel->transport, worker.endpoint, &worker.next),
+                     STATUS_OK);
+    struct exchange_options options = {
+        .mode = "ring",
+        .rank = 1,
+        .world = 3,
+        .layout = &layout,
+        .params = worker.params,
+        .grads = worker.grads,
+        .channel = worker.channel,
+        .peers = &worker.next,
+        .peer_count = 1,
+        .post_ready = post_ready,
+        .context = &worker,
+    };
+    assert_int_equal(exchange_create(&options, &worker.exchange), STATUS_OK);
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    const float values[3] = {1, 2, 3};
+    const struct message good = {
+        .kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {0, 3}, .values = values};
+    const struct message bad[] = {
+        {.kind = MESSAGE_PUSH, .rank = 0, .hop = 1, .span = {0, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 2, .hop = 1, .span = {0, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 0, .span = {0, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 5, .span = {0, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {3, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {0, 2}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {1, 2}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {9, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .bucket = 1, .span = {0, 3}, .values = values},
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .step = 2, .span = {0, 3}, .values = values},
+    };
+    struct envelope envelope;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(envelope_copy_floats(values, 3, &envelope), STATUS_OK);
+        assert_int_equal(exchange_deliver(worker.exchange, &bad[i], &envelope), STATUS_MALFORMED);
+        envelope_release(&envelope);
+    }
+    // The same good chunk again and again fills the room for early ones, and no more than that.
+    uint32_t accepted = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(envelope_copy_floats(values, 3, &envelope), STATUS_OK);
+        accepted += exchange_deliver(worker.exchange, &good, &envelope) == STATUS_OK;
+        envelope_release(&envelope);
+    }
+    assert_in_range(accepted, 1, 100);
+    channel_destroy(worker.channel, 0);
+    exchange_destroy(worker.exchange);
+    free(worker.params);
+    free(worker.grads);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_ipc),
+        cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments),
+        cmocka_unit_test(a_stopped_exchange_waits_no_more),
+        cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

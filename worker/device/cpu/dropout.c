@@ -1,0 +1,132 @@
+/* Dropout, in place. The mask is a function of the sample's key and of the element's number in
+ * (C, H, W) order, whatever the layout; backward draws it again. */
+#include "common/random.h"
+#include "common/variants.h"
+#include "worker/device/cpu/node.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One block of channels of one sample, (H, W, B); first_channel is that of lane 0. */
+VARIANT_BODY void apply_body(float *values, uint64_t key, uint32_t first_channel, uint32_t plane,
+                             uint32_t block, uint32_t threshold, float scale)
+{
+    for (uint32_t i = 0; i < plane; i++) {
+        for (uint32_t lane = 0; lane < block; lane++) {
+            uint32_t element = (first_channel + lane) * plane + i;
+            bool is_dropped = random_element(key, element) < threshold;
+            values[lane] = is_dropped ? 0 : values[lane] * scale;
+        }
+        values += block;
+    }
+}
+
+/* Plain layout: a block of one channel after the other is one long run. */
+VARIANT_BODY void apply_plain_body(float *values, uint64_t key, uint32_t count, uint32_t threshold,
+                                   float scale)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_dropped = random_element(key, i) < threshold;
+        values[i] = is_dropped ? 0 : values[i] * scale;
+    }
+}
+
+#define BLOCKED(suffix, target, block)                                                     \
+    target static void apply_##suffix(float *values, uint64_t key, uint32_t first_channel, \
+                                      uint32_t plane, uint32_t threshold, float scale)     \
+    {                                                                                      \
+        apply_body(values, key, first_channel, plane, block, threshold, scale);            \
+    }
+
+#define PLAIN(suffix, target)                                                            \
+    target static void apply_plain_##suffix(float *values, uint64_t key, uint32_t count, \
+                                            uint32_t threshold, float scale)             \
+    {                                                                                    \
+        apply_plain_body(values, key, count, threshold, scale);                          \
+    }
+
+// A block of 16 only comes with AVX-512, one of 8 with AVX2: see onednn_block.
+BLOCKED(block8, VARIANT_TARGET_AVX2, 8)
+BLOCKED(block16, VARIANT_TARGET_AVX512, 16)
+PLAIN(portable, )
+PLAIN(avx2, VARIANT_TARGET_AVX2)
+PLAIN(avx512, VARIANT_TARGET_AVX512)
+
+static void apply_sample(const struct node *node, float *values, uint64_t key)
+{
+    const struct cpu_tensor *tensor = node->y;
+    uint32_t plane = tensor->shape.rows * tensor->shape.columns, block = tensor->block;
+    // Dropped if random < rate * 2^32: for whole numbers the same as below the rounded-up bound.
+    uint32_t threshold = (uint32_t)ceil((double)node->op.rate * 0x1p32);
+    float scale = 1 / (1 - node->op.rate);
+    if (block == 1) {
+        static void (*const plain[VARIANT_COUNT])(float *, uint64_t, uint32_t, uint32_t, float) = {
+            [VARIANT_PORTABLE] = apply_plain_portable,
+            [VARIANT_AVX2] = apply_plain_avx2,
+            [VARIANT_AVX512] = apply_plain_avx512,
+        };
+        plain[variant_best()](values, key, plane * tensor->shape.channels, threshold, scale);
+        return;
+    }
+    for (uint32_t channel = 0; channel < tensor->shape.channels; channel += block) {
+        float *run = values + (size_t)channel * plane;
+        if (block == 16) {
+            apply_block16(run, key, channel, plane, threshold, scale);
+        } else {
+            apply_block8(run, key, channel, plane, threshold, scale);
+        }
+    }
+}
+
+static void apply(struct node *node, float *values)
+{
+    const uint64_t *keys = node->context->input->sample_keys;
+    size_t stride = cpu_tensor_stride(node->y);
+#pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
+    for (uint32_t n = 0; n < node->y->batch; n++) {
+        apply_sample(node, values + n * stride, random_mix(keys[n] + node->op.stream));
+    }
+}
+
+static enum status dropout_forward(struct node *node)
+{
+    if (node->x != node->y) {
+        memcpy(node->y->data, node->x->data, cpu_tensor_count(node->y) * sizeof(float));
+    }
+    if (node->context->input->is_training && node->op.rate > 0) {
+        apply(node, node->y->data);
+    }
+    return STATUS_OK;
+}
+
+static enum status dropout_backward(struct node *node)
+{
+    if (!node->x->is_pixels && node->op.rate > 0) {
+        apply(node, node->y->grad);
+    }
+    return STATUS_OK;
+}
+
+static void dropout_destroy(struct node *node)
+{
+    free(node);
+}
+
+static const struct node_ops dropout_ops = {
+    .forward = dropout_forward,
+    .backward = dropout_backward,
+    .destroy = dropout_destroy,
+};
+
+enum status node_create_dropout(struct node *base, struct node **ret_node)
+{
+    struct node *node = calloc(1, sizeof(*node));
+    if (node == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    *node = *base;
+    node->ops = &dropout_ops;
+    *ret_node = node;
+    return STATUS_OK;
+}

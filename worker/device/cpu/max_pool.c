@@ -1,0 +1,196 @@
+/* Max pooling on blocked or plain channels.
+ *
+ * Forward keeps which element of its window each maximum was, so backward need not look again.
+ * Where x is the result of a relu that the node before took along, its gradient is masked here as
+ * well: a maximum of 0 passes nothing on, and what is no maximum gets nothing anyway. */
+#include "common/log.h"
+#include "common/memory.h"
+#include "common/variants.h"
+#include "worker/device/cpu/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_MAX 16 // so that an index fits into a byte
+
+struct max_pool {
+    struct node base;
+    uint8_t *indices; // like y
+    size_t bytes;
+};
+
+/* What the loops need, in numbers. */
+struct geometry {
+    size_t x_rows, x_columns, y_rows, y_columns;
+    uint32_t window, stride;
+    bool is_masked; // no gradient where the maximum is not positive
+};
+
+/* One plane of blocked channels: (H, W, B) to (P, Q, B). The compiler unrolls over the constant B.
+ */
+VARIANT_BODY void forward_plane(const struct geometry *g, uint32_t block, const float *x, float *y,
+                                uint8_t *indices)
+{
+    for (size_t p = 0; p < g->y_rows; p++) {
+        for (size_t q = 0; q < g->y_columns; q++) {
+            const float *corner = x + (p * g->stride * g->x_columns + q * g->stride) * block;
+            float best[16];
+            uint32_t index[16];
+            for (uint32_t lane = 0; lane < block; lane++) {
+                best[lane] = corner[lane];
+                index[lane] = 0;
+            }
+            for (uint32_t i = 1; i < g->window * g->window; i++) {
+                const float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
+                for (uint32_t lane = 0; lane < block; lane++) {
+                    // Of equal ones the first; not-a-number wins, so that the loss shows it.
+                    bool is_better = !(at[lane] <= best[lane]);
+                    best[lane] = is_better ? at[lane] : best[lane];
+                    index[lane] = is_better ? i : index[lane];
+                }
+            }
+            for (uint32_t lane = 0; lane < block; lane++) {
+                y[lane] = best[lane];
+                indices[lane] = (uint8_t)index[lane];
+            }
+            y += block;
+            indices += block;
+        }
+    }
+}
+
+/* Adds each gradient to where its maximum was; dx is zero before. */
+VARIANT_BODY void backward_plane(const struct geometry *g, uint32_t block, const float *y,
+                                 const float *dy, const uint8_t *indices, float *dx)
+{
+    for (size_t p = 0; p < g->y_rows; p++) {
+        for (size_t q = 0; q < g->y_columns; q++) {
+            float *corner = dx + (p * g->stride * g->x_columns + q * g->stride) * block;
+            float grad[16];
+            uint32_t index[16];
+            for (uint32_t lane = 0; lane < block; lane++) {
+                bool passes = !g->is_masked || y[lane] > 0;
+                grad[lane] = passes ? dy[lane] : 0;
+                index[lane] = indices[lane];
+            }
+            for (uint32_t i = 0; i < g->window * g->window; i++) {
+                float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
+                for (uint32_t lane = 0; lane < block; lane++) {
+                    at[lane] += index[lane] == i ? grad[lane] : 0;
+                }
+            }
+            y += block;
+            dy += block;
+            indices += block;
+        }
+    }
+}
+
+typedef void forward_fn(const struct geometry *g, const float *x, float *y, uint8_t *indices);
+typedef void backward_fn(const struct geometry *g, const float *y, const float *dy,
+                         const uint8_t *indices, float *dx);
+
+#define PLANES(suffix, target, block)                                                        \
+    target static void forward_##suffix(const struct geometry *g, const float *x, float *y,  \
+                                        uint8_t *indices)                                    \
+    {                                                                                        \
+        forward_plane(g, block, x, y, indices);                                              \
+    }                                                                                        \
+    target static void backward_##suffix(const struct geometry *g, const float *y,           \
+                                         const float *dy, const uint8_t *indices, float *dx) \
+    {                                                                                        \
+        backward_plane(g, block, y, dy, indices, dx);                                        \
+    }
+
+// A block of 16 only comes with AVX-512, one of 8 with AVX2: see onednn_block.
+PLANES(plain, , 1)
+PLANES(block8, VARIANT_TARGET_AVX2, 8)
+PLANES(block16, VARIANT_TARGET_AVX512, 16)
+
+static struct geometry geometry_of(const struct node *node)
+{
+    return (struct geometry){
+        .x_rows = node->op.x.rows,
+        .x_columns = node->op.x.columns,
+        .y_rows = node->op.y.rows,
+        .y_columns = node->op.y.columns,
+        .window = node->op.window,
+        .stride = node->op.stride,
+        .is_masked = node->x->is_rectified,
+    };
+}
+
+static enum status max_pool_forward(struct node *node)
+{
+    struct max_pool *pool = (struct max_pool *)node;
+    struct geometry g = geometry_of(node);
+    uint32_t block = node->x->block;
+    forward_fn *run = block == 16 ? forward_block16 : block == 8 ? forward_block8 : forward_plain;
+    size_t x_plane = g.x_rows * g.x_columns * block, y_plane = g.y_rows * g.y_columns * block;
+    size_t planes = cpu_tensor_count(node->x) / x_plane;
+#pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
+    for (size_t i = 0; i < planes; i++) {
+        run(&g, node->x->data + i * x_plane, node->y->data + i * y_plane,
+            pool->indices + i * y_plane);
+    }
+    return STATUS_OK;
+}
+
+static enum status max_pool_backward(struct node *node)
+{
+    const struct max_pool *pool = (const struct max_pool *)node;
+    struct geometry g = geometry_of(node);
+    uint32_t block = node->x->block;
+    backward_fn *run = block == 16  ? backward_block16
+                       : block == 8 ? backward_block8
+                                    : backward_plain;
+    size_t x_plane = g.x_rows * g.x_columns * block, y_plane = g.y_rows * g.y_columns * block;
+    size_t planes = cpu_tensor_count(node->x) / x_plane;
+    if (node->x->grad == NULL) {
+        return STATUS_OK;
+    }
+#pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
+    for (size_t i = 0; i < planes; i++) {
+        memset(node->x->grad + i * x_plane, 0, x_plane * sizeof(float));
+        run(&g, node->y->data + i * y_plane, node->y->grad + i * y_plane,
+            pool->indices + i * y_plane, node->x->grad + i * x_plane);
+    }
+    return STATUS_OK;
+}
+
+static void max_pool_destroy(struct node *node)
+{
+    struct max_pool *pool = (struct max_pool *)node;
+    memory_destroy_large(pool->indices, pool->bytes);
+    free(pool);
+}
+
+static const struct node_ops max_pool_ops = {
+    .forward = max_pool_forward,
+    .backward = max_pool_backward,
+    .destroy = max_pool_destroy,
+};
+
+enum status node_create_max_pool(struct node *base, struct node **ret_node)
+{
+    if (base->op.window > WINDOW_MAX) {
+        log_error("max pooling over windows larger than %d is not supported on cpu", WINDOW_MAX);
+        return STATUS_UNSUPPORTED;
+    }
+    struct max_pool *pool = calloc(1, sizeof(*pool));
+    if (pool == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    pool->base = *base;
+    pool->base.ops = &max_pool_ops;
+    base->y->block = base->x->block;
+    base->x->is_grad_masked = base->x->is_rectified;
+    pool->bytes = cpu_tensor_count(base->y);
+    pool->indices = memory_create_large(pool->bytes);
+    if (pool->indices == NULL) {
+        free(pool);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_node = &pool->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,257 @@
+/* The table of backends, and the checked way into them. */
+#include "worker/device/device.h"
+
+#include "common/log.h"
+#include "worker/device/backends.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 16
+#define WHY_BYTES  256
+
+/* What device_open knows of a backend, whether it is in this build or not. */
+struct backend_row {
+    const char *name;
+    bool is_numbered;
+    const char *needs; // at build time
+};
+
+static const struct backend_row rows[] = {
+#define X(identifier, is_numbered, needs) {#identifier, is_numbered, needs},
+    DEVICE_BACKEND_MAP(X)
+#undef X
+};
+static const size_t row_count = sizeof(rows) / sizeof(rows[0]);
+
+static const struct backend_row *find_row(const char *name)
+{
+    for (size_t i = 0; i < row_count; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct device_ops *find_backend(const char *name)
+{
+    for (const struct device_ops *const *ops = device_backend_table; *ops != NULL; ops++) {
+        if (strcmp((*ops)->name, name) == 0) {
+            return *ops;
+        }
+    }
+    return NULL;
+}
+
+/* "cuda:1" -> "cuda", 1. False unless it has the form of a device's name. */
+static bool split_name(const char *text, char ret_name[NAME_BYTES], bool *ret_has_index,
+                       uint32_t *ret_index)
+{
+    size_t length = strcspn(text, ":");
+    if (length == 0 || length >= NAME_BYTES) {
+        return false;
+    }
+    memcpy(ret_name, text, length);
+    ret_name[length] = '\0';
+    *ret_has_index = text[length] == ':';
+    *ret_index = 0;
+    if (!*ret_has_index) {
+        return true;
+    }
+
+    const char *digits = text + length + 1;
+    size_t digit_count = strspn(digits, "0123456789");
+    if (digit_count == 0 || digit_count > 4 || digits[digit_count] != '\0') {
+        return false;
+    }
+    *ret_index = (uint32_t)strtoul(digits, NULL, 10);
+    return true;
+}
+
+/* "auto, cpu, ref": what may be asked for in this build. */
+static void list_names(char *ret_text, size_t text_size)
+{
+    size_t used = (size_t)snprintf(ret_text, text_size, "auto");
+    for (const struct device_ops *const *ops = device_backend_table; *ops != NULL; ops++) {
+        if (used < text_size) {
+            used += (size_t)snprintf(ret_text + used, text_size - used, ", %s", (*ops)->name);
+        }
+    }
+}
+
+static enum status pick_fastest(const struct device_ops **ret_ops)
+{
+    char why[WHY_BYTES];
+    for (const struct device_ops *const *ops = device_backend_table; *ops != NULL; ops++) {
+        if ((*ops)->is_available(why, sizeof(why))) {
+            *ret_ops = *ops;
+            return STATUS_OK;
+        }
+        log_info("device %s is passed over: %s", (*ops)->name, why);
+    }
+    log_error("no device backend of this build runs on this machine");
+    return STATUS_UNSUPPORTED;
+}
+
+/* The backend that `text` names, if this machine can run it. */
+static enum status pick_named(const char *text, const struct device_ops **ret_ops,
+                              uint32_t *ret_index)
+{
+    char names[WHY_BYTES];
+    list_names(names, sizeof(names));
+
+    char name[NAME_BYTES];
+    bool has_index;
+    const struct backend_row *row = NULL;
+    if (split_name(text, name, &has_index, ret_index)) {
+        row = find_row(name);
+    }
+    if (row == NULL) {
+        log_error("unknown device '%s'; this build has: %s", text, names);
+        return STATUS_INVALID;
+    }
+    if (has_index && !row->is_numbered) {
+        log_error("device '%s': %s has no numbered devices; say --device %s", text, name, name);
+        return STATUS_INVALID;
+    }
+
+    const struct device_ops *ops = find_backend(name);
+    if (ops == NULL) {
+        log_error("device '%s' is not in this build, which has: %s; to add it, build with %s", text,
+                  names, row->needs);
+        return STATUS_UNSUPPORTED;
+    }
+    char why[WHY_BYTES];
+    if (!ops->is_available(why, sizeof(why))) {
+        log_error("device '%s' cannot be used on this machine: %s", text, why);
+        return STATUS_UNSUPPORTED;
+    }
+    *ret_ops = ops;
+    return STATUS_OK;
+}
+
+enum status device_open(const char *name, const struct device_options *options,
+                        struct device **ret_device)
+{
+    assert(options->threads >= 1);
+
+    struct device_options completed = *options;
+    const struct device_ops *ops = NULL;
+    enum status status;
+    if (strcmp(name, "auto") == 0) {
+        status = pick_fastest(&ops);
+    } else {
+        status = pick_named(name, &ops, &completed.index);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return ops->open(&completed, ret_device);
+}
+
+void device_close(struct device *device)
+{
+    if (device != NULL) {
+        device->ops->close(device);
+    }
+}
+
+const struct device_ops *const *device_backends(void)
+{
+    return device_backend_table;
+}
+
+static bool shapes_are_equal(struct shape a, struct shape b)
+{
+    return a.channels == b.channels && a.rows == b.rows && a.columns == b.columns;
+}
+
+static uint32_t size_after_window(uint32_t size, const struct op *op)
+{
+    uint64_t padded = size + 2 * (uint64_t)op->padding;
+    assert(op->window >= 1 && op->stride >= 1 && padded >= op->window);
+    return (uint32_t)((padded - op->window) / op->stride + 1);
+}
+
+static void check_shapes(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_CONV2D:
+        assert(op->padding < op->window);
+        assert(op->y.rows == size_after_window(op->x.rows, op));
+        assert(op->y.columns == size_after_window(op->x.columns, op));
+        break;
+    case OP_LINEAR:
+        assert(op->y.rows == 1 && op->y.columns == 1);
+        break;
+    case OP_MAX_POOL:
+        assert(op->padding == 0 && op->y.channels == op->x.channels);
+        assert(op->y.rows == size_after_window(op->x.rows, op));
+        assert(op->y.columns == size_after_window(op->x.columns, op));
+        break;
+    case OP_DROPOUT:
+        assert(op->rate >= 0 && op->rate < 1 && shapes_are_equal(op->x, op->y));
+        break;
+    case OP_RELU:
+        assert(shapes_are_equal(op->x, op->y));
+        break;
+    case OP_SOFTMAX_LOSS:
+        assert(op->x.rows == 1 && op->x.columns == 1 && shapes_are_equal(op->x, op->y));
+        break;
+    }
+}
+
+/* No kind of operation has two inputs yet, so a program without useless parts is a chain. */
+static void check_program(const struct program_options *options)
+{
+    assert(options->op_count >= 1 && options->op_count <= DEVICE_OPS_MAX);
+    assert(options->batch_size >= 1);
+    assert(options->ops[options->op_count - 1].kind == OP_SOFTMAX_LOSS);
+    for (uint32_t i = 0; i < options->op_count; i++) {
+        const struct op *op = &options->ops[i];
+        assert(op->x.channels >= 1 && op->x.rows >= 1 && op->x.columns >= 1);
+        assert(op->y.channels >= 1);
+        assert(op->input == (i == 0 ? DEVICE_INPUT_PIXELS : i - 1));
+        assert(i == 0 || shapes_are_equal(options->ops[i - 1].y, op->x));
+        assert(op->kind != OP_SOFTMAX_LOSS || i == options->op_count - 1);
+        check_shapes(op);
+    }
+}
+
+enum status device_compile(struct device *device, const struct program_options *options,
+                           struct program **ret_program)
+{
+    check_program(options);
+    return device->ops->compile(device, options, ret_program);
+}
+
+void device_describe(const struct device *device, const struct program *program, char *ret_text,
+                     size_t text_size)
+{
+    assert(text_size > 0);
+    device->ops->describe(program, ret_text, text_size);
+}
+
+enum status program_forward(struct program *program, const struct program_input *input,
+                            struct program_result *ret_result)
+{
+    assert(input->pixels != NULL && input->labels != NULL);
+    assert(!input->is_training || input->sample_keys != NULL);
+    return program->ops->forward(program, input, ret_result);
+}
+
+enum status program_backward(struct program *program, uint32_t last_op, uint32_t first_op)
+{
+    assert(first_op <= last_op);
+    return program->ops->backward(program, last_op, first_op);
+}
+
+void program_destroy(struct program *program)
+{
+    if (program != NULL) {
+        program->ops->destroy(program);
+    }
+}

@@ -1,0 +1,20 @@
+/* Evaluation of a model on this worker's part of the test set. */
+#ifndef WORKER_EVALUATOR_H
+#define WORKER_EVALUATOR_H
+
+#include "common/status.h"
+#include "common/wire.h"
+#include "worker/data/batcher.h"
+#include "worker/model/model.h"
+
+struct evaluator;
+
+/* `batches` says which part of `test` (is_training must be false). Borrows test and model. */
+enum status evaluator_create(const struct batcher_options *batches, const struct dataset *test,
+                             struct model *model, struct evaluator **ret_evaluator);
+void evaluator_destroy(struct evaluator *evaluator); // NULL is fine
+
+/* Adds to the report's test_* sums, with the model's parameters of now. */
+enum status evaluator_run(struct evaluator *evaluator, struct wire_report *report);
+
+#endif

@@ -1,0 +1,190 @@
+/* The part that all strategies share: the table, and what the two threads wait for. */
+#include "worker/exchange/exchange.h"
+
+#include "worker/exchange/strategies.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+static const struct exchange_strategy *const strategies[] = {
+    &exchange_local,
+    &exchange_ring,
+    &exchange_ps_sync,
+};
+
+static const struct exchange_strategy *strategy_find(const char *mode)
+{
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        if (strcmp(strategies[i]->ops.mode, mode) == 0) {
+            return strategies[i];
+        }
+    }
+    return NULL;
+}
+
+const struct exchange_ops *exchange_find(const char *mode)
+{
+    const struct exchange_strategy *strategy = strategy_find(mode);
+    return strategy != NULL ? &strategy->ops : NULL;
+}
+
+enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
+{
+    const struct exchange_strategy *strategy = strategy_find(options->mode);
+    if (strategy == NULL) {
+        return STATUS_INVALID;
+    }
+    assert(options->rank < options->world);
+    struct exchange *exchange;
+    enum status status = strategy->create(options, &exchange);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    exchange->ops = &strategy->ops;
+    exchange->options = *options;
+    exchange->mean_factor = 1.0f / (float)options->world;
+    exchange->stopped = STATUS_OK;
+    exchange->step = UINT64_MAX;
+    pthread_mutex_init(&exchange->mutex, NULL);
+    pthread_cond_init(&exchange->changed, NULL);
+    *ret_exchange = exchange;
+    return STATUS_OK;
+}
+
+void exchange_destroy(struct exchange *exchange)
+{
+    if (exchange == NULL) {
+        return;
+    }
+    pthread_cond_destroy(&exchange->changed);
+    pthread_mutex_destroy(&exchange->mutex);
+    exchange->ops->destroy(exchange);
+}
+
+/* Whether params hold the result of the last step that was begun. */
+static bool is_delivered(const struct exchange *exchange)
+{
+    return exchange->step == UINT64_MAX ||
+           exchange->bucket_done_count == exchange->options.layout->bucket_count;
+}
+
+/* With the mutex held. */
+static enum status wait_until_delivered(struct exchange *exchange)
+{
+    while (exchange->stopped == STATUS_OK && !is_delivered(exchange)) {
+        pthread_cond_wait(&exchange->changed, &exchange->mutex);
+    }
+    return exchange->stopped;
+}
+
+enum status exchange_settle(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    enum status status = wait_until_delivered(exchange);
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    enum status status = wait_until_delivered(exchange);
+    if (status == STATUS_OK) {
+        assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
+        exchange->step = step;
+        exchange->bucket_done_count = 0;
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
+{
+    assert(bucket < exchange->options.layout->bucket_count);
+    exchange->options.post_ready(exchange->options.context, bucket);
+}
+
+enum status exchange_end_step(struct exchange *exchange)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&exchange->mutex);
+    if (exchange->ops->delivers == EXCHANGE_GRADIENTS) {
+        status = wait_until_delivered(exchange);
+    }
+    while (status == STATUS_OK && exchange->sends_outstanding > 0) {
+        pthread_cond_wait(&exchange->changed, &exchange->mutex);
+        status = exchange->stopped;
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+enum status exchange_start(struct exchange *exchange)
+{
+    return exchange->ops->start(exchange);
+}
+
+enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket)
+{
+    return exchange->ops->ready(exchange, bucket);
+}
+
+enum status exchange_deliver(struct exchange *exchange, const struct message *message,
+                             struct envelope *envelope)
+{
+    return exchange->ops->deliver(exchange, message, envelope);
+}
+
+void exchange_stop(struct exchange *exchange, enum status status)
+{
+    assert(status != STATUS_OK);
+    pthread_mutex_lock(&exchange->mutex);
+    if (exchange->stopped == STATUS_OK) {
+        exchange->stopped = status;
+    }
+    pthread_cond_broadcast(&exchange->changed);
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+enum status exchange_stopped(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    enum status status = exchange->stopped;
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+void exchange_mark_done(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    assert(exchange->bucket_done_count < exchange->options.layout->bucket_count);
+    exchange->bucket_done_count++;
+    if (is_delivered(exchange)) {
+        pthread_cond_broadcast(&exchange->changed);
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+static void release_send(void *hint)
+{
+    struct exchange *exchange = hint;
+    pthread_mutex_lock(&exchange->mutex);
+    if (--exchange->sends_outstanding == 0) {
+        pthread_cond_broadcast(&exchange->changed);
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    exchange->sends_outstanding++;
+    pthread_mutex_unlock(&exchange->mutex);
+    enum status status =
+        channel_send(exchange->options.channel, peer, message, release_send, exchange);
+    if (status != STATUS_OK) {
+        release_send(exchange);
+    }
+    return status;
+}

@@ -1,0 +1,119 @@
+/* Gradient exchange: how one worker's gradients become every worker's next parameters.
+ *
+ * The trainer drives every strategy the same way, on its own thread:
+ *
+ *     exchange_begin_step(step)         params may be read from here
+ *         forward, then for each bucket: backward, exchange_bucket_ready(bucket)
+ *     exchange_end_step(step)           grads may be overwritten, or hold the mean, from here
+ *
+ * begin_step and end_step are the only calls that wait. In between, buckets travel while later ones
+ * are computed. A strategy is a row of the table in exchange.c and a file of its own; its functions
+ * run on the communication thread, as events:
+ *
+ *     local   exchange_local.c   one worker, no network: the null object, the baseline
+ *     ring    exchange_ring.c    ring all-reduce; delivers the mean gradient
+ *     ps-*    exchange_ps.c      push and pull; delivers new parameters
+ *
+ * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
+ * of the step are complete, how many zero-copy sends still read from grads, and whether the job was
+ * stopped. */
+#ifndef WORKER_EXCHANGE_EXCHANGE_H
+#define WORKER_EXCHANGE_EXCHANGE_H
+
+#include "common/channel.h"
+#include "common/layout.h"
+#include "common/status.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct exchange;
+
+enum exchange_delivers {
+    EXCHANGE_GRADIENTS, // the mean gradient, in grads, at end_step; the caller runs the optimizer
+    EXCHANGE_PARAMS,    // new parameters, in params, at the next begin_step
+};
+
+struct exchange_ops {
+    const char *mode; // as in --mode
+    enum exchange_delivers delivers;
+
+    /* All on the communication thread; none blocks. */
+    enum status (*start)(struct exchange *exchange); // once, before the first step
+    enum status (*ready)(struct exchange *exchange, uint32_t bucket);
+
+    /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
+     * does not allow: the caller drops it and logs. */
+    enum status (*deliver)(struct exchange *exchange, const struct message *message,
+                           struct envelope *envelope);
+    void (*destroy)(struct exchange *exchange);
+};
+
+/* Borrows everything until exchange_destroy. */
+struct exchange_options {
+    const char *mode;
+    uint32_t rank, world;
+    const struct layout *layout;
+    float *params, *grads; // (layout->value_count), host
+    struct channel *channel;
+
+    // Connections: of ps modes to each shard, of ring to the next worker.
+    const uint64_t *peers;
+    uint32_t peer_count;
+
+    /* Tells the communication thread to call exchange_run_ready(bucket). From the trainer's thread.
+     */
+    void (*post_ready)(void *context, uint32_t bucket);
+    void *context;
+};
+
+/* First member of every strategy's own struct. */
+struct exchange {
+    const struct exchange_ops *ops;
+    struct exchange_options options;
+    float mean_factor; // 1/world
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    _Atomic uint64_t step;      // being computed; written by the trainer's thread only
+    uint32_t bucket_done_count; // of that step
+    uint32_t sends_outstanding; // zero-copy sends that may still read grads
+    enum status stopped;        // not STATUS_OK: every wait ends with it
+};
+
+enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
+void exchange_destroy(struct exchange *exchange); // NULL is fine
+
+/* Whether there is such a strategy, and what it delivers. */
+const struct exchange_ops *exchange_find(const char *mode);
+
+/* Trainer's thread. */
+enum status exchange_begin_step(struct exchange *exchange, uint64_t step);
+void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket);
+enum status exchange_end_step(struct exchange *exchange);
+
+/* Waits until params hold the result of the last step, without beginning another: for evaluation,
+ * and at the end. */
+enum status exchange_settle(struct exchange *exchange);
+
+/* Communication thread. */
+enum status exchange_start(struct exchange *exchange);
+enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket);
+enum status exchange_deliver(struct exchange *exchange, const struct message *message,
+                             struct envelope *envelope);
+
+/* Ends every wait with `status`, now and later. Any thread. */
+void exchange_stop(struct exchange *exchange, enum status status);
+
+/* What exchange_stop was first called with; STATUS_OK before. Any thread. */
+enum status exchange_stopped(struct exchange *exchange);
+
+/* For strategies: one more bucket of the step is complete. */
+void exchange_mark_done(struct exchange *exchange);
+
+/* For strategies: sends values that lie in params or grads without a copy; end_step waits until
+ * they have been read. */
+enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message);
+
+#endif

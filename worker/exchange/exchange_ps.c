@@ -1,0 +1,175 @@
+/* Push and pull: gradients to the shards, new parameters back.
+ *
+ * Part k of K of every bucket belongs to shard k. As soon as backward has completed a bucket its
+ * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
+ * consistency rule allows. Parameters go straight to their place: by then backward has no more use
+ * for those of this bucket. */
+#include "worker/exchange/strategies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ps {
+    struct exchange base;
+    uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
+};
+
+static struct ps *ps_of(struct exchange *exchange)
+{
+    return (struct ps *)exchange;
+}
+
+static void ps_destroy(struct exchange *exchange)
+{
+    struct ps *ps = ps_of(exchange);
+    free(ps->missing_counts);
+    free(ps);
+}
+
+static enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange)
+{
+    struct ps *ps = calloc(1, sizeof(*ps));
+    if (ps == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    ps->missing_counts = calloc(options->layout->bucket_count, sizeof(*ps->missing_counts));
+    if (ps->missing_counts == NULL) {
+        ps_destroy(&ps->base);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_exchange = &ps->base;
+    return STATUS_OK;
+}
+
+/* Rank 0 gives the shards their first parameters; on every worker they are the same. */
+static enum status send_seeds(struct exchange *exchange, uint32_t shard)
+{
+    const struct exchange_options *options = &exchange->options;
+    for (uint32_t bucket = 0; bucket < options->layout->bucket_count; bucket++) {
+        struct span part = span_part(options->layout->buckets[bucket], options->peer_count, shard);
+        if (part.count == 0) {
+            continue;
+        }
+        struct message seed = {
+            .kind = MESSAGE_SEED,
+            .rank = options->rank,
+            .bucket = bucket,
+            .span = part,
+            .values = options->params + part.offset,
+        };
+        enum status status =
+            channel_send(options->channel, options->peers[shard], &seed, NULL, NULL);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status ps_start(struct exchange *exchange)
+{
+    const struct exchange_options *options = &exchange->options;
+    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
+        struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
+        enum status status =
+            channel_send(options->channel, options->peers[shard], &hello, NULL, NULL);
+        if (status == STATUS_OK && options->rank == 0) {
+            status = send_seeds(exchange, shard);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
+                                 struct span part)
+{
+    const struct exchange_options *options = &exchange->options;
+    struct message push = {
+        .kind = MESSAGE_PUSH,
+        .rank = options->rank,
+        .step = exchange->step,
+        .bucket = bucket,
+        .span = part,
+        .values = options->grads + part.offset,
+    };
+    enum status status = exchange_send(exchange, options->peers[shard], &push);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct message pull = {
+        .kind = MESSAGE_PULL,
+        .rank = options->rank,
+        .step = exchange->step + 1,
+        .bucket = bucket,
+        .span = part,
+    };
+    return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
+}
+
+static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
+{
+    const struct exchange_options *options = &exchange->options;
+    struct span whole = options->layout->buckets[bucket];
+    ps_of(exchange)->missing_counts[bucket] = whole.count;
+    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
+        struct span part = span_part(whole, options->peer_count, shard);
+        if (part.count == 0) {
+            continue;
+        }
+        enum status status = push_and_pull(exchange, bucket, shard, part);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Whether these are parameters that were asked for and have not come yet. */
+static bool is_expected(const struct exchange *exchange, const struct message *message,
+                        uint64_t missing_count, const struct envelope *envelope)
+{
+    const struct exchange_options *options = &exchange->options;
+    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
+        if (options->peers[shard] == envelope->peer) {
+            struct span part =
+                span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
+            return part.offset == message->span.offset && part.count == message->span.count &&
+                   part.count <= missing_count && message->step == exchange->step + 1;
+        }
+    }
+    return false;
+}
+
+static enum status ps_deliver(struct exchange *exchange, const struct message *message,
+                              struct envelope *envelope)
+{
+    uint64_t *missing_counts = ps_of(exchange)->missing_counts;
+    if (message->kind != MESSAGE_PARAMS ||
+        message->bucket >= exchange->options.layout->bucket_count ||
+        !is_expected(exchange, message, missing_counts[message->bucket], envelope)) {
+        return STATUS_MALFORMED;
+    }
+    memcpy(exchange->options.params + message->span.offset, message->values,
+           message->span.count * sizeof(float));
+    missing_counts[message->bucket] -= message->span.count;
+    if (missing_counts[message->bucket] == 0) {
+        exchange_mark_done(exchange);
+    }
+    return STATUS_OK;
+}
+
+const struct exchange_strategy exchange_ps_sync = {
+    .ops =
+        {
+            .mode = "ps-sync",
+            .delivers = EXCHANGE_PARAMS,
+            .start = ps_start,
+            .ready = ps_ready,
+            .deliver = ps_deliver,
+            .destroy = ps_destroy,
+        },
+    .create = ps_create,
+};

@@ -1,0 +1,18 @@
+/* The strategies' rows, for the table in exchange.c. */
+#ifndef WORKER_EXCHANGE_STRATEGIES_H
+#define WORKER_EXCHANGE_STRATEGIES_H
+
+#include "worker/exchange/exchange.h"
+
+struct exchange_strategy {
+    struct exchange_ops ops;
+
+    /* Returns the strategy's own zeroed struct with what it needs of the options. */
+    enum status (*create)(const struct exchange_options *options, struct exchange **ret_exchange);
+};
+
+extern const struct exchange_strategy exchange_local;
+extern const struct exchange_strategy exchange_ring;
+extern const struct exchange_strategy exchange_ps_sync;
+
+#endif

@@ -1,0 +1,72 @@
+/* The worker's communication thread: owns every socket, from joining to the end.
+ *
+ * The trainer's thread meets it at few places. Handshake, in this order:
+ *
+ *     link_create     starts the thread, which joins the job
+ *     link_welcome    waits until it is welcomed: rank and job
+ *     link_prepare    says that the model is built; waits until everybody is ready
+ *
+ * Then the trainer uses link_exchange, and reports through the link. In between, the thread moves
+ * data messages into the exchange and keeps up the signs of life. */
+#ifndef WORKER_LINK_H
+#define WORKER_LINK_H
+
+#include "common/job.h"
+#include "common/layout.h"
+#include "common/status.h"
+#include "common/wire.h"
+#include "worker/exchange/exchange.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct link;
+
+struct link_options {
+    const char *coordinator; // endpoint
+    const char *address;     // to listen on for other workers; "": as the coordinator is reached
+    bool has_rank;
+    uint32_t rank;
+    uint32_t join_timeout_ms;
+    const volatile int *is_interrupted; // set by a signal: leave the job
+};
+
+/* What the worker has built. Borrowed until link_destroy. */
+struct link_prepared {
+    const struct layout *layout;
+    float *params, *grads;
+    const char *params_digest; // of the first parameters
+    const char *device;
+    uint64_t train_samples, test_samples;
+    uint64_t data_digest; // of some of the samples
+};
+
+/* Borrows options' strings. */
+enum status link_create(const struct link_options *options, struct link **ret_link);
+
+/* Ends the thread, after what is queued has been sent. NULL is fine. */
+void link_destroy(struct link *link);
+
+enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_rank);
+enum status link_prepare(struct link *link, const struct link_prepared *prepared);
+
+/* Valid after link_prepare, until link_destroy. */
+struct exchange *link_exchange(struct link *link);
+
+/* Bytes sent and received so far, headers included. */
+void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received);
+
+/* Where this worker is: goes into its heartbeats. */
+void link_set_step(struct link *link, uint64_t step);
+
+/* Queue a message to the coordinator. Do not wait. */
+void link_report(struct link *link, uint64_t step, uint64_t epoch,
+                 const struct wire_report *report);
+void link_done(struct link *link, uint64_t step, const struct wire_report *report,
+               const char *params_digest);
+void link_leave(struct link *link, enum status reason, const char *text);
+
+/* After link_done: waits for the coordinator's verdict. */
+enum status link_verdict(struct link *link);
+
+#endif

@@ -1,0 +1,106 @@
+/* worker: joins a job, builds what it needs, trains. */
+#include "common/log_level.h"
+#include "common/memory.h"
+#include "common/signals.h"
+#include "worker/link.h"
+#include "worker/options.h"
+#include "worker/workplace.h"
+
+#include <sodium.h>
+
+#include <stdio.h>
+
+/* What this host has differently from the job's description. */
+static void apply_overrides(const struct worker_options *options, struct job *job)
+{
+    if (options->data[0] != '\0') {
+        snprintf(job->data, sizeof(job->data), "%s", options->data);
+    }
+    if (options->device[0] != '\0') {
+        snprintf(job->device, sizeof(job->device), "%s", options->device);
+    }
+    if (options->threads != 0) {
+        job->threads = options->threads;
+    }
+}
+
+static enum status train(const struct worker_options *options, struct link *link,
+                         struct workplace *workplace, struct job *job)
+{
+    uint32_t rank;
+    enum status status = link_welcome(link, job, &rank);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    log_set_rank(rank);
+    apply_overrides(options, job);
+    status = workplace_open(workplace, job, rank, options->local_size);
+    if (status != STATUS_OK) {
+        char text[128];
+        snprintf(text, sizeof(text), "it cannot prepare (%s); its log says more",
+                 status_text(status));
+        link_leave(link, status, text);
+        return status;
+    }
+    struct link_prepared prepared;
+    trainer_describe(workplace->trainer, &prepared);
+    status = link_prepare(link, &prepared);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return trainer_run(workplace->trainer, link);
+}
+
+static enum status run(const struct worker_options *options)
+{
+    struct link_options link_options = {
+        .coordinator = options->server,
+        .address = options->bind,
+        .has_rank = options->has_rank,
+        .rank = options->rank,
+        .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
+        .is_interrupted = signals_flag(),
+    };
+    struct workplace workplace = {0};
+    static struct job job;
+    struct link *link;
+    enum status status = link_create(&link_options, &link);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = train(options, link, &workplace, &job);
+    link_destroy(link);
+    workplace_close(&workplace);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    memory_keep_heap();
+    log_init("worker", LOG_WARN);
+    struct worker_options options;
+    bool is_done;
+    if (worker_options_parse(argc, argv, &options, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    log_init("worker", log_level_find(options.log_level));
+    if (sodium_init() < 0) {
+        log_error("libsodium does not start");
+        return EXIT_FAILED;
+    }
+    signals_install();
+    if (options.probe) {
+        return exit_code(workplace_probe());
+    }
+    if (options.backends) {
+        return exit_code(workplace_print_backends());
+    }
+    enum status status = run(&options);
+    if (status != STATUS_OK) {
+        log_error("the job ended early for this worker: %s", status_text(status));
+    }
+    return exit_code(status);
+}

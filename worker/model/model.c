@@ -1,0 +1,201 @@
+/* A network's plan, compiled for a device, with its two vectors.
+ *
+ * A bucket of gradients is complete once backward has run through the layers that its tensors
+ * belong to, so each bucket is given a range of operations:
+ *
+ *     operations   conv relu pool | conv relu pool | linear relu linear loss
+ *     buckets            2        |       1        |           0
+ *
+ * Buckets begin at the first tensor of a layer; the operations behind that layer, up to the next
+ * bucket, have no parameters or share its bucket. What comes before the first layer with parameters
+ * belongs to the last bucket. */
+#include "worker/model/model.h"
+
+#include "common/log.h"
+#include "common/memory.h"
+#include "worker/model/models.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct model {
+    const struct network *network;
+    struct network_plan plan;
+    struct layout layout;
+    uint32_t first_ops[LAYOUT_BUCKETS_MAX]; // of each bucket; its last is before the next bucket's
+    float *params;                          // (value_count), owned
+    float *grads;                           // (value_count), owned
+    struct device *device;                  // borrowed
+    struct program *program;                // owned
+};
+
+static enum status make_plan(struct model *model, const struct model_options *options)
+{
+    const struct network *network = model->network;
+    struct shape input = options->input;
+    uint32_t bad_layer;
+    enum status status =
+        network_make_plan(network, input, options->class_count, &model->plan, &bad_layer);
+    if (status == STATUS_OK) {
+        return STATUS_OK;
+    }
+    const struct layer *layer = &network->layers[bad_layer];
+    struct shape x = bad_layer == 0 ? input : model->plan.ops[bad_layer - 1].y;
+    log_error("model %s does not fit samples of %ux%ux%u: its layer %u (%s, window %u) would get "
+              "%ux%ux%u; choose another model or dataset",
+              network->name, input.channels, input.rows, input.columns, bad_layer + 1,
+              layer_name(layer->kind), layer->window, x.channels, x.rows, x.columns);
+    return status;
+}
+
+/* The first operation whose backward fills a bucket that begins at this tensor. */
+static uint32_t first_op_of(const struct network_plan *plan, uint64_t offset)
+{
+    if (offset == 0) {
+        return 0;
+    }
+    uint32_t t = 0;
+    while (plan->tensors[t].span.offset != offset) {
+        t++;
+        assert(t < plan->tensor_count);
+    }
+    assert(!plan->tensors[t].is_bias);
+    return plan->tensors[t].op;
+}
+
+static enum status make_layout(struct model *model, uint64_t bucket_bytes)
+{
+    const struct network_plan *plan = &model->plan;
+    struct span spans[NETWORK_TENSORS_MAX];
+    unsigned char may_close[NETWORK_TENSORS_MAX];
+    for (uint32_t t = 0; t < plan->tensor_count; t++) {
+        spans[t] = plan->tensors[t].span;
+        may_close[t] = !plan->tensors[t].is_bias;
+    }
+    enum status status =
+        layout_make_buckets(spans, may_close, plan->tensor_count, bucket_bytes, &model->layout);
+    if (status != STATUS_OK) {
+        log_error("model %s cannot be cut into buckets of %llu bytes: %s", model->network->name,
+                  (unsigned long long)bucket_bytes, status_text(status));
+        return status;
+    }
+    model->layout.digest = network_digest(model->network, plan);
+    for (uint32_t bucket = 0; bucket < model->layout.bucket_count; bucket++) {
+        model->first_ops[bucket] = first_op_of(plan, model->layout.buckets[bucket].offset);
+    }
+    return STATUS_OK;
+}
+
+static enum status create_vectors(struct model *model)
+{
+    size_t bytes = model->plan.value_count * sizeof(float);
+    model->params = memory_create_large(bytes);
+    model->grads = memory_create_large(bytes);
+    if (model->params == NULL || model->grads == NULL) {
+        log_error("no memory for model %s: two vectors of %zu MiB", model->network->name,
+                  bytes >> 20);
+        return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static enum status compile(struct model *model, const struct model_options *options)
+{
+    const struct program_options program = {
+        .ops = model->plan.ops,
+        .op_count = model->plan.op_count,
+        .batch_size = options->batch_size,
+        .params = model->params,
+        .grads = model->grads,
+        .conv = options->conv,
+    };
+    return device_compile(model->device, &program, &model->program);
+}
+
+static enum status fill_model(struct model *model, const struct model_options *options)
+{
+    enum status status = make_plan(model, options);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = make_layout(model, options->bucket_bytes);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_vectors(model);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    network_init_params(&model->plan, options->seed, model->params);
+    return compile(model, options);
+}
+
+enum status model_create(const struct model_options *options, struct device *device,
+                         struct model **ret_model)
+{
+    assert(options->class_count >= 1 && options->batch_size >= 1);
+
+    const struct network *network = models_find(options->name);
+    if (network == NULL) {
+        log_error("unknown model '%s'; --help lists those of this build", options->name);
+        return STATUS_INVALID;
+    }
+    struct model *model = calloc(1, sizeof(*model));
+    if (model == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    model->network = network;
+    model->device = device;
+    enum status status = fill_model(model, options);
+    if (status != STATUS_OK) {
+        model_destroy(model);
+        return status;
+    }
+    *ret_model = model;
+    return STATUS_OK;
+}
+
+void model_destroy(struct model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    size_t bytes = model->plan.value_count * sizeof(float);
+    program_destroy(model->program);
+    memory_destroy_large(model->params, bytes);
+    memory_destroy_large(model->grads, bytes);
+    free(model);
+}
+
+const struct layout *model_layout(const struct model *model)
+{
+    return &model->layout;
+}
+
+float *model_params(struct model *model)
+{
+    return model->params;
+}
+
+float *model_grads(struct model *model)
+{
+    return model->grads;
+}
+
+enum status model_forward(struct model *model, const struct program_input *input,
+                          struct program_result *ret_result)
+{
+    return program_forward(model->program, input, ret_result);
+}
+
+enum status model_backward(struct model *model, uint32_t bucket)
+{
+    assert(bucket < model->layout.bucket_count);
+    uint32_t end = bucket == 0 ? model->plan.op_count : model->first_ops[bucket - 1];
+    return program_backward(model->program, end - 1, model->first_ops[bucket]);
+}
+
+void model_describe(const struct model *model, char *ret_text, size_t text_size)
+{
+    device_describe(model->device, model->program, ret_text, text_size);
+}

@@ -1,0 +1,90 @@
+/* The option table of `worker`. */
+#include "worker/options.h"
+
+#include "common/job.h"
+#include "common/log_level.h"
+#include "worker/rank.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#define FIELD(name) \
+    offsetof(struct worker_options, name), sizeof(((struct worker_options *)0)->name)
+
+static const struct option rows[] = {
+    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
+     "where the coordinator listens, as `ps` prints it; everything about the job comes from there"},
+    {"rank", 0, OPTION_U32, FIELD(rank), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "RANK",
+     "number of this worker; otherwise from the launcher's environment, or the coordinator's "
+     "choice"},
+    {"local-rank", 0, OPTION_U32, FIELD(local_rank), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL,
+     "RANK", "number of this worker on its host: picks the GPU"},
+    {"local-size", 0, OPTION_U32, FIELD(local_size), "0", 0, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
+     "workers of this job on this host, which share its cores; 0: all of them"},
+    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
+     "address to listen on for other workers (ring)"},
+    {"data", 0, OPTION_TEXT, FIELD(data), "", 0, 0, NULL, NULL, "NAME[:PATH]",
+     "the job's data where they lie on this host; must be the same data"},
+    {"device", 0, OPTION_TEXT, FIELD(device), "", 0, 0, NULL, NULL, "NAME",
+     "device of this worker instead of the job's: auto, ref, cpu, cuda, cuda:I"},
+    {"threads", 0, OPTION_U32, FIELD(threads), "0", 0, 1024, NULL, NULL, "COUNT",
+     "compute threads of this worker instead of the job's; 0: as the job says"},
+    {"join-timeout", 0, OPTION_REAL, FIELD(join_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
+     "how long to wait for the coordinator's first answer"},
+    {"probe", 0, OPTION_FLAG, FIELD(probe), "false", 0, 0, NULL, NULL, NULL,
+     "read a job from standard input, try its data, model and device, print what they are, end"},
+    {"backends", 0, OPTION_FLAG, FIELD(backends), "false", 0, 0, NULL, NULL, NULL,
+     "print the device backends of this build, one JSON object a line, end"},
+    {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
+     "least severe lines to log on standard error"},
+};
+
+static enum status find_number(const struct option_program *program, const char *option,
+                               const char *flag, const char *const *variables, bool *has,
+                               uint32_t *value)
+{
+    char error[OPTION_ERROR_BYTES];
+    enum status status = rank_resolve(flag, options_was_given(program, option), *value, variables,
+                                      getenv, has, value, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
+enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,
+                                 bool *ret_is_done)
+{
+    const struct option_program program = {
+        .name = "worker",
+        .usage = "worker --server ENDPOINT [OPTION ...]",
+        .summary = "Trains as one worker of a job.",
+        .example = "  worker --server tcp://127.0.0.1:5555\n",
+        .sets = {{.title = "Options",
+                  .rows = rows,
+                  .count = sizeof(rows) / sizeof(rows[0]),
+                  .values = ret_options}},
+        .set_count = 1,
+    };
+    struct worker_options *options = ret_options;
+    enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status != STATUS_OK || *ret_is_done || options->probe || options->backends) {
+        return status;
+    }
+    if (options->server[0] == '\0') {
+        log_error("--server is missing: the endpoint that `ps` prints, such as "
+                  "tcp://127.0.0.1:5555");
+        return STATUS_INVALID;
+    }
+    status =
+        find_number(&program, "rank", "--rank", rank_variables, &options->has_rank, &options->rank);
+    if (status == STATUS_OK) {
+        status = find_number(&program, "local-rank", "--local-rank", local_rank_variables,
+                             &options->has_local_rank, &options->local_rank);
+    }
+    if (status == STATUS_OK) {
+        status = find_number(&program, "local-size", "--local-size", local_size_variables,
+                             &options->has_local_size, &options->local_size);
+    }
+    return status;
+}

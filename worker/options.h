@@ -1,0 +1,27 @@
+/* The options of `worker`. */
+#ifndef WORKER_OPTIONS_H
+#define WORKER_OPTIONS_H
+
+#include "common/options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct worker_options {
+    char server[256];
+    uint32_t rank, local_rank, local_size;
+    bool has_rank, has_local_rank, has_local_size; // from any source
+    char bind[128];
+    char data[1024];  // "": the job's
+    char device[32];  // "": the job's
+    uint32_t threads; // 0: the job's
+    double join_timeout;
+    bool probe, backends;
+    char log_level[16];
+};
+
+/* Parses, and finds the rank. Logs what is wrong. */
+enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,
+                                 bool *ret_is_done);
+
+#endif

@@ -1,0 +1,48 @@
+/* Messages from the trainer's thread to the coordinator, waiting for the communication thread.
+ *
+ * A bounded queue between one writer and one reader; an entry holds what its message points to. */
+#ifndef WORKER_OUTBOX_H
+#define WORKER_OUTBOX_H
+
+#include "common/channel.h"
+#include "common/status.h"
+#include "common/wire.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OUTBOX_MAX          64 // reports are far apart
+#define OUTBOX_TEXT_BYTES   512
+#define OUTBOX_DIGEST_BYTES 80
+
+struct outbox_entry {
+    struct message message;
+    struct wire_report report;
+    struct wire_member member;
+    char text[OUTBOX_TEXT_BYTES];
+    char digest[OUTBOX_DIGEST_BYTES];
+};
+
+struct outbox {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_closed; // nobody will read it any more
+    uint32_t head, count;
+    struct outbox_entry entries[OUTBOX_MAX];
+};
+
+void outbox_init(struct outbox *outbox);
+void outbox_finish(struct outbox *outbox);
+
+/* Copies the message, its text, report and member's digest; its other strings are left out. Waits
+ * while the outbox is full; does nothing once it is closed. Writer's thread. */
+void outbox_add(struct outbox *outbox, const struct message *message);
+
+/* Sends everything that is in it to `peer`. Reader's thread. */
+void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer);
+
+bool outbox_is_empty(struct outbox *outbox);
+void outbox_close(struct outbox *outbox);
+
+#endif

@@ -1,0 +1,35 @@
+/* Training, as one worker sees it. START READING HERE: trainer_step is the whole of it.
+ *
+ * The trainer owns the model, the batches and, where the exchange delivers gradients, the
+ * optimizer. It knows nothing of sockets: what travels goes through the exchange, what is told to
+ * the coordinator through the link. */
+#ifndef WORKER_TRAINER_H
+#define WORKER_TRAINER_H
+
+#include "common/job.h"
+#include "common/status.h"
+#include "worker/data/dataset.h"
+#include "worker/device/device.h"
+#include "worker/link.h"
+
+#include <stdint.h>
+
+struct trainer;
+
+/* Borrows device, train and test. Logs. */
+enum status trainer_create(const struct job *job, uint32_t rank, struct device *device,
+                           const struct dataset *train, const struct dataset *test,
+                           struct trainer **ret_trainer);
+void trainer_destroy(struct trainer *trainer); // NULL is fine; after the link
+
+/* What the link tells the coordinator. Borrowed from the trainer. */
+void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_prepared);
+
+/* "program ...": what the device compiled. */
+void trainer_describe_program(const struct trainer *trainer, char *ret_text, size_t text_size);
+
+/* All steps of the job, with the evaluations at the ends of epochs; tells the coordinator how it
+ * goes, and that it is done, or why not. */
+enum status trainer_run(struct trainer *trainer, struct link *link);
+
+#endif

@@ -1,0 +1,106 @@
+/* Opens what a job needs on this host, and tells about it. */
+#include "worker/workplace.h"
+
+#include "common/layout.h"
+#include "common/log.h"
+
+#include <jansson.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint32_t thread_count(const struct job *job, uint32_t local_size)
+{
+    if (job->threads > 0) {
+        return job->threads;
+    }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t sharers = local_size > 0 ? local_size : job->workers;
+    uint32_t threads = cores > 0 ? (uint32_t)cores / sharers : 1;
+    return threads > 0 ? threads : 1;
+}
+
+enum status workplace_open(struct workplace *workplace, const struct job *job, uint32_t rank,
+                           uint32_t local_size)
+{
+    *workplace = (struct workplace){0};
+    struct device_options device = {.threads = thread_count(job, local_size)};
+    enum status status = dataset_open(job->data, job->seed, DATASET_TRAIN, &workplace->train);
+    if (status == STATUS_OK) {
+        status = dataset_open(job->data, job->seed, DATASET_TEST, &workplace->test);
+    }
+    if (status == STATUS_OK) {
+        status = device_open(job->device, &device, &workplace->device);
+    }
+    if (status == STATUS_OK) {
+        status = trainer_create(job, rank, workplace->device, workplace->train, workplace->test,
+                                &workplace->trainer);
+    }
+    if (status != STATUS_OK) {
+        workplace_close(workplace);
+    }
+    return status;
+}
+
+void workplace_close(struct workplace *workplace)
+{
+    trainer_destroy(workplace->trainer);
+    device_close(workplace->device);
+    dataset_close(workplace->test);
+    dataset_close(workplace->train);
+    *workplace = (struct workplace){0};
+}
+
+static enum status print_line(json_t *object)
+{
+    char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    if (line == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    bool is_written = puts(line) >= 0 && fflush(stdout) == 0;
+    free(line);
+    return is_written ? STATUS_OK : STATUS_IO;
+}
+
+enum status workplace_probe(void)
+{
+    static char text[JOB_TEXT_BYTES];
+    char error[OPTION_ERROR_BYTES], program[512];
+    struct job job;
+    text[fread(text, 1, sizeof(text) - 1, stdin)] = '\0';
+    if (job_decode(text, &job, error, sizeof(error)) != STATUS_OK) {
+        log_error("the job on standard input: %s", error);
+        return STATUS_INVALID;
+    }
+    struct workplace workplace;
+    enum status status = workplace_open(&workplace, &job, 0, 0);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct link_prepared prepared;
+    trainer_describe(workplace.trainer, &prepared);
+    trainer_describe_program(workplace.trainer, program, sizeof(program));
+    status = print_line(json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "model", job.model,
+                                  "parameters", (json_int_t)prepared.layout->value_count,
+                                  "train_samples", (json_int_t)prepared.train_samples,
+                                  "test_samples", (json_int_t)prepared.test_samples, "device",
+                                  prepared.device, "program", program));
+    workplace_close(&workplace);
+    return status;
+}
+
+enum status workplace_print_backends(void)
+{
+    enum status status = STATUS_OK;
+    for (const struct device_ops *const *backend = device_backends();
+         *backend != NULL && status == STATUS_OK; backend++) {
+        char why[256] = "";
+        bool is_available = (*backend)->is_available(why, sizeof(why));
+        status = print_line(json_pack("{s:s, s:b, s:s, s:s}", "name", (*backend)->name, "available",
+                                      is_available, "summary", (*backend)->summary, "why", why));
+    }
+    return status;
+}

@@ -1,0 +1,32 @@
+/* What a worker computes with: its datasets, device and trainer, opened for a job. */
+#ifndef WORKER_WORKPLACE_H
+#define WORKER_WORKPLACE_H
+
+#include "common/job.h"
+#include "common/status.h"
+#include "worker/data/dataset.h"
+#include "worker/device/device.h"
+#include "worker/trainer.h"
+
+#include <stdint.h>
+
+struct workplace {
+    struct dataset *train, *test;
+    struct device *device;
+    struct trainer *trainer;
+};
+
+/* local_size: workers that share this host's cores. Borrows job. On failure everything is closed
+ * again. Logs. */
+enum status workplace_open(struct workplace *workplace, const struct job *job, uint32_t rank,
+                           uint32_t local_size);
+void workplace_close(struct workplace *workplace); // zeroed is fine
+
+/* --probe: opens the job's workplace as rank 0 would, prints one JSON line. Reads the job from
+ * standard input. */
+enum status workplace_probe(void);
+
+/* --backends: one JSON line each. */
+enum status workplace_print_backends(void);
+
+#endif
