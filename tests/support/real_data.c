@@ -18,6 +18,7 @@
 
 struct dataset *real_data_open(const char *name, enum dataset_split split)
 {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment.
     const char *folder = getenv("RINGSIDE_DATA");
     if (folder == NULL || folder[0] == '\0') {
         print_message("skipped: needs %s/ in the folder that RINGSIDE_DATA names\n", name);

@@ -35,7 +35,7 @@ static bool map_descriptor(int descriptor, struct data_file *file)
         return false;
     }
     (void)madvise(bytes, file->size, MADV_WILLNEED);
-    file->bytes = bytes;
+    file->bytes = file->owned = bytes;
     file->memory = DATA_FILE_MAPPED;
     return true;
 }
@@ -99,12 +99,10 @@ enum status data_file_open(const char *folder, const char *const *names, const c
 
 static void release(const struct data_file *file)
 {
-    // munmap takes what it will no more write to without const.
-    void *bytes = (void *)(uintptr_t)file->bytes;
     if (file->memory == DATA_FILE_MAPPED) {
-        munmap(bytes, file->size);
+        munmap(file->owned, file->size);
     } else if (file->memory == DATA_FILE_UNPACKED) {
-        memory_destroy_large(bytes, file->size);
+        memory_destroy_large(file->owned, file->size);
     }
 }
 
@@ -129,7 +127,7 @@ enum status data_file_unpack(struct data_file *file, size_t size, char *ret_why,
         return status;
     }
     release(file);
-    file->bytes = bytes;
+    file->bytes = file->owned = bytes;
     file->size = size;
     file->memory = DATA_FILE_UNPACKED;
     return STATUS_OK;

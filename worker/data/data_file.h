@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATA_FILE_PATH_BYTES 4096
-#define DATA_FILE_WHY_BYTES  256 // for a text that says what is wrong with a file
+#define DATA_FILE_PATH_BYTES 1280 // so that a line of the log holds it and what is wrong
+#define DATA_FILE_WHY_BYTES  256  // for a text that says what is wrong with a file
 
 enum data_file_memory {
     DATA_FILE_BORROWED, // somebody else's memory
@@ -24,6 +24,7 @@ struct data_file {
     const uint8_t *bytes;            // NULL if size is 0
     size_t size;
     enum data_file_memory memory;
+    void *owned; // the same bytes, if they are not borrowed
 };
 
 /* Opens the first of `names` (ends with NULL) that exists in the folder. Logs why it cannot, with

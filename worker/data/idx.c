@@ -59,7 +59,7 @@ struct idx_header {
 };
 
 static const struct idx_header headers[] = {
-    [IDX_IMAGES] = {.magic = 0x0803, .bytes = 16, .bytes_each = SIDE_PIXELS * SIDE_PIXELS},
+    [IDX_IMAGES] = {.magic = 0x0803, .bytes = 16, .bytes_each = (size_t)SIDE_PIXELS * SIDE_PIXELS},
     [IDX_LABELS] = {.magic = 0x0801, .bytes = 8, .bytes_each = 1},
 };
 

@@ -247,8 +247,8 @@ static void paint_row(const struct figure *figure, uint32_t y, const float *cove
                       float *ret_pixels)
 {
     for (uint32_t c = 0; c < CHANNELS; c++) {
-        float *row = ret_pixels + c * CHANNEL_PIXELS + y * SIDE_PIXELS;
         uint32_t element = c * CHANNEL_PIXELS + y * SIDE_PIXELS;
+        float *row = ret_pixels + element;
         float light = figure->background[c] - COLOR_MEAN + figure->slope_y * ((float)y - 15.5f);
         for (uint32_t x = 0; x < SIDE_PIXELS; x++) {
             float noise = noise_of(random_element(figure->noise_key, element + x));

@@ -10,7 +10,7 @@
 
 #define CHANNELS      3
 #define SIDE_PIXELS   32
-#define IMAGE_FLOATS  (CHANNELS * SIDE_PIXELS * SIDE_PIXELS)
+#define IMAGE_FLOATS  ((size_t)CHANNELS * SIDE_PIXELS * SIDE_PIXELS)
 #define CLASS_COUNT   10
 #define TRAIN_SAMPLES 8192
 #define TEST_SAMPLES  2048
@@ -36,7 +36,7 @@ static void synthetic_read(const struct dataset *dataset, uint64_t index, float 
                            uint32_t *ret_label)
 {
     const struct synthetic *synthetic = (const struct synthetic *)dataset;
-    memcpy(ret_pixels, synthetic->pool + index % POOL_IMAGES * IMAGE_FLOATS,
+    memcpy(ret_pixels, synthetic->pool + (index % POOL_IMAGES) * IMAGE_FLOATS,
            sizeof(float) * IMAGE_FLOATS);
     *ret_label = (uint32_t)(random_mix(synthetic->key + index) % CLASS_COUNT);
 }
@@ -67,7 +67,7 @@ static enum status synthetic_open(const char *path, uint64_t seed, enum dataset_
     };
     synthetic->key = random_key(seed, RANDOM_SYNTHETIC, (uint64_t)split, 0);
     synthetic->pool = pool;
-    for (uint32_t i = 0; i < POOL_IMAGES * IMAGE_FLOATS; i++) {
+    for (uint32_t i = 0; i < POOL_IMAGES * (uint32_t)IMAGE_FLOATS; i++) {
         pool[i] = noise_of(random_element(synthetic->key, i));
     }
     *ret_dataset = &synthetic->dataset;

@@ -24,21 +24,24 @@
 
 /* ---- a dataset whose samples say which they are ---- */
 
+struct reads {
+    atomic_uint count;
+    uint32_t gate_at;    // this one waits at the gate; UINT32_MAX: none does
+    sem_t arrived, gate; // the loader is there; it may go on
+};
+
 struct numbered {
     struct dataset dataset;
-    atomic_uint read_count;
-    uint32_t gate_at;    // this read waits at the gate; UINT32_MAX: none does
-    sem_t arrived, gate; // the loader is there; it may go on
+    struct reads *reads; // what a real dataset would not change
 };
 
 static void numbered_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                           uint32_t *ret_label)
 {
-    // Reading is const for a real dataset.
-    struct numbered *numbered = (struct numbered *)(uintptr_t)dataset;
-    if (atomic_fetch_add(&numbered->read_count, 1) == numbered->gate_at) {
-        sem_post(&numbered->arrived);
-        sem_wait(&numbered->gate);
+    struct reads *reads = ((const struct numbered *)dataset)->reads;
+    if (atomic_fetch_add(&reads->count, 1) == reads->gate_at) {
+        sem_post(&reads->arrived);
+        sem_wait(&reads->gate);
     }
     for (uint32_t i = 0; i < PIXELS; i++) {
         ret_pixels[i] = (float)(index * 10 + i);
@@ -53,17 +56,18 @@ static void numbered_close(struct dataset *dataset)
 
 static const struct dataset_ops numbered_ops = {.read = numbered_read, .close = numbered_close};
 
-static void init_numbered(struct numbered *numbered)
+static void init_numbered(struct numbered *numbered, struct reads *reads)
 {
     *numbered = (struct numbered){
         .dataset = {.ops = &numbered_ops,
                     .sample = {.channels = 1, .rows = 2, .columns = 3},
                     .sample_count = SAMPLES,
                     .class_count = CLASSES},
-        .gate_at = UINT32_MAX,
+        .reads = reads,
     };
-    sem_init(&numbered->arrived, 0, 0);
-    sem_init(&numbered->gate, 0, 0);
+    *reads = (struct reads){.gate_at = UINT32_MAX};
+    sem_init(&reads->arrived, 0, 0);
+    sem_init(&reads->gate, 0, 0);
 }
 
 static struct batcher_options training(uint32_t global_batch, uint32_t world, uint32_t rank,
@@ -118,11 +122,29 @@ static void check_equal(const struct batch *a, const struct batch *b, uint32_t b
 
 /* ---- training ---- */
 
+/* One step of all workers, and of one that takes the whole batch. */
+static void check_step(struct batcher *one, struct batcher **workers, uint32_t world,
+                       uint64_t epoch)
+{
+    struct batch whole = next(one);
+    assert_int_equal(whole.epoch, epoch);
+    uint32_t place = 0;
+    for (uint32_t rank = 0; rank < world; rank++) {
+        struct batch part = next(workers[rank]);
+        assert_int_equal(part.epoch, epoch);
+        for (uint32_t i = 0; i < part.count; i++) {
+            assert_int_equal(check_sample(&part, i), check_sample(&whole, place++));
+        }
+    }
+    assert_int_equal(place, whole.count);
+}
+
 static void workers_together_see_what_one_would_in_the_same_steps(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     for (uint32_t world = 1; world <= WORKERS_MAX; world++) {
         struct batcher *one = create(training(11, 1, 0, 2), &numbered);
         struct batcher *workers[WORKERS_MAX];
@@ -130,18 +152,7 @@ static void workers_together_see_what_one_would_in_the_same_steps(void **state)
             workers[rank] = create(training(11, world, rank, 1 + rank % 3), &numbered);
         }
         for (uint32_t step = 0; step < 3 * (SAMPLES / 11); step++) {
-            struct batch whole = next(one);
-            assert_int_equal(whole.epoch, step / (SAMPLES / 11));
-            assert_int_equal(whole.count, 11);
-            uint32_t place = 0;
-            for (uint32_t rank = 0; rank < world; rank++) {
-                struct batch part = next(workers[rank]);
-                assert_int_equal(part.epoch, whole.epoch);
-                for (uint32_t i = 0; i < part.count; i++) {
-                    assert_int_equal(check_sample(&part, i), check_sample(&whole, place++));
-                }
-            }
-            assert_int_equal(place, 11);
+            check_step(one, workers, world, step / (SAMPLES / 11));
         }
         for (uint32_t rank = 0; rank < world; rank++) {
             batcher_destroy(workers[rank]);
@@ -154,7 +165,8 @@ static void every_depth_delivers_the_same(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     static const uint32_t depths[] = {1, 2, 3, 7};
     for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
         struct batcher *direct = create(training(8, 1, 0, 0), &numbered);
@@ -172,7 +184,8 @@ static void a_batch_stays_while_others_are_read_ahead_and_no_more_than_asked_for
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     const uint32_t depth = 3, batch_size = 8;
     struct batcher *batcher = create(training(batch_size, 1, 0, depth), &numbered);
     for (uint32_t step = 0; step < 20; step++) {
@@ -180,20 +193,21 @@ static void a_batch_stays_while_others_are_read_ahead_and_no_more_than_asked_for
         assert_int_equal((uintptr_t)batch.pixels % MEMORY_ALIGNMENT, 0);
         float pixels[8 * PIXELS];
         memcpy(pixels, batch.pixels, sizeof(pixels));
-        while (atomic_load(&numbered.read_count) < (step + 1 + depth) * batch_size) {
+        while (atomic_load(&reads.count) < (step + 1 + depth) * batch_size) {
             sched_yield();
         }
         assert_memory_equal(batch.pixels, pixels, sizeof(pixels));
     }
     batcher_destroy(batcher);
-    assert_int_equal(atomic_load(&numbered.read_count), (20 + depth) * batch_size);
+    assert_int_equal(atomic_load(&reads.count), (20 + depth) * batch_size);
 }
 
 static void a_seek_goes_on_as_reading_on_would(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     const uint32_t steps = SAMPLES / 8;
     for (uint32_t depth = 0; depth < 3; depth++) {
         for (uint32_t target = 0; target < 3 * steps; target++) {
@@ -218,7 +232,8 @@ static void a_seek_to_the_end_of_an_epoch_begins_the_next(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     struct batcher *a = create(training(8, 1, 0, 1), &numbered);
     struct batcher *b = create(training(8, 1, 0, 1), &numbered);
     assert_int_equal(batcher_seek(a, 4, SAMPLES / 8), STATUS_OK);
@@ -233,7 +248,8 @@ static void a_seek_beyond_the_epoch_is_refused_and_changes_nothing(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     struct batcher *a = create(training(8, 1, 0, 1), &numbered);
     struct batcher *b = create(training(8, 1, 0, 0), &numbered);
     captured_log_begin();
@@ -251,12 +267,13 @@ static void a_seek_interrupts_a_batch_after_one_sample(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
-    numbered.gate_at = 4;
+    struct reads reads;
+    init_numbered(&numbered, &reads);
+    reads.gate_at = 4;
     struct batcher *batcher = create(training(20, 1, 0, 1), &numbered);
-    sem_wait(&numbered.arrived);
+    sem_wait(&reads.arrived);
     assert_int_equal(batcher_seek(batcher, 3, 1), STATUS_OK);
-    sem_post(&numbered.gate);
+    sem_post(&reads.gate);
     struct batch batch = next(batcher);
     assert_int_equal(batch.epoch, 3);
     for (uint32_t i = 0; i < batch.count; i++) {
@@ -264,14 +281,15 @@ static void a_seek_interrupts_a_batch_after_one_sample(void **state)
     }
     batcher_destroy(batcher);
     // Five of the first, twenty of the second, and at most twenty of the third.
-    assert_in_range(atomic_load(&numbered.read_count), 25, 45);
+    assert_in_range(atomic_load(&reads.count), 25, 45);
 }
 
 static void many_seeks_while_batches_are_read_lose_nothing(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     struct batcher *ahead = create(training(8, 1, 0, 2), &numbered);
     struct batcher *direct = create(training(8, 1, 0, 0), &numbered);
     struct random_sequence sequence = {5};
@@ -292,7 +310,8 @@ static void a_batcher_can_be_destroyed_at_any_moment(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     for (uint32_t i = 0; i < 200; i++) {
         struct batcher *batcher = create(training(40, 1, 0, 1 + i % 3), &numbered);
         for (uint32_t k = 0; k < i % 4; k++) {
@@ -307,7 +326,8 @@ static void only_the_first_samples_are_used_if_so_asked(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     struct batcher_options options = training(5, 1, 0, 1);
     options.sample_count = 20;
     struct batcher *batcher = create(options, &numbered);
@@ -325,7 +345,8 @@ static void local_shards_are_disjoint(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     uint32_t owners[SAMPLES] = {0};
     for (uint32_t rank = 0; rank < 3; rank++) {
         struct batcher_options options = training(10, 3, rank, 1);
@@ -363,7 +384,8 @@ static void an_evaluation_sees_every_sample_once_and_can_be_repeated(void **stat
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     for (uint32_t depth = 0; depth < 4; depth++) {
         for (uint32_t world = 1; world <= WORKERS_MAX; world++) {
             for (uint32_t rank = 0; rank < world; rank++) {
@@ -387,7 +409,8 @@ static void a_rank_without_samples_to_evaluate_is_done_at_once(void **state)
 {
     (void)state;
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     for (uint32_t depth = 0; depth < 2; depth++) {
         struct batcher *batcher = create((struct batcher_options){.batch_size = 4,
                                                                   .rank = 3,
@@ -409,7 +432,8 @@ static void a_rank_without_samples_to_evaluate_is_done_at_once(void **state)
 static void check_refused(struct batcher_options options, const char *reason)
 {
     struct numbered numbered;
-    init_numbered(&numbered);
+    struct reads reads;
+    init_numbered(&numbered, &reads);
     struct batcher *batcher = NULL;
     captured_log_begin();
     enum status status = batcher_create(&options, &numbered.dataset, &batcher);

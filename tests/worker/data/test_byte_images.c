@@ -9,7 +9,8 @@
 // clang-format on
 #include <string.h>
 
-#define PIXELS 12 // (2, 2, 3)
+#define PIXELS       12 // (2, 2, 3)
+#define RECORD_BYTES ((size_t)PIXELS + 1)
 
 static const struct dataset_ops ops = {.read = byte_images_read, .close = byte_images_close};
 
@@ -33,21 +34,21 @@ static struct byte_images *create(void)
 static void fill(uint8_t *bytes, uint32_t count, uint32_t first)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bytes[i * (PIXELS + 1)] = (uint8_t)((first + i) % 4);
-        memset(bytes + i * (PIXELS + 1) + 1, (int)(first + i), PIXELS);
+        bytes[i * RECORD_BYTES] = (uint8_t)((first + i) % 4);
+        memset(bytes + i * RECORD_BYTES + 1, (int)(first + i), PIXELS);
     }
 }
 
 static enum status add(struct byte_images *images, const uint8_t *bytes, uint32_t count, char *why)
 {
-    struct byte_records records = {bytes, bytes + 1, PIXELS + 1, PIXELS + 1, count};
+    struct byte_records records = {bytes, bytes + 1, RECORD_BYTES, RECORD_BYTES, count};
     return byte_images_add(images, &records, NULL, why, DATA_FILE_WHY_BYTES);
 }
 
 static void records_of_all_pieces_are_read_by_one_index(void **state)
 {
     (void)state;
-    uint8_t first[3 * (PIXELS + 1)], second[1 * (PIXELS + 1)], third[20 * (PIXELS + 1)];
+    uint8_t first[3 * RECORD_BYTES], second[1 * RECORD_BYTES], third[20 * RECORD_BYTES];
     char why[DATA_FILE_WHY_BYTES];
     fill(first, 3, 0);
     fill(second, 1, 3);
@@ -74,7 +75,7 @@ static void records_of_all_pieces_are_read_by_one_index(void **state)
 static void every_byte_value_keeps_its_order(void **state)
 {
     (void)state;
-    static uint8_t bytes[256 * (PIXELS + 1)];
+    static uint8_t bytes[256 * RECORD_BYTES];
     char why[DATA_FILE_WHY_BYTES];
     fill(bytes, 256, 0);
     struct byte_images *images = create();
@@ -94,10 +95,10 @@ static void every_byte_value_keeps_its_order(void **state)
 static void a_label_out_of_range_adds_nothing(void **state)
 {
     (void)state;
-    uint8_t bytes[5 * (PIXELS + 1)];
+    uint8_t bytes[5 * RECORD_BYTES];
     char why[DATA_FILE_WHY_BYTES] = "";
     fill(bytes, 5, 0);
-    bytes[4 * (PIXELS + 1)] = 4;
+    bytes[4 * RECORD_BYTES] = 4;
     struct byte_images *images = create();
     assert_int_equal(add(images, bytes, 5, why), STATUS_MALFORMED);
     assert_string_equal(why, "record 4 (from 0) has label 4; labels are below 4");
