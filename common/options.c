@@ -194,7 +194,8 @@ static enum status set_text(const struct option *row, void *values, const char *
         return STATUS_INVALID;
     }
     // Bytes behind the terminator are zero: values of equal text are equal memory.
-    strncpy(field_of(row, values), value, row->size);
+    memset(field_of(row, values), 0, row->size);
+    memcpy(field_of(row, values), value, strlen(value));
     return STATUS_OK;
 }
 

@@ -1,12 +1,12 @@
 /* One job on this host. */
 #include "deploy/launch.h"
 
-#include <jansson.h>
-
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/transport.h"
 #include "deploy/process.h"
+
+#include <jansson.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -168,8 +168,8 @@ static const char *const *environment_of(const struct job *job)
 }
 
 /* "--name=value" for every option of the job. */
-static enum status add_job_arguments(const struct job *job,
-                                     char storage[][ARGUMENT_BYTES], const char **argv, size_t *count)
+static enum status add_job_arguments(const struct job *job, char storage[][ARGUMENT_BYTES],
+                                     const char **argv, size_t *count)
 {
     for (size_t i = 0; i < job_option_count; i++) {
         char value[OPTION_VALUE_BYTES];
@@ -208,11 +208,12 @@ static enum status start_coordinator(struct launch *launch, int announce_fd)
     size_t count = 1;
     snprintf(port, sizeof(port), "%u", options->port);
     snprintf(fd, sizeof(fd), "%d", announce_fd);
-    const char *const own[] = {"--bind",       options->address, "--port",
-                               port,           "--out",          options->folder,
-                               "--announce-fd", fd,              "--log-level",
-                               options->log_level, "--progress",
-                               options->shows_progress ? "auto" : "none"};
+    const char *const own[] = {"--bind",        options->address,
+                               "--port",        port,
+                               "--out",         options->folder,
+                               "--announce-fd", fd,
+                               "--log-level",   options->log_level,
+                               "--progress",    options->shows_progress ? "auto" : "none"};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         argv[count++] = own[i];
     }
@@ -227,8 +228,7 @@ static enum status start_coordinator(struct launch *launch, int announce_fd)
 static enum status read_endpoint(struct launch *launch, int fd)
 {
     size_t used = 0;
-    uint64_t deadline_ms =
-        clock_now_ms() + (uint64_t)(1000 * launch->options->job->start_timeout);
+    uint64_t deadline_ms = clock_now_ms() + (uint64_t)(1000 * launch->options->job->start_timeout);
     while (used < sizeof(launch->endpoint) - 1) {
         struct pollfd item = {.fd = fd, .events = POLLIN};
         uint64_t now_ms = clock_now_ms();
@@ -264,9 +264,15 @@ static enum status start_members(struct launch *launch)
         snprintf(index, sizeof(index), "%u", i);
         snprintf(name, sizeof(name), "ps %u", i);
         snprintf(log_name, sizeof(log_name), "ps-%u", i);
-        const char *const argv[] = {launch->programs->ps, "--shard-index", index,
-                                    "--server",           launch->endpoint, "--bind",
-                                    options->address,     "--log-level",   options->log_level,
+        const char *const argv[] = {launch->programs->ps,
+                                    "--shard-index",
+                                    index,
+                                    "--server",
+                                    launch->endpoint,
+                                    "--bind",
+                                    options->address,
+                                    "--log-level",
+                                    options->log_level,
                                     NULL};
         enum status status = start(launch, i, argv, name, log_name, -1);
         if (status != STATUS_OK) {
@@ -278,8 +284,8 @@ static enum status start_members(struct launch *launch)
         snprintf(name, sizeof(name), "worker %u", i);
         snprintf(log_name, sizeof(log_name), "worker-%u", i);
         const char *const argv[] = {
-            launch->programs->worker, "--server", launch->endpoint, "--rank",      index,
-            "--local-rank",           index,      "--local-size",   size,          "--bind",
+            launch->programs->worker, "--server",    launch->endpoint,   "--rank", index,
+            "--local-rank",           index,         "--local-size",     size,     "--bind",
             options->address,         "--log-level", options->log_level, NULL};
         enum status status = start(launch, launch->server_count + i, argv, name, log_name, -1);
         if (status != STATUS_OK) {
@@ -354,11 +360,11 @@ static void ensure_summary(const struct launch *launch, const char *reason)
         return;
     }
     const struct job *job = launch->options->job;
-    json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:n, s:s, s:s}", "version", RINGSIDE_VERSION, "mode",
-        job->mode, "workers", (int)job->workers, "servers", (int)job->servers, "model", job->model,
-        "dataset", job->data, "seed", (json_int_t)job->seed, "params_digest", "outcome", "failed",
-        "reason", reason);
+    json_t *summary =
+        json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:n, s:s, s:s}", "version", RINGSIDE_VERSION,
+                  "mode", job->mode, "workers", (int)job->workers, "servers", (int)job->servers,
+                  "model", job->model, "dataset", job->data, "seed", (json_int_t)job->seed,
+                  "params_digest", "outcome", "failed", "reason", reason);
     if (summary == NULL || json_dump_file(summary, path, JSON_INDENT(2)) != 0) {
         log_error("cannot write %s", path);
     }

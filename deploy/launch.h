@@ -1,5 +1,5 @@
-/* Runs one job on this host: finds the programs, tries the job, starts ps and workers, watches them,
- * and leaves nothing behind. */
+/* Runs one job on this host: finds the programs, tries the job, starts ps and workers, watches
+ * them, and leaves nothing behind. */
 #ifndef DEPLOY_LAUNCH_H
 #define DEPLOY_LAUNCH_H
 
@@ -19,8 +19,8 @@ struct launch_programs {
 /* Beside this program (build tree, or installed), or in RINGSIDE_LIBEXEC. Logs. */
 enum status launch_find_programs(struct launch_programs *ret_programs);
 
-/* Opens the job's data, model and device in a worker that then ends: what is wrong with them is said
- * before anything is written. ret_line gets what the worker found, as JSON. */
+/* Opens the job's data, model and device in a worker that then ends: what is wrong with them is
+ * said before anything is written. ret_line gets what the worker found, as JSON. */
 enum status launch_probe(const struct launch_programs *programs, const struct job *job,
                          char *ret_line, size_t line_size);
 

@@ -26,6 +26,25 @@ static void reset_signals(void)
     signal(SIGPIPE, SIG_DFL);
 }
 
+/* In the child: what the user's RINGSIDE_ variables meant is in the job already; a worker would
+ * take RINGSIDE_DATA for an option of its own. */
+static void drop_own_variables(void)
+{
+    static const char prefix[] = "RINGSIDE_";
+    for (char **variable = environ; *variable != NULL;) {
+        char name[128];
+        size_t size = strcspn(*variable, "=");
+        if (strncmp(*variable, prefix, strlen(prefix)) != 0 || size >= sizeof(name)) {
+            variable++;
+            continue;
+        }
+        memcpy(name, *variable, size);
+        name[size] = '\0';
+        unsetenv(name);
+        variable = environ; // it was moved
+    }
+}
+
 /* In the child: never returns. */
 static void become(const struct process_options *options, int log_fd, pid_t parent)
 {
@@ -41,6 +60,7 @@ static void become(const struct process_options *options, int log_fd, pid_t pare
     if (options->extra_fd >= 0) {
         fcntl(options->extra_fd, F_SETFD, 0); // not closed by exec
     }
+    drop_own_variables();
     for (size_t i = 0; options->environment != NULL && options->environment[i] != NULL; i++) {
         putenv(strdup(options->environment[i]));
     }
@@ -134,6 +154,7 @@ int process_run(const char *const *argv, const char *input, char *ret_output, si
             char *const *out;
         } cast = {.in = argv};
         reset_signals();
+        drop_own_variables();
         if (dup2(in[0], STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0) {
             execvp(argv[0], cast.out);
         }

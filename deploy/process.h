@@ -1,7 +1,7 @@
 /* Child processes: started with their output where it belongs, and ended with certainty.
  *
- * A child has a process group of its own, so that Ctrl-C reaches the launcher alone, and is killed by
- * the kernel if the launcher dies. */
+ * A child has a process group of its own, so that Ctrl-C reaches the launcher alone, and is killed
+ * by the kernel if the launcher dies. */
 #ifndef DEPLOY_PROCESS_H
 #define DEPLOY_PROCESS_H
 

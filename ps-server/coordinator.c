@@ -1,6 +1,8 @@
 /* Joining, starting, watching, ending. */
 #include "ps-server/coordinator.h"
 
+#include "ps-server/deadlines.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -388,96 +390,6 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     }
 }
 
-static void check_gathering(struct coordinator *coordinator, uint64_t now_ms)
-{
-    const struct membership *membership = &coordinator->membership;
-    double waited_s = (double)(now_ms - coordinator->created_ms) / 1000;
-    if (waited_s < coordinator->job->start_timeout) {
-        return;
-    }
-    char missing[128], servers[128];
-    uint32_t missing_count =
-        membership_count(membership->workers, membership->worker_count, SLOT_FREE);
-    uint32_t server_count =
-        membership_count(membership->servers, membership->server_count, SLOT_FREE);
-    membership_list(membership->workers, membership->worker_count, SLOT_FREE, missing,
-                    sizeof(missing));
-    membership_list(membership->servers, membership->server_count, SLOT_FREE, servers,
-                    sizeof(servers));
-    if (missing_count > 0) {
-        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
-                 "only %u of %u workers came within %.0f s; missing: rank %s (--start-timeout)",
-                 membership->worker_count - missing_count, membership->worker_count, waited_s,
-                 missing);
-    } else if (server_count > 0) {
-        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
-                 "only %u of %u servers came within %.0f s; missing: shard %s (--start-timeout)",
-                 membership->server_count - server_count, membership->server_count, waited_s,
-                 servers);
-    } else {
-        bool is_connecting = coordinator->phase == COORDINATOR_CONNECTING;
-        enum slot_state state = is_connecting ? SLOT_READY : SLOT_JOINED;
-        membership_list(membership->workers, membership->worker_count, state, missing,
-                        sizeof(missing));
-        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
-                 "not everybody was ready within %.0f s; still %s: rank %s (--start-timeout)",
-                 waited_s, is_connecting ? "connecting" : "preparing", missing);
-    }
-}
-
-static void check_lost(struct coordinator *coordinator, struct slot *slots, uint32_t count,
-                       const char *role, uint64_t now_ms)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        struct slot *slot = &slots[i];
-        if (slot->state == SLOT_FREE || slot->state == SLOT_GONE) {
-            continue;
-        }
-        double silent_s = (double)(now_ms - slot->heard_ms) / 1000;
-        if (silent_s < coordinator->job->lost_after) {
-            continue;
-        }
-        slot->state = SLOT_GONE;
-        coordinator->workers_lost += slots == coordinator->membership.workers;
-        fail_job(coordinator, STATUS_UNREACHABLE, now_ms,
-                 "%s %u (host %s, pid %llu) was lost at step %llu: nothing heard for %.1f s", role,
-                 i, slot->host, (unsigned long long)slot->process_id,
-                 (unsigned long long)slot->step, silent_s);
-    }
-}
-
-/* A worker that is behind the others and does not move holds all of them up. */
-static void check_stall(struct coordinator *coordinator, uint64_t now_ms)
-{
-    const struct slot *workers = coordinator->membership.workers;
-    uint32_t slowest = 0;
-    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
-        if (workers[i].step < workers[slowest].step) {
-            slowest = i;
-        }
-    }
-    const struct slot *slot = &workers[slowest];
-    if (slot->state == SLOT_DONE) {
-        return;
-    }
-    double stalled_s = (double)(now_ms - slot->step_since_ms) / 1000;
-    if (stalled_s >= coordinator->job->stall_fail) {
-        fail_job(coordinator, STATUS_TIMED_OUT, now_ms,
-                 "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", slowest,
-                 slot->host, (unsigned long long)slot->step, stalled_s);
-        return;
-    }
-    double since_warning_s = (double)(now_ms - coordinator->stall_warned_ms) / 1000;
-    if (stalled_s >= coordinator->job->stall_warn &&
-        since_warning_s >= coordinator->job->stall_warn) {
-        coordinator->stall_warned_ms = now_ms;
-        say(coordinator, true,
-            "the job waits for worker %u (host %s, pid %llu): at step %llu for %.0f s", slowest,
-            slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
-            stalled_s);
-    }
-}
-
 static bool everybody_has_answered(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
@@ -498,7 +410,6 @@ static bool everybody_has_answered(const struct coordinator *coordinator)
 
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)
 {
-    struct membership *membership = &coordinator->membership;
     if (coordinator->phase == COORDINATOR_CLOSING) {
         if (everybody_has_answered(coordinator) || now_ms >= coordinator->closing_deadline_ms) {
             coordinator->phase = COORDINATOR_OVER;
@@ -510,11 +421,11 @@ void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)
         struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
         send_all(coordinator, &heartbeat);
     }
-    check_lost(coordinator, membership->workers, membership->worker_count, "worker", now_ms);
-    check_lost(coordinator, membership->servers, membership->server_count, "server", now_ms);
-    if (coordinator->phase < COORDINATOR_TRAINING) {
-        check_gathering(coordinator, now_ms);
-    } else if (coordinator->phase == COORDINATOR_TRAINING) {
-        check_stall(coordinator, now_ms);
+    char reason[COORDINATOR_REASON_BYTES];
+    enum status status = deadlines_check(coordinator, now_ms, reason, sizeof(reason));
+    if (status != STATUS_OK) {
+        close_job(coordinator, status, reason, now_ms);
+    } else if (deadlines_should_warn(coordinator, now_ms, reason, sizeof(reason))) {
+        say(coordinator, true, "%s", reason);
     }
 }

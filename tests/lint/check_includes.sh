@@ -21,7 +21,7 @@ worker/device/cuda/.*\.cu       worker/device/cuda/kernels\.h
 worker/device/device\.c         common/(status|memory|random|log|vector)\.h|worker/device/.*\.h
 worker/device/[^/]+             common/(status|memory|random|log|vector)\.h|worker/device/[^/]+\.h
 worker/device/ref/.*            common/(status|memory|random|log|vector)\.h|worker/device/(ref/)?[^/]+\.h
-worker/device/cpu/.*            common/(status|memory|random|log|vector)\.h|worker/device/(cpu/)?[^/]+\.h
+worker/device/cpu/.*            common/(status|memory|random|log|variants|vector)\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/cuda/.*           common/(status|memory|random|log|vector)\.h|worker/device/(cuda/)?[^/]+\.h
 worker/data/.*                  common/[^/]+\.h|worker/data/[^/]+\.h|worker/device/device\.h
 worker/model/.*                 common/[^/]+\.h|worker/model/[^/]+\.h|worker/device/[^/]+\.h

@@ -91,7 +91,7 @@ static void what_is_no_number_is_refused(void **state)
     const char *const texts[] = {"", "x", "-1", "1 ", "99999999999"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct variable variables[] = {{"RANK", ""}};
-        strncpy(variables[0].value, texts[i], sizeof(variables[0].value) - 1);
+        memcpy(variables[0].value, texts[i], strlen(texts[i]) + 1);
         bool has;
         uint32_t value;
         char error[256];

@@ -107,15 +107,13 @@ void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 
 enum status exchange_end_step(struct exchange *exchange)
 {
-    enum status status = STATUS_OK;
+    bool waits_for_buckets = exchange->ops->delivers == EXCHANGE_GRADIENTS;
     pthread_mutex_lock(&exchange->mutex);
-    if (exchange->ops->delivers == EXCHANGE_GRADIENTS) {
-        status = wait_until_delivered(exchange);
-    }
-    while (status == STATUS_OK && exchange->sends_outstanding > 0) {
+    while (exchange->stopped == STATUS_OK &&
+           (exchange->sends_outstanding > 0 || (waits_for_buckets && !is_delivered(exchange)))) {
         pthread_cond_wait(&exchange->changed, &exchange->mutex);
-        status = exchange->stopped;
     }
+    enum status status = exchange->stopped;
     pthread_mutex_unlock(&exchange->mutex);
     return status;
 }

@@ -232,6 +232,34 @@ static void a_stopped_exchange_waits_no_more(void **state)
     free(worker.grads);
 }
 
+/* A stop that came before the wait began: nobody will signal it again. */
+static void an_earlier_stop_ends_the_wait_for_sends_as_well(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 4, .bucket_count = 1, .buckets = {{0, 4}}};
+    struct worker worker = {0};
+    open_worker(&worker, 0, 2, &layout, "ipc://*");
+    struct exchange_options options = {
+        .mode = "ps-sync",
+        .world = 2,
+        .layout = &layout,
+        .params = worker.params,
+        .grads = worker.grads,
+        .channel = worker.channel,
+        .post_ready = post_ready,
+        .context = &worker,
+    };
+    assert_int_equal(exchange_create(&options, &worker.exchange), STATUS_OK);
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    worker.exchange->sends_outstanding = 1;
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    assert_int_equal(exchange_end_step(worker.exchange), STATUS_INTERRUPTED);
+    channel_destroy(worker.channel, 0);
+    exchange_destroy(worker.exchange);
+    free(worker.params);
+    free(worker.grads);
+}
+
 /* What a neighbour must not send, to rank 1 of 3. */
 static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
 {
@@ -297,6 +325,7 @@ int main(void)
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_ipc),
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments),
         cmocka_unit_test(a_stopped_exchange_waits_no_more),
+        cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
