@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Longer lines are cut: a line is one write, and pipes keep writes of up to 4096 bytes together.
-#define LINE_BYTES 2048
+// Longer lines are cut: a line is one write. A path may be 4096 bytes long.
+#define LINE_BYTES 8192
 #define CUT_MARK   "...\n"
 
 static char role_name[32] = "ringside";

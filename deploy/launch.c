@@ -109,10 +109,11 @@ static bool is_empty_folder(const char *path)
     return is_empty;
 }
 
-enum status launch_make_folder(const char *folder)
+enum status launch_make_folder(const char *folder, const char *below)
 {
     char path[LAUNCH_PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/logs", folder) >= (int)sizeof(path)) {
+    if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
+                 below != NULL ? below : "") >= (int)sizeof(path)) {
         log_error("--out is too long");
         return STATUS_INVALID;
     }

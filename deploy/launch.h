@@ -40,7 +40,8 @@ void launch_block_signals(void);
 enum exit_code launch_job(const struct launch_programs *programs,
                           const struct launch_options *options);
 
-/* Makes a folder and those above it, with `logs` in it. Refuses one that is not empty. Logs. */
-enum status launch_make_folder(const char *folder);
+/* Makes a folder and those above it, and `below` in it (NULL: nothing). Refuses one that is not
+ * empty. Logs. */
+enum status launch_make_folder(const char *folder, const char *below);
 
 #endif

@@ -1,0 +1,111 @@
+/* ringside check: what this build and this machine can do. */
+#include "common/job.h"
+#include "common/log.h"
+#include "common/transport.h"
+#include "common/vector.h"
+#include "deploy/commands.h"
+#include "deploy/launch.h"
+#include "deploy/process.h"
+
+#include <jansson.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Prints the backends of the worker; the number that are available. */
+static unsigned print_backends(const struct launch_programs *programs)
+{
+    char output[8192];
+    const char *const argv[] = {programs->worker, "--backends", NULL};
+    unsigned available = 0;
+    if (process_run(argv, "", output, sizeof(output)) != 0) {
+        printf("devices      the worker cannot list them\n");
+        return 0;
+    }
+    for (char *line = output, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        json_t *backend = json_loads(line, 0, NULL);
+        bool is_available = json_is_true(json_object_get(backend, "available"));
+        const char *name = json_string_value(json_object_get(backend, "name"));
+        const char *summary = json_string_value(json_object_get(backend, "summary"));
+        const char *why = json_string_value(json_object_get(backend, "why"));
+        printf("device       %-5s %s: %s\n", name != NULL ? name : "?",
+               is_available ? "yes" : "no ", is_available ? summary : why);
+        available += is_available;
+        json_decref(backend);
+    }
+    return available;
+}
+
+static void print_machine(void)
+{
+    struct rlimit files;
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    printf("cores        %ld, vectors %s\n", sysconf(_SC_NPROCESSORS_ONLN), vector_variant());
+    printf("memory       %.1f GiB\n", (double)pages * (double)page_bytes / (1 << 30));
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        printf("open files   %llu%s\n", (unsigned long long)files.rlim_cur,
+               files.rlim_cur < 1024 ? ": few; a job of many workers needs more (ulimit -n)" : "");
+    }
+}
+
+static bool has_gnuplot(void)
+{
+    char output[256];
+    const char *const argv[] = {"gnuplot", "--version", NULL};
+    return process_run(argv, "", output, sizeof(output)) == 0;
+}
+
+static enum exit_code check(const struct job *job, bool has_data)
+{
+    struct launch_programs programs;
+    char text[256], line[4096];
+    printf("ringside     %s\n", RINGSIDE_VERSION);
+    transport_describe(text, sizeof(text));
+    printf("transport    %s\n", text);
+    print_machine();
+    printf("gnuplot      %s\n",
+           has_gnuplot() ? "yes" : "no: reports will have no plots (package gnuplot-nox)");
+    if (launch_find_programs(&programs) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    printf("ps           %s\nworker       %s\n", programs.ps, programs.worker);
+    bool is_fine = print_backends(&programs) > 0;
+    if (has_data) {
+        bool is_readable = launch_probe(&programs, job, line, sizeof(line)) == STATUS_OK;
+        printf("data         %s: %s", job->data,
+               is_readable ? line : "cannot be used (see above)\n");
+        is_fine = is_fine && is_readable;
+    }
+    printf("%s\n", is_fine ? "all that is needed is here" : "something that is needed is missing");
+    return is_fine ? EXIT_COMPLETED : EXIT_FAILED;
+}
+
+enum exit_code command_check(int argc, char **argv)
+{
+    static struct job job;
+    char error[OPTION_ERROR_BYTES];
+    bool is_done;
+    const struct option_program program = {
+        .name = "ringside check",
+        .usage = "ringside check [--data NAME[:DIR]] [OPTION ...]",
+        .summary = "Prints what this build and this machine can do; with --data, tries a job's "
+                   "data, model and device.",
+        .example = "  ringside check --data cifar10:/data/cifar10 --model cnn\n",
+        .sets = {job_option_set(&job)},
+        .set_count = 1,
+    };
+    if (options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    if (job_resolve(&job, error, sizeof(error)) != STATUS_OK) {
+        log_error("%s", error);
+        return EXIT_USAGE;
+    }
+    return check(&job, options_was_given(&program, "data"));
+}

@@ -1,0 +1,150 @@
+/* ringside compare: the same job in several modes, one after the other. */
+#include "common/job.h"
+#include "common/log.h"
+#include "deploy/commands.h"
+#include "deploy/grid.h"
+#include "deploy/launch.h"
+#include "deploy/launcher_options.h"
+#include "deploy/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARGUMENTS_MAX 256
+
+/* The runs of one comparison. */
+struct comparison {
+    struct launcher_options options;
+    struct launch_programs programs;
+    struct grid_cell cells[GRID_CELLS_MAX];
+    size_t cell_count;
+    struct report report;
+};
+
+static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
+{
+    static struct job job;
+    struct grid_lists lists;
+    char *rest[ARGUMENTS_MAX], error[OPTION_ERROR_BYTES];
+    int rest_count;
+    if (argc >= ARGUMENTS_MAX) {
+        log_error("too many arguments");
+        return STATUS_INVALID;
+    }
+    const struct option_program program = {
+        .name = "ringside compare",
+        .usage = "ringside compare [--modes LIST] [OPTION ...]",
+        .summary = "Runs the same job in several modes (--modes, default local,ps-sync,ring), one "
+                   "after the other, and\nsets them side by side: table, plots, report. --workers, "
+                   "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
+        .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",
+        .sets = {job_option_set(&job), launcher_option_set(&comparison->options)},
+        .set_count = 2,
+    };
+    enum status status =
+        grid_take_lists(argc, argv, &lists, &rest_count, rest, error, sizeof(error));
+    if (status == STATUS_OK) {
+        status = options_parse(&program, rest_count, rest, ret_is_done);
+        if (status != STATUS_OK || *ret_is_done) {
+            return status;
+        }
+        status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error,
+                                 sizeof(error));
+    }
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
+/* Tries every cell before anything is written. */
+static enum status probe(const struct comparison *comparison)
+{
+    char line[4096];
+    for (size_t i = 0; i < comparison->cell_count; i++) {
+        const struct job *job = &comparison->cells[i].job;
+        bool is_tried = false;
+        for (size_t k = 0; k < i; k++) {
+            is_tried = is_tried || comparison->cells[k].job.batch == job->batch;
+        }
+        if (is_tried) {
+            continue;
+        }
+        enum status status = launch_probe(&comparison->programs, job, line, sizeof(line));
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum exit_code run_cell(struct comparison *comparison, size_t index)
+{
+    const struct grid_cell *cell = &comparison->cells[index];
+    char folder[LAUNCH_PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/%s", comparison->options.out, cell->name);
+    printf("\n[%zu/%zu] %s\n", index + 1, comparison->cell_count, cell->name);
+    fflush(stdout);
+    if (launch_make_folder(folder, "logs") != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    struct launch_options launch = {
+        .job = &cell->job,
+        .folder = folder,
+        .address = comparison->options.bind,
+        .port = comparison->options.port,
+        .log_level = comparison->options.log_level,
+        .shows_progress = true,
+    };
+    enum exit_code code = launch_job(&comparison->programs, &launch);
+    if (report_add(&comparison->report, folder) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    return code;
+}
+
+/* All cells; a failed one is kept, and the next one runs. */
+static enum exit_code run_all(struct comparison *comparison)
+{
+    enum exit_code verdict = EXIT_COMPLETED;
+    for (size_t i = 0; i < comparison->cell_count && verdict != EXIT_INTERRUPTED; i++) {
+        enum exit_code code = run_cell(comparison, i);
+        verdict = code != EXIT_COMPLETED ? code : verdict;
+    }
+    return verdict;
+}
+
+enum exit_code command_compare(int argc, char **argv)
+{
+    struct comparison *comparison = calloc(1, sizeof(*comparison));
+    bool is_done = false;
+    if (comparison == NULL) {
+        return EXIT_FAILED;
+    }
+    enum exit_code code = EXIT_USAGE;
+    if (parse(argc, argv, comparison, &is_done) != STATUS_OK) {
+        goto end;
+    }
+    code = is_done ? EXIT_COMPLETED : EXIT_FAILED;
+    if (is_done) {
+        goto end;
+    }
+    launch_block_signals();
+    launcher_default_folder(&comparison->options, "compare");
+    if (launch_find_programs(&comparison->programs) != STATUS_OK ||
+        probe(comparison) != STATUS_OK ||
+        launch_make_folder(comparison->options.out, NULL) != STATUS_OK) {
+        goto end;
+    }
+    code = run_all(comparison);
+    report_set_command(&comparison->report, argc, argv);
+    if (report_write(&comparison->report, comparison->options.out) != STATUS_OK &&
+        code == EXIT_COMPLETED) {
+        code = EXIT_FAILED;
+    }
+end:
+    report_finish(&comparison->report);
+    free(comparison);
+    return code;
+}

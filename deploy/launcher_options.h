@@ -1,0 +1,21 @@
+/* Options of the commands that start jobs. */
+#ifndef DEPLOY_LAUNCHER_OPTIONS_H
+#define DEPLOY_LAUNCHER_OPTIONS_H
+
+#include "common/options.h"
+
+#include <stdint.h>
+
+struct launcher_options {
+    char out[1024];
+    char bind[128];
+    uint32_t port;
+    char log_level[16];
+};
+
+struct option_set launcher_option_set(struct launcher_options *options);
+
+/* "runs/20261120-210411-ring-cnn" if --out was not given. */
+void launcher_default_folder(struct launcher_options *options, const char *what);
+
+#endif

@@ -1,0 +1,213 @@
+/* gnuplot scripts from run folders.
+ *
+ * The data go into the script itself, as named blocks, so that a plot needs no other file. */
+#include "deploy/plots.h"
+
+#include "common/log.h"
+#include "deploy/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCRIPT_NAME "plots.gnuplot"
+
+const struct plot plots[] = {
+    {"loss-steps", "Training loss over steps. Synchronous designs on the same seed lie on each "
+                   "other: they compute the same numbers."},
+    {"loss-seconds", "Training loss over seconds. Here the faster design is ahead."},
+    {"accuracy", "Accuracy on the test set at the end of each epoch."},
+    {"images", "Images per second of the whole job, warm-up excluded."},
+    {"time", "Where each millisecond of a step went: computing, waiting for the exchange of "
+             "gradients, waiting for input."},
+    {NULL, NULL},
+};
+
+// Okabe and Ito's colours, which are told apart by colour-blind readers as well.
+static const char style[] =
+    "set grid back lc rgb '#dddddd'\n"
+    "set border 3 lc rgb '#666666'\n"
+    "set tics nomirror out\n"
+    "set linetype 1 lc rgb '#0072B2' lw 2\nset linetype 2 lc rgb '#E69F00' lw 2\n"
+    "set linetype 3 lc rgb '#009E73' lw 2\nset linetype 4 lc rgb '#CC79A7' lw 2\n"
+    "set linetype 5 lc rgb '#56B4E9' lw 2\nset linetype 6 lc rgb '#D55E00' lw 2\n"
+    "set linetype 7 lc rgb '#000000' lw 2\nset linetype cycle 7\n"
+    "set key outside right top noenhanced\n";
+
+/* Losses of a run, a line for each step: mean over the ranks that reported it. */
+static void write_losses(FILE *script, const struct run_folder *run, size_t index)
+{
+    char path[RUN_FOLDER_PATH_MAX + 32], line[4096];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
+    FILE *file = fopen(path, "re");
+    fprintf(script, "$loss%zu << END\n", index);
+    long long step = -1;
+    double loss = 0, seconds = 0;
+    unsigned ranks = 0;
+    for (bool has_line = true; has_line;) {
+        has_line = file != NULL && fgets(line, sizeof(line), file) != NULL;
+        json_t *entry = has_line ? json_loads(line, 0, NULL) : NULL;
+        long long at = json_integer_value(json_object_get(entry, "step"));
+        if (ranks > 0 && (entry == NULL || at != step)) {
+            fprintf(script, "%lld %.6g %.6g\n", step, seconds, loss / ranks);
+            loss = 0;
+            ranks = 0;
+        }
+        if (entry != NULL) {
+            step = at;
+            loss += json_number_value(json_object_get(entry, "loss"));
+            seconds = json_number_value(json_object_get(entry, "seconds"));
+            ranks++;
+        }
+        json_decref(entry);
+    }
+    fprintf(script, "END\n");
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static void write_epochs(FILE *script, const struct run_folder *run, size_t index)
+{
+    const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
+    size_t i;
+    fprintf(script, "$epochs%zu << END\n", index);
+    json_array_foreach(epochs, i, epoch)
+    {
+        const json_t *accuracy = json_object_get(epoch, "test_accuracy");
+        if (json_is_number(accuracy)) {
+            fprintf(script, "%zu %.6g\n", i + 1, 100 * json_number_value(accuracy));
+        }
+    }
+    fprintf(script, "END\n");
+}
+
+static void write_bars(FILE *script, const struct run_folder *runs, size_t count)
+{
+    fprintf(script, "$bars << END\n");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(script, "\"%s\" %.6g %.6g %.6g %.6g\n", runs[i].label,
+                run_folder_number(&runs[i], "images_per_second"),
+                run_folder_number(&runs[i], "ms_per_step.compute"),
+                run_folder_number(&runs[i], "ms_per_step.exchange_wait"),
+                run_folder_number(&runs[i], "ms_per_step.input_wait"));
+    }
+    fprintf(script, "END\n");
+}
+
+static bool has_epochs(const struct run_folder *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (run_folder_number(&runs[i], "test_accuracy") > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "plot $block0 using ... title ..., ..." over all runs. */
+static void write_lines(FILE *script, const char *block, const char *columns, const char *with,
+                        const struct run_folder *runs, size_t count)
+{
+    fprintf(script, "plot ");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(script, "%s$%s%zu using %s with %s lt %zu title \"%s\"", i > 0 ? ", \\\n  " : "",
+                block, i, columns, with, i + 1, runs[i].label);
+    }
+    fprintf(script, "\n");
+}
+
+static void write_plot(FILE *script, const char *name, const struct run_folder *runs, size_t count)
+{
+    if (strcmp(name, "loss-steps") == 0) {
+        fprintf(script, "set xlabel 'step'\nset ylabel 'training loss (nats)'\n");
+        write_lines(script, "loss", "1:3", "lines", runs, count);
+    } else if (strcmp(name, "loss-seconds") == 0) {
+        fprintf(script, "set xlabel 'seconds'\nset ylabel 'training loss (nats)'\n");
+        write_lines(script, "loss", "2:3", "lines", runs, count);
+    } else if (strcmp(name, "accuracy") == 0) {
+        fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\nset xtics 1\n");
+        if (has_epochs(runs, count)) {
+            write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", runs, count);
+        } else {
+            fprintf(script, "set label 'no run was evaluated' at graph 0.5, 0.5 center\n"
+                            "plot [0:1][0:100] NaN notitle\nunset label\n");
+        }
+        fprintf(script, "set xtics autofreq\n");
+    } else if (strcmp(name, "images") == 0) {
+        fprintf(script,
+                "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
+                "set style fill solid 0.9\nset boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
+                "plot $bars using 0:2:($0+1):xtic(1) with boxes lc variable notitle, \\\n"
+                "  $bars using 0:2:(sprintf('%%.0f', $2)) with labels offset 0,0.7 notitle\n");
+    } else {
+        fprintf(script, "set ylabel 'milliseconds per step'\nset yrange [0:*]\n"
+                        "set style data histograms\nset style histogram rowstacked\n"
+                        "plot $bars using 3:xtic(1) lt 1 title 'compute', $bars using 4 lt 2 title "
+                        "'exchange wait', $bars using 5 lt 3 title 'input wait'\n"
+                        "unset style histogram\nset style data points\nset yrange [*:*]\n");
+    }
+}
+
+static enum status write_script(const char *path, const char *folder, const struct run_folder *runs,
+                                size_t count)
+{
+    static const struct {
+        const char *ending, *terminal;
+    } formats[] = {
+        {"svg", "svg size 860,420 dynamic font 'sans-serif,13' background rgb 'white'"},
+        {"png", "pngcairo size 1290,630 font 'sans,17' background rgb 'white'"},
+    };
+    FILE *script = fopen(path, "we");
+    if (script == NULL) {
+        log_error("cannot write %s: %m", path);
+        return STATUS_IO;
+    }
+    fputs(style, script);
+    for (size_t i = 0; i < count; i++) {
+        write_losses(script, &runs[i], i);
+        write_epochs(script, &runs[i], i);
+    }
+    write_bars(script, runs, count);
+    for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
+        fprintf(script, "set terminal %s\nset xtics norotate\n", formats[f].terminal);
+        for (size_t i = 0; plots[i].name != NULL; i++) {
+            fprintf(script, "set output \"%s/%s.%s\"\n", folder, plots[i].name, formats[f].ending);
+            write_plot(script, plots[i].name, runs, count);
+        }
+    }
+    bool is_written = ferror(script) == 0;
+    is_written = fclose(script) == 0 && is_written;
+    if (!is_written) {
+        log_error("cannot write %s: %m", path);
+    }
+    return is_written ? STATUS_OK : STATUS_IO;
+}
+
+enum status plots_write(const char *folder, const struct run_folder *runs, size_t count)
+{
+    char path[RUN_FOLDER_PATH_MAX + 32], output[4096];
+    if (strpbrk(folder, "\"\\`\n") != NULL) {
+        printf("no plots: gnuplot cannot write to a folder with such a name\n");
+        return STATUS_OK;
+    }
+    snprintf(path, sizeof(path), "%.4000s/%s", folder, SCRIPT_NAME);
+    enum status status = write_script(path, folder, runs, count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const char *const argv[] = {"gnuplot", path, NULL};
+    int code = process_run(argv, "", output, sizeof(output));
+    if (code == 127 || code < 0) {
+        printf("no plots: gnuplot is not installed (package gnuplot-nox)\n");
+        unlink(path);
+        return STATUS_OK;
+    }
+    if (code != 0) {
+        log_error("gnuplot failed on %s: exit code %d", path, code);
+        return STATUS_IO;
+    }
+    unlink(path);
+    return STATUS_OK;
+}

@@ -1,0 +1,82 @@
+/* ringside run: one job. */
+#include "common/job.h"
+#include "common/log.h"
+#include "deploy/commands.h"
+#include "deploy/launch.h"
+#include "deploy/launcher_options.h"
+#include "deploy/run_folder.h"
+
+#include <jansson.h>
+
+#include <stdio.h>
+
+static enum status parse(int argc, char **argv, struct job *job, struct launcher_options *options,
+                         bool *ret_is_done)
+{
+    const struct option_program program = {
+        .name = "ringside run",
+        .usage = "ringside run [OPTION ...]",
+        .summary = "Starts the servers and workers of one job on this host, shows how it goes, and "
+                   "writes a run folder.",
+        .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n",
+        .sets = {job_option_set(job), launcher_option_set(options)},
+        .set_count = 2,
+    };
+    enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status != STATUS_OK || *ret_is_done) {
+        return status;
+    }
+    char error[OPTION_ERROR_BYTES];
+    status = job_resolve(job, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
+/* The line that a person looks for. */
+static void print_closing(const char *folder)
+{
+    struct run_folder run;
+    if (run_folder_open(folder, &run) != STATUS_OK) {
+        return;
+    }
+    char accuracy[32];
+    run_folder_format(&run, "test_accuracy", accuracy, sizeof(accuracy));
+    printf("test accuracy %s, run folder %s\n", accuracy, folder);
+    run_folder_close(&run);
+}
+
+enum exit_code command_run(int argc, char **argv)
+{
+    static struct job job;
+    struct launcher_options options;
+    struct launch_programs programs;
+    bool is_done;
+    char line[4096], what[80];
+    if (parse(argc, argv, &job, &options, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    launch_block_signals();
+    snprintf(what, sizeof(what), "%s-%s", job.mode, job.model);
+    launcher_default_folder(&options, what);
+    if (launch_find_programs(&programs) != STATUS_OK ||
+        launch_probe(&programs, &job, line, sizeof(line)) != STATUS_OK ||
+        launch_make_folder(options.out, "logs") != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    struct launch_options launch = {
+        .job = &job,
+        .folder = options.out,
+        .address = options.bind,
+        .port = options.port,
+        .log_level = options.log_level,
+        .shows_progress = true,
+    };
+    enum exit_code code = launch_job(&programs, &launch);
+    print_closing(options.out);
+    return code;
+}

@@ -1,0 +1,122 @@
+/* Reading run folders. */
+#include "deploy/run_folder.h"
+
+#include "common/log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status run_folder_open(const char *path, struct run_folder *ret_run)
+{
+    struct run_folder run = {0};
+    char file[RUN_FOLDER_PATH_MAX + 32];
+    json_error_t error;
+    if (snprintf(run.path, sizeof(run.path), "%s", path) >= (int)sizeof(run.path)) {
+        log_error("the path of a run folder is too long");
+        return STATUS_INVALID;
+    }
+    snprintf(file, sizeof(file), "%s/summary.json", path);
+    run.summary = json_load_file(file, 0, &error);
+    if (!json_is_object(run.summary)) {
+        log_error("%s is no run folder: %s", path, run.summary == NULL ? error.text : file);
+        json_decref(run.summary);
+        return STATUS_MALFORMED;
+    }
+    snprintf(file, sizeof(file), "%s/job.json", path);
+    run.job = json_load_file(file, 0, &error);
+    const char *mode = json_string_value(json_object_get(run.summary, "mode"));
+    json_int_t workers = json_integer_value(json_object_get(run.summary, "workers"));
+    json_int_t servers = json_integer_value(json_object_get(run.summary, "servers"));
+    const char *transport = json_string_value(json_object_get(run.summary, "transport"));
+    int used = snprintf(run.label, sizeof(run.label), "%.40s, N = %lld", mode != NULL ? mode : "?",
+                        (long long)workers);
+    if (servers > 0) {
+        used += snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", K = %lld",
+                         (long long)servers);
+    }
+    if (transport != NULL && strcmp(transport, "auto") != 0) {
+        snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", %.16s", transport);
+    }
+    *ret_run = run;
+    return STATUS_OK;
+}
+
+void run_folder_close(struct run_folder *run)
+{
+    json_decref(run->summary);
+    json_decref(run->job);
+    *run = (struct run_folder){0};
+}
+
+bool run_folder_is_completed(const struct run_folder *run)
+{
+    const char *outcome = json_string_value(json_object_get(run->summary, "outcome"));
+    return outcome != NULL && strcmp(outcome, "completed") == 0;
+}
+
+/* Follows the dots of a key. NULL if there is nothing. */
+static const json_t *find(const struct run_folder *run, const char *key)
+{
+    static const char *const of_epoch[] = {"test_accuracy", "test_loss", "train_loss"};
+    const json_t *at = run->summary;
+    for (size_t i = 0; i < sizeof(of_epoch) / sizeof(of_epoch[0]); i++) {
+        if (strcmp(key, of_epoch[i]) == 0) {
+            const json_t *epochs = json_object_get(run->summary, "epochs");
+            size_t count = json_array_size(epochs);
+            at = count > 0 ? json_array_get(epochs, count - 1) : NULL;
+        }
+    }
+    while (at != NULL && *key != '\0') {
+        char part[64];
+        size_t size = strcspn(key, ".");
+        snprintf(part, sizeof(part), "%.*s", (int)size, key);
+        at = json_object_get(at, part);
+        key += size + (key[size] == '.');
+    }
+    return at;
+}
+
+void run_folder_value(const struct run_folder *run, const char *key, char *ret_text,
+                      size_t text_size)
+{
+    const json_t *value = find(run, key);
+    ret_text[0] = '\0';
+    if (json_is_string(value)) {
+        snprintf(ret_text, text_size, "%s", json_string_value(value));
+    } else if (json_is_integer(value)) {
+        snprintf(ret_text, text_size, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        snprintf(ret_text, text_size, "%.9g", json_real_value(value));
+    } else if (json_is_array(value) || json_is_object(value)) {
+        char *dump = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        snprintf(ret_text, text_size, "%s", dump != NULL ? dump : "");
+        free(dump);
+    }
+}
+
+double run_folder_number(const struct run_folder *run, const char *key)
+{
+    const json_t *value = find(run, key);
+    return json_is_number(value) ? json_number_value(value) : 0;
+}
+
+void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
+                       size_t text_size)
+{
+    const json_t *value = find(run, key);
+    if (!json_is_number(value)) {
+        run_folder_value(run, key, ret_text, text_size);
+        if (ret_text[0] == '\0') {
+            snprintf(ret_text, text_size, "-");
+        }
+    } else if (strcmp(key, "test_accuracy") == 0) {
+        snprintf(ret_text, text_size, "%.2f %%", 100 * json_number_value(value));
+    } else if (strcmp(key, "images_per_second") == 0) {
+        snprintf(ret_text, text_size, "%.0f", json_number_value(value));
+    } else if (json_is_real(value)) {
+        snprintf(ret_text, text_size, "%.2f", json_real_value(value));
+    } else {
+        snprintf(ret_text, text_size, "%lld", (long long)json_integer_value(value));
+    }
+}

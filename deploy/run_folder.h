@@ -1,0 +1,39 @@
+/* A run folder as the reports read it. */
+#ifndef DEPLOY_RUN_FOLDER_H
+#define DEPLOY_RUN_FOLDER_H
+
+#include "common/status.h"
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define RUN_FOLDER_PATH_MAX 4096
+
+struct run_folder {
+    char path[RUN_FOLDER_PATH_MAX];
+    char label[128]; // "ring, N = 4": what the plots call it
+    json_t *summary; // owned
+    json_t *job;     // owned; NULL if there is no job.json
+};
+
+/* Logs what is missing or cannot be read. */
+enum status run_folder_open(const char *path, struct run_folder *ret_run);
+void run_folder_close(struct run_folder *run);
+
+bool run_folder_is_completed(const struct run_folder *run);
+
+/* A key of the summary as text: nested keys with dots ("ms_per_step.compute"); test_accuracy,
+ * test_loss and train_loss are those of the last epoch. "" if there is no such value. */
+void run_folder_value(const struct run_folder *run, const char *key, char *ret_text,
+                      size_t text_size);
+
+/* The same for people: accuracies in percent, rates without decimals; "-" for none. */
+void run_folder_format(const struct run_folder *run, const char *key, char *ret_text,
+                       size_t text_size);
+
+/* The number behind a key; 0 if there is none. */
+double run_folder_number(const struct run_folder *run, const char *key);
+
+#endif

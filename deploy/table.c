@@ -1,0 +1,253 @@
+/* Tables of runs. */
+#include "deploy/table.h"
+
+#include "common/log.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define CELL_BYTES 2048
+
+struct column {
+    const char *heading, *key;
+};
+
+static const struct column columns[] = {
+    {"mode", "mode"},
+    {"workers", "workers"},
+    {"servers", "servers"},
+    {"transport", "transport"},
+    {"images/s", "images_per_second"},
+    {"ratio", NULL}, // to the first run
+    {"test accuracy", "test_accuracy"},
+    {"compute ms", "ms_per_step.compute"},
+    {"exchange ms", "ms_per_step.exchange_wait"},
+    {"input ms", "ms_per_step.input_wait"},
+    {"parameters", "params_digest"},
+    {"outcome", "outcome"},
+};
+
+// Every key of summary.json, as the contract lists them.
+static const char *const keys[] = {"version",
+                                   "mode",
+                                   "workers",
+                                   "servers",
+                                   "model",
+                                   "parameters",
+                                   "dataset",
+                                   "device",
+                                   "transport",
+                                   "seed",
+                                   "batch_per_worker",
+                                   "global_batch",
+                                   "optimizer",
+                                   "lr",
+                                   "steps",
+                                   "seconds",
+                                   "images_per_second",
+                                   "train_loss",
+                                   "test_loss",
+                                   "test_accuracy",
+                                   "ms_per_step.compute",
+                                   "ms_per_step.exchange_wait",
+                                   "ms_per_step.input_wait",
+                                   "ms_per_step.total",
+                                   "bytes_per_step.worker_sent",
+                                   "bytes_per_step.worker_received",
+                                   "bytes_per_step.server_sent",
+                                   "bytes_per_step.server_received",
+                                   "staleness.mean",
+                                   "staleness.max",
+                                   "staleness.histogram",
+                                   "params_digest",
+                                   "workers_lost",
+                                   "restarts",
+                                   "outcome",
+                                   "reason",
+                                   "epochs"};
+
+const char *table_heading(size_t index)
+{
+    return index < sizeof(columns) / sizeof(columns[0]) ? columns[index].heading : NULL;
+}
+
+void table_cell(const struct run_folder *runs, size_t run, size_t index, char *ret_text,
+                size_t text_size)
+{
+    const struct column *column = &columns[index];
+    if (column->key == NULL) {
+        double first = run_folder_number(&runs[0], "images_per_second");
+        double rate = run_folder_number(&runs[run], "images_per_second");
+        snprintf(ret_text, text_size, first > 0 && rate > 0 ? "%.2f" : "-", rate / first);
+        return;
+    }
+    run_folder_format(&runs[run], column->key, ret_text, text_size);
+    if (strcmp(column->key, "params_digest") == 0 && strlen(ret_text) > 12) {
+        ret_text[12] = '\0';
+    }
+}
+
+void table_quote_csv(const char *value, char *ret_text, size_t text_size)
+{
+    size_t used = 0;
+    bool needs_quotes = strpbrk(value, ",\"\r\n") != NULL;
+    if (needs_quotes) {
+        ret_text[used++] = '"';
+    }
+    for (; *value != '\0' && used + 4 < text_size; value++) {
+        if (*value == '"') {
+            ret_text[used++] = '"';
+        }
+        ret_text[used++] = *value;
+    }
+    if (needs_quotes) {
+        ret_text[used++] = '"';
+    }
+    ret_text[used] = '\0';
+}
+
+static void write_csv(FILE *file, const struct run_folder *runs, size_t count)
+{
+    char value[CELL_BYTES], quoted[2 * CELL_BYTES + 8];
+    size_t key_count = sizeof(keys) / sizeof(keys[0]);
+    for (size_t k = 0; k < key_count; k++) {
+        fprintf(file, "%s%s", keys[k], k + 1 < key_count ? "," : "\n");
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < key_count; k++) {
+            run_folder_value(&runs[i], keys[k], value, sizeof(value));
+            table_quote_csv(value, quoted, sizeof(quoted));
+            fprintf(file, "%s%s", quoted, k + 1 < key_count ? "," : "\n");
+        }
+    }
+}
+
+static void write_markdown(FILE *file, const struct run_folder *runs, size_t count)
+{
+    char cell[CELL_BYTES];
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        fprintf(file, "| %s ", table_heading(k));
+    }
+    fprintf(file, "|\n");
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        fprintf(file, "|---");
+    }
+    fprintf(file, "|\n");
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; table_heading(k) != NULL; k++) {
+            table_cell(runs, i, k, cell, sizeof(cell));
+            fprintf(file, "| %s ", cell);
+        }
+        fprintf(file, "|\n");
+    }
+    fprintf(file, "\n");
+    table_print_verdicts(file, runs, count);
+}
+
+/* Writes beside its place, then moves it there. */
+static enum status write_file(const char *folder, const char *name,
+                              void (*write)(FILE *, const struct run_folder *, size_t),
+                              const struct run_folder *runs, size_t count)
+{
+    char path[RUN_FOLDER_PATH_MAX], draft[RUN_FOLDER_PATH_MAX + 8];
+    snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
+    snprintf(draft, sizeof(draft), "%s.part", path);
+    FILE *file = fopen(draft, "we");
+    if (file != NULL) {
+        write(file, runs, count);
+    }
+    bool is_written = file != NULL && ferror(file) == 0;
+    if (file != NULL && fclose(file) != 0) {
+        is_written = false;
+    }
+    if (!is_written || rename(draft, path) != 0) {
+        log_error("cannot write %s: %m", path);
+        unlink(draft);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+enum status table_write(const char *folder, const struct run_folder *runs, size_t count)
+{
+    enum status status = write_file(folder, "table.csv", write_csv, runs, count);
+    if (status == STATUS_OK) {
+        status = write_file(folder, "table.md", write_markdown, runs, count);
+    }
+    return status;
+}
+
+void table_print(FILE *stream, const struct run_folder *runs, size_t count)
+{
+    char cell[CELL_BYTES];
+    int widths[sizeof(columns) / sizeof(columns[0])];
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        widths[k] = (int)strlen(table_heading(k));
+        for (size_t i = 0; i < count; i++) {
+            table_cell(runs, i, k, cell, sizeof(cell));
+            widths[k] = (int)strlen(cell) > widths[k] ? (int)strlen(cell) : widths[k];
+        }
+        fprintf(stream, "%-*s  ", widths[k], table_heading(k));
+    }
+    fprintf(stream, "\n");
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; table_heading(k) != NULL; k++) {
+            table_cell(runs, i, k, cell, sizeof(cell));
+            fprintf(stream, "%-*s  ", widths[k], cell);
+        }
+        fprintf(stream, "\n");
+    }
+}
+
+static bool is_comparable(const struct run_folder *a, const struct run_folder *b)
+{
+    static const char *const same[] = {"workers",   "model", "dataset", "seed",  "global_batch",
+                                       "optimizer", "lr",    "steps",   "device"};
+    char value_a[CELL_BYTES], value_b[CELL_BYTES];
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        run_folder_value(a, same[i], value_a, sizeof(value_a));
+        run_folder_value(b, same[i], value_b, sizeof(value_b));
+        if (strcmp(value_a, value_b) != 0) {
+            return false;
+        }
+    }
+    return run_folder_is_completed(a) && run_folder_is_completed(b);
+}
+
+/* The verdict on the runs that are comparable with run `first`, if it is the first of them. */
+static void print_verdict(FILE *stream, const struct run_folder *runs, size_t count, size_t first)
+{
+    char digest[CELL_BYTES], other[CELL_BYTES];
+    size_t alike = 1;
+    for (size_t i = 0; i < first; i++) {
+        if (is_comparable(&runs[i], &runs[first])) {
+            return;
+        }
+    }
+    run_folder_value(&runs[first], "params_digest", digest, sizeof(digest));
+    for (size_t i = first + 1; i < count; i++) {
+        if (!is_comparable(&runs[first], &runs[i])) {
+            continue;
+        }
+        run_folder_value(&runs[i], "params_digest", other, sizeof(other));
+        if (strcmp(digest, other) != 0) {
+            fprintf(stream, "different bits: %s ends with %.12s, %s with %.12s\n",
+                    runs[first].label, digest, runs[i].label, other);
+            return;
+        }
+        alike++;
+    }
+    if (alike > 1) {
+        fprintf(stream, "same bits: %zu runs with N = %.0f end with the same parameters (%.12s)\n",
+                alike, run_folder_number(&runs[first], "workers"), digest);
+    }
+}
+
+void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (run_folder_is_completed(&runs[i])) {
+            print_verdict(stream, runs, count, i);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/* Tables of runs: CSV with every key of the summary, Markdown and plain text with what matters. */
+#ifndef DEPLOY_TABLE_H
+#define DEPLOY_TABLE_H
+
+#include "common/status.h"
+#include "deploy/run_folder.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* FOLDER/table.csv and FOLDER/table.md. Logs. */
+enum status table_write(const char *folder, const struct run_folder *runs, size_t count);
+
+/* The same as table.md, aligned, for the terminal. */
+void table_print(FILE *stream, const struct run_folder *runs, size_t count);
+
+/* A sentence for each number of workers: whether the designs ended with the same parameters. */
+void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count);
+
+/* A value quoted for CSV (RFC 4180) if it needs to be. */
+void table_quote_csv(const char *value, char *ret_text, size_t text_size);
+
+/* What the short tables show. `index` from 0; NULL behind the last. */
+const char *table_heading(size_t index);
+void table_cell(const struct run_folder *runs, size_t run, size_t index, char *ret_text,
+                size_t text_size);
+
+#endif
