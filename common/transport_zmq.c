@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,12 +158,21 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
     return STATUS_OK;
 }
 
+/* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq orders
+ * the two threads, but says so to nobody (the thread sanitizer), so the flag says it again. */
+struct held_payload {
+    struct payload payload;
+    atomic_bool is_handed_over;
+};
+
 static void release_payload(void *bytes, void *hint)
 {
     (void)bytes;
-    struct payload *payload = hint;
-    payload->release(payload->hint);
-    free(payload);
+    struct held_payload *held = hint;
+    bool is_handed_over = atomic_load_explicit(&held->is_handed_over, memory_order_acquire);
+    assert(is_handed_over);
+    held->payload.release(held->payload.hint);
+    free(held);
 }
 
 /* Lets libzmq read the bytes in place, or copies them. */
@@ -175,11 +185,12 @@ static bool frame_init_payload(zmq_msg_t *frame, const struct payload *payload)
         memcpy(zmq_msg_data(frame), payload->bytes, payload->size);
         return true;
     }
-    struct payload *held = malloc(sizeof(*held));
+    struct held_payload *held = malloc(sizeof(*held));
     if (held == NULL) {
         return false;
     }
-    *held = *payload;
+    held->payload = *payload;
+    atomic_store_explicit(&held->is_handed_over, true, memory_order_release);
     // libzmq reads only, but its interface does not say so.
     union {
         const void *in;

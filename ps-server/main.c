@@ -61,5 +61,5 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     signals_install();
-    return exit_code(options.shard == 0 ? run_coordinator(&options, &job) : run_shard(&options));
+    return (int)exit_code(options.shard == 0 ? run_coordinator(&options, &job) : run_shard(&options));
 }

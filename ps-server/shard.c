@@ -117,6 +117,7 @@ static void update_piece(struct shard *shard, struct part *part, struct span pie
                          double rate)
 {
     uint32_t workers = shard->config.workers;
+    assert(workers > 0);
     float sum[BLOCK_FLOATS];
     for (uint64_t done = 0; done < piece.count;) {
         uint64_t rest = piece.count - done;
@@ -258,5 +259,5 @@ const float *shard_params(const struct shard *shard, uint32_t bucket, struct spa
 {
     assert(bucket < shard->config.layout.bucket_count);
     *ret_span = shard->parts[bucket].span;
-    return shard->params + shard->parts[bucket].offset;
+    return ret_span->count > 0 ? shard->params + shard->parts[bucket].offset : NULL;
 }

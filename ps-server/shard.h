@@ -48,7 +48,7 @@ enum status shard_receive(struct shard *shard, const struct message *message,
 /* Updates that were applied to the bucket that has had fewest. */
 uint64_t shard_version(const struct shard *shard);
 
-/* This shard's part of a bucket. Borrowed; for tests and checkpoints. */
+/* This shard's part of a bucket; NULL if it is empty. Borrowed; for tests and checkpoints. */
 const float *shard_params(const struct shard *shard, uint32_t bucket, struct span *ret_span);
 
 #endif

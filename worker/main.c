@@ -93,14 +93,14 @@ int main(int argc, char **argv)
     }
     signals_install();
     if (options.probe) {
-        return exit_code(workplace_probe());
+        return (int)exit_code(workplace_probe());
     }
     if (options.backends) {
-        return exit_code(workplace_print_backends());
+        return (int)exit_code(workplace_print_backends());
     }
     enum status status = run(&options);
     if (status != STATUS_OK) {
         log_error("the job ended early for this worker: %s", status_text(status));
     }
-    return exit_code(status);
+    return (int)exit_code(status);
 }
