@@ -69,8 +69,9 @@ static enum status step(struct bench *bench)
         status = model_backward(bench->model, i);
     }
     uint64_t backward_ns = clock_now_ns();
-    optimizer_apply(bench->optimizer, 0, model_params(bench->model), model_grads(bench->model),
-                    layout->value_count, ++bench->step, LEARNING_RATE);
+    optimizer_apply(bench->optimizer, (struct span){0, layout->value_count},
+                    model_params(bench->model), model_grads(bench->model), ++bench->step,
+                    LEARNING_RATE);
     uint64_t end_ns = clock_now_ns();
     bench->forward_ns += forward_ns - start_ns;
     bench->backward_ns += backward_ns - forward_ns;

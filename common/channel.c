@@ -79,8 +79,9 @@ enum status channel_receive(struct channel *channel, int timeout_ms, struct enve
     atomic_fetch_add_explicit(&channel->bytes_received,
                               envelope->header_size + envelope->payload_size, memory_order_relaxed);
     uint32_t version = 0;
-    status = wire_decode(envelope->header, envelope->header_size, envelope->payload,
-                         envelope->payload_size, &channel->scratch, &version, ret_message);
+    const struct wire_frames frames = {envelope->header, envelope->header_size, envelope->payload,
+                                       envelope->payload_size};
+    status = wire_decode(&frames, &channel->scratch, &version, ret_message);
     if (status == STATUS_MISMATCH) {
         log_error("peer %llx speaks protocol version %u, this program %u: use the same build of "
                   "ringside everywhere",

@@ -164,15 +164,16 @@ static float *state_at(struct optimizer *optimizer, uint32_t index, uint64_t off
     return index < optimizer->rule->state_count ? optimizer->states[index] + offset : NULL;
 }
 
-void optimizer_apply(struct optimizer *optimizer, uint64_t offset, float *params,
-                     const float *grads, uint64_t count, uint64_t update, double learning_rate)
+void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
+                     const float *grads, uint64_t update, double learning_rate)
 {
-    assert(offset <= optimizer->value_count && count <= optimizer->value_count - offset);
+    assert(states.offset <= optimizer->value_count &&
+           states.count <= optimizer->value_count - states.offset);
     assert(update > 0);
     struct optimizer_coefficients coefficients = coefficients_of(optimizer, update, learning_rate);
     optimizer->rule->loops[optimizer->variant](&coefficients, params, grads,
-                                               state_at(optimizer, 0, offset),
-                                               state_at(optimizer, 1, offset), count);
+                                               state_at(optimizer, 0, states.offset),
+                                               state_at(optimizer, 1, states.offset), states.count);
 }
 
 uint32_t optimizer_state_count(const struct optimizer *optimizer)

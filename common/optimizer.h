@@ -6,6 +6,7 @@
 #ifndef COMMON_OPTIMIZER_H
 #define COMMON_OPTIMIZER_H
 
+#include "common/layout.h"
 #include "common/status.h"
 
 #include <stddef.h>
@@ -31,10 +32,11 @@ enum status optimizer_create(const char *name, const struct optimizer_settings *
                              uint64_t value_count, struct optimizer **ret_optimizer);
 void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
 
-/* Applies one gradient to `count` parameters whose states begin at `offset`. `update` counts from
- * 1: the number of this update of these parameters (Adam's bias correction). */
-void optimizer_apply(struct optimizer *optimizer, uint64_t offset, float *params,
-                     const float *grads, uint64_t count, uint64_t update, double learning_rate);
+/* Applies one gradient to the states.count parameters at params, whose states begin at
+ * states.offset. `update` counts from 1: the number of this update of these parameters (Adam's
+ * bias correction). */
+void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
+                     const float *grads, uint64_t update, double learning_rate);
 
 /* The states, for checkpoints and for moving a job between designs: state_count vectors of
  * value_count floats. Borrowed until optimizer_destroy. */

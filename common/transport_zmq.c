@@ -158,8 +158,9 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
     return STATUS_OK;
 }
 
-/* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq orders
- * the two threads, but says so to nobody (the thread sanitizer), so the flag says it again. */
+/* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq
+ * orders the two threads, but says so to nobody (the thread sanitizer), so the flag says it again.
+ */
 struct held_payload {
     struct payload payload;
     atomic_bool is_handed_over;

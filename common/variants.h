@@ -2,7 +2,8 @@
  *
  * A loop is written once as a VARIANT_BODY function, which is inlined into one wrapper for each
  * variant; only the wrappers name instruction sets. The compiler may neither reassociate nor fuse
- * (-ffp-contract=off), so all variants of a body agree in every bit. For common/ and the cpu backend. */
+ * (-ffp-contract=off), so all variants of a body agree in every bit. For common/ and the cpu
+ * backend. */
 #ifndef COMMON_VARIANTS_H
 #define COMMON_VARIANTS_H
 

@@ -297,16 +297,16 @@ static bool payload_fits(const Wire__Header *packed, unsigned carries, size_t pa
     return packed->span_count > 0 && payload_size == packed->span_count * sizeof(float);
 }
 
-enum status wire_decode(const void *header, size_t header_size, const void *payload,
-                        size_t payload_size, struct wire_scratch *scratch, uint32_t *ret_version,
-                        struct message *ret_message)
+enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *scratch,
+                        uint32_t *ret_version, struct message *ret_message)
 {
-    if (header_size > WIRE_HEADER_BYTES) {
+    if (frames->header_size > (size_t)WIRE_HEADER_BYTES) {
         return STATUS_MALFORMED;
     }
     struct bump bump = {.bytes = scratch->bytes, .size = sizeof(scratch->bytes)};
     ProtobufCAllocator allocator = {bump_alloc, bump_free, &bump};
-    const Wire__Header *packed = wire__header__unpack(&allocator, header_size, header);
+    const Wire__Header *packed =
+        wire__header__unpack(&allocator, frames->header_size, frames->header);
     if (packed == NULL) {
         return STATUS_MALFORMED;
     }
@@ -330,13 +330,13 @@ enum status wire_decode(const void *header, size_t header_size, const void *payl
         return STATUS_MALFORMED;
     }
     unsigned carries = kinds[message.kind].carries;
-    if (!payload_fits(packed, carries, payload_size) ||
+    if (!payload_fits(packed, carries, frames->payload_size) ||
         !unpack_parts(packed, carries, scratch, &message)) {
         return STATUS_MALFORMED;
     }
     if ((carries & CARRIES_VALUES) != 0) {
-        assert((uintptr_t)payload % _Alignof(float) == 0);
-        message.values = payload;
+        assert((uintptr_t)frames->payload % _Alignof(float) == 0);
+        message.values = frames->payload;
     }
     *ret_message = message;
     return STATUS_OK;

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #define WIRE_VERSION       1
-#define WIRE_SCRATCH_BYTES (256 * 1024) // what a decoded header may take
-#define WIRE_HEADER_BYTES  (128 * 1024) // longest header on the wire
+#define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
+#define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
 
 enum message_kind {
     MESSAGE_JOIN,      // member -> coordinator: wants to take part
@@ -101,11 +101,18 @@ const char *message_kind_name(enum message_kind kind);
 enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
                         size_t *ret_bytes);
 
+/* The frames of one message, as they came. */
+struct wire_frames {
+    const void *header;
+    size_t header_size;
+    const void *payload; // aligned for float; NULL if there is none
+    size_t payload_size;
+};
+
 /* STATUS_MALFORMED for anything that this version would not send; STATUS_MISMATCH if it is a sound
- * header of another version (*ret_version says which). payload is aligned for float. *ret_message
- * borrows from the payload and the scratch. */
-enum status wire_decode(const void *header, size_t header_size, const void *payload,
-                        size_t payload_size, struct wire_scratch *scratch, uint32_t *ret_version,
-                        struct message *ret_message);
+ * header of another version (*ret_version says which). *ret_message borrows from the payload and
+ * the scratch. */
+enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *scratch,
+                        uint32_t *ret_version, struct message *ret_message);
 
 #endif

@@ -42,15 +42,13 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         .sets = {job_option_set(&job), launcher_option_set(&comparison->options)},
         .set_count = 2,
     };
-    enum status status =
-        grid_take_lists(argc, argv, &lists, &rest_count, rest, error, sizeof(error));
+    enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
     if (status == STATUS_OK) {
         status = options_parse(&program, rest_count, rest, ret_is_done);
         if (status != STATUS_OK || *ret_is_done) {
             return status;
         }
-        status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error,
-                                 sizeof(error));
+        status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error);
     }
     if (status != STATUS_OK) {
         log_error("%s", error);

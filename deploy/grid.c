@@ -39,29 +39,40 @@ static const struct list_option *match(const char *argument, const char **ret_va
     return NULL;
 }
 
+/* The list that begins at argument `index`, with how many arguments it takes; NULL if none does. */
+static const struct list_option *list_at(int argc, char **argv, int index, const char **ret_value,
+                                         int *ret_taken)
+{
+    const struct list_option *option = match(argv[index], ret_value);
+    *ret_taken = 1;
+    if (option != NULL && *ret_value == NULL && index + 1 < argc) {
+        *ret_value = argv[index + 1];
+        *ret_taken = 2;
+    }
+    bool is_list = option != NULL && *ret_value != NULL &&
+                   (option->is_always_a_list || strchr(*ret_value, ',') != NULL);
+    return is_list ? option : NULL;
+}
+
 enum status grid_take_lists(int argc, char **argv, struct grid_lists *ret_lists, int *ret_argc,
-                            char **ret_argv, char *ret_error, size_t error_size)
+                            char **ret_argv, char ret_error[OPTION_ERROR_BYTES])
 {
     struct grid_lists lists = {.modes = "local,ps-sync,ring"};
     int count = 0;
-    for (int i = 0; i < argc; i++) {
-        const char *value;
-        const struct list_option *option = i > 0 ? match(argv[i], &value) : NULL;
-        bool is_separate = option != NULL && value == NULL;
-        if (is_separate && i + 1 < argc) {
-            value = argv[i + 1];
-        }
-        if (option == NULL || value == NULL ||
-            (!option->is_always_a_list && strchr(value, ',') == NULL)) {
-            ret_argv[count++] = argv[i];
+    for (int i = 0; i < argc;) {
+        const char *value = NULL;
+        int taken = 1;
+        const struct list_option *option = i > 0 ? list_at(argc, argv, i, &value, &taken) : NULL;
+        if (option == NULL || value == NULL) {
+            ret_argv[count++] = argv[i++];
             continue;
         }
         char *field = (char *)&lists + option->offset;
         if (snprintf(field, GRID_TEXT_BYTES, "%s", value) >= GRID_TEXT_BYTES) {
-            snprintf(ret_error, error_size, "the list of --%s is too long", option->name);
+            snprintf(ret_error, OPTION_ERROR_BYTES, "the list of --%s is too long", option->name);
             return STATUS_INVALID;
         }
-        i += is_separate;
+        i += taken;
     }
     ret_argv[count] = NULL;
     *ret_argc = count;
@@ -69,103 +80,116 @@ enum status grid_take_lists(int argc, char **argv, struct grid_lists *ret_lists,
     return STATUS_OK;
 }
 
-/* Entry `index` of a list, or false behind its end. An empty list has one entry, the job's value.
- */
-static bool list_entry(const char *list, size_t index, const char *fallback, char ret_entry[64])
+#define LIST_COUNT 4
+
+/* What the lists choose from: options of the job, the slowest to change first. */
+static const char *const names[LIST_COUNT] = {"workers", "mode", "servers", "transport"};
+
+/* Entries of a list; an empty one has the job's own value. */
+static size_t entry_count(const char *list)
 {
-    if (list[0] == '\0') {
-        snprintf(ret_entry, 64, "%s", fallback);
-        return index == 0;
+    size_t count = 1;
+    for (; *list != '\0'; list++) {
+        count += *list == ',';
     }
-    for (size_t i = 0; i < index; i++) {
-        list = strchr(list, ',');
-        if (list == NULL) {
-            return false;
-        }
-        list++;
-    }
-    snprintf(ret_entry, 64, "%.*s", (int)strcspn(list, ","), list);
-    return true;
+    return count;
 }
 
+static void list_entry(const char *list, size_t index, char ret_entry[GRID_TEXT_BYTES])
+{
+    for (; index > 0; index--) {
+        list = strchr(list, ',') + 1;
+    }
+    snprintf(ret_entry, GRID_TEXT_BYTES, "%.*s", (int)strcspn(list, ","), list);
+}
+
+/* Two resolved jobs are the same run if they read the same. */
 static bool is_same_run(const struct job *a, const struct job *b)
 {
-    return memcmp(a, b, sizeof(*a)) == 0;
+    char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
+    return job_encode(a, text_a, sizeof(text_a)) == STATUS_OK &&
+           job_encode(b, text_b, sizeof(text_b)) == STATUS_OK && strcmp(text_a, text_b) == 0;
 }
 
-static enum status set(struct job *job, const char *name, const char *value, char *ret_error,
-                       size_t error_size)
+/* Sets what combination number `number` chooses. */
+static enum status choose(struct job *job, const char *const lists[LIST_COUNT], size_t number,
+                          char ret_error[OPTION_ERROR_BYTES])
 {
     struct option_set options = job_option_set(job);
-    return options_set_text(&options, 1, name, value, ret_error, error_size);
-}
-
-/* Resolves one combination and adds it unless it is there. */
-static enum status add_cell(const struct job *base, const char entries[4][64],
-                            struct grid_cell *cells, size_t *count, char *ret_error,
-                            size_t error_size)
-{
-    static const char *const names[] = {"mode", "workers", "servers", "transport"};
-    struct job job = *base;
-    for (size_t i = 0; i < 4; i++) {
-        enum status status = set(&job, names[i], entries[i], ret_error, error_size);
+    for (size_t i = LIST_COUNT; i-- > 0;) {
+        char entry[GRID_TEXT_BYTES];
+        size_t count = entry_count(lists[i]), index = number % count;
+        number /= count;
+        if (lists[i][0] == '\0') {
+            continue;
+        }
+        list_entry(lists[i], index, entry);
+        enum status status =
+            options_set_text(&options, 1, names[i], entry, ret_error, OPTION_ERROR_BYTES);
         if (status != STATUS_OK) {
             return status;
         }
     }
-    enum status status = job_resolve(&job, ret_error, error_size);
-    if (status != STATUS_OK) {
-        return status;
+    return job_resolve(job, ret_error, OPTION_ERROR_BYTES);
+}
+
+static void name_cell(struct grid_cell *cell, size_t number)
+{
+    const struct job *job = &cell->job;
+    int used =
+        snprintf(cell->name, sizeof(cell->name), "%02zu-%s-n%u", number, job->mode, job->workers);
+    if (job->servers > 0) {
+        used +=
+            snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-s%u", job->servers);
     }
-    bool is_alone = job.workers == 1 && job.servers == 0;
-    if (is_alone) {
-        memcpy(job.transport, base->transport, sizeof(job.transport)); // nothing travels
+    if (strcmp(job->transport, "auto") != 0) {
+        snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-%s", job->transport);
     }
+}
+
+/* Adds a run unless it is there. */
+static enum status add_cell(const struct job *job, struct grid_cell *cells, size_t *count,
+                            char ret_error[OPTION_ERROR_BYTES])
+{
     for (size_t i = 0; i < *count; i++) {
-        if (is_same_run(&cells[i].job, &job)) {
+        if (is_same_run(&cells[i].job, job)) {
             return STATUS_OK;
         }
     }
     if (*count == GRID_CELLS_MAX) {
-        snprintf(ret_error, error_size, "more than %d runs: make the lists shorter",
+        snprintf(ret_error, OPTION_ERROR_BYTES, "more than %d runs: make the lists shorter",
                  GRID_CELLS_MAX);
         return STATUS_INVALID;
     }
     struct grid_cell *cell = &cells[(*count)++];
-    cell->job = job;
-    int used =
-        snprintf(cell->name, sizeof(cell->name), "%02zu-%s-n%u", *count, job.mode, job.workers);
-    if (job.servers > 0) {
-        used += snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-s%u", job.servers);
-    }
-    if (!is_alone && strcmp(job.transport, "auto") != 0) {
-        snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-%s", job.transport);
-    }
+    cell->job = *job;
+    name_cell(cell, *count);
     return STATUS_OK;
 }
 
 enum status grid_make_cells(const struct job *job, const struct grid_lists *lists,
-                            struct grid_cell *ret_cells, size_t *ret_count, char *ret_error,
-                            size_t error_size)
+                            struct grid_cell *ret_cells, size_t *ret_count,
+                            char ret_error[OPTION_ERROR_BYTES])
 {
-    char entries[4][64], workers[16], servers[16];
-    size_t count = 0, index[4];
-    snprintf(workers, sizeof(workers), "%u", job->workers);
-    snprintf(servers, sizeof(servers), "%u", job->servers);
-    for (index[1] = 0; list_entry(lists->workers, index[1], workers, entries[1]); index[1]++) {
-        for (index[0] = 0; list_entry(lists->modes, index[0], job->mode, entries[0]); index[0]++) {
-            for (index[2] = 0; list_entry(lists->servers, index[2], servers, entries[2]);
-                 index[2]++) {
-                for (index[3] = 0;
-                     list_entry(lists->transports, index[3], job->transport, entries[3]);
-                     index[3]++) {
-                    enum status status = add_cell(job, (const char(*)[64])entries, ret_cells,
-                                                  &count, ret_error, error_size);
-                    if (status != STATUS_OK) {
-                        return status;
-                    }
-                }
-            }
+    const char *const all[LIST_COUNT] = {lists->workers, lists->modes, lists->servers,
+                                         lists->transports};
+    size_t total = 1, count = 0;
+    for (size_t i = 0; i < LIST_COUNT; i++) {
+        total *= entry_count(all[i]);
+    }
+    for (size_t number = 0; number < total; number++) {
+        struct job chosen = *job;
+        enum status status = choose(&chosen, all, number, ret_error);
+        bool is_alone = chosen.workers == 1 && chosen.servers == 0;
+        if (status == STATUS_OK && is_alone) {
+            // Nothing travels: one run stands for all transports.
+            memcpy(chosen.transport, job->transport, sizeof(chosen.transport));
+        }
+        if (status == STATUS_OK) {
+            status = add_cell(&chosen, ret_cells, &count, ret_error);
+        }
+        if (status != STATUS_OK) {
+            return status;
         }
     }
     *ret_count = count;

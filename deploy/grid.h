@@ -7,7 +7,6 @@
 
 #include <stddef.h>
 
-#define GRID_LIST_MAX   32
 #define GRID_CELLS_MAX  256
 #define GRID_TEXT_BYTES 256
 
@@ -25,12 +24,12 @@ struct grid_cell {
  * letters) where their value has a comma. What is left is a command line for options_parse.
  * ret_argv has room for argc + 1. STATUS_INVALID with a sentence. */
 enum status grid_take_lists(int argc, char **argv, struct grid_lists *ret_lists, int *ret_argc,
-                            char **ret_argv, char *ret_error, size_t error_size);
+                            char **ret_argv, char ret_error[OPTION_ERROR_BYTES]);
 
 /* Every combination, resolved; those that would be the same run are there once (servers matter to
  * ps modes alone; local is one worker on the global batch). ret_cells has GRID_CELLS_MAX. */
 enum status grid_make_cells(const struct job *job, const struct grid_lists *lists,
-                            struct grid_cell *ret_cells, size_t *ret_count, char *ret_error,
-                            size_t error_size);
+                            struct grid_cell *ret_cells, size_t *ret_count,
+                            char ret_error[OPTION_ERROR_BYTES]);
 
 #endif

@@ -8,6 +8,7 @@
 #include "deploy/plots.h"
 #include "deploy/table.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ void report_set_command(struct report *report, int argc, char **argv)
         if (used >= sizeof(report->command)) {
             break;
         }
+        assert(argv[i] != NULL);
         bool is_plain = argv[i][strcspn(argv[i], " \t'\"$&|;<>()*?\\`")] == '\0';
         wrote = snprintf(report->command + used, sizeof(report->command) - used,
                          is_plain ? " %s" : " '%s'", argv[i]);

@@ -180,7 +180,7 @@ enum status table_write(const char *folder, const struct run_folder *runs, size_
 void table_print(FILE *stream, const struct run_folder *runs, size_t count)
 {
     char cell[CELL_BYTES];
-    int widths[sizeof(columns) / sizeof(columns[0])];
+    int widths[sizeof(columns) / sizeof(columns[0])] = {0};
     for (size_t k = 0; table_heading(k) != NULL; k++) {
         widths[k] = (int)strlen(table_heading(k));
         for (size_t i = 0; i < count; i++) {

@@ -139,8 +139,8 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
         refuse(coordinator, peer, STATUS_MISMATCH, sentence);
         return;
     }
-    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, sentence,
-                        sizeof(sentence)) != STATUS_OK) {
+    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, sentence) !=
+        STATUS_OK) {
         refuse(coordinator, peer, STATUS_INVALID, sentence);
         return;
     }

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COORDINATOR_REASON_BYTES 512
+#define COORDINATOR_REASON_BYTES MEMBERSHIP_ERROR_BYTES
 
 enum coordinator_phase {
     COORDINATOR_GATHERING,

@@ -61,5 +61,6 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     signals_install();
-    return (int)exit_code(options.shard == 0 ? run_coordinator(&options, &job) : run_shard(&options));
+    return (int)exit_code(options.shard == 0 ? run_coordinator(&options, &job)
+                                             : run_shard(&options));
 }

@@ -32,7 +32,7 @@ static const char *role_name(enum member_role role)
 
 /* The index that the member gets, or `count` with a reason. */
 static uint32_t pick_slot(const struct slot *slots, uint32_t count,
-                          const struct wire_member *member, char *ret_error, size_t error_size)
+                          const struct wire_member *member, char ret_error[MEMBERSHIP_ERROR_BYTES])
 {
     if (!member->has_rank) {
         for (uint32_t i = 0; i < count; i++) {
@@ -40,19 +40,20 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
                 return i;
             }
         }
-        snprintf(ret_error, error_size, "the job already has its %u %ss", count,
+        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES, "the job already has its %u %ss", count,
                  role_name(member->role));
         return count;
     }
     if (member->rank >= count) {
-        snprintf(ret_error, error_size, "%s %u asked to join, but this job has %u: 0 to %u%s",
-                 role_name(member->role), member->rank, count, count > 0 ? count - 1 : 0,
+        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES,
+                 "%s %u asked to join, but this job has %u: 0 to %u%s", role_name(member->role),
+                 member->rank, count, count > 0 ? count - 1 : 0,
                  member->role == ROLE_WORKER ? "; start ps with more --workers" : "");
         return count;
     }
     const struct slot *slot = &slots[member->rank];
     if (slot->state != SLOT_FREE) {
-        snprintf(ret_error, error_size, "%s %u is taken by process %llu on host %s",
+        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES, "%s %u is taken by process %llu on host %s",
                  role_name(member->role), member->rank, (unsigned long long)slot->process_id,
                  slot->host);
         return count;
@@ -61,13 +62,13 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
 }
 
 enum status membership_join(struct membership *membership, const struct wire_member *member,
-                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index, char *ret_error,
-                            size_t error_size)
+                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
+                            char ret_error[MEMBERSHIP_ERROR_BYTES])
 {
     bool is_worker = member->role == ROLE_WORKER;
     struct slot *slots = is_worker ? membership->workers : membership->servers;
     uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    uint32_t index = pick_slot(slots, count, member, ret_error, error_size);
+    uint32_t index = pick_slot(slots, count, member, ret_error);
     if (index == count) {
         return STATUS_INVALID;
     }

@@ -14,6 +14,7 @@
 #define MEMBERSHIP_HOST_BYTES   64
 #define MEMBERSHIP_PLACE_BYTES  600
 #define MEMBERSHIP_DIGEST_BYTES 65
+#define MEMBERSHIP_ERROR_BYTES  512
 
 enum slot_state {
     SLOT_FREE,
@@ -48,8 +49,8 @@ void membership_finish(struct membership *membership);
 /* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a
  * sentence for the member if there is none. */
 enum status membership_join(struct membership *membership, const struct wire_member *member,
-                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index, char *ret_error,
-                            size_t error_size);
+                            uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
+                            char ret_error[MEMBERSHIP_ERROR_BYTES]);
 
 /* The member behind a connection, or NULL. */
 struct slot *membership_find(struct membership *membership, uint64_t peer,

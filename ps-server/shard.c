@@ -117,7 +117,6 @@ static void update_piece(struct shard *shard, struct part *part, struct span pie
                          double rate)
 {
     uint32_t workers = shard->config.workers;
-    assert(workers > 0);
     float sum[BLOCK_FLOATS];
     for (uint64_t done = 0; done < piece.count;) {
         uint64_t rest = piece.count - done;
@@ -127,7 +126,7 @@ static void update_piece(struct shard *shard, struct part *part, struct span pie
         if (workers == 1) {
             memcpy(sum, first, count * sizeof(float));
         } else {
-            vector_sum(sum, first, part->values[(chunk + 1) % workers] + at, count);
+            vector_sum(sum, first, part->values[chunk + 1 < workers ? chunk + 1 : 0] + at, count);
         }
         for (uint32_t i = 2; i < workers; i++) {
             vector_add(sum, part->values[(chunk + i) % workers] + at, count);
@@ -135,8 +134,8 @@ static void update_piece(struct shard *shard, struct part *part, struct span pie
         if (workers > 1) {
             vector_scale(sum, shard->mean_factor, count);
         }
-        optimizer_apply(shard->optimizer, part->offset + at, shard->params + part->offset + at, sum,
-                        count, part->clock + 1, rate);
+        optimizer_apply(shard->optimizer, (struct span){part->offset + at, count},
+                        shard->params + part->offset + at, sum, part->clock + 1, rate);
         done += count;
     }
 }

@@ -44,8 +44,13 @@ static enum status find_number(const struct option_program *program, const char 
                                uint32_t *value)
 {
     char error[OPTION_ERROR_BYTES];
-    enum status status = rank_resolve(flag, options_was_given(program, option), *value, variables,
-                                      getenv, has, value, error, sizeof(error));
+    const struct rank_sources sources = {
+        .option = options_was_given(program, option) ? flag : NULL,
+        .option_value = *value,
+        .variables = variables,
+        .get = getenv,
+    };
+    enum status status = rank_resolve(&sources, has, value, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("%s", error);
     }

@@ -31,14 +31,14 @@ static bool parse_number(const char *text, uint32_t *ret_value)
     return true;
 }
 
-enum status rank_resolve(const char *option_name, bool has_option, uint32_t option_value,
-                         const char *const *variables, char *(*get)(const char *name),
-                         bool *ret_has, uint32_t *ret_value, char *ret_error, size_t error_size)
+enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
+                         char *ret_error, size_t error_size)
 {
-    const char *first = has_option ? option_name : NULL;
-    uint32_t value = has_option ? option_value : 0;
+    const char *const *variables = sources->variables;
+    const char *first = sources->option;
+    uint32_t value = first != NULL ? sources->option_value : 0;
     for (size_t i = 0; variables[i] != NULL; i++) {
-        const char *text = get(variables[i]);
+        const char *text = sources->get(variables[i]);
         uint32_t found;
         if (text == NULL) {
             continue;

@@ -15,11 +15,17 @@ extern const char *const rank_variables[];
 extern const char *const local_rank_variables[];
 extern const char *const local_size_variables[];
 
-/* `option_name` with its value if has_option. get is getenv, or a test's own. *ret_has is false if
- * no source says anything. STATUS_INVALID with a sentence for a contradiction, or for what is no
- * number. */
-enum status rank_resolve(const char *option_name, bool has_option, uint32_t option_value,
-                         const char *const *variables, char *(*get)(const char *name),
-                         bool *ret_has, uint32_t *ret_value, char *ret_error, size_t error_size);
+/* Where a number may come from. */
+struct rank_sources {
+    const char *option; // "--rank"; NULL if it was not given
+    uint32_t option_value;
+    const char *const *variables;
+    char *(*get)(const char *name); // getenv, or a test's own
+};
+
+/* *ret_has is false if no source says anything; then *ret_value is 0. STATUS_INVALID with a
+ * sentence for a contradiction, or for what is no number. */
+enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
+                         char *ret_error, size_t error_size);
 
 #endif

@@ -75,9 +75,10 @@ static enum status backward_and_send(struct trainer *trainer)
 static void apply_gradients(struct trainer *trainer, uint64_t step)
 {
     if (trainer->optimizer != NULL) {
-        optimizer_apply(trainer->optimizer, 0, model_params(trainer->model),
-                        model_grads(trainer->model), model_layout(trainer->model)->value_count,
-                        step + 1, schedule_rate(&trainer->schedule, step));
+        optimizer_apply(trainer->optimizer,
+                        (struct span){0, model_layout(trainer->model)->value_count},
+                        model_params(trainer->model), model_grads(trainer->model), step + 1,
+                        schedule_rate(&trainer->schedule, step));
     }
 }
 

@@ -69,7 +69,8 @@ static void twenty_steps_end_where_those_of_pytorch_end(void **state)
             for (unsigned i = 0; i < GOLDEN_PARAMS; i++) {
                 grads[i] = golden_gradient(step, i);
             }
-            optimizer_apply(optimizer, 0, params, grads, GOLDEN_PARAMS, step + 1, golden->rate);
+            optimizer_apply(optimizer, (struct span){0, GOLDEN_PARAMS}, params, grads, step + 1,
+                            golden->rate);
         }
         for (unsigned i = 0; i < GOLDEN_PARAMS; i++) {
             check_near((double)params[i], (double)golden->params[i], 1e-5, golden->name);
@@ -98,7 +99,7 @@ static double after_constant_gradient(const char *name, const struct optimizer_s
     struct optimizer *optimizer = create(name, settings, 1);
     float param = 0;
     for (unsigned step = 1; step <= steps; step++) {
-        optimizer_apply(optimizer, 0, &param, &grad, 1, step, rate);
+        optimizer_apply(optimizer, (struct span){0, 1}, &param, &grad, step, rate);
     }
     optimizer_destroy(optimizer);
     return (double)param;
@@ -165,7 +166,7 @@ static void adamw_shrinks_parameters_without_a_gradient(void **state)
     struct optimizer *optimizer = create("adamw", &settings, 1);
     float param = 2, grad = 0;
     for (unsigned step = 1; step <= 50; step++) {
-        optimizer_apply(optimizer, 0, &param, &grad, 1, step, 0.05);
+        optimizer_apply(optimizer, (struct span){0, 1}, &param, &grad, step, 0.05);
     }
     check_near((double)param, 2 * pow(1 - 0.05 * 0.1, 50), 1e-5, "adamw");
     optimizer_destroy(optimizer);
@@ -262,7 +263,8 @@ static void train(const char *name, double weight_decay, enum variant variant, s
         fill(grads, 1 + step);
         for (size_t i = 0; i < BITS_COUNT; i += span_count) {
             size_t count = BITS_COUNT - i < span_count ? BITS_COUNT - i : span_count;
-            optimizer_apply(optimizer, i, ret_outcome->params + i, grads + i, count, step, 0.01);
+            optimizer_apply(optimizer, (struct span){i, count}, ret_outcome->params + i, grads + i,
+                            step, 0.01);
         }
     }
     for (uint32_t i = 0; i < optimizer_state_count(optimizer); i++) {
@@ -312,13 +314,13 @@ static void states_carried_over_go_on_in_the_same_bits(void **state)
         float params[BITS_COUNT], copy[BITS_COUNT], grads[BITS_COUNT];
         fill(params, 1);
         fill(grads, 2);
-        optimizer_apply(first, 0, params, grads, BITS_COUNT, 1, 0.1);
+        optimizer_apply(first, (struct span){0, BITS_COUNT}, params, grads, 1, 0.1);
         memcpy(copy, params, sizeof(copy));
         for (uint32_t j = 0; j < optimizer_state_count(first); j++) {
             memcpy(optimizer_state(second, j), optimizer_state(first, j), sizeof(params));
         }
-        optimizer_apply(first, 0, params, grads, BITS_COUNT, 2, 0.1);
-        optimizer_apply(second, 0, copy, grads, BITS_COUNT, 2, 0.1);
+        optimizer_apply(first, (struct span){0, BITS_COUNT}, params, grads, 2, 0.1);
+        optimizer_apply(second, (struct span){0, BITS_COUNT}, copy, grads, 2, 0.1);
         assert_memory_equal(copy, params, sizeof(params));
         optimizer_destroy(second);
         optimizer_destroy(first);
@@ -357,8 +359,8 @@ static void parameters_outside_the_span_are_left_alone(void **state)
         for (unsigned j = 0; j < 10; j++) {
             grads[j] = 1;
         }
-        optimizer_apply(optimizer, 90, params + 1, grads, 10, 1, 0.1);
-        optimizer_apply(optimizer, 100, params, grads, 0, 1, 0.1);
+        optimizer_apply(optimizer, (struct span){90, 10}, params + 1, grads, 1, 0.1);
+        optimizer_apply(optimizer, (struct span){100, 0}, params, grads, 1, 0.1);
         assert_true(params[0] == 7 && params[11] == 7);
         assert_true(params[1] < 7 && params[10] == params[1]);
         for (uint32_t j = 0; j < optimizer_state_count(optimizer); j++) {

@@ -93,7 +93,8 @@ static enum status decode(size_t size, const float *payload, size_t payload_size
                           struct message *ret_message)
 {
     uint32_t version;
-    return wire_decode(header, size, payload, payload_size, &scratch, &version, ret_message);
+    const struct wire_frames frames = {header, size, payload, payload_size};
+    return wire_decode(&frames, &scratch, &version, ret_message);
 }
 
 static void every_kind_comes_back_as_it_was(void **state)
@@ -209,7 +210,8 @@ static void another_protocol_version_is_told_from_noise(void **state)
     uint32_t version = 0;
     assert_int_equal(header[0], 0x08); // field 1, the version
     header[1] = WIRE_VERSION + 1;
-    assert_int_equal(wire_decode(header, size, NULL, 0, &scratch, &version, &got), STATUS_MISMATCH);
+    const struct wire_frames frames = {header, size, NULL, 0};
+    assert_int_equal(wire_decode(&frames, &scratch, &version, &got), STATUS_MISMATCH);
     assert_int_equal(version, WIRE_VERSION + 1);
 }
 

@@ -21,15 +21,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t payload_size = data[0] * sizeof(float);
     uint32_t version;
     struct message first, second;
-    if (wire_decode(data + 1, size - 1, payload_size > 0 ? payload : NULL, payload_size,
-                    &first_scratch, &version, &first) != STATUS_OK) {
+    struct wire_frames frames = {data + 1, size - 1, payload_size > 0 ? payload : NULL,
+                                 payload_size};
+    if (wire_decode(&frames, &first_scratch, &version, &first) != STATUS_OK) {
         return 0;
     }
     size_t header_size;
     enum status status = wire_encode(&first, header, sizeof(header), &header_size);
     assert(status == STATUS_OK);
-    status = wire_decode(header, header_size, first.values, payload_size, &second_scratch, &version,
-                         &second);
+    frames = (struct wire_frames){header, header_size, first.values, payload_size};
+    status = wire_decode(&frames, &second_scratch, &version, &second);
     assert(status == STATUS_OK);
     assert(first.kind == second.kind && first.step == second.step && first.rank == second.rank);
     assert(first.span.offset == second.span.offset && first.span.count == second.span.count);

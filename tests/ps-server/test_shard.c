@@ -151,7 +151,7 @@ static void expected_params(uint32_t workers, uint64_t steps, float *params)
                 }
             }
         }
-        optimizer_apply(optimizer, 0, params, mean, VALUES, step + 1, 0.1);
+        optimizer_apply(optimizer, (struct span){0, VALUES}, params, mean, step + 1, 0.1);
     }
     optimizer_destroy(optimizer);
 }

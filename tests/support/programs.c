@@ -135,6 +135,7 @@ void program_read_endpoint(struct program_run *run, char *ret_endpoint, size_t e
     char *end = strchr(ret_endpoint, '\n');
     if (end == NULL) {
         fail_msg("no endpoint was announced: %s", program_output(run));
+        return;
     }
     *end = '\0';
 }

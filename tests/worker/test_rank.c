@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdlib.h>
 #include <string.h>
 
 struct variable {
@@ -27,24 +28,37 @@ static char *get(const char *name)
     return NULL;
 }
 
-static enum status resolve(bool has_option, uint32_t option, struct variable *variables,
-                           size_t count, bool *ret_has, uint32_t *ret_value, char error[256])
+/* What a number resolves to. */
+struct outcome {
+    enum status status;
+    bool has;
+    uint32_t value;
+    char error[256];
+};
+
+/* option: "" if it was not given. */
+static struct outcome resolve(const char *option, struct variable *variables, size_t count)
 {
+    struct outcome outcome = {.has = true};
     environment = variables;
     environment_count = count;
-    error[0] = '\0';
-    return rank_resolve("--rank", has_option, option, rank_variables, get, ret_has, ret_value,
-                        error, 256);
+    const struct rank_sources sources = {
+        .option = option[0] != '\0' ? "--rank" : NULL,
+        .option_value = (uint32_t)strtoul(option, NULL, 10),
+        .variables = rank_variables,
+        .get = get,
+    };
+    outcome.status =
+        rank_resolve(&sources, &outcome.has, &outcome.value, outcome.error, sizeof(outcome.error));
+    return outcome;
 }
 
 static void without_any_source_the_coordinator_decides(void **state)
 {
     (void)state;
-    bool has = true;
-    uint32_t value;
-    char error[256];
-    assert_int_equal(resolve(false, 0, NULL, 0, &has, &value, error), STATUS_OK);
-    assert_false(has);
+    struct outcome outcome = resolve("", NULL, 0);
+    assert_int_equal(outcome.status, STATUS_OK);
+    assert_false(outcome.has);
 }
 
 static void each_launcher_is_understood(void **state)
@@ -52,12 +66,10 @@ static void each_launcher_is_understood(void **state)
     (void)state;
     for (size_t i = 0; rank_variables[i] != NULL; i++) {
         struct variable variables[] = {{rank_variables[i], "3"}};
-        bool has;
-        uint32_t value;
-        char error[256];
-        assert_int_equal(resolve(false, 0, variables, 1, &has, &value, error), STATUS_OK);
-        assert_true(has);
-        assert_int_equal(value, 3);
+        struct outcome outcome = resolve("", variables, 1);
+        assert_int_equal(outcome.status, STATUS_OK);
+        assert_true(outcome.has);
+        assert_int_equal(outcome.value, 3);
     }
 }
 
@@ -65,24 +77,21 @@ static void two_sources_that_agree_are_fine(void **state)
 {
     (void)state;
     struct variable variables[] = {{"OMPI_COMM_WORLD_RANK", "2"}, {"PMIX_RANK", "2"}};
-    bool has;
-    uint32_t value;
-    char error[256];
-    assert_int_equal(resolve(true, 2, variables, 2, &has, &value, error), STATUS_OK);
-    assert_int_equal(value, 2);
+    struct outcome outcome = resolve("2", variables, 2);
+    assert_int_equal(outcome.status, STATUS_OK);
+    assert_int_equal(outcome.value, 2);
 }
 
 static void two_sources_that_contradict_each_other_are_refused_by_name(void **state)
 {
     (void)state;
     struct variable variables[] = {{"SLURM_PROCID", "1"}, {"RANK", "2"}};
-    bool has;
-    uint32_t value;
-    char error[256];
-    assert_int_equal(resolve(false, 0, variables, 2, &has, &value, error), STATUS_INVALID);
-    assert_non_null(strstr(error, "RANK says 2 but SLURM_PROCID says 1"));
-    assert_int_equal(resolve(true, 0, variables, 1, &has, &value, error), STATUS_INVALID);
-    assert_non_null(strstr(error, "--rank says 0 but SLURM_PROCID says 1"));
+    struct outcome outcome = resolve("", variables, 2);
+    assert_int_equal(outcome.status, STATUS_INVALID);
+    assert_non_null(strstr(outcome.error, "RANK says 2 but SLURM_PROCID says 1"));
+    outcome = resolve("0", variables, 1);
+    assert_int_equal(outcome.status, STATUS_INVALID);
+    assert_non_null(strstr(outcome.error, "--rank says 0 but SLURM_PROCID says 1"));
 }
 
 static void what_is_no_number_is_refused(void **state)
@@ -92,11 +101,9 @@ static void what_is_no_number_is_refused(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct variable variables[] = {{"RANK", ""}};
         memcpy(variables[0].value, texts[i], strlen(texts[i]) + 1);
-        bool has;
-        uint32_t value;
-        char error[256];
-        assert_int_equal(resolve(false, 0, variables, 1, &has, &value, error), STATUS_INVALID);
-        assert_non_null(strstr(error, "RANK"));
+        struct outcome outcome = resolve("", variables, 1);
+        assert_int_equal(outcome.status, STATUS_INVALID);
+        assert_non_null(strstr(outcome.error, "RANK"));
     }
 }
 

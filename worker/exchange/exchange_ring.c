@@ -70,7 +70,7 @@ static enum status ring_create(const struct exchange_options *options,
         return STATUS_NO_MEMORY;
     }
     uint32_t bucket_count = options->layout->bucket_count;
-    ring->held_max = 2 * segments_per_step(options->layout, options->world);
+    ring->held_max = 2 * segments_per_step(options->layout, options->world) + 1;
     ring->final_counts = calloc(bucket_count, sizeof(*ring->final_counts));
     ring->is_ready = calloc(bucket_count, sizeof(*ring->is_ready));
     ring->held = calloc(ring->held_max, sizeof(*ring->held));

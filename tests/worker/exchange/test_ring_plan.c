@@ -41,13 +41,13 @@ static void every_rank_ends_with_the_exact_sum(void **state)
             float values[WORLD_MAX][VALUES_MAX];
             for (uint32_t rank = 0; rank < world; rank++) {
                 for (uint64_t k = 0; k < count; k++) {
-                    values[rank][k] = (float)((rank + 1) * 100 + k);
+                    values[rank][k] = (float)((uint64_t)(rank + 1) * 100 + k);
                 }
             }
             run_ring(world, count, 2, values);
             for (uint32_t rank = 0; rank < world; rank++) {
                 for (uint64_t k = 0; k < count; k++) {
-                    float sum = (float)(100 * world * (world + 1) / 2 + world * k);
+                    float sum = (float)(50 * (uint64_t)world * (world + 1) + world * k);
                     assert_float_equal(values[rank][k], sum, 0);
                 }
             }
@@ -83,9 +83,9 @@ static void every_rank_sends_two_n_minus_one_nths(void **state)
             uint64_t received = 0;
             for (uint32_t hop = 1; hop <= ring_hop_count(world); hop++) {
                 uint32_t chunk = ring_chunk_at(world, rank, hop);
-                received += span_part((struct span){0, world * 10}, world, chunk).count;
+                received += span_part((struct span){0, (uint64_t)world * 10}, world, chunk).count;
             }
-            assert_int_equal(received, 2 * (world - 1) * 10);
+            assert_int_equal(received, 2 * (uint64_t)(world - 1) * 10);
         }
     }
 }

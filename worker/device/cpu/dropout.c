@@ -8,10 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is dropped of one sample, and what becomes of the rest. */
+struct mask {
+    uint64_t key;
+    uint32_t
+        threshold; // dropped if random < rate * 2^32; whole numbers: below the rounded-up bound
+    float scale;
+};
+
 /* One block of channels of one sample, (H, W, B); first_channel is that of lane 0. */
-VARIANT_BODY void apply_body(float *values, uint64_t key, uint32_t first_channel, uint32_t plane,
-                             uint32_t block, uint32_t threshold, float scale)
+VARIANT_BODY void apply_body(const struct mask *mask, float *values, uint32_t first_channel,
+                             uint32_t plane, uint32_t block)
 {
+    uint64_t key = mask->key;
+    uint32_t threshold = mask->threshold;
+    float scale = mask->scale;
     for (uint32_t i = 0; i < plane; i++) {
         for (uint32_t lane = 0; lane < block; lane++) {
             uint32_t element = (first_channel + lane) * plane + i;
@@ -22,28 +33,30 @@ VARIANT_BODY void apply_body(float *values, uint64_t key, uint32_t first_channel
     }
 }
 
-/* Plain layout: a block of one channel after the other is one long run. */
-VARIANT_BODY void apply_plain_body(float *values, uint64_t key, uint32_t count, uint32_t threshold,
-                                   float scale)
+/* Plain layout: one long run. */
+VARIANT_BODY void apply_plain_body(const struct mask *mask, float *values, uint32_t count)
 {
+    uint64_t key = mask->key;
+    uint32_t threshold = mask->threshold;
+    float scale = mask->scale;
     for (uint32_t i = 0; i < count; i++) {
         bool is_dropped = random_element(key, i) < threshold;
         values[i] = is_dropped ? 0 : values[i] * scale;
     }
 }
 
-#define BLOCKED(suffix, target, block)                                                     \
-    target static void apply_##suffix(float *values, uint64_t key, uint32_t first_channel, \
-                                      uint32_t plane, uint32_t threshold, float scale)     \
-    {                                                                                      \
-        apply_body(values, key, first_channel, plane, block, threshold, scale);            \
+#define BLOCKED(suffix, target, block)                                        \
+    target static void apply_##suffix(const struct mask *mask, float *values, \
+                                      uint32_t first_channel, uint32_t plane) \
+    {                                                                         \
+        apply_body(mask, values, first_channel, plane, block);                \
     }
 
-#define PLAIN(suffix, target)                                                            \
-    target static void apply_plain_##suffix(float *values, uint64_t key, uint32_t count, \
-                                            uint32_t threshold, float scale)             \
-    {                                                                                    \
-        apply_plain_body(values, key, count, threshold, scale);                          \
+#define PLAIN(suffix, target)                                                       \
+    target static void apply_plain_##suffix(const struct mask *mask, float *values, \
+                                            uint32_t count)                         \
+    {                                                                               \
+        apply_plain_body(mask, values, count);                                      \
     }
 
 // A block of 16 only comes with AVX-512, one of 8 with AVX2: see onednn_block.
@@ -55,26 +68,28 @@ PLAIN(avx512, VARIANT_TARGET_AVX512)
 
 static void apply_sample(const struct node *node, float *values, uint64_t key)
 {
+    static void (*const plain_variants[VARIANT_COUNT])(const struct mask *, float *, uint32_t) = {
+        [VARIANT_PORTABLE] = apply_plain_portable,
+        [VARIANT_AVX2] = apply_plain_avx2,
+        [VARIANT_AVX512] = apply_plain_avx512,
+    };
     const struct cpu_tensor *tensor = node->y;
     uint32_t plane = tensor->shape.rows * tensor->shape.columns, block = tensor->block;
-    // Dropped if random < rate * 2^32: for whole numbers the same as below the rounded-up bound.
-    uint32_t threshold = (uint32_t)ceil((double)node->op.rate * 0x1p32);
-    float scale = 1 / (1 - node->op.rate);
+    const struct mask mask = {
+        .key = key,
+        .threshold = (uint32_t)ceil((double)node->op.rate * 0x1p32),
+        .scale = 1 / (1 - node->op.rate),
+    };
     if (block == 1) {
-        static void (*const plain[VARIANT_COUNT])(float *, uint64_t, uint32_t, uint32_t, float) = {
-            [VARIANT_PORTABLE] = apply_plain_portable,
-            [VARIANT_AVX2] = apply_plain_avx2,
-            [VARIANT_AVX512] = apply_plain_avx512,
-        };
-        plain[variant_best()](values, key, plane * tensor->shape.channels, threshold, scale);
+        plain_variants[variant_best()](&mask, values, plane * tensor->shape.channels);
         return;
     }
     for (uint32_t channel = 0; channel < tensor->shape.channels; channel += block) {
         float *run = values + (size_t)channel * plane;
         if (block == 16) {
-            apply_block16(run, key, channel, plane, threshold, scale);
+            apply_block16(&mask, run, channel, plane);
         } else {
-            apply_block8(run, key, channel, plane, threshold, scale);
+            apply_block8(&mask, run, channel, plane);
         }
     }
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define WINDOW_MAX 16 // so that an index fits into a byte
+#define BLOCK_MAX  16
 
 struct max_pool {
     struct node base;
@@ -26,80 +27,99 @@ struct geometry {
     bool is_masked; // no gradient where the maximum is not positive
 };
 
-/* One plane of blocked channels: (H, W, B) to (P, Q, B). The compiler unrolls over the constant B.
- */
+/* The maximum of one window for each lane, and where in the window it is. The compiler unrolls over
+ * the constant block. */
+VARIANT_BODY void find_maxima(const struct geometry *g, uint32_t block, const float *corner,
+                              float *y, uint8_t *indices)
+{
+    float best[BLOCK_MAX];
+    uint32_t index[BLOCK_MAX];
+    for (uint32_t lane = 0; lane < block; lane++) {
+        best[lane] = corner[lane];
+        index[lane] = 0;
+    }
+    for (uint32_t i = 1; i < g->window * g->window; i++) {
+        const float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
+        for (uint32_t lane = 0; lane < block; lane++) {
+            // Of equal ones the first; not-a-number wins, so that the loss shows it.
+            bool is_better = !(at[lane] <= best[lane]);
+            best[lane] = is_better ? at[lane] : best[lane];
+            index[lane] = is_better ? i : index[lane];
+        }
+    }
+    for (uint32_t lane = 0; lane < block; lane++) {
+        y[lane] = best[lane];
+        indices[lane] = (uint8_t)index[lane];
+    }
+}
+
+/* One plane of blocked channels: (H, W, B) to (P, Q, B). */
 VARIANT_BODY void forward_plane(const struct geometry *g, uint32_t block, const float *x, float *y,
                                 uint8_t *indices)
 {
     for (size_t p = 0; p < g->y_rows; p++) {
         for (size_t q = 0; q < g->y_columns; q++) {
             const float *corner = x + (p * g->stride * g->x_columns + q * g->stride) * block;
-            float best[16];
-            uint32_t index[16];
-            for (uint32_t lane = 0; lane < block; lane++) {
-                best[lane] = corner[lane];
-                index[lane] = 0;
-            }
-            for (uint32_t i = 1; i < g->window * g->window; i++) {
-                const float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
-                for (uint32_t lane = 0; lane < block; lane++) {
-                    // Of equal ones the first; not-a-number wins, so that the loss shows it.
-                    bool is_better = !(at[lane] <= best[lane]);
-                    best[lane] = is_better ? at[lane] : best[lane];
-                    index[lane] = is_better ? i : index[lane];
-                }
-            }
-            for (uint32_t lane = 0; lane < block; lane++) {
-                y[lane] = best[lane];
-                indices[lane] = (uint8_t)index[lane];
-            }
+            find_maxima(g, block, corner, y, indices);
             y += block;
             indices += block;
         }
     }
 }
 
-/* Adds each gradient to where its maximum was; dx is zero before. */
-VARIANT_BODY void backward_plane(const struct geometry *g, uint32_t block, const float *y,
-                                 const float *dy, const uint8_t *indices, float *dx)
+/* Adds the gradient of one window, lane by lane, to where its maximum was. */
+VARIANT_BODY void add_gradients(const struct geometry *g, uint32_t block, const float *grad,
+                                const uint8_t *indices, float *corner)
+{
+    uint32_t index[BLOCK_MAX];
+    for (uint32_t lane = 0; lane < block; lane++) {
+        index[lane] = indices[lane];
+    }
+    for (uint32_t i = 0; i < g->window * g->window; i++) {
+        float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
+        for (uint32_t lane = 0; lane < block; lane++) {
+            at[lane] += index[lane] == i ? grad[lane] : 0;
+        }
+    }
+}
+
+/* A plane's y, dy and indices (P, Q, B) to dx (H, W, B), which is zero before. */
+struct backward_plane {
+    const float *y, *dy;
+    const uint8_t *indices;
+    float *dx;
+};
+
+VARIANT_BODY void backward_body(const struct geometry *g, uint32_t block,
+                                const struct backward_plane *plane)
 {
     for (size_t p = 0; p < g->y_rows; p++) {
         for (size_t q = 0; q < g->y_columns; q++) {
-            float *corner = dx + (p * g->stride * g->x_columns + q * g->stride) * block;
-            float grad[16];
-            uint32_t index[16];
+            size_t at = (p * g->y_columns + q) * block;
+            float grad[BLOCK_MAX];
             for (uint32_t lane = 0; lane < block; lane++) {
-                bool passes = !g->is_masked || y[lane] > 0;
-                grad[lane] = passes ? dy[lane] : 0;
-                index[lane] = indices[lane];
+                bool passes = !g->is_masked || plane->y[at + lane] > 0;
+                grad[lane] = passes ? plane->dy[at + lane] : 0;
             }
-            for (uint32_t i = 0; i < g->window * g->window; i++) {
-                float *at = corner + (i / g->window * g->x_columns + i % g->window) * block;
-                for (uint32_t lane = 0; lane < block; lane++) {
-                    at[lane] += index[lane] == i ? grad[lane] : 0;
-                }
-            }
-            y += block;
-            dy += block;
-            indices += block;
+            add_gradients(g, block, grad, plane->indices + at,
+                          plane->dx + (p * g->stride * g->x_columns + q * g->stride) * block);
         }
     }
 }
 
 typedef void forward_fn(const struct geometry *g, const float *x, float *y, uint8_t *indices);
-typedef void backward_fn(const struct geometry *g, const float *y, const float *dy,
-                         const uint8_t *indices, float *dx);
+typedef void backward_fn(const struct geometry *g, const struct backward_plane *plane);
 
-#define PLANES(suffix, target, block)                                                        \
-    target static void forward_##suffix(const struct geometry *g, const float *x, float *y,  \
-                                        uint8_t *indices)                                    \
-    {                                                                                        \
-        forward_plane(g, block, x, y, indices);                                              \
-    }                                                                                        \
-    target static void backward_##suffix(const struct geometry *g, const float *y,           \
-                                         const float *dy, const uint8_t *indices, float *dx) \
-    {                                                                                        \
-        backward_plane(g, block, y, dy, indices, dx);                                        \
+#define PLANES(suffix, target, block)                                                       \
+    target static void forward_##suffix(const struct geometry *g, const float *x, float *y, \
+                                        uint8_t *indices)                                   \
+    {                                                                                       \
+        forward_plane(g, block, x, y, indices);                                             \
+    }                                                                                       \
+    target static void backward_##suffix(const struct geometry *g,                          \
+                                         const struct backward_plane *plane)                \
+    {                                                                                       \
+        backward_body(g, block, plane);                                                     \
     }
 
 // A block of 16 only comes with AVX-512, one of 8 with AVX2: see onednn_block.
@@ -152,8 +172,13 @@ static enum status max_pool_backward(struct node *node)
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t i = 0; i < planes; i++) {
         memset(node->x->grad + i * x_plane, 0, x_plane * sizeof(float));
-        run(&g, node->y->data + i * y_plane, node->y->grad + i * y_plane,
-            pool->indices + i * y_plane, node->x->grad + i * x_plane);
+        const struct backward_plane plane = {
+            .y = node->y->data + i * y_plane,
+            .dy = node->y->grad + i * y_plane,
+            .indices = pool->indices + i * y_plane,
+            .dx = node->x->grad + i * x_plane,
+        };
+        run(&g, &plane);
     }
     return STATUS_OK;
 }

@@ -149,7 +149,7 @@ static enum status plan(struct cpu_program *program, bool is_trained)
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 1; i < program->tensor_count; i++) {
-        const struct plan_buffer *data = &buffers[2 * (i - 1)], *grad = data + 1;
+        const struct plan_buffer *data = &buffers[2 * (size_t)(i - 1)], *grad = data + 1;
         program->tensors[i].data = (float *)(void *)(program->arena + data->offset);
         if (is_trained) {
             program->tensors[i].grad = (float *)(void *)(program->arena + grad->offset);

@@ -9,6 +9,6 @@ enum status cpu_program_create(const struct program_options *options, dnnl_engin
                                dnnl_stream_t stream, uint32_t threads,
                                struct program **ret_program);
 
-void cpu_program_describe(const struct program *program, char *ret_text, size_t text_size);
+void cpu_program_describe(const struct program *base, char *ret_text, size_t text_size);
 
 #endif
