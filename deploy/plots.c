@@ -87,7 +87,7 @@ static void write_bars(FILE *script, const struct run_folder *runs, size_t count
 {
     fprintf(script, "$bars << END\n");
     for (size_t i = 0; i < count; i++) {
-        fprintf(script, "\"%s\" %.6g %.6g %.6g %.6g\n", runs[i].label,
+        fprintf(script, "\"%s\" %.0f %.6g %.6g %.6g\n", runs[i].label,
                 run_folder_number(&runs[i], "images_per_second"),
                 run_folder_number(&runs[i], "ms_per_step.compute"),
                 run_folder_number(&runs[i], "ms_per_step.exchange_wait"),
@@ -140,7 +140,7 @@ static void write_plot(FILE *script, const char *name, const struct run_folder *
                 "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
                 "set style fill solid 0.9\nset boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
                 "plot $bars using 0:2:($0+1):xtic(1) with boxes lc variable notitle, \\\n"
-                "  $bars using 0:2:(sprintf('%%.0f', $2)) with labels offset 0,0.7 notitle\n");
+                "  $bars using 0:2:2 with labels offset 0,0.7 notitle\n");
     } else {
         fprintf(script, "set ylabel 'milliseconds per step'\nset yrange [0:*]\n"
                         "set style data histograms\nset style histogram rowstacked\n"
