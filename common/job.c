@@ -5,6 +5,7 @@
 #include "common/names.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,9 +24,10 @@ static enum status resolve_batch(struct job *job, char *ret_error, size_t error_
     }
     if (job->global_batch == 0) {
         uint64_t global = (uint64_t)job->batch * workers;
-        if (global > UINT32_MAX / 2) {
-            snprintf(ret_error, error_size, "--batch %u times %u workers is too large", job->batch,
-                     workers);
+        if (global > JOB_BATCH_MAX) {
+            snprintf(ret_error, error_size,
+                     "--batch %u times %u workers is more than the %u images that a step may have",
+                     job->batch, workers, JOB_BATCH_MAX);
             return STATUS_INVALID;
         }
         job->global_batch = (uint32_t)global;
@@ -64,6 +66,21 @@ static enum status resolve_length(struct job *job, char *ret_error, size_t error
     return STATUS_OK;
 }
 
+static enum status resolve_optimizer(struct job *job, char *ret_error, size_t error_size)
+{
+    if (job->lr <= 0) {
+        job->lr = optimizer_default_rate(job->optimizer);
+    }
+    optimizer_fill_defaults(job->optimizer, &job->settings);
+    // As the loops have it; a divisor that vanishes there is what epsilon is to prevent.
+    if (job->settings.epsilon > 0 && (float)job->settings.epsilon <= 0) {
+        snprintf(ret_error, error_size, "--epsilon %g is 0 in single precision: make it larger",
+                 job->settings.epsilon);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
 {
     enum status status = resolve_length(job, ret_error, error_size);
@@ -93,10 +110,7 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
         snprintf(ret_error, error_size, "mode %s needs at least one of --servers", job->mode);
         return STATUS_INVALID;
     }
-    if (job->lr <= 0) {
-        job->lr = optimizer_default_rate(job->optimizer);
-    }
-    return STATUS_OK;
+    return resolve_optimizer(job, ret_error, error_size);
 }
 
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size)
@@ -123,7 +137,8 @@ static enum status decode_line(const char *line, size_t size, const struct optio
     const char *equals = memchr(line, '=', size);
     size_t name_size = equals != NULL ? (size_t)(equals - line) : size;
     if (equals == NULL || name_size >= sizeof(name) || size - name_size - 1 >= sizeof(value)) {
-        snprintf(ret_error, error_size, "the line '%.*s' is no name=value", (int)(size % 80), line);
+        snprintf(ret_error, error_size, "the line '%.*s' is no name=value",
+                 (int)(size < 60 ? size : 60), line);
         return STATUS_INVALID;
     }
     memcpy(name, line, name_size);
@@ -162,34 +177,42 @@ uint32_t job_batch_of(const struct job *job, uint32_t rank)
 
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count)
 {
-    if (strcmp(job->shard, "local") != 0) {
-        return sample_count / job->global_batch;
-    }
-    // Every worker goes through its own part; the one that has least to go by decides.
-    uint64_t least = UINT64_MAX;
-    for (uint32_t rank = 0; rank < job->workers; rank++) {
-        uint64_t samples = span_part((struct span){0, sample_count}, job->workers, rank).count;
-        uint64_t steps = samples / job_batch_of(job, rank);
-        least = steps < least ? steps : least;
-    }
-    return least;
+    return sample_count / job->global_batch;
 }
 
 uint64_t job_total_steps(const struct job *job, uint64_t sample_count)
 {
-    return job->steps > 0 ? job->steps : job->epochs * job_steps_per_epoch(job, sample_count);
+    uint64_t steps;
+    if (job->steps > 0) {
+        return job->steps;
+    }
+    // The count may come from a peer.
+    bool is_too_large =
+        __builtin_mul_overflow(job_steps_per_epoch(job, sample_count), job->epochs, &steps);
+    return is_too_large ? UINT64_MAX : steps;
+}
+
+/* Steps in so many epochs, to the nearest. */
+static uint64_t steps_of(double epochs, uint64_t steps_per_epoch)
+{
+    double steps = floor(epochs * (double)steps_per_epoch + 0.5);
+    return steps < 0x1p63 ? (uint64_t)steps : UINT64_C(1) << 63;
 }
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count)
 {
-    double per_epoch = (double)job_steps_per_epoch(job, sample_count);
+    uint64_t per_epoch = job_steps_per_epoch(job, sample_count);
+    uint64_t warmup_steps = steps_of(job->warmup_epochs, per_epoch);
+    uint64_t period_steps = steps_of(job->lr_step_epochs, per_epoch);
     bool is_linear = strcmp(job->lr_scale, "linear") == 0;
     struct schedule schedule = {
         .kind = SCHEDULE_CONSTANT,
         .base_rate = is_linear ? job->lr * job->lr_workers : job->lr,
-        .start_rate = is_linear ? job->lr : 0,
-        .warmup_steps = (uint64_t)(job->warmup_epochs * per_epoch),
-        .period_steps = (uint64_t)(job->lr_step_epochs * per_epoch),
+        // Without a scale there is no rate of one worker to begin with. It begins near 0: at 0 the
+        // first step would change nothing.
+        .start_rate = is_linear ? job->lr : job->lr / ((double)warmup_steps + 1),
+        .warmup_steps = warmup_steps,
+        .period_steps = period_steps > 0 ? period_steps : 1,
         .gamma = job->lr_gamma,
         .total_steps = job_total_steps(job, sample_count),
     };

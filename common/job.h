@@ -17,6 +17,7 @@
 #define JOB_PATH_BYTES  1024
 #define JOB_WORKERS_MAX 4096
 #define JOB_SERVERS_MAX 256
+#define JOB_BATCH_MAX   (1 << 24) // images in a step of all workers
 #define JOB_TEXT_BYTES  (16 * 1024)
 
 struct job {
@@ -56,15 +57,16 @@ extern const size_t job_option_count;
 /* The set of `job` for a program's tables. */
 struct option_set job_option_set(struct job *job);
 
-/* Checks what rows cannot: contradictions between options. Fills what follows from others (batch
- * from global_batch, lr from the optimizer; threads stay). Resolving
- * again changes nothing. On STATUS_INVALID ret_error says what to
- * change. `local` becomes one worker with the whole global batch, and keeps the learning
- * rate of the workers that it replaces. */
+/* Checks what rows cannot: contradictions between options. Fills what follows from others (batch,
+ * the largest share of a worker, from global_batch; lr, decay and epsilon from the optimizer;
+ * threads stay). Resolving again changes nothing. On STATUS_INVALID ret_error says what to change.
+ *
+ * `local` becomes one worker with the whole global batch. lr_workers stays the number of workers
+ * that it replaces, so that linear scaling gives it their learning rate. */
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size);
 
-/* "name=value\n" for every row, and back. For the wire: decode checks every value, and fails on
- * names it does not know. */
+/* "name=value\n" for every row, and back. For the wire: decode checks every value, fails on names
+ * it does not know, and resolves: a job from a peer is as sound as one from the command line. */
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size);
 enum status job_decode(const char *text, struct job *ret_job, char *ret_error, size_t error_size);
 

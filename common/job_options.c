@@ -119,10 +119,10 @@ const struct option job_options[] = {
      "the network"},
     {"data", 0, OPTION_TEXT, FIELD(data), "shapes", NO_RANGE, NULL, data_is_valid, "NAME[:DIR]",
      "the images: shapes, synthetic, cifar10:DIR, mnist:DIR or fashion-mnist:DIR"},
-    {"batch", 'b', OPTION_U32, FIELD(batch), "0", 0, 1 << 20, NULL, NULL, "IMAGES",
+    {"batch", 'b', OPTION_U32, FIELD(batch), "0", 0, JOB_BATCH_MAX, NULL, NULL, "IMAGES",
      "images per worker and step; 0: from --global-batch, or 32"},
-    {"global-batch", 0, OPTION_U32, FIELD(global_batch), "0", 0, 1 << 24, NULL, NULL, "IMAGES",
-     "images per step of all workers together; 0: workers times --batch"},
+    {"global-batch", 0, OPTION_U32, FIELD(global_batch), "0", 0, JOB_BATCH_MAX, NULL, NULL,
+     "IMAGES", "images per step of all workers together; 0: workers times --batch"},
     {"epochs", 'e', OPTION_U32, FIELD(epochs), "0", 0, 1000000, NULL, NULL, "COUNT",
      "passes over the training images; 0: from --steps, or 1"},
     {"steps", 0, OPTION_U64, FIELD(steps), "0", 0, 1e15, NULL, NULL, "COUNT",
@@ -147,10 +147,10 @@ const struct option job_options[] = {
      "how the rate follows the number of workers"},
     {"lr-workers", 0, OPTION_U32, FIELD(lr_workers), "0", 0, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
      "number of workers that --lr-scale linear counts; 0: --workers, also where mode local "
-     "replaces "
-     "them by one"},
+     "replaces them by one"},
     {"warmup-epochs", 0, OPTION_REAL, FIELD(warmup_epochs), "0", 0, 1e6, NULL, NULL, "EPOCHS",
-     "linear warm-up, from the rate of one worker to the scaled one"},
+     "linear warm-up: from the rate of one worker to the scaled one, or from near 0 if it is not "
+     "scaled"},
     {"lr-schedule", 0, OPTION_CHOICE, FIELD(lr_schedule), "constant", NO_RANGE, lr_schedules, NULL,
      NULL, "the rate after the warm-up"},
     {"lr-step-epochs", 0, OPTION_REAL, FIELD(lr_step_epochs), "30", 0.001, 1e6, NULL, NULL,

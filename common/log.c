@@ -1,6 +1,7 @@
 /* Log lines on standard error. */
 #include "common/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -60,11 +61,13 @@ void log_write(enum log_level level, const char *format, ...)
     if ((int)level > level_max) {
         return;
     }
+    int error = errno; // which "%m" means; making the time can change it
     char line[LINE_BYTES];
     size_t head = (size_t)print_head(level, line);
     size_t room = sizeof(line) - head - 1; // a place for the newline
     va_list args;
     va_start(args, format);
+    errno = error;
     int wrote = vsnprintf(line + head, room, format, args);
     va_end(args);
     if (wrote < 0) {
@@ -82,6 +85,7 @@ void log_write(enum log_level level, const char *format, ...)
         // NOLINTNEXTLINE(bugprone-not-null-terminated-result): write(2) wants no terminator
         memcpy(line + size - strlen(CUT_MARK), CUT_MARK, strlen(CUT_MARK));
     }
-    ssize_t written = write(STDERR_FILENO, line, size);
-    (void)written; // there is nowhere to say that standard error is gone
+    while (write(STDERR_FILENO, line, size) < 0 && errno == EINTR) {
+    } // any other failure: there is nowhere to say that standard error is gone
+    errno = error;
 }

@@ -73,6 +73,20 @@ static bool settings_are_valid(const struct optimizer_rule *rule,
     return settings->weight_decay >= 0 && isfinite((float)settings->weight_decay);
 }
 
+static void fill_defaults(const struct optimizer_rule *rule, struct optimizer_settings *settings)
+{
+    settings->epsilon = settings->epsilon == 0 ? rule->epsilon : settings->epsilon;
+    settings->decay = settings->decay == 0 ? rule->decay : settings->decay;
+}
+
+void optimizer_fill_defaults(const char *name, struct optimizer_settings *settings)
+{
+    const struct optimizer_name *row = find(name);
+    if (row != NULL) {
+        fill_defaults(row->rule, settings);
+    }
+}
+
 enum status optimizer_create_variant(const char *name, const struct optimizer_settings *settings,
                                      uint64_t value_count, enum variant variant,
                                      struct optimizer **ret_optimizer)
@@ -82,8 +96,7 @@ enum status optimizer_create_variant(const char *name, const struct optimizer_se
         return STATUS_INVALID;
     }
     struct optimizer_settings filled = *settings;
-    filled.epsilon = settings->epsilon == 0 ? row->rule->epsilon : settings->epsilon;
-    filled.decay = settings->decay == 0 ? row->rule->decay : settings->decay;
+    fill_defaults(row->rule, &filled);
     if (!settings_are_valid(row->rule, &filled)) {
         return STATUS_INVALID;
     }

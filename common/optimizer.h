@@ -43,6 +43,10 @@ void optimizer_apply(struct optimizer *optimizer, struct span states, float *par
 uint32_t optimizer_state_count(const struct optimizer *optimizer);
 float *optimizer_state(struct optimizer *optimizer, uint32_t index);
 
+/* Replaces an epsilon and a decay of 0 by the optimizer's own, as optimizer_create does. What the
+ * optimizer does not use stays. */
+void optimizer_fill_defaults(const char *name, struct optimizer_settings *settings);
+
 /* The learning rate that --lr 0 stands for; NaN if there is no such optimizer. */
 double optimizer_default_rate(const char *name);
 

@@ -1,85 +1,48 @@
-/* Values of options: set from text, written as text, checked against their rows. */
+/* Values of options: read from text, checked against their rows. */
 #include "common/options.h"
+
+#include "common/options_format.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX         256
-#define NAME_LENGTH_MAX   64 // longer names are near to nothing
-#define NEAR_DISTANCE_MAX 3
+#define NAMES_MAX 256
 
 static char *field_of(const struct option *row, void *values)
 {
     return (char *)values + row->offset;
 }
 
-static unsigned min3(unsigned a, unsigned b, unsigned c)
+/* Adds text behind what is there, cutting what does not fit. */
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t text_size,
+                                                         const char *format, ...)
 {
-    unsigned least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Insertions, deletions, substitutions and swaps of neighbours between a and b (optimal string
- * alignment), by its recurrence over three rows. */
-static unsigned edit_distance(const char *a, const char *b)
-{
-    size_t a_size = strlen(a), b_size = strlen(b);
-    unsigned rows[3][NAME_LENGTH_MAX + 1];
-    if (a_size > NAME_LENGTH_MAX || b_size > NAME_LENGTH_MAX) {
-        return UINT32_MAX;
+    size_t used = strnlen(text, text_size);
+    if (used >= text_size) {
+        return;
     }
-    for (size_t j = 0; j <= b_size; j++) {
-        rows[0][j] = (unsigned)j;
-    }
-    for (size_t i = 1; i <= a_size; i++) {
-        unsigned *row = rows[i % 3];
-        const unsigned *before = rows[(i + 2) % 3], *twice_before = rows[(i + 1) % 3];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b_size; j++) {
-            row[j] = min3(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
-            bool is_swap = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (is_swap && twice_before[j - 2] + 1 < row[j]) {
-                row[j] = twice_before[j - 2] + 1;
-            }
-        }
-    }
-    return rows[a_size % 3][b_size];
-}
-
-const char *options_nearest(const char *name, const char *const *names, size_t count)
-{
-    const char *nearest = NULL;
-    unsigned least = NEAR_DISTANCE_MAX + 1;
-    for (size_t i = 0; i < count; i++) {
-        unsigned distance = edit_distance(name, names[i]);
-        // The beginning of a name is near to it, however long it is.
-        size_t size = strlen(name);
-        if (size >= 3 && strncmp(names[i], name, size) == 0) {
-            distance = distance < 2 ? distance : 2;
-        }
-        // Of two that are equally near, the one of the same length: letters are swapped more often
-        // than they are lost. Nothing is near to a name that it shares no letter with.
-        bool is_nearer = distance < least || (distance == least && strlen(names[i]) == size);
-        if (is_nearer && distance < strlen(names[i])) {
-            least = distance;
-            nearest = names[i];
-        }
-    }
-    return nearest;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, text_size - used, format, args);
+    va_end(args);
 }
 
 static bool parse_flag(const char *text, bool *ret_value)
 {
-    if (strcmp(text, "true") == 0 || strcmp(text, "1") == 0 || strcmp(text, "yes") == 0) {
-        *ret_value = true;
-        return true;
+    static const char *const names[] = {"false", "true", "0", "1", "no", "yes", "off", "on"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret_value = i % 2 != 0;
+            return true;
+        }
     }
-    *ret_value = false;
-    return strcmp(text, "false") == 0 || strcmp(text, "0") == 0 || strcmp(text, "no") == 0;
+    return false;
 }
 
 static bool parse_whole(const char *text, uint64_t *ret_value)
@@ -99,41 +62,50 @@ static bool parse_real(const char *text, double *ret_value)
         return false;
     }
     char *end;
-    *ret_value = strtod(text, &end);
-    return *end == '\0' && end != text && isfinite(*ret_value);
+    locale_t before = options_enter_plain_locale();
+    double value = strtod(text, &end);
+    uselocale(before);
+    *ret_value = value + 0.0; // -0 becomes 0
+    return *end == '\0' && end != text && isfinite(value);
 }
 
-static enum status refuse_range(const struct option *row, const char *value, char *ret_error,
-                                size_t error_size)
+static enum status refuse_number(const struct option *row, const char *value, char *ret_error,
+                                 size_t error_size)
 {
-    bool is_real = row->type == OPTION_REAL;
-    snprintf(ret_error, error_size, "%s is '%.60s', but must be a %snumber from %.12g to %.12g",
-             row->name, value, is_real ? "" : "whole ", row->min, row->max);
+    char range[OPTION_RANGE_BYTES];
+    option_format_range(row, range, sizeof(range));
+    snprintf(ret_error, error_size, "%s is '%.60s', but must be a %snumber from %s", row->name,
+             value, row->type == OPTION_REAL ? "" : "whole ", range);
     return STATUS_INVALID;
 }
 
-static enum status set_number(const struct option *row, void *values, const char *value,
-                              char *ret_error, size_t error_size)
+static enum status set_whole(const struct option *row, void *values, const char *value,
+                             char *ret_error, size_t error_size)
 {
     char *field = field_of(row, values);
-    uint64_t whole = 0;
-    double real = 0;
-    bool is_number =
-        row->type == OPTION_REAL ? parse_real(value, &real) : parse_whole(value, &whole);
-    if (row->type != OPTION_REAL) {
-        real = (double)whole;
+    uint64_t whole;
+    // Limits are compared as integers: a double cannot tell large ones from their neighbours.
+    if (!parse_whole(value, &whole) || whole < (uint64_t)row->min || whole > (uint64_t)row->max) {
+        return refuse_number(row, value, ret_error, error_size);
     }
-    if (!is_number || real < row->min || real > row->max) {
-        return refuse_range(row, value, ret_error, error_size);
-    }
-    if (row->type == OPTION_REAL) {
-        memcpy(field, &real, sizeof(real));
-    } else if (row->type == OPTION_U32) {
-        uint32_t narrow = (uint32_t)whole;
-        memcpy(field, &narrow, sizeof(narrow));
-    } else {
+    if (row->type == OPTION_U64) {
         memcpy(field, &whole, sizeof(whole));
+        return STATUS_OK;
     }
+    assert(row->max <= UINT32_MAX);
+    uint32_t narrow = (uint32_t)whole;
+    memcpy(field, &narrow, sizeof(narrow));
+    return STATUS_OK;
+}
+
+static enum status set_real(const struct option *row, void *values, const char *value,
+                            char *ret_error, size_t error_size)
+{
+    double real;
+    if (!parse_real(value, &real) || real < row->min || real > row->max) {
+        return refuse_number(row, value, ret_error, error_size);
+    }
+    memcpy(field_of(row, values), &real, sizeof(real));
     return STATUS_OK;
 }
 
@@ -143,23 +115,18 @@ static enum status refuse_choice(const struct option *row, const char *value, ch
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    int used = snprintf(ret_error, error_size, "there is no %s '%.60s'", row->name, value);
     for (; row->choices[count].name != NULL && count < NAMES_MAX; count++) {
         names[count] = row->choices[count].name;
     }
+    snprintf(ret_error, error_size, "there is no %s '%.60s'", row->name, value);
     const char *nearest = options_nearest(value, names, count);
     if (nearest != NULL) {
-        used +=
-            snprintf(ret_error + used, error_size - (size_t)used, "; did you mean %s?", nearest);
+        append(ret_error, error_size, "; did you mean %s?", nearest);
     }
-    used += snprintf(ret_error + used, error_size - (size_t)used, " (one of");
-    for (size_t i = 0; i < count && (size_t)used < error_size; i++) {
-        used += snprintf(ret_error + used, error_size - (size_t)used, "%s %s", i > 0 ? "," : "",
-                         names[i]);
+    for (size_t i = 0; i < count; i++) {
+        append(ret_error, error_size, "%s%s", i > 0 ? ", " : " (one of ", names[i]);
     }
-    if ((size_t)used < error_size) {
-        snprintf(ret_error + used, error_size - (size_t)used, ")");
-    }
+    append(ret_error, error_size, ")");
     return STATUS_INVALID;
 }
 
@@ -171,6 +138,44 @@ static bool is_choice(const struct option *row, const char *value)
         }
     }
     return false;
+}
+
+/* The length of the UTF-8 character that the text begins with; 0 if it begins with none, or with a
+ * control character. */
+static size_t character_size(const unsigned char *text)
+{
+    if (text[0] < 0x80) {
+        return text[0] >= 0x20 && text[0] != 0x7F ? 1 : 0;
+    }
+    size_t size = text[0] >= 0xF0 ? 4 : text[0] >= 0xE0 ? 3 : 2;
+    uint32_t point = text[0] & (0xFFu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+        point = point << 6 | (text[i] & 0x3Fu);
+    }
+    static const uint32_t least[] = {0, 0, 0xA0, 0x800, 0x10000};
+    bool is_surrogate = point >= 0xD800 && point < 0xE000;
+    // 0xC0 and up begin a character; 0x80 to 0x9F are control characters, too.
+    bool is_good = text[0] >= 0xC0 && text[0] < 0xF8 && point >= least[size] && point < 0x110000 &&
+                   !is_surrogate;
+    return is_good ? size : 0;
+}
+
+/* Values travel in lines, JSON and logs: these take neither control characters nor other than
+ * UTF-8. */
+static bool is_plain_text(const char *value)
+{
+    const unsigned char *text = (const unsigned char *)value;
+    while (*text != '\0') {
+        size_t size = character_size(text);
+        if (size == 0) {
+            return false;
+        }
+        text += size;
+    }
+    return true;
 }
 
 static enum status set_text(const struct option *row, void *values, const char *value,
@@ -185,8 +190,11 @@ static enum status set_text(const struct option *row, void *values, const char *
                  row->size - 1);
         return STATUS_INVALID;
     }
-    if (strpbrk(value, "\n\r") != NULL) {
-        snprintf(ret_error, error_size, "%s has a line break in its value", row->name);
+    if (!is_plain_text(value)) {
+        snprintf(ret_error, error_size,
+                 "%s has a line break, another control character, or what is not UTF-8 in its "
+                 "value",
+                 row->name);
         return STATUS_INVALID;
     }
     if (row->is_valid != NULL && !row->is_valid(value, why, sizeof(why))) {
@@ -215,8 +223,9 @@ static enum status set_value(const struct option *row, void *values, const char 
     }
     case OPTION_U32:
     case OPTION_U64:
+        return set_whole(row, values, value, ret_error, error_size);
     case OPTION_REAL:
-        return set_number(row, values, value, ret_error, error_size);
+        return set_real(row, values, value, ret_error, error_size);
     case OPTION_TEXT:
     case OPTION_CHOICE:
         return set_text(row, values, value, ret_error, error_size);
@@ -269,44 +278,4 @@ enum status options_set_text(const struct option_set *sets, size_t set_count, co
         }
     }
     return refuse_name(sets, set_count, name, ret_error, error_size);
-}
-
-/* The shortest decimal that reads back to the same double. */
-static void format_real(double value, char *ret_text, size_t text_size)
-{
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(ret_text, text_size, "%.*g", digits, value);
-        if (strtod(ret_text, NULL) == value) {
-            return;
-        }
-    }
-}
-
-void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size)
-{
-    const char *field = (const char *)values + row->offset;
-    uint32_t narrow;
-    uint64_t whole;
-    double real;
-    switch (row->type) {
-    case OPTION_FLAG:
-        snprintf(ret_text, text_size, "%s", field[0] != 0 ? "true" : "false");
-        break;
-    case OPTION_U32:
-        memcpy(&narrow, field, sizeof(narrow));
-        snprintf(ret_text, text_size, "%u", narrow);
-        break;
-    case OPTION_U64:
-        memcpy(&whole, field, sizeof(whole));
-        snprintf(ret_text, text_size, "%llu", (unsigned long long)whole);
-        break;
-    case OPTION_REAL:
-        memcpy(&real, field, sizeof(real));
-        format_real(real, ret_text, text_size);
-        break;
-    case OPTION_TEXT:
-    case OPTION_CHOICE:
-        snprintf(ret_text, text_size, "%s", field);
-        break;
-    }
 }

@@ -1,5 +1,5 @@
 /* --help, from the tables. */
-#include "common/options.h"
+#include "common/options_format.h"
 
 #include <string.h>
 
@@ -12,29 +12,28 @@ static void print_wrapped(FILE *stream, const char *text, int column)
     int at = column;
     while (*text != '\0') {
         int size = (int)strcspn(text, " ");
-        if (at + size > WIDTH && at > column) {
+        if (at > column && at + 1 + size > WIDTH) {
             fprintf(stream, "\n%*s", column, "");
             at = column;
-        }
-        fprintf(stream, "%.*s", size, text);
-        at += size;
-        text += size;
-        if (*text == ' ') {
-            text++;
+        } else if (at > column) {
             fputc(' ', stream);
             at++;
         }
+        fprintf(stream, "%.*s", size, text);
+        at += size;
+        text += size + (text[size] == ' ');
     }
     fputc('\n', stream);
 }
 
 /* " [default 4; 1 to 1024]" */
-static void format_range(const struct option *row, char *ret_text, size_t text_size)
+static void format_default(const struct option *row, char *ret_text, size_t text_size)
 {
     const char *fallback = row->fallback[0] != '\0' ? row->fallback : "none";
     if (row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL) {
-        snprintf(ret_text, text_size, " [default %s; %.10g to %.10g]", fallback, row->min,
-                 row->max);
+        char range[OPTION_RANGE_BYTES];
+        option_format_range(row, range, sizeof(range));
+        snprintf(ret_text, text_size, " [default %s; %s]", fallback, range);
     } else {
         snprintf(ret_text, text_size, " [default %s]", fallback);
     }
@@ -42,7 +41,7 @@ static void format_range(const struct option *row, char *ret_text, size_t text_s
 
 static void print_row(const struct option *row, FILE *stream)
 {
-    char left[128], range[128], text[1024], letter[8] = "    ";
+    char left[128], fallback[128], text[1024], letter[8] = "    ";
     if (row->letter != 0) {
         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
     }
@@ -57,8 +56,8 @@ static void print_row(const struct option *row, FILE *stream)
         used = 0;
     }
     fprintf(stream, "%*s", HELP_COLUMN - used, "");
-    format_range(row, range, sizeof(range));
-    snprintf(text, sizeof(text), "%s%s", row->help, range);
+    format_default(row, fallback, sizeof(fallback));
+    snprintf(text, sizeof(text), "%s%s", row->help, fallback);
     print_wrapped(stream, text, HELP_COLUMN);
     for (size_t i = 0; row->choices != NULL && row->choices[i].name != NULL; i++) {
         fprintf(stream, "%*s%-14s", HELP_COLUMN + 2, "", row->choices[i].name);

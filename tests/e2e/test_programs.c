@@ -303,7 +303,7 @@ static void bad_options_exit_with_2_and_write_nothing(void **state)
 {
     (void)state;
     const char *const cases[][4] = {
-        {"--wrokers", "2", "did you mean workers?", NULL},
+        {"--wrokers", "2", "did you mean --workers?", NULL},
         {"--mode", "rnig", "did you mean ring?", NULL},
         {"--model", "lenet", "did you mean lenet5?", NULL},
         {"--data", "cifar", "did you mean cifar10?", NULL},

@@ -1,0 +1,73 @@
+/* Values of options, written as text. */
+#include "common/options_format.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+locale_t options_enter_plain_locale(void)
+{
+    // For "C", glibc returns a static object: it cannot fail, and is not freed.
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
+/* The shortest decimal that reads back to the same double. */
+static void format_real(double value, char *ret_text, size_t text_size)
+{
+    locale_t before = options_enter_plain_locale();
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(ret_text, text_size, "%.*g", digits, value);
+        if (strtod(ret_text, NULL) == value) {
+            break;
+        }
+    }
+    uselocale(before);
+}
+
+static void format_limit(const struct option *row, double limit, char *ret_text, size_t text_size)
+{
+    // Whole limits of reals without exponent, too: 1000000, not 1e+06.
+    if (row->type != OPTION_REAL || (limit >= 0 && limit < 1e15 && floor(limit) == limit)) {
+        snprintf(ret_text, text_size, "%llu", (unsigned long long)limit);
+    } else {
+        format_real(limit, ret_text, text_size);
+    }
+}
+
+void option_format_range(const struct option *row, char *ret_text, size_t text_size)
+{
+    char min[OPTION_RANGE_BYTES / 2], max[OPTION_RANGE_BYTES / 2];
+    format_limit(row, row->min, min, sizeof(min));
+    format_limit(row, row->max, max, sizeof(max));
+    snprintf(ret_text, text_size, "%s to %s", min, max);
+}
+
+void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size)
+{
+    const char *field = (const char *)values + row->offset;
+    uint32_t narrow;
+    uint64_t whole;
+    double real;
+    switch (row->type) {
+    case OPTION_FLAG:
+        snprintf(ret_text, text_size, "%s", field[0] != 0 ? "true" : "false");
+        break;
+    case OPTION_U32:
+        memcpy(&narrow, field, sizeof(narrow));
+        snprintf(ret_text, text_size, "%u", narrow);
+        break;
+    case OPTION_U64:
+        memcpy(&whole, field, sizeof(whole));
+        snprintf(ret_text, text_size, "%llu", (unsigned long long)whole);
+        break;
+    case OPTION_REAL:
+        memcpy(&real, field, sizeof(real));
+        format_real(real, ret_text, text_size);
+        break;
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+        snprintf(ret_text, text_size, "%s", field);
+        break;
+    }
+}
