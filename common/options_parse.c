@@ -3,13 +3,13 @@
 #include "common/options_sources.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENVIRONMENT_PREFIX "RINGSIDE_"
 #define GIVEN_MAX          256
 #define NAME_BYTES         64
+#define VARIABLE_BYTES     (NAME_BYTES + sizeof(ENVIRONMENT_PREFIX))
 
 // Options that came from anywhere but their default. One program, one parse: see options.h.
 static const char *given[GIVEN_MAX];
@@ -68,24 +68,35 @@ enum status options_set_from(const struct option_program *program, const char *w
     return STATUS_OK;
 }
 
+/* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */
+static void variable_of(const char *name, char ret_variable[VARIABLE_BYTES])
+{
+    size_t used = (size_t)snprintf(ret_variable, VARIABLE_BYTES, "%s", ENVIRONMENT_PREFIX);
+    for (; *name != '\0' && used < VARIABLE_BYTES - 1; name++) {
+        bool is_small = *name >= 'a' && *name <= 'z';
+        ret_variable[used++] = (char)(*name == '-' ? '_' : is_small ? *name - 'a' + 'A' : *name);
+    }
+    ret_variable[used] = '\0';
+}
+
+static enum status read_variable(const struct option_program *program, const char *name)
+{
+    char variable[VARIABLE_BYTES], where[VARIABLE_BYTES + 32];
+    variable_of(name, variable);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): options are read before there are threads
+    const char *value = getenv(variable);
+    if (value == NULL) {
+        return STATUS_OK;
+    }
+    snprintf(where, sizeof(where), "environment variable %s", variable);
+    return options_set_from(program, where, name, value);
+}
+
 static enum status read_environment(const struct option_program *program)
 {
     for (size_t s = 0; s < program->set_count; s++) {
         for (size_t i = 0; i < program->sets[s].count; i++) {
-            const char *name = program->sets[s].rows[i].name;
-            char variable[NAME_BYTES + sizeof(ENVIRONMENT_PREFIX)] = ENVIRONMENT_PREFIX;
-            size_t used = strlen(variable);
-            for (const char *at = name; *at != '\0' && used < sizeof(variable) - 1; at++) {
-                variable[used++] = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-            }
-            variable[used] = '\0';
-            const char *value = getenv(variable);
-            if (value == NULL || value[0] == '\0') {
-                continue; // scripts clear variables by making them empty
-            }
-            char where[NAME_BYTES + 64];
-            snprintf(where, sizeof(where), "environment variable %s", variable);
-            enum status status = options_set_from(program, where, name, value);
+            enum status status = read_variable(program, program->sets[s].rows[i].name);
             if (status != STATUS_OK) {
                 return status;
             }
