@@ -225,7 +225,7 @@ static enum status read_command_line(const struct option_program *program, int a
  * none. */
 static const char *find_config(int argc, char *const *argv)
 {
-    const char *config = getenv(ENVIRONMENT_PREFIX "CONFIG");
+    const char *config = getenv(ENVIRONMENT_PREFIX "CONFIG"); // NOLINT(concurrency-mt-unsafe): as above
     if (config != NULL && config[0] == '\0') {
         config = NULL;
     }
