@@ -68,27 +68,40 @@ enum status options_set_from(const struct option_program *program, const char *w
     return STATUS_OK;
 }
 
-static enum status read_environment(const struct option_program *program)
+/* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */
+static void make_variable_name(const char *name, char *ret_name, size_t name_size)
 {
-    for (size_t s = 0; s < program->set_count; s++) {
-        for (size_t i = 0; i < program->sets[s].count; i++) {
-            const char *name = program->sets[s].rows[i].name;
-            char variable[NAME_BYTES + sizeof(ENVIRONMENT_PREFIX)] = ENVIRONMENT_PREFIX;
-            size_t used = strlen(variable);
-            for (const char *at = name; *at != '\0' && used < sizeof(variable) - 1; at++) {
-                variable[used++] = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-            }
-            variable[used] = '\0';
-            const char *value = getenv(variable);
-            if (value == NULL || value[0] == '\0') {
-                continue; // scripts clear variables by making them empty
-            }
-            char where[NAME_BYTES + 64];
-            snprintf(where, sizeof(where), "environment variable %s", variable);
-            enum status status = options_set_from(program, where, name, value);
-            if (status != STATUS_OK) {
-                return status;
-            }
+    snprintf(ret_name, name_size, ENVIRONMENT_PREFIX "%s", name);
+    for (char *at = ret_name; *at != '\0'; at++) {
+        *at = (char)toupper((unsigned char)*at);
+        if (*at == '-') {
+            *at = '_';
+        }
+    }
+}
+
+/* Options are read before there are threads, which could change the environment. NULL if the
+ * variable is empty: scripts clear variables that way. */
+static const char *read_variable(const char *name)
+{
+    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe)
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static enum status read_environment(const struct option_program *program,
+                                    const struct option_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        char variable[NAME_BYTES + sizeof(ENVIRONMENT_PREFIX)], where[sizeof(variable) + 32];
+        make_variable_name(set->rows[i].name, variable, sizeof(variable));
+        const char *value = read_variable(variable);
+        if (value == NULL) {
+            continue;
+        }
+        snprintf(where, sizeof(where), "environment variable %s", variable);
+        enum status status = options_set_from(program, where, set->rows[i].name, value);
+        if (status != STATUS_OK) {
+            return status;
         }
     }
     return STATUS_OK;
@@ -214,10 +227,7 @@ static enum status read_command_line(const struct option_program *program, int a
  * none. */
 static const char *find_config(int argc, char *const *argv)
 {
-    const char *config = getenv(ENVIRONMENT_PREFIX "CONFIG");
-    if (config != NULL && config[0] == '\0') {
-        config = NULL;
-    }
+    const char *config = read_variable(ENVIRONMENT_PREFIX "CONFIG");
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--config=", 9) == 0) {
             config = argv[i] + 9;
@@ -258,8 +268,8 @@ enum status options_parse(const struct option_program *program, int argc, char *
     }
     const char *config = find_config(argc, argv);
     enum status status = config != NULL ? options_read_file(program, config) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = read_environment(program);
+    for (size_t s = 0; s < program->set_count && status == STATUS_OK; s++) {
+        status = read_environment(program, &program->sets[s]);
     }
     if (status == STATUS_OK) {
         status = read_command_line(program, argc, argv);
