@@ -3,7 +3,6 @@
 #include "common/options_sources.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +72,9 @@ static void make_variable_name(const char *name, char *ret_name, size_t name_siz
 {
     snprintf(ret_name, name_size, ENVIRONMENT_PREFIX "%s", name);
     for (char *at = ret_name; *at != '\0'; at++) {
-        *at = (char)toupper((unsigned char)*at);
-        if (*at == '-') {
+        if (*at >= 'a' && *at <= 'z') {
+            *at = (char)(*at - 'a' + 'A');
+        } else if (*at == '-') {
             *at = '_';
         }
     }

@@ -27,7 +27,7 @@ worker/data/.*                  common/[^/]+\.h|worker/data/[^/]+\.h|worker/devi
 worker/model/.*                 common/[^/]+\.h|worker/model/[^/]+\.h|worker/device/[^/]+\.h
 worker/exchange/.*              common/[^/]+\.h|worker/exchange/[^/]+\.h
 worker/.*                       (common|worker)/.*\.h
-bench/.*                        (bench|common|deploy|ps-server|worker)/.*\.h
+bench/.*                        (bench|common|deploy|ps-server|worker|tests/support)/.*\.h
 tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\.h
 '
 
