@@ -49,6 +49,9 @@ static char *read_line(char *text, int size, void *data)
         return NULL;
     }
     source->line++;
+    if (source->size > FILE_BYTES_MAX) {
+        return refuse_line(source, "the file is too long for a config file");
+    }
     int length = 0;
     for (int byte = next_byte(source); byte != '\n' && byte != EOF; byte = next_byte(source)) {
         if (byte == '\0' || source->size > FILE_BYTES_MAX) {

@@ -12,9 +12,13 @@ locale_t options_enter_plain_locale(void)
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
 }
 
-/* The shortest decimal that reads back to the same double. */
+/* The shortest decimal that reads back to the same double; whole ones without exponent. */
 static void format_real(double value, char *ret_text, size_t text_size)
 {
+    if (fabs(value) < 1e15 && floor(value) == value) {
+        snprintf(ret_text, text_size, "%.0f", value);
+        return;
+    }
     locale_t before = options_enter_plain_locale();
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(ret_text, text_size, "%.*g", digits, value);
@@ -27,11 +31,10 @@ static void format_real(double value, char *ret_text, size_t text_size)
 
 static void format_limit(const struct option *row, double limit, char *ret_text, size_t text_size)
 {
-    // Whole limits of reals without exponent, too: 1000000, not 1e+06.
-    if (row->type != OPTION_REAL || (limit >= 0 && limit < 1e15 && floor(limit) == limit)) {
-        snprintf(ret_text, text_size, "%llu", (unsigned long long)limit);
-    } else {
+    if (row->type == OPTION_REAL) {
         format_real(limit, ret_text, text_size);
+    } else {
+        snprintf(ret_text, text_size, "%llu", (unsigned long long)limit);
     }
 }
 
