@@ -9,7 +9,6 @@
 #define ENVIRONMENT_PREFIX "RINGSIDE_"
 #define GIVEN_MAX          256
 #define NAME_BYTES         64
-#define VARIABLE_BYTES     (NAME_BYTES + sizeof(ENVIRONMENT_PREFIX))
 
 // Options that came from anywhere but their default. One program, one parse: see options.h.
 static const char *given[GIVEN_MAX];
@@ -69,37 +68,37 @@ enum status options_set_from(const struct option_program *program, const char *w
 }
 
 /* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */
-static void variable_of(const char *name, char ret_variable[VARIABLE_BYTES])
+static void make_variable_name(const char *name, char *ret_name, size_t name_size)
 {
-    size_t used = (size_t)snprintf(ret_variable, VARIABLE_BYTES, "%s", ENVIRONMENT_PREFIX);
-    for (; *name != '\0' && used < VARIABLE_BYTES - 1; name++) {
-        bool is_small = *name >= 'a' && *name <= 'z';
-        ret_variable[used++] = (char)(*name == '-' ? '_' : is_small ? *name - 'a' + 'A' : *name);
+    snprintf(ret_name, name_size, ENVIRONMENT_PREFIX "%s", name);
+    for (char *at = ret_name; *at != '\0'; at++) {
+        bool is_small = *at >= 'a' && *at <= 'z';
+        *at = (char)(*at == '-' ? '_' : is_small ? *at - 'a' + 'A' : *at);
     }
-    ret_variable[used] = '\0';
 }
 
-static enum status read_variable(const struct option_program *program, const char *name)
+/* Options are read before there are threads, which could change the environment. NULL if the
+ * variable is empty: scripts clear variables that way. */
+static const char *read_variable(const char *name)
 {
-    char variable[VARIABLE_BYTES], where[VARIABLE_BYTES + 32];
-    variable_of(name, variable);
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): options are read before there are threads
-    const char *value = getenv(variable);
-    if (value == NULL) {
-        return STATUS_OK;
-    }
-    snprintf(where, sizeof(where), "environment variable %s", variable);
-    return options_set_from(program, where, name, value);
+    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe): see above
+    return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static enum status read_environment(const struct option_program *program)
+static enum status read_environment(const struct option_program *program,
+                                    const struct option_set *set)
 {
-    for (size_t s = 0; s < program->set_count; s++) {
-        for (size_t i = 0; i < program->sets[s].count; i++) {
-            enum status status = read_variable(program, program->sets[s].rows[i].name);
-            if (status != STATUS_OK) {
-                return status;
-            }
+    for (size_t i = 0; i < set->count; i++) {
+        char variable[NAME_BYTES + sizeof(ENVIRONMENT_PREFIX)], where[sizeof(variable) + 32];
+        make_variable_name(set->rows[i].name, variable, sizeof(variable));
+        const char *value = read_variable(variable);
+        if (value == NULL) {
+            continue;
+        }
+        snprintf(where, sizeof(where), "environment variable %s", variable);
+        enum status status = options_set_from(program, where, set->rows[i].name, value);
+        if (status != STATUS_OK) {
+            return status;
         }
     }
     return STATUS_OK;
@@ -225,10 +224,7 @@ static enum status read_command_line(const struct option_program *program, int a
  * none. */
 static const char *find_config(int argc, char *const *argv)
 {
-    const char *config = getenv(ENVIRONMENT_PREFIX "CONFIG");
-    if (config != NULL && config[0] == '\0') {
-        config = NULL;
-    }
+    const char *config = read_variable(ENVIRONMENT_PREFIX "CONFIG");
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--config=", 9) == 0) {
             config = argv[i] + 9;
@@ -269,8 +265,8 @@ enum status options_parse(const struct option_program *program, int argc, char *
     }
     const char *config = find_config(argc, argv);
     enum status status = config != NULL ? options_read_file(program, config) : STATUS_OK;
-    if (status == STATUS_OK) {
-        status = read_environment(program);
+    for (size_t s = 0; s < program->set_count && status == STATUS_OK; s++) {
+        status = read_environment(program, &program->sets[s]);
     }
     if (status == STATUS_OK) {
         status = read_command_line(program, argc, argv);

@@ -128,8 +128,8 @@ static void lines_of_threads_do_not_mix(void **state)
     for (; *line != '\0'; line = strchr(line, '\n') + 1, count++) {
         check_time(line);
         const char *text = strstr(line, ": ") + 2;
-        assert_int_equal(strspn(text, (char[]){text[0], '\0'}), 7 * 8);
-        assert_memory_equal(text + 7 * 8, " end\n", 5);
+        text += strspn(text, (char[]){text[0], '\0'});
+        assert_int_equal(strncmp(text, " end\n", 5), 0);
     }
     assert_int_equal(count, THREADS * LINES_PER_THREAD);
 }

@@ -44,7 +44,7 @@ void log_write(enum log_level level, const char *format, ...)
     char line[2048];
     va_list args;
     va_start(args, format);
-    int wrote = vsnprintf(line, sizeof(line), format, args);
+    int wrote = vsnprintf(line, sizeof(line), format, args); // NOLINT(clang-analyzer-valist.*)
     va_end(args);
     assert(wrote > 0 && level == LOG_ERROR);
     log_lines++;
