@@ -72,11 +72,8 @@ static void make_variable_name(const char *name, char *ret_name, size_t name_siz
 {
     snprintf(ret_name, name_size, ENVIRONMENT_PREFIX "%s", name);
     for (char *at = ret_name; *at != '\0'; at++) {
-        if (*at >= 'a' && *at <= 'z') {
-            *at = (char)(*at - 'a' + 'A');
-        } else if (*at == '-') {
-            *at = '_';
-        }
+        bool is_small = *at >= 'a' && *at <= 'z';
+        *at = (char)(*at == '-' ? '_' : is_small ? *at - 'a' + 'A' : *at);
     }
 }
 
@@ -84,7 +81,7 @@ static void make_variable_name(const char *name, char *ret_name, size_t name_siz
  * variable is empty: scripts clear variables that way. */
 static const char *read_variable(const char *name)
 {
-    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe)
+    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe): see above
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 

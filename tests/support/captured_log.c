@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ void captured_log_begin(void)
     original = dup(STDERR_FILENO);
     int capture = memfd_create("captured log", MFD_CLOEXEC);
     assert_true(original >= 0 && capture >= 0);
+    // As a log that several write to is opened: no line lands on another.
+    assert_int_equal(fcntl(capture, F_SETFL, O_APPEND), 0);
     assert_int_equal(dup2(capture, STDERR_FILENO), STDERR_FILENO);
     close(capture);
 }
