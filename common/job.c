@@ -97,7 +97,9 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
                  job->stall_warn, job->stall_fail);
         return STATUS_INVALID;
     }
-    if (job->lr_workers == 0) {
+    if (strcmp(job->lr_scale, "linear") != 0) {
+        job->lr_workers = 1; // counts for nothing: jobs that differ in it are the same
+    } else if (job->lr_workers == 0) {
         job->lr_workers = job->workers;
     }
     if (mode_is(job, "local")) {

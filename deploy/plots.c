@@ -13,6 +13,8 @@
 
 #define SCRIPT_NAME "plots.gnuplot"
 
+#define KEY_RUNS_MAX 20
+
 const struct plot plots[] = {
     {"loss-steps", "Training loss over steps. Synchronous designs on the same seed lie on each "
                    "other: they compute the same numbers."},
@@ -170,6 +172,9 @@ static enum status write_script(const char *path, const char *folder, const stru
         write_epochs(script, &runs[i], i);
     }
     write_bars(script, runs, count);
+    if (count > KEY_RUNS_MAX) {
+        fprintf(script, "unset key\n"); // a legend that long leaves no room for the curves
+    }
     for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
         fprintf(script, "set terminal %s\nset xtics norotate\n", formats[f].terminal);
         for (size_t i = 0; plots[i].name != NULL; i++) {
