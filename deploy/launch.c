@@ -366,8 +366,12 @@ static void ensure_summary(const struct launch *launch, const char *reason)
                   "mode", job->mode, "workers", (int)job->workers, "servers", (int)job->servers,
                   "model", job->model, "dataset", job->data, "seed", (json_int_t)job->seed,
                   "params_digest", "outcome", "failed", "reason", reason);
-    if (summary == NULL || json_dump_file(summary, path, JSON_INDENT(2)) != 0) {
-        log_error("cannot write %s", path);
+    char draft[LAUNCH_PATH_MAX + 8];
+    snprintf(draft, sizeof(draft), "%s.part", path);
+    if (summary == NULL || json_dump_file(summary, draft, JSON_INDENT(2)) != 0 ||
+        rename(draft, path) != 0) {
+        log_error("cannot write %s: %m", path);
+        unlink(draft);
     }
     json_decref(summary);
 }

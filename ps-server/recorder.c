@@ -14,16 +14,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH_BYTES 4096
+#define PATH_BYTES    4096
+#define ERROR_BYTES   512
+#define RESERVE_NAME  ".summary.reserve"
+#define RESERVE_BYTES 32768 // more than a summary has, if it is not of very many epochs
 
 struct recorder {
     char folder[PATH_BYTES - 64];
     FILE *metrics;
+    char error[ERROR_BYTES]; // of the first thing that could not be written
 };
 
 static void path_of(const struct recorder *recorder, const char *name, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "%s/%s", recorder->folder, name);
+}
+
+/* Logs, and keeps, what errno says of a file. */
+static enum status refuse_file(struct recorder *recorder, const char *path)
+{
+    char text[ERROR_BYTES];
+    snprintf(text, sizeof(text), "cannot write %.400s: %m", path);
+    log_error("%s", text);
+    if (recorder->error[0] == '\0') {
+        memcpy(recorder->error, text, sizeof(text));
+    }
+    return STATUS_IO;
+}
+
+const char *recorder_error(const struct recorder *recorder)
+{
+    return recorder->error;
 }
 
 static enum status make_folders(const char *folder)
@@ -89,7 +110,7 @@ void recorder_destroy(struct recorder *recorder)
 }
 
 /* Takes the tree. Writes it beside its place, then moves it there. */
-static enum status write_json(const struct recorder *recorder, const char *name, json_t *tree)
+static enum status write_json(struct recorder *recorder, const char *name, json_t *tree)
 {
     char path[PATH_BYTES], draft[PATH_BYTES];
     path_of(recorder, name, path);
@@ -106,20 +127,38 @@ static enum status write_json(const struct recorder *recorder, const char *name,
     }
     json_decref(tree);
     if (!is_written || rename(draft, path) != 0) {
-        log_error("cannot write %s: %m", path);
+        enum status status = refuse_file(recorder, path);
         unlink(draft);
-        return STATUS_IO;
+        return status;
     }
     return STATUS_OK;
 }
 
+/* Room that the summary takes over: a disk that fills up in training still tells what happened. */
+static enum status reserve(struct recorder *recorder)
+{
+    static const char zeros[RESERVE_BYTES];
+    char path[PATH_BYTES];
+    path_of(recorder, RESERVE_NAME, path);
+    FILE *file = fopen(path, "we");
+    bool is_written = file != NULL && fwrite(zeros, sizeof(zeros), 1, file) == 1;
+    if (file != NULL && fclose(file) != 0) {
+        is_written = false;
+    }
+    return is_written ? STATUS_OK : refuse_file(recorder, path);
+}
+
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    return write_json(recorder, "job.json", summary_job_json(coordinator));
+    enum status status = write_json(recorder, "job.json", summary_job_json(coordinator));
+    return status == STATUS_OK ? reserve(recorder) : status;
 }
 
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
 {
+    char path[PATH_BYTES];
+    path_of(recorder, RESERVE_NAME, path);
+    unlink(path);
     return write_json(recorder, "summary.json", summary_json(coordinator));
 }
 
@@ -137,8 +176,7 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
                       fputc('\n', recorder->metrics) != EOF && fflush(recorder->metrics) == 0;
     json_decref(line);
     if (!is_written) {
-        log_error("cannot write %s: %m", path);
-        return STATUS_IO;
+        return refuse_file(recorder, path);
     }
     return STATUS_OK;
 }

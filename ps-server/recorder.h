@@ -13,7 +13,12 @@ struct recorder;
 enum status recorder_create(const char *folder, struct recorder **ret_recorder);
 void recorder_destroy(struct recorder *recorder); // NULL is fine
 
-/* Once everybody is ready. All of these log what cannot be written. */
+/* What could not be done first: "cannot write FILE: No space left on device"; "" if all went well.
+ * Borrowed. */
+const char *recorder_error(const struct recorder *recorder);
+
+/* Once everybody is ready. Sets aside room for the summary, which must not fail for want of it.
+ * All of these log what cannot be written. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);

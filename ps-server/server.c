@@ -193,8 +193,8 @@ static void loop(struct server *server)
             coordinator_stop(coordinator, STATUS_INTERRUPTED, "interrupted by a signal", now_ms);
         }
         if (server->record_status != STATUS_OK) {
-            coordinator_stop(coordinator, server->record_status,
-                             "the run folder cannot be written (see the log)", now_ms);
+            coordinator_stop(coordinator, server->record_status, recorder_error(server->recorder),
+                             now_ms);
         }
         coordinator_tick(coordinator, now_ms);
     }
