@@ -142,12 +142,17 @@ void program_read_endpoint(struct program_run *run, char *ret_endpoint, size_t e
 
 int program_wait(struct program_run *run)
 {
+    return program_wait_for(run, WAIT_MS_MAX);
+}
+
+int program_wait_for(struct program_run *run, int timeout_ms)
+{
     int pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
     assert_true(pidfd >= 0);
     struct pollfd item = {.fd = pidfd, .events = POLLIN};
     int ready;
     do {
-        ready = poll(&item, 1, WAIT_MS_MAX);
+        ready = poll(&item, 1, timeout_ms);
     } while (ready < 0 && errno == EINTR);
     close(pidfd);
     if (ready == 0) {

@@ -35,6 +35,9 @@ void program_read_endpoint(struct program_run *run, char *ret_endpoint, size_t e
 /* Waits for its end; the exit code, or 128 + the signal. Kills it and fails the test after 60 s. */
 int program_wait(struct program_run *run);
 
+/* The same with a limit of one's own. */
+int program_wait_for(struct program_run *run, int timeout_ms);
+
 void program_kill(struct program_run *run, int signal_number);
 
 /* Everything it has written. */

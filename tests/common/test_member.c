@@ -1,0 +1,127 @@
+/* Tests of joining: a coordinator of another version, one that refuses, one that is silent. */
+#include "common/member.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const volatile int never;
+
+/* A coordinator that answers the first JOIN with the bytes of `answer`, or not at all. */
+struct coordinator {
+    struct channel *channel;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    const struct message *answer;
+    const unsigned char *raw; // instead of answer
+    size_t raw_size;
+    pthread_t thread;
+};
+
+static void *answer_join(void *data)
+{
+    struct coordinator *coordinator = data;
+    struct envelope envelope;
+    struct message message;
+    while (channel_receive(coordinator->channel, 10000, &envelope, &message) != STATUS_OK) {
+    }
+    assert_int_equal(message.kind, MESSAGE_JOIN);
+    if (coordinator->raw != NULL) {
+        transport_send(coordinator->channel->transport, envelope.peer, coordinator->raw,
+                       coordinator->raw_size, NULL);
+    } else if (coordinator->answer != NULL) {
+        channel_send(coordinator->channel, envelope.peer, coordinator->answer, NULL, NULL);
+    }
+    envelope_release(&envelope);
+    return NULL;
+}
+
+/* Joins it; what comes of that. */
+static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, struct job *ret_job,
+                        uint32_t *ret_rank)
+{
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
+    assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
+    assert_int_equal(
+        transport_bind(coordinator->channel->transport, "tcp://127.0.0.1:*", coordinator->endpoint),
+        STATUS_OK);
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(pthread_create(&coordinator->thread, NULL, answer_join, coordinator), 0);
+    enum status status =
+        member_join(&member, coordinator->endpoint, timeout_ms, &never, ret_job, ret_rank);
+    pthread_join(coordinator->thread, NULL);
+    channel_destroy(member.channel, 0);
+    channel_destroy(coordinator->channel, 0);
+    return status;
+}
+
+static void a_welcome_brings_the_rank_and_the_job(void **state)
+{
+    (void)state;
+    const struct message welcome = {
+        .kind = MESSAGE_WELCOME, .rank = 3, .text = "workers=5\nmodel=lenet5\n"};
+    struct coordinator coordinator = {.answer = &welcome};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_OK);
+    assert_int_equal(rank, 3);
+    assert_int_equal(job.workers, 5);
+    assert_string_equal(job.model, "lenet5");
+}
+
+static void a_refusal_ends_the_joining(void **state)
+{
+    (void)state;
+    const struct message refusal = {
+        .kind = MESSAGE_REFUSE, .reason = STATUS_INVALID, .text = "worker 3 is taken"};
+    struct coordinator coordinator = {.answer = &refusal};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_INVALID);
+}
+
+static void a_job_that_makes_no_sense_is_a_mismatch(void **state)
+{
+    (void)state;
+    const struct message welcome = {.kind = MESSAGE_WELCOME, .text = "workers=5\ncolour=red\n"};
+    struct coordinator coordinator = {.answer = &welcome};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_MISMATCH);
+}
+
+static void a_coordinator_of_another_protocol_version_is_a_mismatch(void **state)
+{
+    (void)state;
+    const unsigned char header[] = {0x08, WIRE_VERSION + 1, 0x10, 0x02};
+    struct coordinator coordinator = {.raw = header, .raw_size = sizeof(header)};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_MISMATCH);
+}
+
+static void a_silent_coordinator_is_given_up(void **state)
+{
+    (void)state;
+    struct coordinator coordinator = {.answer = NULL};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 200, &job, &rank), STATUS_TIMED_OUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_welcome_brings_the_rank_and_the_job),
+        cmocka_unit_test(a_refusal_ends_the_joining),
+        cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),
+        cmocka_unit_test(a_coordinator_of_another_protocol_version_is_a_mismatch),
+        cmocka_unit_test(a_silent_coordinator_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
