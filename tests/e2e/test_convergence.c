@@ -1,4 +1,5 @@
-/* Training of real images to the accuracy that the README states. Minutes: part of tests/run --all. */
+/* Training of real images to the accuracy that the README states. Minutes: part of tests/run --all.
+ */
 #include "tests/support/programs.h"
 
 // clang-format off
@@ -47,9 +48,10 @@ static double accuracy_of(const char *dataset, const char *folder, const char *c
 static void cnn_on_cifar10_reaches_60_percent_in_3_epochs(void **state)
 {
     (void)state;
-    const char *const settings[] = {"-n", "4", "--mode", "ring", "--model", "cnn", "--epochs", "3",
-                                    "--global-batch", "128", "--optimizer", "adam", "--lr", "0.001",
-                                    "--seed", "1", NULL};
+    const char *const settings[] = {
+        "-n",       "4",     "--mode",         "ring", "--model",     "cnn",
+        "--epochs", "3",     "--global-batch", "128",  "--optimizer", "adam",
+        "--lr",     "0.001", "--seed",         "1",    NULL};
     char digest[80];
     assert_true(accuracy_of("cifar10", "cifar10", settings, digest) >= 0.60);
 }
@@ -57,9 +59,10 @@ static void cnn_on_cifar10_reaches_60_percent_in_3_epochs(void **state)
 static void lenet5_on_fashion_mnist_reaches_88_percent_in_both_designs(void **state)
 {
     (void)state;
-    const char *settings[] = {"-n", "2", "--mode", "ring", "--model", "lenet5", "--epochs", "5",
-                              "--global-batch", "64", "--optimizer", "momentum", "--lr", "0.01",
-                              "--seed", "1", NULL};
+    const char *settings[] = {"-n",          "2",        "--mode", "ring",           "--model",
+                              "lenet5",      "--epochs", "5",      "--global-batch", "64",
+                              "--optimizer", "momentum", "--lr",   "0.01",           "--seed",
+                              "1",           NULL};
     char ring[80], server[80];
     assert_true(accuracy_of("fashion-mnist", "fashion-mnist", settings, ring) >= 0.885);
     settings[3] = "ps-sync";
