@@ -31,12 +31,14 @@ static void *answer_join(void *data)
     while (channel_receive(coordinator->channel, 10000, &envelope, &message) != STATUS_OK) {
     }
     assert_int_equal(message.kind, MESSAGE_JOIN);
+    enum status status = STATUS_OK;
     if (coordinator->raw != NULL) {
-        transport_send(coordinator->channel->transport, envelope.peer, coordinator->raw,
-                       coordinator->raw_size, NULL);
+        status = transport_send(coordinator->channel->transport, envelope.peer, coordinator->raw,
+                                coordinator->raw_size, NULL);
     } else if (coordinator->answer != NULL) {
-        channel_send(coordinator->channel, envelope.peer, coordinator->answer, NULL, NULL);
+        status = channel_send(coordinator->channel, envelope.peer, coordinator->answer, NULL, NULL);
     }
+    assert_int_equal(status, STATUS_OK);
     envelope_release(&envelope);
     return NULL;
 }
