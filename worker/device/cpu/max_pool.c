@@ -8,6 +8,7 @@
 #include "common/variants.h"
 #include "worker/device/cpu/node.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,16 +87,10 @@ VARIANT_BODY void put_gradients(const struct geometry *g, uint32_t window, uint3
     bool adds = g->stride < window;
     for (uint32_t i = 0; i < window * window; i++) {
         float *restrict at = corner + (i / window * g->x_columns + i % window) * block;
-        if (adds) {
 #pragma omp simd
-            for (uint32_t lane = 0; lane < block; lane++) {
-                at[lane] += index[lane] == i ? grad[lane] : 0;
-            }
-        } else {
-#pragma omp simd
-            for (uint32_t lane = 0; lane < block; lane++) {
-                at[lane] = index[lane] == i ? grad[lane] : 0;
-            }
+        for (uint32_t lane = 0; lane < block; lane++) {
+            float before = adds ? at[lane] : 0;
+            at[lane] = before + (index[lane] == i ? grad[lane] : 0);
         }
     }
 }
@@ -106,6 +101,7 @@ VARIANT_BODY void backward_body(const struct geometry *g, uint32_t window, uint3
 {
     bool is_covered = g->stride == window && g->y_rows * window == g->x_rows &&
                       g->y_columns * window == g->x_columns;
+    assert(plane->dy != NULL);
     const float *restrict y = plane->y, *restrict dy = plane->dy;
     const uint8_t *restrict indices = plane->indices;
     if (!is_covered) {
