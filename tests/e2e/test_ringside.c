@@ -201,6 +201,23 @@ static void a_run_into_an_empty_folder_is_fine(void **state)
     check_is_there(test->out, "summary.json");
 }
 
+/* The page has the plots that were drawn, and refers to nothing but its own parts. */
+static void check_page(const char *folder)
+{
+    static char page[1 << 20];
+    char path[2 * PROGRAM_PATH_BYTES];
+    read_text(folder, "report.html", page, sizeof(page));
+    assert_non_null(strstr(page, "</html>"));
+    snprintf(path, sizeof(path), "%s/images.svg", folder);
+    assert_int_equal(strstr(page, "<svg") != NULL, access(path, F_OK) == 0); // gnuplot may lack
+    assert_null(strstr(page, "src="));
+    assert_null(strstr(page, "<link"));
+    assert_null(strstr(page, "<script"));
+    for (const char *at = page; (at = strstr(at, "href=")) != NULL; at++) {
+        assert_int_equal(at[6], '#');
+    }
+}
+
 static void a_comparison_writes_tables_and_a_page(void **state)
 {
     struct command_test *test = *state;
@@ -220,6 +237,7 @@ static void a_comparison_writes_tables_and_a_page(void **state)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         check_is_there(test->out, files[i]);
     }
+    check_page(test->out);
     char text[16384];
     read_text(test->out, "table.md", text, sizeof(text));
     assert_non_null(strstr(text, "same bits: 2 runs with N = 2"));
