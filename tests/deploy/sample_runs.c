@@ -1,0 +1,79 @@
+/* Writing run folders for tests. */
+#include "tests/deploy/sample_runs.h"
+
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGEST "1111111111111111111111111111111111111111111111111111111111111111"
+
+static const char *text_or(const char *text, const char *otherwise)
+{
+    return text != NULL ? text : otherwise;
+}
+
+static json_t *whole_summary(const struct sample_run *sample)
+{
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:i, s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:i, s:f, s:f}",
+        "version", "0.1.0", "mode", text_or(sample->mode, "ring"), "workers",
+        sample->workers > 0 ? sample->workers : 2, "servers", sample->servers, "model", "lenet5",
+        "parameters", 83126, "dataset", "shapes", "device", "cpu", "transport", "auto", "seed", 1,
+        "batch_per_worker", 8, "global_batch", 16, "optimizer", "momentum", "lr", 0.5, "steps", 4,
+        "seconds", 1.25, "images_per_second",
+        sample->images_per_second > 0 ? sample->images_per_second : 100.0);
+    json_t *epochs = json_pack("[{s:i, s:f, s:n, s:n}, {s:i, s:f, s:f, s:f}]", "epoch", 0,
+                               "train_loss", 2.5, "test_loss", "test_accuracy", "epoch", 1,
+                               "train_loss", 0.5, "test_loss", 0.75, "test_accuracy", 0.8125);
+    json_t *rest = json_pack(
+        "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i]}, s:s, s:i, "
+        "s:i, s:s, s:s}",
+        "epochs", epochs, "ms_per_step", "compute", 6.5, "exchange_wait", 0.25, "input_wait", 0.125,
+        "total", 6.875, "bytes_per_step", "worker_sent", 1024.0, "worker_received", 2048.0,
+        "server_sent", 0.0, "server_received", 0.0, "staleness", "mean", 0.0, "max", 0, "histogram",
+        8, 1, "params_digest", text_or(sample->digest, DIGEST), "workers_lost", 0, "restarts", 0,
+        "outcome", text_or(sample->outcome, "completed"), "reason", text_or(sample->reason, ""));
+    assert_non_null(summary);
+    assert_non_null(rest);
+    assert_int_equal(json_object_update(summary, rest), 0);
+    json_decref(rest);
+    return summary;
+}
+
+void sample_runs_open(const char *folder, const char *name, const struct sample_run *sample,
+                      struct run_folder *ret_run)
+{
+    char path[RUN_FOLDER_PATH_MAX];
+    json_t *summary = whole_summary(sample);
+    char *text = json_dumps(summary, 0);
+    assert_non_null(text);
+    snprintf(path, sizeof(path), "%s/summary.json", name);
+    temp_folder_write(folder, path, text, strlen(text));
+    free(text);
+    json_decref(summary);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(run_folder_open(path, ret_run), STATUS_OK);
+}
+
+char *sample_runs_read(const char *folder, const char *name)
+{
+    char path[RUN_FOLDER_PATH_MAX], *text = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        fail_msg("cannot read %s", path);
+        return NULL;
+    }
+    assert_true(getdelim(&text, &size, '\0', file) > 0);
+    fclose(file);
+    return text;
+}

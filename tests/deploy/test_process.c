@@ -1,0 +1,373 @@
+/* Tests of child processes, with real ones. */
+#include "deploy/process.h"
+#include "tests/deploy/sample_runs.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS_MAX 60000
+#define CHILD_FD    9 // which every shell can redirect
+
+static int set_up(void **state)
+{
+    *state = temp_folder_create();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    temp_folder_destroy(*state);
+    return 0;
+}
+
+/* Starts a shell with the script; FOLDER/log has what it writes. */
+static void start(const char *folder, const char *script, struct process *ret_process)
+{
+    char log[PROCESS_PATH_MAX];
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    snprintf(log, sizeof(log), "%s/log", folder);
+    assert_int_equal(
+        process_start(ret_process, "child",
+                      &(struct process_options){.argv = argv, .log = log, .extra_fd = -1}),
+        STATUS_OK);
+}
+
+/* The same, with a connection: the script has it as descriptor 9, the test has ours. */
+static int start_connected(const char *folder, const char *script, struct process *ret_process)
+{
+    char log[PROCESS_PATH_MAX];
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    int ends[2];
+    snprintf(log, sizeof(log), "%s/log", folder);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(dup3(ends[1], CHILD_FD, O_CLOEXEC), CHILD_FD);
+    close(ends[1]);
+    assert_int_equal(
+        process_start(ret_process, "child",
+                      &(struct process_options){.argv = argv, .log = log, .extra_fd = CHILD_FD}),
+        STATUS_OK);
+    close(CHILD_FD);
+    return ends[0];
+}
+
+/* Waits for the line that a connected child says when it is where the test wants it. */
+static void wait_until_ready(int fd)
+{
+    char text[16] = "";
+    struct pollfd item = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    assert_string_equal(text, "ready\n");
+}
+
+static void check_end(const struct process *process, const char *expected)
+{
+    char text[64];
+    assert_true(process->is_over);
+    process_describe_end(process, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void exit_codes_are_described(void **state)
+{
+    static const char *const scripts[] = {"exit 0", "exit 3", "exit 130"};
+    static const char *const expected[] = {"ended with exit code 0", "ended with exit code 3",
+                                           "ended with exit code 130"};
+    struct process processes[3];
+    for (size_t i = 0; i < 3; i++) {
+        start(*state, scripts[i], &processes[i]);
+        assert_string_equal(processes[i].name, "child");
+    }
+    process_end_all(processes, 3, WAIT_MS_MAX);
+    for (size_t i = 0; i < 3; i++) {
+        check_end(&processes[i], expected[i]);
+    }
+}
+
+static void a_kill_by_signal_is_described(void **state)
+{
+    struct process process;
+    int fd = start_connected(*state, "echo ready >&9; read line <&9", &process);
+    wait_until_ready(fd);
+    process_reap(&process, 1);
+    assert_false(process.is_over);
+    process_signal(&process, SIGKILL);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    check_end(&process, "was killed by signal 9");
+    close(fd);
+}
+
+static void a_program_that_is_not_there_ends_with_127(void **state)
+{
+    char log[PROCESS_PATH_MAX];
+    struct process process;
+    const char *const argv[] = {"/nowhere/at/all", NULL};
+    snprintf(log, sizeof(log), "%s/log", (const char *)*state);
+    assert_int_equal(
+        process_start(&process, "child",
+                      &(struct process_options){.argv = argv, .log = log, .extra_fd = -1}),
+        STATUS_OK);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    check_end(&process, "ended with exit code 127");
+}
+
+static void what_a_child_writes_is_in_its_log(void **state)
+{
+    struct process process;
+    start(*state, "echo first; echo second >&2", &process);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    start(*state, "cat; echo third", &process); // its standard input is empty
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    char *text = sample_runs_read(*state, "log");
+    assert_string_equal(text, "first\nsecond\nthird\n");
+    free(text);
+}
+
+static void a_log_that_cannot_be_written_is_named(void **state)
+{
+    char log[PROCESS_PATH_MAX];
+    struct process process = {.pid = 0};
+    const char *const argv[] = {"/bin/true", NULL};
+    snprintf(log, sizeof(log), "%s/missing/log", (const char *)*state);
+    captured_log_begin();
+    enum status status = process_start(
+        &process, "child", &(struct process_options){.argv = argv, .log = log, .extra_fd = -1});
+    assert_non_null(strstr(captured_log_end(), log));
+    assert_int_equal(status, STATUS_IO);
+    assert_int_equal(process.pid, 0);
+}
+
+static void who_ignores_sigterm_is_killed(void **state)
+{
+    struct process processes[2];
+    int fd =
+        start_connected(*state, "trap '' TERM INT; echo ready >&9; read line <&9", &processes[0]);
+    start(*state, "exit 5", &processes[1]);
+    wait_until_ready(fd);
+    process_signal(&processes[0], SIGTERM);
+    process_signal(&processes[0], SIGINT);
+    process_end_all(processes, 2, 20);
+    check_end(&processes[0], "was killed by signal 9");
+    assert_true(processes[1].is_over);
+    // Nobody is left, not even as a zombie.
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    close(fd);
+}
+
+static void who_ends_on_sigterm_is_not_killed(void **state)
+{
+    struct process process;
+    int fd = start_connected(*state, "trap 'exit 7' TERM; echo ready >&9; read line <&9", &process);
+    wait_until_ready(fd);
+    process_signal(&process, SIGTERM);
+    // Some shells finish their read first. Others are gone by now.
+    (void)send(fd, "go\n", 3, MSG_NOSIGNAL);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    check_end(&process, "ended with exit code 7");
+    close(fd);
+}
+
+static void who_was_not_started_is_left_alone(void **state)
+{
+    (void)state;
+    struct process processes[2] = {0};
+    process_signal(&processes[0], SIGKILL);
+    process_reap(processes, 2);
+    process_end_all(processes, 2, WAIT_MS_MAX);
+    assert_false(processes[0].is_over);
+}
+
+static void a_child_is_in_a_group_of_its_own(void **state)
+{
+    struct process process;
+    int fd = start_connected(*state, "echo ready >&9; read line <&9", &process);
+    wait_until_ready(fd);
+    assert_int_equal(getpgid(process.pid), process.pid);
+    close(fd);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+}
+
+static void a_child_gets_no_signal_that_we_block(void **state)
+{
+    struct process process;
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &before), 0);
+    int fd = start_connected(*state, "echo ready >&9; read line <&9", &process);
+    wait_until_ready(fd);
+    process_signal(&process, SIGTERM);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    check_end(&process, "was killed by signal 15");
+    close(fd);
+}
+
+/* In a process that then dies: starts a child and says its pid. */
+static void become_launcher(const char *folder, int fd)
+{
+    struct process process;
+    close(start_connected(folder, "kill -STOP $$", &process));
+    (void)!write(fd, &process.pid, sizeof(process.pid));
+    raise(SIGKILL);
+}
+
+static void children_die_with_their_launcher(void **state)
+{
+    int ends[2];
+    pid_t child = 0;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t launcher = fork();
+    if (launcher == 0) {
+        become_launcher(*state, ends[1]);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &child, sizeof(child)), sizeof(child));
+    close(ends[0]);
+    int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+    if (pidfd >= 0) { // otherwise it is gone already
+        struct pollfd item = {.fd = pidfd, .events = POLLIN};
+        assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+        close(pidfd);
+    } else {
+        assert_int_equal(errno, ESRCH);
+    }
+    assert_int_equal(waitpid(launcher, NULL, 0), launcher);
+}
+
+static void our_variables_are_dropped_and_given_ones_are_set(void **state)
+{
+    char log[PROCESS_PATH_MAX];
+    struct process process;
+    const char *const argv[] = {"/bin/sh", "-c",
+                                "env | LC_ALL=C sort | grep -E '^(RINGSIDE|OTHER|GIVEN)'", NULL};
+    const char *const given[] = {"GIVEN=1", NULL};
+    setenv("RINGSIDE_DATA", "x", 1);
+    setenv("RINGSIDE_MODE", "ring", 1);
+    setenv("RINGSIDES", "kept", 1);
+    setenv("OTHER", "kept", 1);
+    snprintf(log, sizeof(log), "%s/log", (const char *)*state);
+    assert_int_equal(
+        process_start(&process, "child",
+                      &(struct process_options){
+                          .argv = argv, .environment = given, .log = log, .extra_fd = -1}),
+        STATUS_OK);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+    char output[256];
+    int code = process_run(argv, "", output, sizeof(output));
+    unsetenv("RINGSIDE_DATA");
+    unsetenv("RINGSIDE_MODE");
+    unsetenv("RINGSIDES");
+    unsetenv("OTHER");
+    char *text = sample_runs_read(*state, "log");
+    assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\n");
+    free(text);
+    assert_int_equal(code, 0);
+    assert_string_equal(output, "OTHER=kept\nRINGSIDES=kept\n");
+}
+
+static int run_script(const char *script, const char *input, char *ret_output, size_t output_size)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    return process_run(argv, input, ret_output, output_size);
+}
+
+static void a_run_takes_input_and_gives_output(void **state)
+{
+    (void)state;
+    char output[64];
+    assert_int_equal(run_script("read line; echo \"got $line\"", "this\n", output, sizeof(output)),
+                     0);
+    assert_string_equal(output, "got this\n");
+    assert_int_equal(run_script("cat; exit 9", "", output, sizeof(output)), 9);
+    assert_string_equal(output, "");
+}
+
+static void a_run_that_is_killed_gives_minus_1(void **state)
+{
+    (void)state;
+    char output[64];
+    assert_int_equal(run_script("echo before; kill -KILL $$", "", output, sizeof(output)), -1);
+    assert_string_equal(output, "before\n");
+}
+
+static void a_run_of_nothing_gives_127(void **state)
+{
+    (void)state;
+    char output[64];
+    const char *const argv[] = {"/nowhere/at/all", NULL};
+    assert_int_equal(process_run(argv, "some input", output, sizeof(output)), 127);
+    assert_string_equal(output, "");
+}
+
+static void output_beyond_its_room_is_cut_and_the_child_still_ends(void **state)
+{
+    (void)state;
+    // More than a pipe holds: a child whose output nobody reads would never end.
+    static const char script[] = "head -c 1000000 /dev/zero | tr '\\0' x; exit 4";
+    char output[100];
+    memset(output, '#', sizeof(output));
+    assert_int_equal(run_script(script, "", output, 50), 4);
+    assert_int_equal(strlen(output), 49);
+    assert_int_equal(strspn(output, "x"), 49);
+    assert_int_equal(output[50], '#');
+    char *all = malloc(1000001);
+    assert_non_null(all);
+    assert_int_equal(run_script(script, "", all, 1000001), 4);
+    assert_int_equal(strlen(all), 1000000);
+    free(all);
+}
+
+static void a_run_that_does_not_read_its_input_is_no_harm(void **state)
+{
+    (void)state;
+    static char input[60000];
+    char output[64];
+    memset(input, 'x', sizeof(input) - 1);
+    assert_int_equal(run_script("exec <&-; echo closed", input, output, sizeof(output)), 0);
+    assert_string_equal(output, "closed\n");
+}
+
+#define PROCESS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROCESS_TEST(exit_codes_are_described),
+        PROCESS_TEST(a_kill_by_signal_is_described),
+        PROCESS_TEST(a_program_that_is_not_there_ends_with_127),
+        PROCESS_TEST(what_a_child_writes_is_in_its_log),
+        PROCESS_TEST(a_log_that_cannot_be_written_is_named),
+        PROCESS_TEST(who_ignores_sigterm_is_killed),
+        PROCESS_TEST(who_ends_on_sigterm_is_not_killed),
+        cmocka_unit_test(who_was_not_started_is_left_alone),
+        PROCESS_TEST(a_child_is_in_a_group_of_its_own),
+        PROCESS_TEST(a_child_gets_no_signal_that_we_block),
+        PROCESS_TEST(children_die_with_their_launcher),
+        PROCESS_TEST(our_variables_are_dropped_and_given_ones_are_set),
+        cmocka_unit_test(a_run_takes_input_and_gives_output),
+        cmocka_unit_test(a_run_that_is_killed_gives_minus_1),
+        cmocka_unit_test(a_run_of_nothing_gives_127),
+        cmocka_unit_test(output_beyond_its_room_is_cut_and_the_child_still_ends),
+        cmocka_unit_test(a_run_that_does_not_read_its_input_is_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* Tests of the tables of runs. */
+#include "deploy/table.h"
+#include "tests/deploy/sample_runs.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNS_MAX 8
+
+#define ONES "1111111111111111111111111111111111111111111111111111111111111111"
+#define TWOS "2222222222222222222222222222222222222222222222222222222222222222"
+
+struct table_test {
+    char *folder;
+    struct run_folder runs[RUNS_MAX];
+    size_t count;
+};
+
+static int set_up(void **state)
+{
+    static struct table_test test;
+    test = (struct table_test){.folder = temp_folder_create()};
+    *state = &test;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct table_test *test = *state;
+    for (size_t i = 0; i < test->count; i++) {
+        run_folder_close(&test->runs[i]);
+    }
+    temp_folder_destroy(test->folder);
+    return 0;
+}
+
+static void add(struct table_test *test, const struct sample_run *sample)
+{
+    char name[16];
+    assert_in_range(test->count, 0, RUNS_MAX - 1);
+    snprintf(name, sizeof(name), "run-%zu", test->count);
+    sample_runs_open(test->folder, name, sample, &test->runs[test->count++]);
+}
+
+static void check_cell(const struct table_test *test, size_t run, const char *heading,
+                       const char *expected)
+{
+    char text[256];
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (strcmp(table_heading(k), heading) == 0) {
+            table_cell(test->runs, run, k, text, sizeof(text));
+            assert_string_equal(text, expected);
+            return;
+        }
+    }
+    fail_msg("there is no column '%s'", heading);
+}
+
+static void check_verdicts(const struct table_test *test, const char *expected)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    table_print_verdicts(memory, test->runs, test->count);
+    assert_int_equal(fclose(memory), 0);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void values_are_quoted_for_csv_where_they_must_be(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"ring", "ring"},
+        {"two words", "two words"},
+        {"it's; fine", "it's; fine"},
+        {"a,b", "\"a,b\""},
+        {"say \"no\"", "\"say \"\"no\"\"\""},
+        {"\"", "\"\"\"\""},
+        {"two\nlines", "\"two\nlines\""},
+        {"a\rb", "\"a\rb\""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[64];
+        table_quote_csv(cases[i][0], text, sizeof(text));
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
+static void a_value_without_room_is_cut_and_its_quotes_are_closed(void **state)
+{
+    (void)state;
+    for (size_t size = 8; size < 24; size++) {
+        char text[64];
+        memset(text, '#', sizeof(text));
+        table_quote_csv("\"\"\"\"\"\"\"\"\"\"\"\"", text, size);
+        size_t length = strlen(text);
+        assert_in_range(length, 2, size - 1);
+        assert_int_equal(length % 2, 0); // every quote inside is doubled
+        assert_int_equal(text[length - 1], '"');
+        assert_int_equal(text[size], '#');
+    }
+}
+
+static void cells_show_what_people_compare(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 3});
+    add(test, &(struct sample_run){.images_per_second = 150.4, .outcome = "failed"});
+    check_cell(test, 0, "mode", "ps-sync");
+    check_cell(test, 0, "workers", "2");
+    check_cell(test, 0, "servers", "3");
+    check_cell(test, 0, "transport", "auto");
+    check_cell(test, 0, "images/s", "100");
+    check_cell(test, 0, "ratio", "1.00");
+    check_cell(test, 0, "test accuracy", "81.25 %");
+    check_cell(test, 0, "compute ms", "6.50");
+    check_cell(test, 0, "exchange ms", "0.25");
+    check_cell(test, 0, "parameters", "111111111111");
+    check_cell(test, 0, "outcome", "completed");
+    check_cell(test, 1, "images/s", "150");
+    check_cell(test, 1, "ratio", "1.50");
+    check_cell(test, 1, "outcome", "failed");
+    assert_null(table_heading(12));
+    assert_null(table_heading(1000));
+}
+
+static void what_a_run_does_not_have_is_a_dash(void **state)
+{
+    struct table_test *test = *state;
+    static const char summary[] = "{\"outcome\": \"failed\"}";
+    char path[RUN_FOLDER_PATH_MAX];
+    temp_folder_write(test->folder, "bare/summary.json", summary, strlen(summary));
+    snprintf(path, sizeof(path), "%s/bare", test->folder);
+    assert_int_equal(run_folder_open(path, &test->runs[test->count++]), STATUS_OK);
+    add(test, &(struct sample_run){0});
+    check_cell(test, 0, "mode", "-");
+    check_cell(test, 0, "images/s", "-");
+    check_cell(test, 0, "test accuracy", "-");
+    check_cell(test, 0, "parameters", "-");
+    check_cell(test, 0, "ratio", "-");
+    check_cell(test, 1, "ratio", "-"); // to the first, which has no rate
+    check_verdicts(test, "");
+}
+
+static void runs_with_equal_parameters_have_the_same_bits(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "local", .workers = 1, .digest = TWOS});
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    add(test, &(struct sample_run){.mode = "ring"});
+    check_verdicts(test,
+                   "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
+}
+
+static void runs_with_other_parameters_have_different_bits(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    add(test, &(struct sample_run){.mode = "ring", .digest = TWOS});
+    check_verdicts(test, "different bits: ps-sync, N = 2, K = 1 ends with 111111111111, "
+                         "ring, N = 2 with 222222222222\n");
+}
+
+static void every_number_of_workers_has_a_verdict(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1, .workers = 4, .digest = TWOS});
+    add(test, &(struct sample_run){.mode = "ring"});
+    add(test, &(struct sample_run){.mode = "ring", .workers = 4, .digest = ONES});
+    check_verdicts(test,
+                   "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n"
+                   "different bits: ps-sync, N = 4, K = 1 ends with 222222222222, "
+                   "ring, N = 4 with 111111111111\n");
+}
+
+static void runs_that_failed_have_no_verdict(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1, .outcome = "failed"});
+    add(test, &(struct sample_run){.mode = "ring"});
+    check_verdicts(test, "");
+}
+
+static void the_csv_has_a_row_for_each_run_and_a_column_for_each_key(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 2});
+    add(test, &(struct sample_run){.outcome = "failed", .reason = "lost \"worker 1\", sadly"});
+    assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
+    char *text = sample_runs_read(test->folder, "table.csv");
+    static const char head[] =
+        "version,mode,workers,servers,model,parameters,dataset,device,transport,seed,"
+        "batch_per_worker,global_batch,optimizer,lr,steps,seconds,images_per_second,train_loss,"
+        "test_loss,test_accuracy,ms_per_step.compute,ms_per_step.exchange_wait,"
+        "ms_per_step.input_wait,ms_per_step.total,bytes_per_step.worker_sent,"
+        "bytes_per_step.worker_received,bytes_per_step.server_sent,"
+        "bytes_per_step.server_received,staleness.mean,staleness.max,staleness.histogram,"
+        "params_digest,workers_lost,restarts,outcome,reason,epochs\n";
+    assert_memory_equal(text, head, strlen(head));
+    static const char values[] =
+        "0.1.0,ps-sync,2,2,lenet5,83126,shapes,cpu,auto,1,8,16,momentum,0.5,4,1.25,100,0.5,0.75,"
+        "0.8125,6.5,0.25,0.125,6.875,1024,2048,0,0,0,0,\"[8,1]\"," ONES ",0,0,completed,,\"[{";
+    assert_memory_equal(text + strlen(head), values, strlen(values));
+    assert_non_null(strstr(text, ",failed,\"lost \"\"worker 1\"\", sadly\",\"[{"));
+    size_t lines = 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        lines += *at == '\n';
+    }
+    assert_int_equal(lines, 3);
+    free(text);
+}
+
+static void the_markdown_table_ends_with_the_verdicts(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    add(test, &(struct sample_run){.mode = "ring"});
+    assert_int_equal(table_write(test->folder, test->runs, test->count), STATUS_OK);
+    char *text = sample_runs_read(test->folder, "table.md");
+    assert_string_equal(
+        text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | compute "
+              "ms | exchange ms | input ms | parameters | outcome |\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+              "| ps-sync | 2 | 1 | auto | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
+              "111111111111 | completed |\n"
+              "| ring | 2 | 0 | auto | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
+              "111111111111 | completed |\n\n"
+              "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
+    free(text);
+}
+
+static void the_printed_table_is_aligned(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1});
+    add(test, &(struct sample_run){.mode = "ring", .images_per_second = 123456});
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    table_print(memory, test->runs, test->count);
+    assert_int_equal(fclose(memory), 0);
+    size_t width = strcspn(text, "\n");
+    for (const char *line = text; *line != '\0'; line += width + 1) {
+        assert_int_equal(strcspn(line, "\n"), width);
+    }
+    free(text);
+}
+
+static void a_folder_that_is_not_there_is_named(void **state)
+{
+    struct table_test *test = *state;
+    char missing[RUN_FOLDER_PATH_MAX];
+    add(test, &(struct sample_run){0});
+    snprintf(missing, sizeof(missing), "%s/missing", test->folder);
+    captured_log_begin();
+    enum status status = table_write(missing, test->runs, test->count);
+    const char *log = captured_log_end();
+    assert_int_equal(status, STATUS_IO);
+    assert_non_null(strstr(log, "/missing/table.csv"));
+}
+
+#define TABLE_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_quoted_for_csv_where_they_must_be),
+        cmocka_unit_test(a_value_without_room_is_cut_and_its_quotes_are_closed),
+        TABLE_TEST(cells_show_what_people_compare),
+        TABLE_TEST(what_a_run_does_not_have_is_a_dash),
+        TABLE_TEST(runs_with_equal_parameters_have_the_same_bits),
+        TABLE_TEST(runs_with_other_parameters_have_different_bits),
+        TABLE_TEST(every_number_of_workers_has_a_verdict),
+        TABLE_TEST(runs_that_failed_have_no_verdict),
+        TABLE_TEST(the_csv_has_a_row_for_each_run_and_a_column_for_each_key),
+        TABLE_TEST(the_markdown_table_ends_with_the_verdicts),
+        TABLE_TEST(the_printed_table_is_aligned),
+        TABLE_TEST(a_folder_that_is_not_there_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
