@@ -14,12 +14,14 @@
  *
  * Blocked tensors have their channels padded to whole blocks, but the library's fast code wants the
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
- * whose weights are zero; `padded` holds the weights with that padding. */
+ * whose weights are zero; `padded` holds the weights with that padding. Where most of the input's
+ * only block would be padding, the convolution works on a packed copy of it instead: `packed`. */
 #include "common/log.h"
 #include "common/memory.h"
 #include "worker/device/cpu/elementwise.h"
 #include "worker/device/cpu/node.h"
 #include "worker/device/cpu/onednn.h"
+#include "worker/device/cpu/packed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,7 @@ struct conv2d {
     struct node base;
     struct pass forward, data, weights;
     struct padded padded;
+    struct packed packed; // of x; empty if x is read as it lies
 };
 
 static struct conv2d *conv_of(struct node *node)
@@ -68,6 +71,7 @@ static void conv2d_destroy(struct node *node)
     pass_destroy(&conv->data);
     pass_destroy(&conv->weights);
     memory_destroy_large(conv->padded.weight, conv->padded.bytes);
+    packed_destroy(&conv->packed);
     free(conv);
 }
 
@@ -75,6 +79,17 @@ static void conv2d_destroy(struct node *node)
 static uint32_t channels_of(const struct cpu_tensor *tensor)
 {
     return (tensor->shape.channels + tensor->block - 1) / tensor->block * tensor->block;
+}
+
+/* The library wants both sides packed or none; one whole block lies the same either way. */
+static bool wants_packing(const struct node *node)
+{
+    return 2 * node->x->shape.channels <= node->x->block && channels_of(node->y) == node->y->block;
+}
+
+static uint32_t inputs_of(const struct node *node)
+{
+    return wants_packing(node) ? node->x->shape.channels : channels_of(node->x);
 }
 
 static bool is_padded(const struct conv2d *conv)
@@ -87,7 +102,7 @@ static enum status create_padded(struct conv2d *conv)
     const struct op *op = &conv->base.op;
     struct padded *padded = &conv->padded;
     padded->outputs = channels_of(conv->base.y);
-    padded->inputs = channels_of(conv->base.x);
+    padded->inputs = inputs_of(&conv->base);
     if (padded->outputs == op->y.channels && padded->inputs == op->x.channels) {
         return STATUS_OK;
     }
@@ -141,12 +156,13 @@ static enum status make_shapes(const struct node *node, struct shapes *ret_shape
     const struct op *op = &node->op;
     struct shapes shapes = {.strides = {op->stride, op->stride},
                             .padding = {op->padding, op->padding}};
-    uint32_t outputs = channels_of(node->y), inputs = channels_of(node->x);
+    uint32_t outputs = channels_of(node->y), inputs = inputs_of(node);
     const dnnl_dims_t weight_dims = {outputs, inputs, op->window, op->window};
     const dnnl_dims_t bias_dims = {outputs};
-    enum status status = onednn_describe_tensor(node->x, inputs, &shapes.x);
+    bool is_packed = wants_packing(node);
+    enum status status = onednn_describe_tensor(node->x, inputs, is_packed, &shapes.x);
     if (status == STATUS_OK) {
-        status = onednn_describe_tensor(node->y, outputs, &shapes.y);
+        status = onednn_describe_tensor(node->y, outputs, is_packed, &shapes.y);
     }
     if (status != STATUS_OK) {
         return status;
@@ -315,18 +331,20 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
 static enum status conv2d_bind(struct node *node)
 {
     struct conv2d *conv = conv_of(node);
+    const float *x = conv->packed.data != NULL ? conv->packed.data : node->x->data;
+    const float *x_grad = conv->packed.grad != NULL ? conv->packed.grad : node->x->grad;
     const struct {
         struct onednn_call *call;
         int argument;
         const void *data;
     } rows[] = {
-        {&conv->forward.call, DNNL_ARG_SRC, node->x->data},
+        {&conv->forward.call, DNNL_ARG_SRC, x},
         {&conv->forward.call, DNNL_ARG_DST, node->y->data},
         {&conv->forward.call, DNNL_ARG_SCRATCHPAD, node->context->scratch},
-        {&conv->weights.call, DNNL_ARG_SRC, node->x->data},
+        {&conv->weights.call, DNNL_ARG_SRC, x},
         {&conv->weights.call, DNNL_ARG_DIFF_DST, node->y->grad},
         {&conv->weights.call, DNNL_ARG_SCRATCHPAD, node->context->scratch},
-        {&conv->data.call, DNNL_ARG_DIFF_SRC, node->x->grad},
+        {&conv->data.call, DNNL_ARG_DIFF_SRC, x_grad},
         {&conv->data.call, DNNL_ARG_DIFF_DST, node->y->grad},
         {&conv->data.call, DNNL_ARG_SCRATCHPAD, node->context->scratch},
     };
@@ -348,6 +366,9 @@ static enum status conv2d_forward(struct node *node)
     enum status status = STATUS_OK;
     if (node->x->is_pixels) {
         status = onednn_call_point(&conv->forward.call, DNNL_ARG_SRC, node->x->data);
+    }
+    if (conv->packed.data != NULL) {
+        packed_read(&conv->packed, node->x, node->context->threads);
     }
     if (is_padded(conv)) {
         pad_weights(conv);
@@ -386,6 +407,9 @@ static enum status conv2d_backward(struct node *node)
     }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->data.call);
+    }
+    if (status == STATUS_OK && conv->packed.grad != NULL && node->x->grad != NULL) {
+        packed_write_grad(&conv->packed, node->x, node->context->threads);
     }
     return status;
 }
@@ -427,6 +451,9 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     enum status status = make_shapes(&conv->base, &shapes);
     if (status == STATUS_OK) {
         status = create_padded(conv);
+    }
+    if (status == STATUS_OK && wants_packing(&conv->base)) {
+        status = packed_create(base->x, &conv->packed);
     }
     if (status == STATUS_OK) {
         status = create_pass(&conv->base, &shapes, dnnl_forward_training, &conv->forward);

@@ -55,12 +55,13 @@ enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_a
 }
 
 enum status onednn_describe_tensor(const struct cpu_tensor *tensor, uint32_t channels,
-                                   dnnl_memory_desc_t *ret_desc)
+                                   bool is_packed, dnnl_memory_desc_t *ret_desc)
 {
     const dnnl_dims_t dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns};
-    dnnl_format_tag_t tag = tensor->block == 16  ? dnnl_aBcd16b
-                            : tensor->block == 8 ? dnnl_aBcd8b
-                                                 : dnnl_abcd;
+    dnnl_format_tag_t tag = is_packed             ? dnnl_acdb
+                            : tensor->block == 16 ? dnnl_aBcd16b
+                            : tensor->block == 8  ? dnnl_aBcd8b
+                                                  : dnnl_abcd;
     return onednn_status(dnnl_memory_desc_init_by_tag(ret_desc, 4, dims, dnnl_f32, tag),
                          "describe a tensor");
 }

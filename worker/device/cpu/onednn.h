@@ -35,9 +35,10 @@ enum status onednn_reorder_create(struct cpu_context *context, const dnnl_memory
 /* Attributes that all primitives here have: scratch from the caller, and a relu behind if asked. */
 enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_attributes);
 
-/* The layout of a tensor that is said to have so many channels: its own, or with their padding. */
+/* The layout of a tensor that is said to have so many channels: its own, or with their padding.
+ * Packed: (N, H, W, C), whatever its block. */
 enum status onednn_describe_tensor(const struct cpu_tensor *tensor, uint32_t channels,
-                                   dnnl_memory_desc_t *ret_desc);
+                                   bool is_packed, dnnl_memory_desc_t *ret_desc);
 
 /* Channels in a block that the library likes best on this machine. */
 uint32_t onednn_block(void);
