@@ -24,13 +24,53 @@ enum status channel_create(struct channel **ret_channel)
     return STATUS_OK;
 }
 
+void channel_close(struct channel *channel, int linger_ms)
+{
+    transport_destroy(channel->transport, linger_ms);
+    channel->transport = NULL;
+    sharing_return_all(&channel->sharing);
+}
+
 void channel_destroy(struct channel *channel, int linger_ms)
 {
     if (channel == NULL) {
         return;
     }
-    transport_destroy(channel->transport, linger_ms);
+    channel_close(channel, linger_ms);
+    sharing_finish(&channel->sharing);
     free(channel);
+}
+
+void channel_share(struct channel *channel, const struct region *region)
+{
+    channel->sharing.own = region;
+}
+
+enum status channel_offer(struct channel *channel, uint64_t peer)
+{
+    if (channel->sharing.own == NULL) {
+        return STATUS_OK;
+    }
+    struct message offer = {.kind = MESSAGE_OFFER, .region = &channel->sharing.own->key};
+    return channel_send(channel, peer, &offer, NULL, NULL);
+}
+
+static enum status encode_and_send(struct channel *channel, uint64_t peer,
+                                   const struct message *message, const struct payload *payload)
+{
+    size_t header_size;
+    enum status status =
+        wire_encode(message, channel->header, sizeof(channel->header), &header_size);
+    if (status == STATUS_OK) {
+        status = transport_send(channel->transport, peer, channel->header, header_size, payload);
+    }
+    if (status == STATUS_OK) {
+        atomic_fetch_add_explicit(&channel->bytes_sent,
+                                  header_size + message->span.count * sizeof(float) *
+                                                    (message->values != NULL ? 1 : 0),
+                                  memory_order_relaxed);
+    }
+    return status;
 }
 
 enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
@@ -38,21 +78,21 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
 {
     struct message stamped = *message;
     stamped.job_id = channel->job_id;
-    size_t header_size;
-    enum status status =
-        wire_encode(&stamped, channel->header, sizeof(channel->header), &header_size);
-    if (status != STATUS_OK) {
-        return status;
-    }
     struct payload payload = {.release = release, .hint = hint};
     if (message->values != NULL) {
         payload.bytes = message->values;
         payload.size = message->span.count * sizeof(float);
     }
-    status = transport_send(channel->transport, peer, channel->header, header_size, &payload);
-    if (status == STATUS_OK) {
-        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + payload.size,
-                                  memory_order_relaxed);
+    struct wire_loan loan;
+    bool is_lent = payload.size > 0 && release != NULL &&
+                   sharing_lend(&channel->sharing, peer, &payload, &loan);
+    if (!is_lent) {
+        return encode_and_send(channel, peer, &stamped, &payload);
+    }
+    stamped.loan = &loan;
+    enum status status = encode_and_send(channel, peer, &stamped, NULL);
+    if (status != STATUS_OK) {
+        sharing_cancel_loan(&channel->sharing, loan.ticket);
     }
     return status;
 }
@@ -66,6 +106,73 @@ static void log_dropped(struct channel *channel, const struct envelope *envelope
                  (unsigned long long)envelope->peer, envelope->header_size, envelope->payload_size,
                  (unsigned long long)channel->dropped_count);
     }
+}
+
+/* The envelope's values have been read. */
+static void return_loan(void *context, uint64_t peer, uint32_t ticket)
+{
+    struct channel *channel = context;
+    if (channel->transport == NULL) {
+        return; // closed: nobody waits any more
+    }
+    struct wire_loan loan = {.ticket = ticket};
+    struct message message = {.kind = MESSAGE_RETURN, .loan = &loan};
+    if (channel_send(channel, peer, &message, NULL, NULL) != STATUS_OK) {
+        log_debug("peer %llx has gone before its loan was returned", (unsigned long long)peer);
+    }
+}
+
+/* Points the message and its envelope at what the peer lends. */
+static enum status borrow(struct channel *channel, struct envelope *envelope,
+                          struct message *message)
+{
+    size_t size = message->span.count * sizeof(float);
+    enum status status =
+        sharing_find(&channel->sharing, envelope->peer, message->loan, size, &message->values);
+    if (status == STATUS_OK) {
+        envelope->payload = message->values;
+        envelope->payload_size = size;
+        envelope->loan = (struct loan){return_loan, channel, message->loan->ticket};
+        atomic_fetch_add_explicit(&channel->bytes_received, size, memory_order_relaxed);
+    }
+    return status;
+}
+
+static enum status handle_offer(struct channel *channel, uint64_t peer,
+                                const struct message *message)
+{
+    enum status answer = sharing_map(&channel->sharing, peer, message->region);
+    struct message mapped = {.kind = MESSAGE_MAPPED, .reason = answer};
+    if (channel_send(channel, peer, &mapped, NULL, NULL) != STATUS_OK) {
+        log_debug("peer %llx has gone after its offer", (unsigned long long)peer);
+    }
+    return answer == STATUS_MALFORMED ? STATUS_MALFORMED : STATUS_OK;
+}
+
+/* What the channel itself has to do with a message. STATUS_INTERRUPTED: it was for the channel
+ * alone. */
+static enum status handle_sharing(struct channel *channel, struct envelope *envelope,
+                                  struct message *message)
+{
+    enum status status;
+    bool is_ours = message->kind == MESSAGE_OFFER || message->kind == MESSAGE_MAPPED ||
+                   message->kind == MESSAGE_RETURN;
+    if (!is_ours && message->loan == NULL) {
+        return STATUS_OK;
+    }
+    if (message->job_id != channel->job_id) {
+        return STATUS_MALFORMED;
+    }
+    if (message->kind == MESSAGE_OFFER) {
+        status = handle_offer(channel, envelope->peer, message);
+    } else if (message->kind == MESSAGE_MAPPED) {
+        status = sharing_note_answer(&channel->sharing, envelope->peer, message->reason);
+    } else if (message->kind == MESSAGE_RETURN) {
+        status = sharing_end_loan(&channel->sharing, envelope->peer, message->loan->ticket);
+    } else {
+        return borrow(channel, envelope, message);
+    }
+    return status == STATUS_OK ? STATUS_INTERRUPTED : status;
 }
 
 enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,
@@ -89,10 +196,15 @@ enum status channel_receive(struct channel *channel, int timeout_ms, struct enve
         envelope_release(envelope);
         return STATUS_MISMATCH;
     }
-    if (status != STATUS_OK) {
-        log_dropped(channel, envelope);
-        envelope_release(envelope);
-        return STATUS_INTERRUPTED; // as if nothing had come
+    if (status == STATUS_OK) {
+        status = handle_sharing(channel, envelope, ret_message);
     }
-    return STATUS_OK;
+    if (status == STATUS_OK) {
+        return STATUS_OK;
+    }
+    if (status != STATUS_INTERRUPTED) {
+        log_dropped(channel, envelope);
+    }
+    envelope_release(envelope);
+    return STATUS_INTERRUPTED; // as if nothing had come
 }

@@ -4,6 +4,8 @@
 #ifndef COMMON_CHANNEL_H
 #define COMMON_CHANNEL_H
 
+#include "common/region.h"
+#include "common/sharing.h"
 #include "common/transport.h"
 #include "common/wire.h"
 
@@ -16,14 +18,27 @@ struct channel {
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
     uint64_t dropped_count;                      // messages that were refused by decode
     unsigned char header[WIRE_HEADER_BYTES];
+    struct sharing sharing;
     struct wire_scratch scratch;
 };
 
 enum status channel_create(struct channel **ret_channel);
-void channel_destroy(struct channel *channel, int linger_ms); // NULL is fine
+
+/* Sends what is queued, for at most linger_ms, and then no more: nothing that was lent or sent
+ * without a copy is read any more. Envelopes may still be released. */
+void channel_close(struct channel *channel, int linger_ms);
+void channel_destroy(struct channel *channel, int linger_ms); // closes it; NULL is fine
+
+/* Values that lie in this region need not travel to peers of this host: see sharing.h. Borrowed
+ * until channel_close. */
+void channel_share(struct channel *channel, const struct region *region);
+
+/* Offers the shared region to a peer, if there is one. */
+enum status channel_offer(struct channel *channel, uint64_t peer);
 
 /* Sends; fills in the job id. The values are copied if release is NULL; otherwise they are borrowed
- * until release(hint), which may come from another thread. */
+ * until release(hint), which may come from another thread. To a peer that has mapped the shared
+ * region, values in it are lent. */
 enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
                          void (*release)(void *hint), void *hint);
 

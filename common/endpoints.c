@@ -1,16 +1,26 @@
 /* Places: bound, told, chosen. */
 #include "common/endpoints.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+bool endpoints_may_share(const char *kind)
+{
+    return strcmp(kind, "auto") == 0 || strcmp(kind, "shm") == 0;
+}
+
+/* All processes have to be on one host. */
+static bool is_host_only(const char *kind)
+{
+    return strcmp(kind, "ipc") == 0 || strcmp(kind, "shm") == 0;
+}
 
 enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
                            char ret_place[ENDPOINTS_PLACE_BYTES])
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
     bool wants_ipc = strcmp(kind, "tcp") != 0;
-    bool wants_tcp = strcmp(kind, "ipc") != 0;
+    bool wants_tcp = !is_host_only(kind);
     if (wants_ipc) {
         enum status status = transport_bind(transport, "ipc://*", ipc);
         if (status != STATUS_OK) {
@@ -60,7 +70,7 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
         return STATUS_MALFORMED;
     }
     bool may_ipc = strcmp(kind, "tcp") != 0 && host_id == own_host_id;
-    bool may_tcp = strcmp(kind, "ipc") != 0;
+    bool may_tcp = !is_host_only(kind);
     // ipc comes first in a place, so the first that is allowed is the best.
     while (*at == ' ') {
         at++;

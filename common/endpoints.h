@@ -10,18 +10,23 @@
 #include "common/status.h"
 #include "common/transport.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define ENDPOINTS_PLACE_BYTES (2 * TRANSPORT_ENDPOINT_BYTES + 32)
 #define ENDPOINTS_HOST_BYTES  128
 
-/* Listens as --transport (auto, tcp, ipc) says; tcp on `address` at a free port. Writes the place.
- * Logs. */
+/* Whether --transport lets processes of one host read each other's memory. Pure. */
+bool endpoints_may_share(const char *kind);
+
+/* Listens as --transport (auto, tcp, ipc, shm) says; tcp on `address` at a free port. Writes the
+ * place. Logs. */
 enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
                            char ret_place[ENDPOINTS_PLACE_BYTES]);
 
 /* The endpoint of a peer's place that --transport allows: ipc on the same host, tcp otherwise.
+ * What shm sends in messages goes by ipc.
  * STATUS_INVALID if there is none, STATUS_MALFORMED if it is not a place. Pure. */
 enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);

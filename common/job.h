@@ -46,7 +46,7 @@ struct job {
     uint32_t threads;          // per worker; 0: cores / workers on the host
     char conv[JOB_NAME_BYTES]; // auto, direct, winograd
     double bucket_mb;
-    char transport[JOB_NAME_BYTES];                           // auto, tcp, ipc
+    char transport[JOB_NAME_BYTES];                           // auto, tcp, ipc, shm
     uint32_t report_every;                                    // steps between metrics
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };

@@ -52,9 +52,10 @@ static const struct option_choice convs[] = {
 };
 
 static const struct option_choice transports[] = {
-    {"auto", "ipc on one host, tcp across hosts"},
+    {"auto", "shared memory or ipc on one host, tcp across hosts"},
     {"tcp", "TCP throughout"},
     {"ipc", "Unix sockets: all processes on one host"},
+    {"shm", "shared memory: values are read where they lie; all processes on one host"},
     {NULL, NULL},
 };
 

@@ -13,6 +13,7 @@
 
 #include "common/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,13 @@
 
 struct transport;
 
+/* A payload that lies in somebody else's memory, and has to be given back. */
+struct loan {
+    void (*end)(void *context, uint64_t peer, uint32_t ticket); // NULL: there is none
+    void *context;
+    uint32_t ticket;
+};
+
 /* One received message. Owns its frames until envelope_release. The payload is aligned for floats
  * (libzmq hands out small frames at any address: those are copied). */
 struct envelope {
@@ -30,6 +38,7 @@ struct envelope {
     size_t header_size;
     const void *payload; // NULL if there is none
     size_t payload_size;
+    struct loan loan; // set by whoever points the payload elsewhere; ended by envelope_release
     _Alignas(8) unsigned char frames[2][64]; // the library's message objects
 };
 
@@ -56,6 +65,9 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
 /* The connection is made in the background, now or later. */
 enum status transport_connect(struct transport *transport, const char *endpoint,
                               uint64_t *ret_peer);
+
+/* Whether a peer that we connect to is reached by ipc, and so is on this host. */
+bool transport_is_near(const struct transport *transport, uint64_t peer);
 
 /* Queues; does not block. Copies the header. STATUS_UNREACHABLE if the peer has gone; then release
  * was not called. */

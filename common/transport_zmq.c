@@ -158,6 +158,15 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
     return STATUS_OK;
 }
 
+bool transport_is_near(const struct transport *transport, uint64_t peer)
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    size_t size = sizeof(endpoint);
+    return (peer & ROUTER_FLAG) == 0 && peer < transport->dealer_count &&
+           zmq_getsockopt(transport->dealers[peer], ZMQ_LAST_ENDPOINT, endpoint, &size) == 0 &&
+           strncmp(endpoint, "ipc://", strlen("ipc://")) == 0;
+}
+
 /* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq
  * orders the two threads, but says so to nobody (the thread sanitizer), so the flag says it again.
  */
@@ -300,6 +309,7 @@ static void envelope_point(struct envelope *envelope)
     envelope->header_size = zmq_msg_size(frame_of(envelope, 0));
     envelope->payload_size = zmq_msg_size(payload);
     envelope->payload = envelope->payload_size > 0 ? zmq_msg_data(payload) : NULL;
+    envelope->loan = (struct loan){0};
 }
 
 /* Whose message it is, from a ROUTER's first frame. */
@@ -406,6 +416,10 @@ void transport_wake(struct transport *transport)
 
 void envelope_release(struct envelope *envelope)
 {
+    if (envelope->loan.end != NULL) {
+        envelope->loan.end(envelope->loan.context, envelope->peer, envelope->loan.ticket);
+        envelope->loan = (struct loan){0};
+    }
     for (unsigned i = 0; i < FRAME_COUNT; i++) {
         zmq_msg_close(frame_of(envelope, i));
     }
@@ -415,6 +429,9 @@ void envelope_release(struct envelope *envelope)
 
 void envelope_move(struct envelope *to, struct envelope *from)
 {
+    struct loan loan = from->loan;
+    const void *payload = from->payload;
+    size_t payload_size = from->payload_size;
     to->peer = from->peer;
     for (unsigned i = 0; i < FRAME_COUNT; i++) {
         zmq_msg_init(frame_of(to, i));
@@ -422,6 +439,11 @@ void envelope_move(struct envelope *to, struct envelope *from)
     }
     envelope_point(to);
     envelope_point(from);
+    if (loan.end != NULL) {
+        to->loan = loan;
+        to->payload = payload;
+        to->payload_size = payload_size;
+    }
 }
 
 enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope)

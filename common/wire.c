@@ -17,6 +17,8 @@ enum carries {
     CARRIES_LAYOUT = 4,
     CARRIES_REPORT = 8,
     MAY_CARRY_LAYOUT = 16,
+    CARRIES_REGION = 32,
+    CARRIES_LOAN = 64,
 };
 
 struct kind_row {
@@ -44,6 +46,9 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PULL] = {"PULL", WIRE__KIND__KIND_PULL, 0},
     [MESSAGE_PARAMS] = {"PARAMS", WIRE__KIND__KIND_PARAMS, CARRIES_VALUES},
     [MESSAGE_CHUNK] = {"CHUNK", WIRE__KIND__KIND_CHUNK, CARRIES_VALUES},
+    [MESSAGE_OFFER] = {"OFFER", WIRE__KIND__KIND_OFFER, CARRIES_REGION},
+    [MESSAGE_MAPPED] = {"MAPPED", WIRE__KIND__KIND_MAPPED, 0},
+    [MESSAGE_RETURN] = {"RETURN", WIRE__KIND__KIND_RETURN, CARRIES_LOAN},
 };
 
 /* Hands out the scratch piece by piece; frees nothing. */
@@ -135,25 +140,70 @@ static void pack_layout(const struct layout *layout, uint64_t *offsets, uint64_t
     packed->bucket_counts = counts;
 }
 
+static void pack_region(const struct region_key *region, Wire__Region *packed)
+{
+    packed->process_id = region->process_id;
+    packed->descriptor = region->descriptor;
+    packed->size = region->size;
+    packed->nonce = region->nonce;
+}
+
+/* What a packed header points to. */
+struct packed_parts {
+    Wire__Member member;
+    Wire__Layout layout;
+    Wire__Report report;
+    Wire__Region region;
+    Wire__Loan loan;
+    uint64_t offsets[LAYOUT_BUCKETS_MAX], counts[LAYOUT_BUCKETS_MAX];
+};
+
+static void pack_parts(const struct message *message, struct packed_parts *parts,
+                       Wire__Header *packed)
+{
+    if (message->member != NULL) {
+        wire__member__init(&parts->member);
+        pack_member(message->member, &parts->member);
+        packed->member = &parts->member;
+    }
+    if (message->layout != NULL) {
+        wire__layout__init(&parts->layout);
+        pack_layout(message->layout, parts->offsets, parts->counts, &parts->layout);
+        packed->layout = &parts->layout;
+    }
+    if (message->report != NULL) {
+        wire__report__init(&parts->report);
+        pack_report(message->report, &parts->report);
+        packed->report = &parts->report;
+    }
+    if (message->region != NULL) {
+        wire__region__init(&parts->region);
+        pack_region(message->region, &parts->region);
+        packed->region = &parts->region;
+    }
+    if (message->loan != NULL) {
+        wire__loan__init(&parts->loan);
+        parts->loan.offset = message->loan->offset;
+        parts->loan.ticket = message->loan->ticket;
+        packed->loan = &parts->loan;
+    }
+}
+
 enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
                         size_t *ret_bytes)
 {
     assert((unsigned)message->kind < MESSAGE_KIND_COUNT);
     const struct kind_row *row = &kinds[message->kind];
-    assert(((row->carries & CARRIES_VALUES) != 0) == (message->values != NULL));
+    assert(((row->carries & (CARRIES_VALUES | CARRIES_LOAN)) != 0) ==
+           (message->values != NULL || message->loan != NULL));
     assert((row->carries & CARRIES_MEMBER) == 0 || message->member != NULL);
     assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
     assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
+    assert((row->carries & CARRIES_REGION) == 0 || message->region != NULL);
 
     Wire__Header packed;
-    Wire__Member member;
-    Wire__Layout layout;
-    Wire__Report report;
-    uint64_t offsets[LAYOUT_BUCKETS_MAX], counts[LAYOUT_BUCKETS_MAX];
+    struct packed_parts parts;
     wire__header__init(&packed);
-    wire__member__init(&member);
-    wire__layout__init(&layout);
-    wire__report__init(&report);
     packed.version = WIRE_VERSION;
     packed.kind = row->wire;
     packed.job_id = message->job_id;
@@ -166,18 +216,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.span_offset = message->span.offset;
     packed.span_count = message->span.count;
     packed.text = text_of(message->text);
-    if (message->member != NULL) {
-        pack_member(message->member, &member);
-        packed.member = &member;
-    }
-    if (message->layout != NULL) {
-        pack_layout(message->layout, offsets, counts, &layout);
-        packed.layout = &layout;
-    }
-    if (message->report != NULL) {
-        pack_report(message->report, &report);
-        packed.report = &report;
-    }
+    pack_parts(message, &parts, &packed);
 
     size_t bytes = wire__header__get_packed_size(&packed);
     if (bytes > header_size) {
@@ -264,7 +303,10 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
     if ((packed->member != NULL) != ((carries & CARRIES_MEMBER) != 0) ||
         (packed->report != NULL) != ((carries & CARRIES_REPORT) != 0) ||
         (packed->layout == NULL && (carries & CARRIES_LAYOUT) != 0) ||
-        (packed->layout != NULL && (carries & (CARRIES_LAYOUT | MAY_CARRY_LAYOUT)) == 0)) {
+        (packed->layout != NULL && (carries & (CARRIES_LAYOUT | MAY_CARRY_LAYOUT)) == 0) ||
+        (packed->region != NULL) != ((carries & CARRIES_REGION) != 0) ||
+        (packed->loan == NULL && (carries & CARRIES_LOAN) != 0) ||
+        (packed->loan != NULL && (carries & (CARRIES_LOAN | CARRIES_VALUES)) == 0)) {
         return false;
     }
     if (packed->member != NULL) {
@@ -283,6 +325,19 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
         unpack_report(packed->report, &scratch->report);
         message->report = &scratch->report;
     }
+    if (packed->region != NULL) {
+        scratch->region = (struct region_key){
+            .process_id = packed->region->process_id,
+            .descriptor = packed->region->descriptor,
+            .size = packed->region->size,
+            .nonce = packed->region->nonce,
+        };
+        message->region = &scratch->region;
+    }
+    if (packed->loan != NULL) {
+        scratch->loan = (struct wire_loan){packed->loan->offset, packed->loan->ticket};
+        message->loan = &scratch->loan;
+    }
     return true;
 }
 
@@ -294,7 +349,8 @@ static bool payload_fits(const Wire__Header *packed, unsigned carries, size_t pa
     if ((carries & CARRIES_VALUES) == 0) {
         return payload_size == 0;
     }
-    return packed->span_count > 0 && payload_size == packed->span_count * sizeof(float);
+    size_t expected = packed->loan != NULL ? 0 : packed->span_count * sizeof(float);
+    return packed->span_count > 0 && payload_size == expected;
 }
 
 enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *scratch,
@@ -334,7 +390,7 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         !unpack_parts(packed, carries, scratch, &message)) {
         return STATUS_MALFORMED;
     }
-    if ((carries & CARRIES_VALUES) != 0) {
+    if ((carries & CARRIES_VALUES) != 0 && message.loan == NULL) {
         assert((uintptr_t)frames->payload % _Alignof(float) == 0);
         message.values = frames->payload;
     }

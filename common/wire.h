@@ -8,13 +8,14 @@
 #define COMMON_WIRE_H
 
 #include "common/layout.h"
+#include "common/region.h"
 #include "common/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       1
+#define WIRE_VERSION       2
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
 
@@ -37,6 +38,9 @@ enum message_kind {
     MESSAGE_PULL,      // worker -> shard: wants parameters of `bucket` for `step`
     MESSAGE_PARAMS,    // shard -> worker: parameters of `span` for `step`
     MESSAGE_CHUNK,     // worker -> next worker in the ring: partial or complete sum of `span`
+    MESSAGE_OFFER,     // to a peer on this host: memory of the sender that it may map
+    MESSAGE_MAPPED,    // the answer: done, or why not
+    MESSAGE_RETURN,    // values that were lent have been read
     MESSAGE_KIND_COUNT
 };
 
@@ -69,6 +73,12 @@ struct wire_report {
     uint64_t warm_images, warm_ns; // DONE only: whole job, after the warm-up steps
 };
 
+/* Values that lie in the sender's region, not in the message. */
+struct wire_loan {
+    uint64_t offset; // bytes
+    uint32_t ticket;
+};
+
 struct message {
     enum message_kind kind;
     uint64_t job_id;
@@ -81,8 +91,10 @@ struct message {
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL
     const struct layout *layout;      // READY of a worker, START; otherwise NULL
     const struct wire_report *report; // REPORT, DONE; otherwise NULL
+    const struct region_key *region;  // OFFER; otherwise NULL
+    const struct wire_loan *loan;     // RETURN; kinds that carry values: where they are; or NULL
     struct span span;
-    const float *values; // span.count floats, or NULL; borrowed
+    const float *values; // span.count floats, or NULL; borrowed. After decode NULL for a loan
 };
 
 /* Where a decoded message lives. Large: one per channel. */
@@ -91,13 +103,15 @@ struct wire_scratch {
     struct layout layout;
     struct wire_member member;
     struct wire_report report;
+    struct region_key region;
+    struct wire_loan loan;
 };
 
 /* "PUSH"; for logs. */
 const char *message_kind_name(enum message_kind kind);
 
-/* Packs the header. The payload frame is message->values, as it is. STATUS_INVALID if it is longer
- * than header_size. */
+/* Packs the header. The payload frame is message->values, as it is, or empty for a loan.
+ * STATUS_INVALID if it is longer than header_size. */
 enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
                         size_t *ret_bytes);
 

@@ -54,7 +54,9 @@ void shard_destroy(struct shard *shard)
     }
     free(shard->parts);
     optimizer_destroy(shard->optimizer);
-    memory_destroy_large(shard->params, shard->value_count * sizeof(float));
+    if (shard->config.params == NULL) {
+        memory_destroy_large(shard->params, shard->value_count * sizeof(float));
+    }
     free(shard);
 }
 
@@ -69,6 +71,15 @@ static enum status part_create(struct part *part, struct span bucket, const stru
     return part->pushes == NULL || part->values == NULL || part->pull_steps == NULL
                ? STATUS_NO_MEMORY
                : STATUS_OK;
+}
+
+uint64_t shard_value_count(const struct shard_config *config)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
+        count += span_part(config->layout.buckets[i], config->shard_count, config->index).count;
+    }
+    return count;
 }
 
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
@@ -95,7 +106,9 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     // More shards than floats: this one has nothing to keep, and is never asked.
     if (shard->value_count > 0) {
         status = STATUS_NO_MEMORY;
-        shard->params = memory_create_large(shard->value_count * sizeof(float));
+        shard->params = config->params != NULL
+                            ? config->params
+                            : memory_create_large(shard->value_count * sizeof(float));
         if (shard->params == NULL) {
             goto fail;
         }

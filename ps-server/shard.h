@@ -28,7 +28,11 @@ struct shard_config {
     struct schedule schedule;
     const char *optimizer; // of OPTIMIZER_MAP
     struct optimizer_settings settings;
+    float *params; // (shard_value_count) zeros, borrowed; NULL: the shard's own
 };
+
+/* Floats of the shard. */
+uint64_t shard_value_count(const struct shard_config *config);
 
 /* Sends one message to a worker. Its values lie in the shard's parameters. With
  * UPDATE_WHEN_ALL_PUSHED they do not change before the receiver has pushed the next step, so they

@@ -13,15 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS 100
+#define POLL_MS   100
+#define LINGER_MS 200
 
 struct service {
     const struct shard_service_options *options;
     struct channel *channel;
     struct member member;
     struct job job;
-    struct shard *shard; // NULL until START
-    uint64_t *peers;     // (workers) where each worker's HELLO came from; 0: not yet
+    struct shard *shard;  // NULL until START
+    struct region region; // its parameters, if workers of this host may read them; or empty
+    uint64_t *peers;      // (workers) where each worker's HELLO came from; 0: not yet
 };
 
 /* The parameters are read in place; nothing has to be told when they were. */
@@ -40,6 +42,21 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
     }
 }
 
+/* Where the parameters lie, if workers of this host may read them there. */
+static enum status create_region(struct service *service, struct shard_config *config)
+{
+    uint64_t count = shard_value_count(config);
+    if (!endpoints_may_share(service->job.transport) || count == 0) {
+        return STATUS_OK;
+    }
+    enum status status = region_create(count * sizeof(float), &service->region);
+    if (status == STATUS_OK) {
+        config->params = service->region.bytes;
+        channel_share(service->channel, &service->region);
+    }
+    return status;
+}
+
 static enum status create_shard(struct service *service, const struct message *start)
 {
     const struct job *job = &service->job;
@@ -53,6 +70,9 @@ static enum status create_shard(struct service *service, const struct message *s
         .settings = job->settings,
     };
     enum status status = consistency_find(job->mode, &config.consistency);
+    if (status == STATUS_OK) {
+        status = create_region(service, &config);
+    }
     if (status == STATUS_OK) {
         status = shard_create(&config, &service->shard);
     }
@@ -73,6 +93,10 @@ static void handle_data(struct service *service, const struct message *message,
                      message->rank < service->job.workers && service->shard != NULL;
     if (is_member && message->kind == MESSAGE_HELLO) {
         service->peers[message->rank] = envelope->peer;
+        if (sharing_has_view(&service->channel->sharing, envelope->peer) &&
+            channel_offer(service->channel, envelope->peer) != STATUS_OK) {
+            log_warn("cannot answer worker=%u: it is gone", message->rank);
+        }
         return;
     }
     if (is_member && service->peers[message->rank] == envelope->peer) {
@@ -194,9 +218,11 @@ enum status shard_service_run(const struct shard_service_options *options)
         log_info("shard %u of %u: listening at %s", options->index, service.job.servers, place);
         status = serve(&service);
     }
-    // Its messages read the shard's parameters: the channel goes first.
-    channel_destroy(service.channel, 200);
+    // Its messages read the shard's parameters, and the shard may hold some that came.
+    channel_close(service.channel, LINGER_MS);
     shard_destroy(service.shard);
+    channel_destroy(service.channel, 0);
+    region_destroy(&service.region);
     free(service.peers);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "common/endpoints.h"
 #include "common/log.h"
 #include "common/member.h"
+#include "worker/neighbours.h"
 #include "worker/outbox.h"
 
 #include <assert.h>
@@ -40,7 +41,7 @@ struct link {
     struct member member;
     char host[256];
     char place[ENDPOINTS_PLACE_BYTES];
-    uint64_t *peers; // connections of the exchange
+    struct neighbours neighbours;
 
     // Set by one side before the phase that lets the other read it.
     struct job job;
@@ -116,36 +117,6 @@ static void deliver(struct link *link, const struct message *message, struct env
     }
 }
 
-/* The peers that the coordinator named: one place a line. */
-static enum status connect_peers(struct link *link, const char *text, uint32_t *ret_count)
-{
-    uint32_t count = 0;
-    bool is_local =
-        strcmp(link->job.mode, "local") == 0 || (link->job.servers == 0 && link->job.workers == 1);
-    for (const char *line = text; !is_local && *line != '\0';) {
-        size_t size = strcspn(line, "\n");
-        char place[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
-        snprintf(place, sizeof(place), "%.*s", (int)size, line);
-        enum status status =
-            endpoints_choose(place, link->job.transport, transport_host_id(), endpoint);
-        if (status != STATUS_OK) {
-            log_error("no way to reach %s with --transport %s", place, link->job.transport);
-            return status;
-        }
-        status = transport_connect(link->channel->transport, endpoint, &link->peers[count]);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        count++;
-        line += size + (line[size] == '\n');
-        if (count == JOB_SERVERS_MAX) {
-            break;
-        }
-    }
-    *ret_count = count;
-    return STATUS_OK;
-}
-
 static void post_ready(void *context, uint32_t bucket)
 {
     struct link *link = context;
@@ -159,15 +130,10 @@ static void post_ready(void *context, uint32_t bucket)
 
 static enum status create_exchange(struct link *link, const struct message *start)
 {
-    uint32_t peer_count;
-    enum status status = connect_peers(link, start->text, &peer_count);
+    enum status status =
+        neighbours_connect(link->channel, &link->job, start->text, &link->neighbours);
     if (status != STATUS_OK) {
         return status;
-    }
-    bool needs_peers = link->job.servers > 0;
-    if (needs_peers && peer_count != link->job.servers) {
-        log_error("the coordinator named %u servers instead of %u", peer_count, link->job.servers);
-        return STATUS_MISMATCH;
     }
     struct exchange_options options = {
         .mode = link->job.mode,
@@ -177,8 +143,8 @@ static enum status create_exchange(struct link *link, const struct message *star
         .params = link->prepared.params,
         .grads = link->prepared.grads,
         .channel = link->channel,
-        .peers = link->peers,
-        .peer_count = peer_count,
+        .peers = link->neighbours.peers,
+        .peer_count = link->neighbours.count,
         .post_ready = post_ready,
         .context = link,
     };
@@ -191,7 +157,23 @@ static enum status create_exchange(struct link *link, const struct message *star
     pthread_mutex_lock(&link->mutex);
     link->exchange = exchange;
     pthread_mutex_unlock(&link->mutex);
+    if (endpoints_may_share(link->job.transport)) {
+        channel_share(link->channel, link->prepared.region);
+    }
     return member_connected(&link->member);
+}
+
+/* With --transport auto, who may not read our memory gets messages. */
+static enum status check_sharing(struct link *link)
+{
+    enum status refusal = link->channel->sharing.refusal;
+    if (refusal == STATUS_OK || strcmp(link->job.transport, "shm") != 0) {
+        return STATUS_OK;
+    }
+    log_error("a neighbour cannot read this process's memory: %s; --transport auto goes without",
+              status_text(refusal));
+    member_leave(&link->member, refusal, "a neighbour cannot read its memory (--transport shm)");
+    return refusal;
 }
 
 /* One message, if there is one. */
@@ -202,7 +184,7 @@ static enum status pump(struct link *link, int timeout_ms)
     struct message message;
     enum status status = channel_receive(link->channel, timeout_ms, &envelope, &message);
     if (status != STATUS_OK) {
-        return STATUS_OK;
+        return check_sharing(link);
     }
     if (!member_handle(&link->member, &envelope, &message)) {
         if (envelope.peer != link->member.coordinator) {
@@ -212,7 +194,10 @@ static enum status pump(struct link *link, int timeout_ms)
             status = create_exchange(link, &message);
         } else if (message.kind == MESSAGE_GO && link->exchange != NULL &&
                    phase_of(link) == LINK_PREPARED) {
-            status = exchange_start(link->exchange);
+            status = neighbours_offer(link->channel, &link->neighbours);
+            if (status == STATUS_OK) {
+                status = exchange_start(link->exchange);
+            }
             set_phase(link, LINK_RUNNING);
         }
     }
@@ -291,10 +276,6 @@ static enum status say_ready(struct link *link)
     enum status status = listen(link);
     if (status != STATUS_OK) {
         return status;
-    }
-    link->peers = calloc(JOB_SERVERS_MAX, sizeof(*link->peers));
-    if (link->peers == NULL) {
-        return STATUS_NO_MEMORY;
     }
     link->member.self.rank = link->rank;
     link->member.self.params_digest = link->prepared.params_digest;
@@ -385,10 +366,13 @@ void link_destroy(struct link *link)
         transport_wake(link->channel->transport);
         pthread_join(link->thread, NULL);
     }
-    // Its messages read grads and call the exchange: the channel goes first.
-    channel_destroy(link->channel, LINGER_MS);
+    // Its messages read grads and call the exchange, which in turn may hold some that came.
+    if (link->channel != NULL) {
+        channel_close(link->channel, LINGER_MS);
+    }
     exchange_destroy(link->exchange);
-    free(link->peers);
+    channel_destroy(link->channel, 0);
+    neighbours_free(&link->neighbours);
     outbox_finish(&link->outbox);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->mutex);

@@ -35,7 +35,8 @@ struct link_options {
 struct link_prepared {
     const struct layout *layout;
     float *params, *grads;
-    const char *params_digest; // of the first parameters
+    const struct region *region; // of grads, if neighbours of this host may read them; or NULL
+    const char *params_digest;   // of the first parameters
     const char *device;
     uint64_t train_samples, test_samples;
     uint64_t data_digest; // of some of the samples

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/digest.h"
+#include "common/endpoints.h"
 #include "common/log.h"
 #include "common/optimizer.h"
 #include "common/schedule.h"
@@ -272,6 +273,7 @@ static enum status create_model(struct trainer *trainer, struct device *device,
                                 const struct dataset *train)
 {
     const struct job *job = trainer->job;
+    bool has_peers = job->servers > 0 || job->workers > 1;
     struct model_options options = {
         .name = job->model,
         .input = train->sample,
@@ -280,6 +282,7 @@ static enum status create_model(struct trainer *trainer, struct device *device,
         .seed = job->seed,
         .bucket_bytes = (uint64_t)(job->bucket_mb * 1024 * 1024),
         .conv = conv_find(job->conv),
+        .has_region = has_peers && endpoints_may_share(job->transport),
     };
     enum status status = model_create(&options, device, &trainer->model);
     if (status != STATUS_OK) {
@@ -402,6 +405,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .layout = model_layout(trainer->model),
         .params = model_params(trainer->model),
         .grads = model_grads(trainer->model),
+        .region = model_region(trainer->model),
         .params_digest = trainer->digest,
         .device = trainer->device,
         .train_samples = trainer->train_samples,

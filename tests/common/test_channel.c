@@ -107,12 +107,155 @@ static void another_protocol_version_is_a_mismatch_and_says_from_whom(void **sta
     close_pair(&pair);
 }
 
+/* A pair that shares: the client's region is offered, and the server has mapped it. */
+static void open_sharing_pair(struct pair *pair, struct region *client, struct region *server)
+{
+    open_pair(pair);
+    assert_int_equal(region_create(4096, client), STATUS_OK);
+    assert_int_equal(region_create(4096, server), STATUS_OK);
+    pair->client->job_id = pair->server->job_id = 5;
+    channel_share(pair->client, client);
+    channel_share(pair->server, server);
+    assert_int_equal(channel_offer(pair->client, pair->to_server), STATUS_OK);
+    struct envelope envelope;
+    struct message got;
+    while (pair->server->sharing.peer_count == 0) {
+        assert_int_equal(channel_receive(pair->server, 10000, &envelope, &got), STATUS_INTERRUPTED);
+    }
+    while (pair->client->sharing.peer_count == 0) {
+        assert_int_equal(channel_receive(pair->client, 10000, &envelope, &got), STATUS_INTERRUPTED);
+    }
+}
+
+static void close_sharing_pair(struct pair *pair, struct region *client, struct region *server)
+{
+    close_pair(pair);
+    region_destroy(client);
+    region_destroy(server);
+}
+
+static void count_release(void *hint)
+{
+    ++*(int *)hint;
+}
+
+static void values_in_a_region_that_the_peer_has_mapped_are_read_where_they_lie(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct region client, server;
+    open_sharing_pair(&pair, &client, &server);
+    float *values = client.bytes;
+    values[10] = 1;
+    int released = 0;
+    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 4}, .values = values + 10};
+    assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
+                     STATUS_OK);
+    struct envelope envelope, kept;
+    struct message got;
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    values[10] = 2;
+    assert_true(got.values[0] == 2);
+    assert_ptr_equal(envelope.payload, got.values);
+    assert_int_equal(envelope.payload_size, 16);
+    assert_int_equal(pair.client->bytes_sent, pair.server->bytes_received);
+    envelope_move(&kept, &envelope);
+    envelope_release(&envelope);
+    assert_ptr_equal(kept.payload, got.values);
+    assert_int_equal(channel_receive(pair.client, 0, &envelope, &got), STATUS_TIMED_OUT);
+    assert_int_equal(released, 0);
+    envelope_release(&kept);
+    while (released == 0) {
+        assert_int_equal(channel_receive(pair.client, 10000, &envelope, &got), STATUS_INTERRUPTED);
+    }
+    assert_int_equal(released, 1);
+    close_sharing_pair(&pair, &client, &server);
+}
+
+static void what_is_still_lent_when_a_channel_closes_is_released(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct region client, server;
+    open_sharing_pair(&pair, &client, &server);
+    int released = 0;
+    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 4}, .values = client.bytes};
+    assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
+                     STATUS_OK);
+    struct envelope envelope;
+    struct message got;
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    channel_close(pair.client, 0);
+    assert_int_equal(released, 1);
+    channel_close(pair.server, 0);
+    envelope_release(&envelope); // after the close: nobody is told
+    close_sharing_pair(&pair, &client, &server);
+}
+
+static void a_loan_that_does_not_fit_is_dropped(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct region client, server;
+    open_sharing_pair(&pair, &client, &server);
+    const struct wire_loan loans[] = {{4096, 0}, {4092, 0}, {1, 0}, {UINT64_MAX, 0}};
+    for (size_t i = 0; i < 4; i++) {
+        struct message sent = {
+            .kind = MESSAGE_PUSH, .job_id = 5, .span = {0, 4}, .loan = &loans[i]};
+        unsigned char header[256];
+        size_t size;
+        assert_int_equal(wire_encode(&sent, header, sizeof(header), &size), STATUS_OK);
+        assert_int_equal(transport_send(pair.client->transport, pair.to_server, header, size, NULL),
+                         STATUS_OK);
+        struct envelope envelope;
+        struct message got;
+        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+        assert_int_equal(pair.server->dropped_count, i + 1);
+    }
+    close_sharing_pair(&pair, &client, &server);
+}
+
+static void a_peer_that_shares_nothing_gets_its_values_in_messages(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct region region;
+    open_pair(&pair);
+    assert_int_equal(region_create(4096, &region), STATUS_OK);
+    channel_share(pair.client, &region);
+    assert_int_equal(channel_offer(pair.client, pair.to_server), STATUS_OK);
+    struct envelope envelope;
+    struct message got;
+    int released = 0;
+    float *values = region.bytes;
+    values[0] = 8;
+    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 1}, .values = values};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
+                         STATUS_OK);
+        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+        assert_true(got.values[0] == 8);
+        envelope_release(&envelope);
+        while (pair.client->sharing.refusal == STATUS_OK) {
+            assert_int_equal(channel_receive(pair.client, 10000, &envelope, &got),
+                             STATUS_INTERRUPTED);
+        }
+    }
+    assert_int_equal(pair.client->sharing.refusal, STATUS_UNSUPPORTED);
+    close_pair(&pair);
+    region_destroy(&region);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_arrives_with_its_values_and_the_job_id),
         cmocka_unit_test(noise_is_dropped_and_counted_and_the_next_message_comes),
         cmocka_unit_test(another_protocol_version_is_a_mismatch_and_says_from_whom),
+        cmocka_unit_test(values_in_a_region_that_the_peer_has_mapped_are_read_where_they_lie),
+        cmocka_unit_test(what_is_still_lent_when_a_channel_closes_is_released),
+        cmocka_unit_test(a_loan_that_does_not_fit_is_dropped),
+        cmocka_unit_test(a_peer_that_shares_nothing_gets_its_values_in_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,12 @@ static void the_same_host_is_reached_by_ipc_and_others_by_tcp(void **state)
     assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
 }
 
-static void ipc_to_another_host_is_refused(void **state)
+static void ipc_and_shared_memory_to_another_host_are_refused(void **state)
 {
     (void)state;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     assert_int_equal(endpoints_choose(place, "ipc", 0xac, endpoint), STATUS_INVALID);
+    assert_int_equal(endpoints_choose(place, "shm", 0xac, endpoint), STATUS_INVALID);
 }
 
 static void what_is_no_place_is_refused(void **state)
@@ -55,8 +56,8 @@ static void what_is_no_place_is_refused(void **state)
 static void a_bound_place_leads_back_to_its_sockets(void **state)
 {
     (void)state;
-    const char *const kinds[] = {"auto", "tcp", "ipc"};
-    for (size_t i = 0; i < 3; i++) {
+    const char *const kinds[] = {"auto", "tcp", "ipc", "shm"};
+    for (size_t i = 0; i < 4; i++) {
         struct transport *transport;
         char bound[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
         assert_int_equal(transport_create(&transport), STATUS_OK);
@@ -97,7 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_host_is_reached_by_ipc_and_others_by_tcp),
-        cmocka_unit_test(ipc_to_another_host_is_refused),
+        cmocka_unit_test(ipc_and_shared_memory_to_another_host_are_refused),
         cmocka_unit_test(what_is_no_place_is_refused),
         cmocka_unit_test(a_bound_place_leads_back_to_its_sockets),
         cmocka_unit_test(hosts_are_read_from_endpoints),

@@ -51,6 +51,14 @@ static struct layout layout = {
     .digest = 0x1122334455667788,
 };
 
+static const struct region_key region = {
+    .process_id = 4712,
+    .descriptor = 9,
+    .size = 1 << 20,
+    .nonce = 0xFEDCBA9876543210,
+};
+static const struct wire_loan loan = {.offset = 4096, .ticket = 17};
+
 /* What a message of the kind carries. */
 static struct message make(enum message_kind kind)
 {
@@ -79,6 +87,8 @@ static struct message make(enum message_kind kind)
         kind == MESSAGE_CHUNK) {
         message.values = values;
     }
+    message.region = kind == MESSAGE_OFFER ? &region : NULL;
+    message.loan = kind == MESSAGE_RETURN ? &loan : NULL;
     return message;
 }
 
@@ -119,6 +129,8 @@ static void every_kind_comes_back_as_it_was(void **state)
         assert_int_equal(got.member != NULL, sent.member != NULL);
         assert_int_equal(got.report != NULL, sent.report != NULL);
         assert_int_equal(got.layout != NULL, sent.layout != NULL);
+        assert_int_equal(got.region != NULL, sent.region != NULL);
+        assert_int_equal(got.loan != NULL, sent.loan != NULL);
     }
 }
 
@@ -200,6 +212,33 @@ static void parts_that_the_kind_does_not_carry_are_refused(void **state)
     sent = make(MESSAGE_HEARTBEAT);
     sent.report = &report;
     assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+    sent = make(MESSAGE_HEARTBEAT);
+    sent.region = &region;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_MALFORMED);
+}
+
+static void an_offer_comes_back_field_by_field(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_OFFER), got;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.region->process_id, region.process_id);
+    assert_int_equal(got.region->descriptor, region.descriptor);
+    assert_int_equal(got.region->size, region.size);
+    assert_int_equal(got.region->nonce, region.nonce);
+}
+
+static void values_come_in_the_payload_or_as_a_loan_and_never_both_ways(void **state)
+{
+    (void)state;
+    struct message sent = make(MESSAGE_PUSH), got;
+    sent.loan = &loan;
+    size_t size = encode(&sent);
+    assert_int_equal(decode(size, NULL, 0, &got), STATUS_OK);
+    assert_null(got.values);
+    assert_int_equal(got.loan->offset, loan.offset);
+    assert_int_equal(got.loan->ticket, loan.ticket);
+    assert_int_equal(decode(size, values, sizeof(values), &got), STATUS_MALFORMED);
 }
 
 static void another_protocol_version_is_told_from_noise(void **state)
@@ -271,6 +310,8 @@ int main(void)
         cmocka_unit_test(a_span_whose_bytes_overflow_is_refused),
         cmocka_unit_test(a_layout_with_overlapping_buckets_is_refused),
         cmocka_unit_test(parts_that_the_kind_does_not_carry_are_refused),
+        cmocka_unit_test(an_offer_comes_back_field_by_field),
+        cmocka_unit_test(values_come_in_the_payload_or_as_a_loan_and_never_both_ways),
         cmocka_unit_test(another_protocol_version_is_told_from_noise),
         cmocka_unit_test(a_truncated_header_is_never_taken_for_the_whole),
         cmocka_unit_test(random_bytes_and_flipped_bits_are_survived),

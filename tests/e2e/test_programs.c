@@ -116,7 +116,8 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
         const struct job_case cases[] = {
             {"ring", "tcp", counts[i], 0},     {"ring", "ipc", counts[i], 0},
             {"ps-sync", "tcp", counts[i], 1},  {"ps-sync", "ipc", counts[i], 2},
-            {"ps-sync", "auto", counts[i], 3},
+            {"ps-sync", "auto", counts[i], 3}, {"ring", "shm", counts[i], 0},
+            {"ps-sync", "shm", counts[i], 2},
         };
         char first[80];
         run_job(&cases[0], first);

@@ -38,5 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));
+    assert((first.region != NULL) == (second.region != NULL));
+    assert((first.loan != NULL) == (second.loan != NULL));
     return 0;
 }

@@ -25,6 +25,7 @@ struct model {
     uint32_t first_ops[LAYOUT_BUCKETS_MAX]; // of each bucket; its last is before the next bucket's
     float *params;                          // (value_count), owned
     float *grads;                           // (value_count), owned
+    struct region region;                   // of grads, or empty
     struct device *device;                  // borrowed
     struct program *program;                // owned
 };
@@ -86,11 +87,15 @@ static enum status make_layout(struct model *model, uint64_t bucket_bytes)
     return STATUS_OK;
 }
 
-static enum status create_vectors(struct model *model)
+static enum status create_vectors(struct model *model, bool has_region)
 {
     size_t bytes = model->plan.value_count * sizeof(float);
     model->params = memory_create_large(bytes);
-    model->grads = memory_create_large(bytes);
+    if (!has_region) {
+        model->grads = memory_create_large(bytes);
+    } else if (region_create(bytes, &model->region) == STATUS_OK) {
+        model->grads = model->region.bytes;
+    }
     if (model->params == NULL || model->grads == NULL) {
         log_error("no memory for model %s: two vectors of %zu MiB", model->network->name,
                   bytes >> 20);
@@ -122,7 +127,7 @@ static enum status fill_model(struct model *model, const struct model_options *o
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_vectors(model);
+    status = create_vectors(model, options->has_region);
     if (status != STATUS_OK) {
         return status;
     }
@@ -163,7 +168,10 @@ void model_destroy(struct model *model)
     size_t bytes = model->plan.value_count * sizeof(float);
     program_destroy(model->program);
     memory_destroy_large(model->params, bytes);
-    memory_destroy_large(model->grads, bytes);
+    if (model->region.bytes == NULL) {
+        memory_destroy_large(model->grads, bytes);
+    }
+    region_destroy(&model->region);
     free(model);
 }
 
@@ -180,6 +188,11 @@ float *model_params(struct model *model)
 float *model_grads(struct model *model)
 {
     return model->grads;
+}
+
+const struct region *model_region(const struct model *model)
+{
+    return model->region.bytes != NULL ? &model->region : NULL;
 }
 
 enum status model_forward(struct model *model, const struct program_input *input,

@@ -6,6 +6,7 @@
 #define WORKER_MODEL_MODEL_H
 
 #include "common/layout.h"
+#include "common/region.h"
 #include "worker/device/device.h"
 
 struct model;
@@ -18,6 +19,7 @@ struct model_options {
     uint64_t seed;       // for the first parameters
     uint64_t bucket_bytes;
     enum conv_algorithm conv;
+    bool has_region; // the gradients lie where other processes of this host can read them
 };
 
 /* Borrows device. Allocates everything that a step needs: no call below allocates. Logs what does
@@ -29,6 +31,9 @@ void model_destroy(struct model *model); // NULL is fine
 const struct layout *model_layout(const struct model *model);
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
+
+/* Where the gradients lie; NULL without has_region. */
+const struct region *model_region(const struct model *model);
 
 enum status model_forward(struct model *model, const struct program_input *input,
                           struct program_result *ret_result);

@@ -1,0 +1,167 @@
+/* Views of peers' regions, and loans of our own. */
+#include "common/sharing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+// What one peer may have out: a bound on the table, far above what the protocols need.
+#define LOANS_MAX 65536
+
+static struct sharing_peer *find_peer(const struct sharing *sharing, uint64_t peer)
+{
+    for (uint32_t i = 0; i < sharing->peer_count; i++) {
+        if (sharing->peers[i].peer == peer) {
+            return &sharing->peers[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL if there is no memory. */
+static struct sharing_peer *find_or_add_peer(struct sharing *sharing, uint64_t peer)
+{
+    struct sharing_peer *found = find_peer(sharing, peer);
+    if (found != NULL) {
+        return found;
+    }
+    size_t count = (size_t)sharing->peer_count + 1;
+    struct sharing_peer *peers = realloc(sharing->peers, count * sizeof(*peers));
+    if (peers == NULL) {
+        return NULL;
+    }
+    sharing->peers = peers;
+    found = &peers[sharing->peer_count++];
+    *found = (struct sharing_peer){.peer = peer};
+    return found;
+}
+
+void sharing_return_all(struct sharing *sharing)
+{
+    for (uint32_t i = 0; i < sharing->loan_count; i++) {
+        if (sharing->loans[i].is_out) {
+            sharing->loans[i].is_out = false;
+            sharing->loans[i].payload.release(sharing->loans[i].payload.hint);
+        }
+    }
+    sharing->own = NULL;
+}
+
+void sharing_finish(struct sharing *sharing)
+{
+    for (uint32_t i = 0; i < sharing->peer_count; i++) {
+        region_close(&sharing->peers[i].view);
+    }
+    free(sharing->loans);
+    free(sharing->peers);
+    *sharing = (struct sharing){0};
+}
+
+enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct region_key *key)
+{
+    if (sharing->own == NULL) {
+        return STATUS_UNSUPPORTED;
+    }
+    struct sharing_peer *found = find_or_add_peer(sharing, peer);
+    if (found == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    // One region for each peer: what was lent from it may still be read.
+    return found->view.bytes == NULL ? region_open(key, &found->view) : STATUS_MALFORMED;
+}
+
+enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer)
+{
+    if (sharing->own == NULL) {
+        return STATUS_MALFORMED;
+    }
+    if (answer != STATUS_OK) {
+        sharing->refusal = answer;
+        return STATUS_OK;
+    }
+    struct sharing_peer *found = find_or_add_peer(sharing, peer);
+    if (found == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    found->may_borrow = true;
+    return STATUS_OK;
+}
+
+bool sharing_has_view(const struct sharing *sharing, uint64_t peer)
+{
+    const struct sharing_peer *found = find_peer(sharing, peer);
+    return found != NULL && found->view.bytes != NULL;
+}
+
+/* A ticket that is not out. False if there are too many. */
+static bool take_ticket(struct sharing *sharing, uint32_t *ret_ticket)
+{
+    uint32_t ticket = 0;
+    while (ticket < sharing->loan_count && sharing->loans[ticket].is_out) {
+        ticket++;
+    }
+    if (ticket == sharing->loan_count) {
+        uint32_t count = sharing->loan_count == 0 ? 64 : 2 * sharing->loan_count;
+        struct sharing_loan *loans =
+            count <= LOANS_MAX ? realloc(sharing->loans, count * sizeof(*loans)) : NULL;
+        if (loans == NULL) {
+            return false;
+        }
+        for (uint32_t i = sharing->loan_count; i < count; i++) {
+            loans[i] = (struct sharing_loan){0};
+        }
+        sharing->loans = loans;
+        sharing->loan_count = count;
+    }
+    *ret_ticket = ticket;
+    return true;
+}
+
+bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *payload,
+                  struct wire_loan *ret_loan)
+{
+    const struct sharing_peer *found = find_peer(sharing, peer);
+    if (found == NULL || !found->may_borrow) {
+        return false;
+    }
+    // As numbers: the bytes may lie in another object.
+    uintptr_t start = (uintptr_t)sharing->own->bytes, at = (uintptr_t)payload->bytes;
+    if (at < start || at - start > sharing->own->key.size ||
+        payload->size > sharing->own->key.size - (at - start) ||
+        !take_ticket(sharing, &ret_loan->ticket)) {
+        return false;
+    }
+    ret_loan->offset = at - start;
+    sharing->loans[ret_loan->ticket] =
+        (struct sharing_loan){.is_out = true, .peer = peer, .payload = *payload};
+    return true;
+}
+
+void sharing_cancel_loan(struct sharing *sharing, uint32_t ticket)
+{
+    assert(ticket < sharing->loan_count && sharing->loans[ticket].is_out);
+    sharing->loans[ticket] = (struct sharing_loan){0};
+}
+
+enum status sharing_end_loan(struct sharing *sharing, uint64_t peer, uint32_t ticket)
+{
+    if (ticket >= sharing->loan_count || !sharing->loans[ticket].is_out ||
+        sharing->loans[ticket].peer != peer) {
+        return STATUS_MALFORMED;
+    }
+    struct sharing_loan loan = sharing->loans[ticket];
+    sharing->loans[ticket] = (struct sharing_loan){0};
+    loan.payload.release(loan.payload.hint);
+    return STATUS_OK;
+}
+
+enum status sharing_find(const struct sharing *sharing, uint64_t peer, const struct wire_loan *loan,
+                         size_t size, const float **ret_values)
+{
+    const struct sharing_peer *found = find_peer(sharing, peer);
+    if (found == NULL || found->view.bytes == NULL || loan->offset % sizeof(float) != 0 ||
+        loan->offset > found->view.size || size > found->view.size - loan->offset) {
+        return STATUS_MALFORMED;
+    }
+    *ret_values = (const float *)(const void *)(found->view.bytes + loan->offset);
+    return STATUS_OK;
+}

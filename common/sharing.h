@@ -1,0 +1,74 @@
+/* Payloads that stay where they are: the sender lends them, the receiver reads them in place.
+ *
+ * Between two processes of one host a payload need not travel. Each side may offer the other its
+ * region (OFFER); who could map it says so (MAPPED), and from then on values that lie in the region
+ * are sent as a loan: where they are, and a ticket. When the receiver has read them it returns the
+ * ticket (RETURN), and the sender's release is called. Who cannot map, because it runs in another
+ * container, says so, and values go on travelling in messages.
+ *
+ * The state of one channel, and of its thread. Opens and closes the views of peers' regions; sends
+ * nothing. */
+#ifndef COMMON_SHARING_H
+#define COMMON_SHARING_H
+
+#include "common/region.h"
+#include "common/transport.h"
+#include "common/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sharing_peer {
+    uint64_t peer;
+    struct region_view view; // of its region; empty if it has offered none
+    bool may_borrow;         // it has mapped ours
+};
+
+struct sharing_loan {
+    bool is_out;
+    uint64_t peer;
+    struct payload payload;
+};
+
+/* Zeroed is empty: nothing is shared. */
+struct sharing {
+    const struct region *own; // borrowed; NULL: nothing of ours is offered, and offers are refused
+    struct sharing_peer *peers;
+    uint32_t peer_count;
+    struct sharing_loan *loans; // by ticket
+    uint32_t loan_count;
+    enum status refusal; // of a peer that could not map our region; STATUS_OK if there was none
+};
+
+/* Calls release for all that is out: nobody will return it. */
+void sharing_return_all(struct sharing *sharing);
+void sharing_finish(struct sharing *sharing); // nothing may be out
+
+/* Maps the peer's region. STATUS_UNSUPPORTED if nothing is shared here, STATUS_UNREACHABLE if it
+ * cannot be mapped: the answer to the peer. */
+enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct region_key *key);
+
+/* The peer's answer to our offer. */
+enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer);
+
+/* Whether the peer's region is mapped here. */
+bool sharing_has_view(const struct sharing *sharing, uint64_t peer);
+
+/* Notes a loan of the payload, if the peer may borrow it and it lies in our region: false
+ * otherwise, and it has to be sent. Its release, which there must be, is called once it was
+ * returned. */
+bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *payload,
+                  struct wire_loan *ret_loan);
+
+/* Takes a loan back that could not be sent: release is not called. */
+void sharing_cancel_loan(struct sharing *sharing, uint32_t ticket);
+
+/* Ends a loan and calls its release. STATUS_MALFORMED if the peer has no such loan. */
+enum status sharing_end_loan(struct sharing *sharing, uint64_t peer, uint32_t ticket);
+
+/* Where the values are that the peer lends. STATUS_MALFORMED if they do not lie in its region. */
+enum status sharing_find(const struct sharing *sharing, uint64_t peer, const struct wire_loan *loan,
+                         size_t size, const float **ret_values);
+
+#endif

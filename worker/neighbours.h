@@ -1,0 +1,27 @@
+/* Whom a worker exchanges with: the shards, or the next worker of the ring. */
+#ifndef WORKER_NEIGHBOURS_H
+#define WORKER_NEIGHBOURS_H
+
+#include "common/channel.h"
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stdint.h>
+
+/* Zeroed is empty. */
+struct neighbours {
+    uint64_t *peers; // (count) connections
+    uint32_t count;
+};
+
+/* Connects to those that the coordinator named in its START, one place a line, by what --transport
+ * allows; to nobody where a worker is alone. Logs. */
+enum status neighbours_connect(struct channel *channel, const struct job *job, const char *places,
+                               struct neighbours *ret_neighbours);
+
+/* Lets those on this host read the channel's shared region, if it has one. */
+enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours);
+
+void neighbours_free(struct neighbours *neighbours);
+
+#endif
