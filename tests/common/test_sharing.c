@@ -50,7 +50,7 @@ static void a_loan_is_released_when_it_comes_back_and_once_only(void **state)
     open_side(&sharing, &region);
     struct wire_loan loans[100];
     for (unsigned i = 0; i < 100; i++) {
-        struct payload payload = payload_at(&region, 4 * i, 8, &released);
+        struct payload payload = payload_at(&region, (size_t)4 * i, 8, &released);
         assert_true(sharing_lend(&sharing, PEER, &payload, &loans[i]));
         assert_int_equal(loans[i].offset, 4 * i);
         for (unsigned k = 0; k < i; k++) {
