@@ -13,8 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_NAME_BYTES  32
-#define JOB_PATH_BYTES  1024
+#define JOB_NAME_BYTES 32
+#define JOB_PATH_BYTES 1024
+/* In a run folder, until there is a summary: room that the summary takes over. */
+#define JOB_RESERVE_NAME ".summary.reserve"
+
 #define JOB_WORKERS_MAX 4096
 #define JOB_SERVERS_MAX 256
 #define JOB_BATCH_MAX   (1 << 24) // images in a step of all workers

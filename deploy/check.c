@@ -4,8 +4,8 @@
 #include "common/transport.h"
 #include "common/vector.h"
 #include "deploy/commands.h"
-#include "deploy/launch.h"
-#include "deploy/process.h"
+#include "deploy/process_run.h"
+#include "deploy/programs.h"
 
 #include <jansson.h>
 
@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 /* Prints the backends of the worker; the number that are available. */
-static unsigned print_backends(const struct launch_programs *programs)
+static unsigned print_backends(const struct programs *programs)
 {
     char output[8192];
     const char *const argv[] = {programs->worker, "--backends", NULL};
     unsigned available = 0;
-    if (process_run(argv, "", output, sizeof(output)) != 0) {
+    const struct process_run_options options = {.argv = argv, .input = ""};
+    int code = 0;
+    if (process_run(&options, output, sizeof(output), &code) != STATUS_OK || code != 0) {
         printf("devices      the worker cannot list them\n");
         return 0;
     }
@@ -55,12 +57,14 @@ static bool has_gnuplot(void)
 {
     char output[256];
     const char *const argv[] = {"gnuplot", "--version", NULL};
-    return process_run(argv, "", output, sizeof(output)) == 0;
+    const struct process_run_options options = {.argv = argv, .input = ""};
+    int code = 0;
+    return process_run(&options, output, sizeof(output), &code) == STATUS_OK && code == 0;
 }
 
 static enum exit_code check(const struct job *job, bool has_data)
 {
-    struct launch_programs programs;
+    struct programs programs;
     char text[256], line[4096];
     printf("ringside     %s\n", RINGSIDE_VERSION);
     transport_describe(text, sizeof(text));
@@ -68,13 +72,13 @@ static enum exit_code check(const struct job *job, bool has_data)
     print_machine();
     printf("gnuplot      %s\n",
            has_gnuplot() ? "yes" : "no: reports will have no plots (package gnuplot-nox)");
-    if (launch_find_programs(&programs) != STATUS_OK) {
+    if (programs_find(&programs) != STATUS_OK) {
         return EXIT_FAILED;
     }
     printf("ps           %s\nworker       %s\n", programs.ps, programs.worker);
     bool is_fine = print_backends(&programs) > 0;
     if (has_data) {
-        bool is_readable = launch_probe(&programs, job, line, sizeof(line)) == STATUS_OK;
+        bool is_readable = programs_try(&programs, job, line, sizeof(line)) == STATUS_OK;
         printf("data         %s: %s", job->data,
                is_readable ? line : "cannot be used (see above)\n");
         is_fine = is_fine && is_readable;

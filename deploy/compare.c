@@ -2,6 +2,7 @@
 #include "common/job.h"
 #include "common/log.h"
 #include "deploy/commands.h"
+#include "deploy/folder.h"
 #include "deploy/grid.h"
 #include "deploy/launch.h"
 #include "deploy/launcher_options.h"
@@ -16,7 +17,7 @@
 /* The runs of one comparison. */
 struct comparison {
     struct launcher_options options;
-    struct launch_programs programs;
+    struct programs programs;
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
@@ -57,7 +58,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
 }
 
 /* Tries every cell before anything is written. */
-static enum status probe(const struct comparison *comparison)
+static enum status try_cells(const struct comparison *comparison)
 {
     char line[4096];
     for (size_t i = 0; i < comparison->cell_count; i++) {
@@ -69,7 +70,7 @@ static enum status probe(const struct comparison *comparison)
         if (is_tried) {
             continue;
         }
-        enum status status = launch_probe(&comparison->programs, job, line, sizeof(line));
+        enum status status = programs_try(&comparison->programs, job, line, sizeof(line));
         if (status != STATUS_OK) {
             return status;
         }
@@ -84,7 +85,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", comparison->options.out, cell->name);
     printf("\n[%zu/%zu] %s\n", index + 1, comparison->cell_count, cell->name);
     fflush(stdout);
-    if (launch_make_folder(folder, "logs") != STATUS_OK) {
+    if (folder_make(folder, "logs") != STATUS_OK) {
         return EXIT_FAILED;
     }
     struct launch_options launch = {
@@ -130,9 +131,15 @@ enum exit_code command_compare(int argc, char **argv)
     }
     launch_block_signals();
     launcher_default_folder(&comparison->options, "compare");
-    if (launch_find_programs(&comparison->programs) != STATUS_OK ||
-        probe(comparison) != STATUS_OK ||
-        launch_make_folder(comparison->options.out, NULL) != STATUS_OK) {
+    enum status status = programs_find(&comparison->programs);
+    if (status == STATUS_OK) {
+        status = try_cells(comparison);
+    }
+    if (status == STATUS_OK) {
+        status = folder_make(comparison->options.out, NULL);
+    }
+    if (status != STATUS_OK) {
+        code = exit_code(status);
         goto end;
     }
     code = run_all(comparison);

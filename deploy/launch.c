@@ -4,11 +4,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/transport.h"
+#include "deploy/last_summary.h"
 #include "deploy/process.h"
 
-#include <jansson.h>
-
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +28,7 @@
 
 /* A running job. */
 struct launch {
-    const struct launch_programs *programs;
+    const struct programs *programs;
     const struct launch_options *options;
     struct process *processes; // ps 0, ps 1, ..., then the workers; owned
     unsigned count, server_count;
@@ -40,103 +37,6 @@ struct launch {
     uint64_t deadline_ms; // when whatever still runs is killed; 0: not set
     bool is_interrupted;
 };
-
-static bool is_executable(const char *path)
-{
-    return access(path, X_OK) == 0;
-}
-
-enum status launch_find_programs(struct launch_programs *ret_programs)
-{
-    char self[LAUNCH_PATH_MAX / 2];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[size > 0 ? size : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash != NULL) {
-        *slash = '\0';
-    }
-    const char *libexec = getenv("RINGSIDE_LIBEXEC");
-    struct launch_programs *programs = ret_programs;
-    if (libexec != NULL) {
-        snprintf(programs->ps, sizeof(programs->ps), "%s/ps", libexec);
-        snprintf(programs->worker, sizeof(programs->worker), "%s/worker", libexec);
-    } else {
-        snprintf(programs->ps, sizeof(programs->ps), "%s/../ps-server/ps", self);
-        snprintf(programs->worker, sizeof(programs->worker), "%s/../worker/worker", self);
-        if (!is_executable(programs->ps)) {
-            snprintf(programs->ps, sizeof(programs->ps), "%s/../libexec/ringside/ps", self);
-            snprintf(programs->worker, sizeof(programs->worker), "%s/../libexec/ringside/worker",
-                     self);
-        }
-    }
-    if (!is_executable(programs->ps) || !is_executable(programs->worker)) {
-        log_error("cannot find the programs ps and worker (looked for %s and %s): set "
-                  "RINGSIDE_LIBEXEC to their folder",
-                  programs->ps, programs->worker);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
-enum status launch_probe(const struct launch_programs *programs, const struct job *job,
-                         char *ret_line, size_t line_size)
-{
-    static char text[JOB_TEXT_BYTES];
-    enum status status = job_encode(job, text, sizeof(text));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    const char *const argv[] = {programs->worker, "--probe", NULL};
-    int code = process_run(argv, text, ret_line, line_size);
-    if (code < 0) {
-        log_error("the trial of the job's data, model and device was killed");
-    }
-    return code == 0 ? STATUS_OK : STATUS_INVALID;
-}
-
-static bool is_empty_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    bool is_empty = true;
-    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            is_empty = false;
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    return is_empty;
-}
-
-enum status launch_make_folder(const char *folder, const char *below)
-{
-    char path[LAUNCH_PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
-                 below != NULL ? below : "") >= (int)sizeof(path)) {
-        log_error("--out is too long");
-        return STATUS_INVALID;
-    }
-    if (access(folder, F_OK) == 0 && !is_empty_folder(folder)) {
-        log_error("%s is not empty: choose another folder with --out", folder);
-        return STATUS_INVALID;
-    }
-    for (char *slash = path + 1;; slash++) {
-        if (*slash != '/' && *slash != '\0') {
-            continue;
-        }
-        char end = *slash;
-        *slash = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-            log_error("cannot make the folder %s: %m", path);
-            return STATUS_IO;
-        }
-        *slash = end;
-        if (end == '\0') {
-            return STATUS_OK;
-        }
-    }
-}
 
 void launch_block_signals(void)
 {
@@ -225,18 +125,59 @@ static enum status start_coordinator(struct launch *launch, int announce_fd)
     return start(launch, 0, argv, "ps 0", "ps-0", announce_fd);
 }
 
+static void handle_interrupt(struct launch *launch)
+{
+    if (launch->is_interrupted) {
+        launch->deadline_ms = clock_now_ms(); // asked twice: at once
+        return;
+    }
+    launch->is_interrupted = true;
+    launch->deadline_ms = clock_now_ms() + STOP_MS;
+    process_signal(&launch->processes[0], SIGINT);
+}
+
+/* Takes the signals that have come. */
+static void take_signals(struct launch *launch)
+{
+    struct signalfd_siginfo info;
+    while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD) {
+            handle_interrupt(launch);
+        }
+    }
+}
+
+/* Waits until there is something to read, or a signal to take. STATUS_OK: something to read. */
+static enum status wait_for_announcement(struct launch *launch, int fd, uint64_t deadline_ms)
+{
+    for (;;) {
+        struct pollfd items[] = {{.fd = fd, .events = POLLIN},
+                                 {.fd = launch->signal_fd, .events = POLLIN}};
+        uint64_t now_ms = clock_now_ms();
+        if (now_ms >= deadline_ms || poll(items, 2, (int)(deadline_ms - now_ms)) == 0) {
+            log_error("the coordinator did not say where it listens: see %s",
+                      launch->processes[0].log);
+            return STATUS_TIMED_OUT;
+        }
+        take_signals(launch);
+        if (launch->is_interrupted) {
+            return STATUS_INTERRUPTED;
+        }
+        if (items[0].revents != 0) {
+            return STATUS_OK;
+        }
+    }
+}
+
 /* Reads the line that the coordinator announces; it may end instead. */
 static enum status read_endpoint(struct launch *launch, int fd)
 {
     size_t used = 0;
     uint64_t deadline_ms = clock_now_ms() + (uint64_t)(1000 * launch->options->job->start_timeout);
     while (used < sizeof(launch->endpoint) - 1) {
-        struct pollfd item = {.fd = fd, .events = POLLIN};
-        uint64_t now_ms = clock_now_ms();
-        if (now_ms >= deadline_ms || poll(&item, 1, (int)(deadline_ms - now_ms)) == 0) {
-            log_error("the coordinator did not say where it listens: see %s",
-                      launch->processes[0].log);
-            return STATUS_TIMED_OUT;
+        enum status status = wait_for_announcement(launch, fd, deadline_ms);
+        if (status != STATUS_OK) {
+            return status;
         }
         ssize_t got = read(fd, launch->endpoint + used, sizeof(launch->endpoint) - 1 - used);
         if (got < 0 && errno == EINTR) {
@@ -296,17 +237,6 @@ static enum status start_members(struct launch *launch)
     return STATUS_OK;
 }
 
-static void handle_interrupt(struct launch *launch)
-{
-    if (launch->is_interrupted) {
-        launch->deadline_ms = clock_now_ms(); // asked twice: at once
-        return;
-    }
-    launch->is_interrupted = true;
-    launch->deadline_ms = clock_now_ms() + STOP_MS;
-    process_signal(&launch->processes[0], SIGINT);
-}
-
 /* Says which member has ended badly; the coordinator gets the time to give its verdict on it. */
 static void note_deaths(struct launch *launch, bool *was_over)
 {
@@ -340,54 +270,27 @@ static void watch(struct launch *launch)
         int timeout_ms = launch->deadline_ms != 0 ? (int)(launch->deadline_ms - now_ms) : -1;
         struct pollfd item = {.fd = launch->signal_fd, .events = POLLIN};
         poll(&item, 1, timeout_ms);
-        struct signalfd_siginfo info;
-        while (read(launch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-            if (info.ssi_signo != SIGCHLD) {
-                handle_interrupt(launch);
-            }
-        }
+        take_signals(launch);
         process_reap(launch->processes, launch->count);
         note_deaths(launch, was_over);
     }
     free(was_over);
 }
 
-/* A truthful summary where the coordinator could not write one. */
-static void ensure_summary(const struct launch *launch, const char *reason)
-{
-    char path[LAUNCH_PATH_MAX];
-    snprintf(path, sizeof(path), "%s/summary.json", launch->options->folder);
-    if (access(path, F_OK) == 0) {
-        return;
-    }
-    const struct job *job = launch->options->job;
-    json_t *summary =
-        json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:I, s:n, s:s, s:s}", "version", RINGSIDE_VERSION,
-                  "mode", job->mode, "workers", (int)job->workers, "servers", (int)job->servers,
-                  "model", job->model, "dataset", job->data, "seed", (json_int_t)job->seed,
-                  "params_digest", "outcome", "failed", "reason", reason);
-    char draft[LAUNCH_PATH_MAX + 8];
-    snprintf(draft, sizeof(draft), "%s.part", path);
-    if (summary == NULL || json_dump_file(summary, draft, JSON_INDENT(2)) != 0 ||
-        rename(draft, path) != 0) {
-        log_error("cannot write %s: %m", path);
-        unlink(draft);
-    }
-    json_decref(summary);
-}
-
 static enum exit_code verdict_of(const struct launch *launch)
 {
     const struct process *coordinator = &launch->processes[0];
     if (launch->is_interrupted) {
-        ensure_summary(launch, "interrupted by a signal; the coordinator was killed");
+        last_summary_write(launch->options->folder, launch->options->job,
+                           "interrupted by a signal; the coordinator was killed");
         return EXIT_INTERRUPTED;
     }
     if (coordinator->pid > 0 && WIFEXITED(coordinator->result) &&
         WEXITSTATUS(coordinator->result) <= EXIT_USAGE) {
         enum exit_code code = (enum exit_code)WEXITSTATUS(coordinator->result);
         if (code != EXIT_COMPLETED) {
-            ensure_summary(launch, "the coordinator failed; its log says why");
+            last_summary_write(launch->options->folder, launch->options->job,
+                               "the coordinator failed; its log says why");
             log_error("the job failed; the logs: %s/logs", launch->options->folder);
         }
         return code;
@@ -396,7 +299,7 @@ static enum exit_code verdict_of(const struct launch *launch)
     process_describe_end(coordinator, end, sizeof(end));
     snprintf(reason, sizeof(reason), "the coordinator %s", end);
     log_error("%s; its log: %s", reason, coordinator->log);
-    ensure_summary(launch, reason);
+    last_summary_write(launch->options->folder, launch->options->job, reason);
     return EXIT_FAILED;
 }
 
@@ -416,8 +319,7 @@ static enum status start_all(struct launch *launch)
     return status == STATUS_OK ? start_members(launch) : status;
 }
 
-enum exit_code launch_job(const struct launch_programs *programs,
-                          const struct launch_options *options)
+enum exit_code launch_job(const struct programs *programs, const struct launch_options *options)
 {
     const struct job *job = options->job;
     struct launch launch = {
@@ -436,7 +338,8 @@ enum exit_code launch_job(const struct launch_programs *programs,
     if (status == STATUS_OK) {
         watch(&launch);
     }
-    process_end_all(launch.processes, launch.count, status == STATUS_OK ? CLOSE_MS : 0);
+    bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
+    process_end_all(launch.processes, launch.count, may_close ? CLOSE_MS : 0);
     enum exit_code code = verdict_of(&launch);
     close(launch.signal_fd);
     free(launch.processes);

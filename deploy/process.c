@@ -4,7 +4,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -45,8 +44,7 @@ static void drop_own_variables(void)
     }
 }
 
-/* In the child: never returns. */
-static void become(const struct process_options *options, int log_fd, pid_t parent)
+void process_init_child(pid_t parent)
 {
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -54,13 +52,19 @@ static void become(const struct process_options *options, int log_fd, pid_t pare
         _exit(127); // the launcher died before the line above
     }
     setpgid(0, 0);
+    drop_own_variables();
+}
+
+/* In the child: never returns. */
+static void become(const struct process_options *options, int log_fd, pid_t parent)
+{
+    process_init_child(parent);
     int input = open("/dev/null", O_RDONLY);
     bool is_set = dup2(input, STDIN_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0 &&
                   (options->inherits_output || dup2(log_fd, STDOUT_FILENO) >= 0);
     if (options->extra_fd >= 0) {
         fcntl(options->extra_fd, F_SETFD, 0); // not closed by exec
     }
-    drop_own_variables();
     for (size_t i = 0; options->environment != NULL && options->environment[i] != NULL; i++) {
         putenv(strdup(options->environment[i]));
     }
@@ -97,88 +101,8 @@ enum status process_start(struct process *process, const char *name,
         process->pid = 0;
         return STATUS_IO;
     }
+    setpgid(process->pid, process->pid); // as the child does: whoever is first
     return STATUS_OK;
-}
-
-static bool write_all(int fd, const char *text)
-{
-    size_t size = strlen(text);
-    while (size > 0) {
-        ssize_t wrote = write(fd, text, size);
-        if (wrote < 0 && errno == EINTR) {
-            continue;
-        }
-        if (wrote <= 0) {
-            return false;
-        }
-        text += wrote;
-        size -= (size_t)wrote;
-    }
-    return true;
-}
-
-static void read_all(int fd, char *ret_output, size_t output_size)
-{
-    size_t used = 0;
-    for (;;) {
-        char rest[512];
-        bool has_room = used + 1 < output_size;
-        ssize_t got = has_room ? read(fd, ret_output + used, output_size - 1 - used)
-                               : read(fd, rest, sizeof(rest));
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            break;
-        }
-        used += has_room ? (size_t)got : 0;
-    }
-    ret_output[used] = '\0';
-}
-
-int process_run(const char *const *argv, const char *input, char *ret_output, size_t output_size)
-{
-    int in[2], out[2];
-    if (pipe2(in, O_CLOEXEC) != 0) {
-        return -1;
-    }
-    if (pipe2(out, O_CLOEXEC) != 0) {
-        close(in[0]);
-        close(in[1]);
-        return -1;
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        union {
-            const char *const *in;
-            char *const *out;
-        } cast = {.in = argv};
-        reset_signals();
-        drop_own_variables();
-        if (dup2(in[0], STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0) {
-            execvp(argv[0], cast.out);
-        }
-        _exit(127);
-    }
-    close(in[0]);
-    close(out[1]);
-    // What is written fits into a pipe: a job's text, at most; the child reads it before it prints.
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    sigaction(SIGPIPE, &ignore, &before);
-    if (pid > 0 && !write_all(in[1], input)) {
-        log_debug("%s did not read its input", argv[0]);
-    }
-    close(in[1]);
-    sigaction(SIGPIPE, &before, NULL);
-    if (pid > 0) {
-        read_all(out[0], ret_output, output_size);
-    }
-    close(out[0]);
-    int result;
-    if (pid < 0 || waitpid(pid, &result, 0) != pid || !WIFEXITED(result)) {
-        return -1;
-    }
-    return WEXITSTATUS(result);
 }
 
 void process_signal(const struct process *process, int signal_number)
@@ -220,7 +144,7 @@ void process_end_all(struct process *processes, unsigned count, unsigned timeout
     for (unsigned i = 0; i < count; i++) {
         struct process *process = &processes[i];
         if (process->pid > 0 && !process->is_over) {
-            kill(process->pid, SIGKILL);
+            kill(-process->pid, SIGKILL);
             waitpid(process->pid, &process->result, 0);
             process->is_over = true;
         }

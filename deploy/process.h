@@ -34,16 +34,17 @@ struct process_options {
 enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
-/* Runs to its end with `input` on standard input, our standard error, and its standard output in
- * ret_output (cut at output_size). The exit code, or -1 if it cannot be started or was killed. */
-int process_run(const char *const *argv, const char *input, char *ret_output, size_t output_size);
+/* In a child, between fork and exec: makes it what the top of this file says, without the blocked
+ * signals and the RINGSIDE_ variables of the launcher. */
+void process_init_child(pid_t parent);
 
 void process_signal(const struct process *process, int signal_number);
 
 /* Marks those that have ended. Does not wait. */
 void process_reap(struct process *processes, unsigned count);
 
-/* Waits at most timeout_ms for all of them, then kills what is left and waits for that. */
+/* Waits at most timeout_ms for all of them, then kills what is left, with all that it has started,
+ * and waits for that. */
 void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms);
 
 /* "was killed by signal 9", "ended with exit code 1" */

@@ -2,6 +2,7 @@
 #include "common/job.h"
 #include "common/log.h"
 #include "deploy/commands.h"
+#include "deploy/folder.h"
 #include "deploy/launch.h"
 #include "deploy/launcher_options.h"
 #include "deploy/run_folder.h"
@@ -51,7 +52,7 @@ enum exit_code command_run(int argc, char **argv)
 {
     static struct job job;
     struct launcher_options options;
-    struct launch_programs programs;
+    struct programs programs;
     bool is_done;
     char line[4096], what[80];
     if (parse(argc, argv, &job, &options, &is_done) != STATUS_OK) {
@@ -63,10 +64,15 @@ enum exit_code command_run(int argc, char **argv)
     launch_block_signals();
     snprintf(what, sizeof(what), "%s-%s", job.mode, job.model);
     launcher_default_folder(&options, what);
-    if (launch_find_programs(&programs) != STATUS_OK ||
-        launch_probe(&programs, &job, line, sizeof(line)) != STATUS_OK ||
-        launch_make_folder(options.out, "logs") != STATUS_OK) {
-        return EXIT_FAILED;
+    enum status status = programs_find(&programs);
+    if (status == STATUS_OK) {
+        status = programs_try(&programs, &job, line, sizeof(line));
+    }
+    if (status == STATUS_OK) {
+        status = folder_make(options.out, "logs");
+    }
+    if (status != STATUS_OK) {
+        return exit_code(status);
     }
     struct launch_options launch = {
         .job = &job,

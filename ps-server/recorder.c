@@ -16,7 +16,6 @@
 
 #define PATH_BYTES    4096
 #define ERROR_BYTES   512
-#define RESERVE_NAME  ".summary.reserve"
 #define RESERVE_BYTES 32768 // more than a summary has, if it is not of very many epochs
 
 struct recorder {
@@ -139,7 +138,7 @@ static enum status reserve(struct recorder *recorder)
 {
     static const char zeros[RESERVE_BYTES];
     char path[PATH_BYTES];
-    path_of(recorder, RESERVE_NAME, path);
+    path_of(recorder, JOB_RESERVE_NAME, path);
     FILE *file = fopen(path, "we");
     bool is_written = file != NULL && fwrite(zeros, sizeof(zeros), 1, file) == 1;
     if (file != NULL && fclose(file) != 0) {
@@ -157,7 +156,7 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
 {
     char path[PATH_BYTES];
-    path_of(recorder, RESERVE_NAME, path);
+    path_of(recorder, JOB_RESERVE_NAME, path);
     unlink(path);
     return write_json(recorder, "summary.json", summary_json(coordinator));
 }

@@ -172,6 +172,31 @@ static void who_ignores_sigterm_is_killed(void **state)
     close(fd);
 }
 
+/* The pid of a child's child, which it says; and a descriptor that tells when it is gone. */
+static int open_grandchild(int fd)
+{
+    char text[32] = "";
+    struct pollfd item = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(text, NULL, 10), 0);
+    assert_true(pidfd >= 0);
+    return pidfd;
+}
+
+static void who_is_killed_is_killed_with_its_children(void **state)
+{
+    struct process process;
+    // The grandchild reads from us for ever; its parent waits for it.
+    int fd = start_connected(*state, "cat <&9 & echo $! >&9; wait", &process);
+    struct pollfd grandchild = {.fd = open_grandchild(fd), .events = POLLIN};
+    process_end_all(&process, 1, 0);
+    check_end(&process, "was killed by signal 9");
+    assert_int_equal(poll(&grandchild, 1, WAIT_MS_MAX), 1);
+    close(grandchild.fd);
+    close(fd);
+}
+
 static void who_ends_on_sigterm_is_not_killed(void **state)
 {
     struct process process;
@@ -271,8 +296,6 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
                           .argv = argv, .environment = given, .log = log, .extra_fd = -1}),
         STATUS_OK);
     process_end_all(&process, 1, WAIT_MS_MAX);
-    char output[256];
-    int code = process_run(argv, "", output, sizeof(output));
     unsetenv("RINGSIDE_DATA");
     unsetenv("RINGSIDE_MODE");
     unsetenv("RINGSIDES");
@@ -280,70 +303,6 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
     char *text = sample_runs_read(*state, "log");
     assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\n");
     free(text);
-    assert_int_equal(code, 0);
-    assert_string_equal(output, "OTHER=kept\nRINGSIDES=kept\n");
-}
-
-static int run_script(const char *script, const char *input, char *ret_output, size_t output_size)
-{
-    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-    return process_run(argv, input, ret_output, output_size);
-}
-
-static void a_run_takes_input_and_gives_output(void **state)
-{
-    (void)state;
-    char output[64];
-    assert_int_equal(run_script("read line; echo \"got $line\"", "this\n", output, sizeof(output)),
-                     0);
-    assert_string_equal(output, "got this\n");
-    assert_int_equal(run_script("cat; exit 9", "", output, sizeof(output)), 9);
-    assert_string_equal(output, "");
-}
-
-static void a_run_that_is_killed_gives_minus_1(void **state)
-{
-    (void)state;
-    char output[64];
-    assert_int_equal(run_script("echo before; kill -KILL $$", "", output, sizeof(output)), -1);
-    assert_string_equal(output, "before\n");
-}
-
-static void a_run_of_nothing_gives_127(void **state)
-{
-    (void)state;
-    char output[64];
-    const char *const argv[] = {"/nowhere/at/all", NULL};
-    assert_int_equal(process_run(argv, "some input", output, sizeof(output)), 127);
-    assert_string_equal(output, "");
-}
-
-static void output_beyond_its_room_is_cut_and_the_child_still_ends(void **state)
-{
-    (void)state;
-    // More than a pipe holds: a child whose output nobody reads would never end.
-    static const char script[] = "head -c 1000000 /dev/zero | tr '\\0' x; exit 4";
-    char output[100];
-    memset(output, '#', sizeof(output));
-    assert_int_equal(run_script(script, "", output, 50), 4);
-    assert_int_equal(strlen(output), 49);
-    assert_int_equal(strspn(output, "x"), 49);
-    assert_int_equal(output[50], '#');
-    char *all = malloc(1000001);
-    assert_non_null(all);
-    assert_int_equal(run_script(script, "", all, 1000001), 4);
-    assert_int_equal(strlen(all), 1000000);
-    free(all);
-}
-
-static void a_run_that_does_not_read_its_input_is_no_harm(void **state)
-{
-    (void)state;
-    static char input[60000];
-    char output[64];
-    memset(input, 'x', sizeof(input) - 1);
-    assert_int_equal(run_script("exec <&-; echo closed", input, output, sizeof(output)), 0);
-    assert_string_equal(output, "closed\n");
 }
 
 #define PROCESS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -357,17 +316,13 @@ int main(void)
         PROCESS_TEST(what_a_child_writes_is_in_its_log),
         PROCESS_TEST(a_log_that_cannot_be_written_is_named),
         PROCESS_TEST(who_ignores_sigterm_is_killed),
+        PROCESS_TEST(who_is_killed_is_killed_with_its_children),
         PROCESS_TEST(who_ends_on_sigterm_is_not_killed),
         cmocka_unit_test(who_was_not_started_is_left_alone),
         PROCESS_TEST(a_child_is_in_a_group_of_its_own),
         PROCESS_TEST(a_child_gets_no_signal_that_we_block),
         PROCESS_TEST(children_die_with_their_launcher),
         PROCESS_TEST(our_variables_are_dropped_and_given_ones_are_set),
-        cmocka_unit_test(a_run_takes_input_and_gives_output),
-        cmocka_unit_test(a_run_that_is_killed_gives_minus_1),
-        cmocka_unit_test(a_run_of_nothing_gives_127),
-        cmocka_unit_test(output_beyond_its_room_is_cut_and_the_child_still_ends),
-        cmocka_unit_test(a_run_that_does_not_read_its_input_is_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,56 @@
+/* Making folders. */
+#include "deploy/folder.h"
+
+#include "common/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_empty_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    bool is_empty = true;
+    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            is_empty = false;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return is_empty;
+}
+
+enum status folder_make(const char *folder, const char *below)
+{
+    char path[FOLDER_PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
+                 below != NULL ? below : "") >= (int)sizeof(path)) {
+        log_error("--out is too long");
+        return STATUS_INVALID;
+    }
+    if (access(folder, F_OK) == 0 && !is_empty_folder(folder)) {
+        log_error("%s is not empty: choose another folder with --out", folder);
+        return STATUS_INVALID;
+    }
+    for (char *slash = path + 1;; slash++) {
+        if (*slash != '/' && *slash != '\0') {
+            continue;
+        }
+        char end = *slash;
+        *slash = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+            log_error("cannot make the folder %s: %m", path);
+            return STATUS_IO;
+        }
+        *slash = end;
+        if (end == '\0') {
+            return STATUS_OK;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+/* Folders that commands write to. */
+#ifndef DEPLOY_FOLDER_H
+#define DEPLOY_FOLDER_H
+
+#include "common/status.h"
+
+#define FOLDER_PATH_MAX 4096
+
+/* Makes a folder and those above it, and `below` in it (NULL: nothing). Refuses one that is not
+ * empty. Logs. */
+enum status folder_make(const char *folder, const char *below);
+
+#endif

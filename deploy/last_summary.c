@@ -1,0 +1,113 @@
+/* What can still be said about a job. */
+#include "deploy/last_summary.h"
+
+#include "common/log.h"
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4200
+#define RANKS_MAX  JOB_WORKERS_MAX
+
+/* What the metrics say. */
+struct progress {
+    long long steps; // that every worker has reported; -1: not known
+    double seconds;  // of the last report
+};
+
+static void path_of(const char *folder, const char *name, char ret_path[PATH_BYTES])
+{
+    snprintf(ret_path, PATH_BYTES, "%.4096s/%s", folder, name);
+}
+
+/* The last line may be cut. */
+static struct progress read_progress(const char *folder, uint32_t workers)
+{
+    static long long steps[RANKS_MAX];
+    char path[PATH_BYTES], line[4096];
+    struct progress progress = {.steps = -1};
+    path_of(folder, "metrics.jsonl", path);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return progress;
+    }
+    memset(steps, 0, sizeof(steps));
+    while (fgets(line, sizeof(line), file) != NULL) {
+        json_t *entry = json_loads(line, 0, NULL);
+        long long rank = json_integer_value(json_object_get(entry, "rank"));
+        if (entry != NULL && rank >= 0 && rank < RANKS_MAX) {
+            steps[rank] = json_integer_value(json_object_get(entry, "step"));
+            progress.seconds = json_number_value(json_object_get(entry, "seconds"));
+        }
+        json_decref(entry);
+    }
+    fclose(file);
+    progress.steps = steps[0];
+    for (uint32_t i = 1; i < workers && i < RANKS_MAX; i++) {
+        progress.steps = steps[i] < progress.steps ? steps[i] : progress.steps;
+    }
+    return progress;
+}
+
+/* The number of parameters is in job.json, once everybody has come. */
+static json_t *read_parameters(const char *folder)
+{
+    char path[PATH_BYTES];
+    path_of(folder, "job.json", path);
+    json_t *job = json_load_file(path, 0, NULL);
+    json_t *parameters = json_incref(json_object_get(job, "parameters"));
+    json_decref(job);
+    return parameters != NULL ? parameters : json_null();
+}
+
+static json_t *summary_json(const char *folder, const struct job *job, const char *reason)
+{
+    struct progress progress = read_progress(folder, job->workers);
+    bool has_progress = progress.steps >= 0;
+    json_t *steps = has_progress ? json_integer(progress.steps) : json_null();
+    json_t *seconds = has_progress ? json_real(progress.seconds) : json_null();
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f, s:o, s:o, s:n}",
+        "version", RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
+        (int)job->servers, "model", job->model, "parameters", read_parameters(folder), "dataset",
+        job->data, "device", job->device, "transport", job->transport, "seed",
+        (json_int_t)job->seed, "batch_per_worker", (int)job->batch, "global_batch",
+        (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr, "steps", steps,
+        "seconds", seconds, "images_per_second");
+    json_t *rest = json_pack(
+        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:n, s:i, "
+        "s:s, s:s}",
+        "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait", "total",
+        "bytes_per_step", "worker_sent", "worker_received", "server_sent", "server_received",
+        "staleness", "mean", "max", "histogram", "params_digest", "workers_lost", "restarts", 0,
+        "outcome", "failed", "reason", reason);
+    if (rest == NULL || json_object_update(summary, rest) != 0) {
+        json_decref(summary);
+        summary = NULL;
+    }
+    json_decref(rest);
+    return summary;
+}
+
+void last_summary_write(const char *folder, const struct job *job, const char *reason)
+{
+    char path[PATH_BYTES], draft[PATH_BYTES], reserve[PATH_BYTES];
+    path_of(folder, "summary.json", path);
+    path_of(folder, "summary.json.part", draft);
+    path_of(folder, JOB_RESERVE_NAME, reserve);
+    if (access(path, F_OK) == 0) {
+        return;
+    }
+    unlink(reserve);
+    json_t *summary = summary_json(folder, job, reason);
+    if (summary == NULL || json_dump_file(summary, draft, JSON_INDENT(2)) != 0 ||
+        rename(draft, path) != 0) {
+        log_error("cannot write %s: %m", path);
+        unlink(draft);
+    }
+    json_decref(summary);
+}

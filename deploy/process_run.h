@@ -1,0 +1,25 @@
+/* A child that is run to its end: a trial, gnuplot. */
+#ifndef DEPLOY_PROCESS_RUN_H
+#define DEPLOY_PROCESS_RUN_H
+
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct process_run_options {
+    const char *const *argv; // NULL-terminated; argv[0] is looked for in PATH
+    const char *input;       // on its standard input; fits into a pipe (64 KiB)
+    unsigned timeout_ms;     // 0: none
+    bool takes_errors;       // its standard error goes where its output goes; otherwise to ours
+};
+
+/* Its standard output goes to ret_output, cut at output_size. *ret_code is its exit code, 127 if
+ * there is no such program. STATUS_IO: it was killed, or could not be started; STATUS_TIMED_OUT;
+ * STATUS_INTERRUPTED: we got SIGINT or SIGTERM, which must be blocked for that (where they are
+ * not, they end us, and the child with us). In all these cases it is over, with everything that it
+ * has started. */
+enum status process_run(const struct process_run_options *options, char *ret_output,
+                        size_t output_size, int *ret_code);
+
+#endif

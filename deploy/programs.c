@@ -1,0 +1,75 @@
+/* Finding the programs, and trying a job. */
+#include "deploy/programs.h"
+
+#include "common/log.h"
+#include "deploy/process_run.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_executable(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+enum status programs_find(struct programs *ret_programs)
+{
+    char self[PROGRAMS_PATH_MAX / 2];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[size > 0 ? size : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    const char *libexec = getenv("RINGSIDE_LIBEXEC");
+    struct programs *programs = ret_programs;
+    if (libexec != NULL) {
+        snprintf(programs->ps, sizeof(programs->ps), "%s/ps", libexec);
+        snprintf(programs->worker, sizeof(programs->worker), "%s/worker", libexec);
+    } else {
+        snprintf(programs->ps, sizeof(programs->ps), "%s/../ps-server/ps", self);
+        snprintf(programs->worker, sizeof(programs->worker), "%s/../worker/worker", self);
+        if (!is_executable(programs->ps)) {
+            snprintf(programs->ps, sizeof(programs->ps), "%s/../libexec/ringside/ps", self);
+            snprintf(programs->worker, sizeof(programs->worker), "%s/../libexec/ringside/worker",
+                     self);
+        }
+    }
+    if (!is_executable(programs->ps) || !is_executable(programs->worker)) {
+        log_error("cannot find the programs ps and worker (looked for %s and %s): set "
+                  "RINGSIDE_LIBEXEC to their folder",
+                  programs->ps, programs->worker);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+enum status programs_try(const struct programs *programs, const struct job *job, char *ret_line,
+                         size_t line_size)
+{
+    static char text[JOB_TEXT_BYTES];
+    enum status status = job_encode(job, text, sizeof(text));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const char *const argv[] = {programs->worker, "--probe", NULL};
+    const struct process_run_options options = {
+        .argv = argv,
+        .input = text,
+        .timeout_ms = (unsigned)(1000 * job->start_timeout),
+    };
+    int code = 0;
+    status = process_run(&options, ret_line, line_size, &code);
+    if (status == STATUS_TIMED_OUT) {
+        log_error("the job's data, model and device could not be opened within %g s "
+                  "(--start-timeout)",
+                  job->start_timeout);
+    } else if (status == STATUS_IO) {
+        log_error("the trial of the job's data, model and device was killed");
+    }
+    // Otherwise the worker has said what is wrong.
+    return status == STATUS_OK && code != 0 ? STATUS_INVALID : status;
+}

@@ -1,0 +1,25 @@
+/* Where the programs ps and worker are, and whether a job can be run with them. */
+#ifndef DEPLOY_PROGRAMS_H
+#define DEPLOY_PROGRAMS_H
+
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stddef.h>
+
+#define PROGRAMS_PATH_MAX 4096
+
+struct programs {
+    char ps[PROGRAMS_PATH_MAX], worker[PROGRAMS_PATH_MAX];
+};
+
+/* Beside this program (build tree, or installed), or in RINGSIDE_LIBEXEC. Logs. */
+enum status programs_find(struct programs *ret_programs);
+
+/* Opens the job's data, model and device in a worker that then ends: what is wrong with them is
+ * said before anything is written. ret_line gets what the worker found, as JSON. It has as long as
+ * members have to come (--start-timeout). STATUS_INTERRUPTED after Ctrl-C. Logs. */
+enum status programs_try(const struct programs *programs, const struct job *job, char *ret_line,
+                         size_t line_size);
+
+#endif
