@@ -4,7 +4,7 @@
 #include "deploy/plots.h"
 
 #include "common/log.h"
-#include "deploy/process.h"
+#include "deploy/process_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +53,15 @@ static const char *plain_label(const struct run_folder *run)
     return label;
 }
 
-/* Losses of a run, a line for each step: mean over the ranks that reported it. */
-static void write_losses(FILE *script, const struct run_folder *run, size_t index)
+/* Losses of a run, a line for each step: mean over the ranks that reported it. Whether there were
+ * any. */
+static bool write_losses(FILE *script, const struct run_folder *run, size_t index)
 {
     char path[RUN_FOLDER_PATH_MAX + 32], line[4096];
     snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
     FILE *file = fopen(path, "re");
     fprintf(script, "$loss%zu << END\n", index);
+    bool has_losses = false;
     long long step = -1;
     double loss = 0, seconds = 0;
     unsigned ranks = 0;
@@ -69,6 +71,7 @@ static void write_losses(FILE *script, const struct run_folder *run, size_t inde
         long long at = json_integer_value(json_object_get(entry, "step"));
         if (ranks > 0 && (entry == NULL || at != step)) {
             fprintf(script, "%lld %.6g %.6g\n", step, seconds, loss / ranks);
+            has_losses = true;
             loss = 0;
             ranks = 0;
         }
@@ -84,10 +87,13 @@ static void write_losses(FILE *script, const struct run_folder *run, size_t inde
     if (file != NULL) {
         fclose(file);
     }
+    return has_losses;
 }
 
-static void write_epochs(FILE *script, const struct run_folder *run, size_t index)
+/* Whether there were any. */
+static bool write_epochs(FILE *script, const struct run_folder *run, size_t index)
 {
+    bool has_epochs = false;
     const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
     size_t i;
     fprintf(script, "$epochs%zu << END\n", index);
@@ -96,9 +102,11 @@ static void write_epochs(FILE *script, const struct run_folder *run, size_t inde
         const json_t *accuracy = json_object_get(epoch, "test_accuracy");
         if (json_is_number(accuracy)) {
             fprintf(script, "%zu %.6g\n", i + 1, 100 * json_number_value(accuracy));
+            has_epochs = true;
         }
     }
     fprintf(script, "END\n");
+    return has_epochs;
 }
 
 static void write_bars(FILE *script, const struct run_folder *runs, size_t count)
@@ -114,14 +122,17 @@ static void write_bars(FILE *script, const struct run_folder *runs, size_t count
     fprintf(script, "END\n");
 }
 
-static bool has_epochs(const struct run_folder *runs, size_t count)
+/* What the data blocks hold; gnuplot refuses to plot nothing. */
+struct contents {
+    bool has_losses, has_epochs;
+};
+
+static void write_empty(FILE *script, const char *why)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (run_folder_number(&runs[i], "test_accuracy") > 0) {
-            return true;
-        }
-    }
-    return false;
+    fprintf(script,
+            "set label 1 '%s' at graph 0.5, 0.5 center\nplot [0:1][0:100] NaN notitle\n"
+            "unset label 1\n",
+            why);
 }
 
 /* "plot $block0 using ... title ..., ..." over all runs. */
@@ -136,23 +147,39 @@ static void write_lines(FILE *script, const char *block, const char *columns, co
     fprintf(script, "\n");
 }
 
-static void write_plot(FILE *script, const char *name, const struct run_folder *runs, size_t count)
+static void write_losses_plot(FILE *script, const char *axis, const char *columns,
+                              const struct contents *contents, const struct run_folder *runs,
+                              size_t count)
+{
+    fprintf(script, "set xlabel '%s'\nset ylabel 'training loss (nats)'\n", axis);
+    if (contents->has_losses) {
+        write_lines(script, "loss", columns, "lines", runs, count);
+    } else {
+        write_empty(script, "no run has reported a loss");
+    }
+}
+
+static void write_accuracy_plot(FILE *script, const struct contents *contents,
+                                const struct run_folder *runs, size_t count)
+{
+    fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\nset xtics 1\n");
+    if (contents->has_epochs) {
+        write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", runs, count);
+    } else {
+        write_empty(script, "no run was evaluated");
+    }
+    fprintf(script, "set xtics autofreq\n");
+}
+
+static void write_plot(FILE *script, const char *name, const struct contents *contents,
+                       const struct run_folder *runs, size_t count)
 {
     if (strcmp(name, "loss-steps") == 0) {
-        fprintf(script, "set xlabel 'step'\nset ylabel 'training loss (nats)'\n");
-        write_lines(script, "loss", "1:3", "lines", runs, count);
+        write_losses_plot(script, "step", "1:3", contents, runs, count);
     } else if (strcmp(name, "loss-seconds") == 0) {
-        fprintf(script, "set xlabel 'seconds'\nset ylabel 'training loss (nats)'\n");
-        write_lines(script, "loss", "2:3", "lines", runs, count);
+        write_losses_plot(script, "seconds", "2:3", contents, runs, count);
     } else if (strcmp(name, "accuracy") == 0) {
-        fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\nset xtics 1\n");
-        if (has_epochs(runs, count)) {
-            write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", runs, count);
-        } else {
-            fprintf(script, "set label 'no run was evaluated' at graph 0.5, 0.5 center\n"
-                            "plot [0:1][0:100] NaN notitle\nunset label\n");
-        }
-        fprintf(script, "set xtics autofreq\n");
+        write_accuracy_plot(script, contents, runs, count);
     } else if (strcmp(name, "images") == 0) {
         fprintf(script,
                 "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
@@ -183,9 +210,10 @@ static enum status write_script(const char *path, const char *folder, const stru
         return STATUS_IO;
     }
     fputs(style, script);
+    struct contents contents = {false, false};
     for (size_t i = 0; i < count; i++) {
-        write_losses(script, &runs[i], i);
-        write_epochs(script, &runs[i], i);
+        contents.has_losses = write_losses(script, &runs[i], i) || contents.has_losses;
+        contents.has_epochs = write_epochs(script, &runs[i], i) || contents.has_epochs;
     }
     write_bars(script, runs, count);
     if (count > KEY_RUNS_MAX) {
@@ -195,7 +223,7 @@ static enum status write_script(const char *path, const char *folder, const stru
         fprintf(script, "set terminal %s\nset xtics norotate\n", formats[f].terminal);
         for (size_t i = 0; plots[i].name != NULL; i++) {
             fprintf(script, "set output \"%s/%s.%s\"\n", folder, plots[i].name, formats[f].ending);
-            write_plot(script, plots[i].name, runs, count);
+            write_plot(script, plots[i].name, &contents, runs, count);
         }
     }
     bool is_written = ferror(script) == 0;
@@ -219,14 +247,18 @@ enum status plots_write(const char *folder, const struct run_folder *runs, size_
         return status;
     }
     const char *const argv[] = {"gnuplot", path, NULL};
-    int code = process_run(argv, "", output, sizeof(output));
-    if (code == 127 || code < 0) {
-        printf("no plots: gnuplot is not installed (package gnuplot-nox)\n");
+    const struct process_run_options options = {.argv = argv, .input = "", .takes_errors = true};
+    int code = 0;
+    status = process_run(&options, output, sizeof(output), &code);
+    if (status == STATUS_INTERRUPTED) {
         unlink(path);
-        return STATUS_OK;
+        return status;
     }
-    if (code != 0) {
-        printf("no plots, or not all: gnuplot refused %s (exit code %d)\n", path, code);
+    if (status == STATUS_OK && code == 127) {
+        printf("no plots: gnuplot is not installed (package gnuplot-nox)\n");
+    } else if (status != STATUS_OK || code != 0) {
+        // The script stays: it is what one needs to find out why.
+        printf("no plots, or not all: gnuplot refused %s:\n%s\n", path, output);
         return STATUS_OK;
     }
     unlink(path);

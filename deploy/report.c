@@ -3,8 +3,8 @@
 
 #include "common/log.h"
 #include "deploy/commands.h"
+#include "deploy/folder.h"
 #include "deploy/html.h"
-#include "deploy/launch.h"
 #include "deploy/plots.h"
 #include "deploy/table.h"
 
@@ -38,8 +38,28 @@ void report_finish(struct report *report)
     *report = (struct report){0};
 }
 
+void report_quote(const char *argument, char *ret_text, size_t text_size)
+{
+    // What no shell takes for anything else. A tilde is, at the front.
+    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "@%+=:,./_-";
+    if (argument[0] != '\0' && argument[strspn(argument, safe)] == '\0') {
+        snprintf(ret_text, text_size, "%s", argument);
+        return;
+    }
+    size_t used = 0;
+    ret_text[used++] = '\'';
+    for (const char *at = argument; *at != '\0' && used + 6 < text_size; at++) {
+        used +=
+            (size_t)snprintf(ret_text + used, text_size - used, *at == '\'' ? "'\\''" : "%c", *at);
+    }
+    ret_text[used++] = '\'';
+    ret_text[used] = '\0';
+}
+
 void report_set_command(struct report *report, int argc, char **argv)
 {
+    char quoted[REPORT_COMMAND_BYTES];
     size_t used = 0;
     int wrote = snprintf(report->command, sizeof(report->command), "ringside");
     for (int i = 0; i < argc && wrote > 0; i++) {
@@ -48,9 +68,8 @@ void report_set_command(struct report *report, int argc, char **argv)
             break;
         }
         assert(argv[i] != NULL);
-        bool is_plain = argv[i][strcspn(argv[i], " \t'\"$&|;<>()*?\\`")] == '\0';
-        wrote = snprintf(report->command + used, sizeof(report->command) - used,
-                         is_plain ? " %s" : " '%s'", argv[i]);
+        report_quote(argv[i], quoted, sizeof(quoted));
+        wrote = snprintf(report->command + used, sizeof(report->command) - used, " %s", quoted);
     }
 }
 
@@ -159,7 +178,7 @@ enum exit_code command_report(int argc, char **argv)
         goto end;
     }
     code = EXIT_FAILED;
-    if (out != NULL && launch_make_folder(out, NULL) != STATUS_OK) {
+    if (out != NULL && folder_make(out, NULL) != STATUS_OK) {
         goto end;
     }
     report_set_command(&report, argc, argv);

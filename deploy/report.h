@@ -20,7 +20,11 @@ struct report {
 enum status report_add(struct report *report, const char *run_folder);
 void report_finish(struct report *report);
 
-/* "ringside compare ..." from the arguments, quoted for a shell. */
+/* An argument as a shell takes it whole: bare if nothing in it means anything, otherwise in single
+ * quotes. Cut at text_size, which is at least 8. */
+void report_quote(const char *argument, char *ret_text, size_t text_size);
+
+/* "ringside compare ..." from the arguments, quoted. */
 void report_set_command(struct report *report, int argc, char **argv);
 
 /* Writes table.csv, table.md, plots and report.html into a folder, and the table to standard

@@ -77,22 +77,30 @@ static const json_t *find(const struct run_folder *run, const char *key)
     return at;
 }
 
+char *run_folder_text(const struct run_folder *run, const char *key)
+{
+    const json_t *value = find(run, key);
+    char text[64] = "";
+    if (json_is_string(value)) {
+        return strdup(json_string_value(value));
+    }
+    if (json_is_array(value) || json_is_object(value)) {
+        return json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    }
+    if (json_is_integer(value)) {
+        snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        snprintf(text, sizeof(text), "%.9g", json_real_value(value));
+    }
+    return strdup(text);
+}
+
 void run_folder_value(const struct run_folder *run, const char *key, char *ret_text,
                       size_t text_size)
 {
-    const json_t *value = find(run, key);
-    ret_text[0] = '\0';
-    if (json_is_string(value)) {
-        snprintf(ret_text, text_size, "%s", json_string_value(value));
-    } else if (json_is_integer(value)) {
-        snprintf(ret_text, text_size, "%lld", (long long)json_integer_value(value));
-    } else if (json_is_real(value)) {
-        snprintf(ret_text, text_size, "%.9g", json_real_value(value));
-    } else if (json_is_array(value) || json_is_object(value)) {
-        char *dump = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        snprintf(ret_text, text_size, "%s", dump != NULL ? dump : "");
-        free(dump);
-    }
+    char *text = run_folder_text(run, key);
+    snprintf(ret_text, text_size, "%s", text != NULL ? text : "");
+    free(text);
 }
 
 double run_folder_number(const struct run_folder *run, const char *key)

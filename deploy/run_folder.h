@@ -24,8 +24,12 @@ void run_folder_close(struct run_folder *run);
 
 bool run_folder_is_completed(const struct run_folder *run);
 
-/* A key of the summary as text: nested keys with dots ("ms_per_step.compute"); test_accuracy,
- * test_loss and train_loss are those of the last epoch. "" if there is no such value. */
+/* A key of the summary as text, of any length: nested keys with dots ("ms_per_step.compute");
+ * test_accuracy, test_loss and train_loss are those of the last epoch. "" if there is no such
+ * value, NULL if there is no memory. The caller frees it. */
+char *run_folder_text(const struct run_folder *run, const char *key);
+
+/* The same, cut at text_size. */
 void run_folder_value(const struct run_folder *run, const char *key, char *ret_text,
                       size_t text_size);
 

@@ -3,6 +3,7 @@
 
 #include "common/log.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -87,37 +88,33 @@ void table_cell(const struct run_folder *runs, size_t run, size_t index, char *r
     }
 }
 
-void table_quote_csv(const char *value, char *ret_text, size_t text_size)
+void table_write_csv_value(FILE *stream, const char *value)
 {
-    size_t used = 0;
     bool needs_quotes = strpbrk(value, ",\"\r\n") != NULL;
-    if (needs_quotes) {
-        ret_text[used++] = '"';
+    if (!needs_quotes) {
+        fputs(value, stream);
+        return;
     }
-    for (; *value != '\0' && used + 4 < text_size; value++) {
-        if (*value == '"') {
-            ret_text[used++] = '"';
-        }
-        ret_text[used++] = *value;
+    fputc('"', stream);
+    for (; *value != '\0'; value++) {
+        fputs(*value == '"' ? "\"" : "", stream);
+        fputc(*value, stream);
     }
-    if (needs_quotes) {
-        ret_text[used++] = '"';
-    }
-    ret_text[used] = '\0';
+    fputc('"', stream);
 }
 
 static void write_csv(FILE *file, const struct run_folder *runs, size_t count)
 {
-    char value[CELL_BYTES], quoted[2 * CELL_BYTES + 8];
     size_t key_count = sizeof(keys) / sizeof(keys[0]);
     for (size_t k = 0; k < key_count; k++) {
         fprintf(file, "%s%s", keys[k], k + 1 < key_count ? "," : "\n");
     }
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < key_count; k++) {
-            run_folder_value(&runs[i], keys[k], value, sizeof(value));
-            table_quote_csv(value, quoted, sizeof(quoted));
-            fprintf(file, "%s%s", quoted, k + 1 < key_count ? "," : "\n");
+            char *value = run_folder_text(&runs[i], keys[k]);
+            table_write_csv_value(file, value != NULL ? value : "");
+            fputs(k + 1 < key_count ? "," : "\n", file);
+            free(value);
         }
     }
 }

@@ -18,7 +18,7 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count);
 void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count);
 
 /* A value quoted for CSV (RFC 4180) if it needs to be. */
-void table_quote_csv(const char *value, char *ret_text, size_t text_size);
+void table_write_csv_value(FILE *stream, const char *value);
 
 /* What the short tables show. `index` from 0; NULL behind the last. */
 const char *table_heading(size_t index);
