@@ -29,8 +29,10 @@ static void format_duration(double seconds, char *ret_text, size_t text_size)
         snprintf(ret_text, text_size, "%llu h %02llu min", whole / 3600, whole / 60 % 60);
     } else if (whole >= 60) {
         snprintf(ret_text, text_size, "%llu min %02llu s", whole / 60, whole % 60);
-    } else {
+    } else if (seconds >= 9.95) {
         snprintf(ret_text, text_size, "%llu s", whole);
+    } else {
+        snprintf(ret_text, text_size, "%.1f s", seconds > 0 ? seconds : 0);
     }
 }
 
