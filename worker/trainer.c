@@ -40,6 +40,9 @@ struct trainer {
     char digest[DIGEST_TEXT_BYTES];
     char device[32];
 
+    // Of the step that ends: its number, and the time that its updates took.
+    uint64_t step, apply_ns;
+
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;
     uint64_t warm_images, warm_ns;
@@ -73,14 +76,16 @@ static enum status backward_and_send(struct trainer *trainer)
     return STATUS_OK;
 }
 
-static void apply_gradients(struct trainer *trainer, uint64_t step)
+/* One optimizer update of one bucket, from its mean gradient: where the exchange delivers that. */
+static void apply_gradients(void *context, uint32_t bucket)
 {
-    if (trainer->optimizer != NULL) {
-        optimizer_apply(trainer->optimizer,
-                        (struct span){0, model_layout(trainer->model)->value_count},
-                        model_params(trainer->model), model_grads(trainer->model), step + 1,
-                        schedule_rate(&trainer->schedule, step));
-    }
+    struct trainer *trainer = context;
+    uint64_t clock_ns = clock_now_ns();
+    struct span span = model_layout(trainer->model)->buckets[bucket];
+    optimizer_apply(trainer->optimizer, span, model_params(trainer->model) + span.offset,
+                    model_grads(trainer->model) + span.offset, trainer->step + 1,
+                    schedule_rate(&trainer->schedule, trainer->step));
+    trainer->apply_ns += lap(&clock_ns);
 }
 
 static enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
@@ -124,14 +129,14 @@ static enum status trainer_step(struct trainer *trainer, uint64_t step, double *
     }
     ret_times->compute_ns = lap(&clock_ns);
 
-    status = exchange_end_step(trainer->exchange);
+    trainer->step = step;
+    trainer->apply_ns = 0;
+    status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
     if (status != STATUS_OK) {
         return status;
     }
-    ret_times->exchange_ns += lap(&clock_ns);
-
-    apply_gradients(trainer, step);
-    ret_times->compute_ns += lap(&clock_ns);
+    ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
+    ret_times->compute_ns += trainer->apply_ns;
     *ret_loss_sum = result.loss_sum;
     return STATUS_OK;
 }

@@ -105,13 +105,23 @@ void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
     exchange->options.post_ready(exchange->options.context, bucket);
 }
 
-enum status exchange_end_step(struct exchange *exchange)
+enum status exchange_end_step(struct exchange *exchange,
+                              void (*apply)(void *context, uint32_t bucket), void *context)
 {
-    bool waits_for_buckets = exchange->ops->delivers == EXCHANGE_GRADIENTS;
+    uint32_t expected =
+        exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
+    uint32_t applied = 0;
     pthread_mutex_lock(&exchange->mutex);
     while (exchange->stopped == STATUS_OK &&
-           (exchange->sends_outstanding > 0 || (waits_for_buckets && !is_delivered(exchange)))) {
-        pthread_cond_wait(&exchange->changed, &exchange->mutex);
+           (exchange->sends_outstanding > 0 || applied < expected)) {
+        if (applied == expected || applied == exchange->bucket_done_count) {
+            pthread_cond_wait(&exchange->changed, &exchange->mutex);
+            continue;
+        }
+        uint32_t bucket = exchange->done[applied++];
+        pthread_mutex_unlock(&exchange->mutex);
+        apply(context, bucket);
+        pthread_mutex_lock(&exchange->mutex);
     }
     enum status status = exchange->stopped;
     pthread_mutex_unlock(&exchange->mutex);
@@ -153,14 +163,13 @@ enum status exchange_stopped(struct exchange *exchange)
     return status;
 }
 
-void exchange_mark_done(struct exchange *exchange)
+void exchange_mark_done(struct exchange *exchange, uint32_t bucket)
 {
     pthread_mutex_lock(&exchange->mutex);
     assert(exchange->bucket_done_count < exchange->options.layout->bucket_count);
-    exchange->bucket_done_count++;
-    if (is_delivered(exchange)) {
-        pthread_cond_broadcast(&exchange->changed);
-    }
+    exchange->done[exchange->bucket_done_count++] = bucket;
+    // Only who waits in end_step has a use for a single one; a wake for nothing costs a little.
+    pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);
 }
 

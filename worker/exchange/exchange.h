@@ -76,8 +76,9 @@ struct exchange {
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    _Atomic uint64_t step;      // being computed; written by the trainer's thread only
-    uint32_t bucket_done_count; // of that step
+    _Atomic uint64_t step;             // being computed; written by the trainer's thread only
+    uint32_t done[LAYOUT_BUCKETS_MAX]; // buckets of that step, in the order of their completion
+    uint32_t bucket_done_count;
     uint32_t sends_outstanding; // zero-copy sends that may still read grads
     enum status stopped;        // not STATUS_OK: every wait ends with it
 };
@@ -91,7 +92,11 @@ const struct exchange_ops *exchange_find(const char *mode);
 /* Trainer's thread. */
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step);
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket);
-enum status exchange_end_step(struct exchange *exchange);
+
+/* Where gradients are delivered, apply(context, bucket) is called for each bucket as soon as its
+ * mean is there, on this thread and in any order, while later ones are on their way. */
+enum status exchange_end_step(struct exchange *exchange,
+                              void (*apply)(void *context, uint32_t bucket), void *context);
 
 /* Waits until params hold the result of the last step, without beginning another: for evaluation,
  * and at the end. */
@@ -109,8 +114,8 @@ void exchange_stop(struct exchange *exchange, enum status status);
 /* What exchange_stop was first called with; STATUS_OK before. Any thread. */
 enum status exchange_stopped(struct exchange *exchange);
 
-/* For strategies: one more bucket of the step is complete. */
-void exchange_mark_done(struct exchange *exchange);
+/* For strategies: this bucket of the step is complete. */
+void exchange_mark_done(struct exchange *exchange, uint32_t bucket);
 
 /* For strategies: sends values that lie in params or grads without a copy; end_step waits until
  * they have been read. */

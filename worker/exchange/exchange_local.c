@@ -25,8 +25,7 @@ static enum status local_start(struct exchange *exchange)
 
 static enum status local_ready(struct exchange *exchange, uint32_t bucket)
 {
-    (void)bucket;
-    exchange_mark_done(exchange);
+    exchange_mark_done(exchange, bucket);
     return STATUS_OK;
 }
 

@@ -156,7 +156,7 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
            message->span.count * sizeof(float));
     missing_counts[message->bucket] -= message->span.count;
     if (missing_counts[message->bucket] == 0) {
-        exchange_mark_done(exchange);
+        exchange_mark_done(exchange, message->bucket);
     }
     return STATUS_OK;
 }

@@ -116,7 +116,7 @@ static void mark_final(struct ring *ring, uint32_t bucket, uint64_t count)
     if (ring->final_counts[bucket] == whole) {
         ring->final_counts[bucket] = 0;
         ring->is_ready[bucket] = false;
-        exchange_mark_done(&ring->base);
+        exchange_mark_done(&ring->base, bucket);
     }
 }
 
@@ -174,7 +174,7 @@ static enum status ring_ready(struct exchange *exchange, uint32_t bucket)
     struct span whole = exchange->options.layout->buckets[bucket];
     uint32_t world = exchange->options.world;
     if (world == 1) {
-        exchange_mark_done(exchange);
+        exchange_mark_done(exchange, bucket);
         return STATUS_OK;
     }
     ring->is_ready[bucket] = true;
