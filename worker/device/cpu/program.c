@@ -121,6 +121,24 @@ static uint32_t backward_time(const struct cpu_program *program, uint32_t node)
     return 2 * program->node_count - 1 - node;
 }
 
+/* When the data of a tensor are used for the last time. In general backward needs them, that of the
+ * reader and that of the writer. But max pooling keeps which elements its maxima were, and masks
+ * for a relu that was part of a convolution: what lies between these two is done with after the
+ * pooling. It is the largest tensor of a model more often than not. */
+static uint32_t data_last(const struct cpu_program *program, const struct cpu_tensor *tensor,
+                          bool is_trained)
+{
+    const struct node *writer = program->nodes[tensor->producer];
+    const struct node *reader = program->nodes[tensor->last];
+    bool is_between_two = tensor->last == tensor->producer + 1;
+    bool is_masked = !writer->has_relu || tensor->is_grad_masked;
+    if (!is_trained || (is_between_two && is_masked && writer->op.kind == OP_CONV2D &&
+                        reader->op.kind == OP_MAX_POOL)) {
+        return tensor->last;
+    }
+    return backward_time(program, tensor->producer);
+}
+
 /* Places all tensors, and the scratch, in the arena. */
 static enum status plan(struct cpu_program *program, bool is_trained)
 {
@@ -129,11 +147,10 @@ static enum status plan(struct cpu_program *program, bool is_trained)
     for (uint32_t i = 1; i < program->tensor_count; i++) {
         const struct cpu_tensor *tensor = &program->tensors[i];
         size_t bytes = cpu_tensor_count(tensor) * sizeof(float);
-        // Of data, the reader's and the writer's backward need it; of a gradient likewise.
         buffers[count++] = (struct plan_buffer){
             .bytes = bytes,
             .first = tensor->producer,
-            .last = is_trained ? backward_time(program, tensor->producer) : tensor->last,
+            .last = data_last(program, tensor, is_trained),
         };
         buffers[count++] = (struct plan_buffer){
             .bytes = is_trained ? bytes : 0,
