@@ -1,11 +1,16 @@
-/* When a worker may use parameters that other workers are still changing.
+/* When a server changes its parameters, and when a worker may use parameters that other workers are
+ * still changing.
  *
- * The parameter-server modes are rows of one table. The clock of a set of parameters is the number
- * of steps that every active worker has already contributed to it. A worker at `step` may read
- * parameters whose clock is at least step - slack_steps:
+ * The parameter-server modes are rows of one table with two numbers in each. An update is made from
+ * the gradients of all workers, or from each one as it comes. The clock of a worker is the number
+ * of steps whose gradient has been applied; a worker at `step` may read parameters when the
+ * smallest clock of all workers is at least step - slack_steps:
  *
- *     ps-sync   slack 0   one update per step, from the mean of all gradients
- */
+ *     ps-sync     all      0          one update per step, from the mean of all gradients
+ *     ps-ssp:S    each     S          bounded staleness (Ho et al. 2013)
+ *     ps-async    each     unbounded  nobody waits (Hogwild-style; Dean et al. 2012)
+ *
+ * ps-ssp:0 waits as ps-sync does, but updates on every push: with momentum it is not the same. */
 #ifndef COMMON_CONSISTENCY_H
 #define COMMON_CONSISTENCY_H
 
@@ -14,17 +19,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define CONSISTENCY_SLACK_MAX 1000000
+
 enum update_rule {
     UPDATE_WHEN_ALL_PUSHED,
+    UPDATE_ON_PUSH,
 };
 
 struct consistency {
-    const char *mode;
+    const char *mode; // without its number
     enum update_rule update;
-    uint64_t slack_steps;
+    uint64_t slack_steps; // UINT64_MAX: unbounded
 };
 
-/* STATUS_INVALID if the mode has no parameter server. */
+/* STATUS_INVALID if the mode has no parameter server, or its bound is missing or no number. */
 enum status consistency_find(const char *mode, struct consistency *ret_consistency);
 
 bool consistency_may_read(const struct consistency *consistency, uint64_t params_clock,

@@ -1,6 +1,7 @@
 /* Resolving a job, moving it as text, and what follows from it. */
 #include "common/job.h"
 
+#include "common/consistency.h"
 #include "common/layout.h"
 #include "common/names.h"
 
@@ -81,6 +82,25 @@ static enum status resolve_optimizer(struct job *job, char *ret_error, size_t er
     return STATUS_OK;
 }
 
+bool job_updates_on_push(const struct job *job)
+{
+    struct consistency consistency;
+    return consistency_find(job->mode, &consistency) == STATUS_OK &&
+           consistency.update == UPDATE_ON_PUSH;
+}
+
+static enum status resolve_order(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (strcmp(job->order, "free") != 0 && !job_updates_on_push(job)) {
+        snprintf(ret_error, error_size,
+                 "--order %s needs a mode in which gradients can be stale: ps-async or ps-ssp:S, "
+                 "not %s",
+                 job->order, job->mode);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
 {
     enum status status = resolve_length(job, ret_error, error_size);
@@ -111,6 +131,10 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
     } else if (job->servers == 0) {
         snprintf(ret_error, error_size, "mode %s needs at least one of --servers", job->mode);
         return STATUS_INVALID;
+    }
+    status = resolve_order(job, ret_error, error_size);
+    if (status != STATUS_OK) {
+        return status;
     }
     return resolve_optimizer(job, ret_error, error_size);
 }

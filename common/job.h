@@ -49,6 +49,7 @@ struct job {
     uint32_t threads;          // per worker; 0: cores / workers on the host
     char conv[JOB_NAME_BYTES]; // auto, direct, winograd
     double bucket_mb;
+    char order[JOB_NAME_BYTES];                               // free, seeded:DIST
     char transport[JOB_NAME_BYTES];                           // auto, tcp, ipc, shm
     uint32_t report_every;                                    // steps between metrics
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
@@ -80,6 +81,11 @@ uint32_t job_batch_of(const struct job *job, uint32_t rank);
  * whole job. steps_per_epoch is 0 if there are fewer samples than one global batch. */
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count);
 uint64_t job_total_steps(const struct job *job, uint64_t sample_count);
+
+/* Every push is an update: ps-ssp and ps-async. Then each worker has the gradients of its own
+ * images applied, steps_per_epoch and total_steps count those of the average worker, and the job
+ * ends with total_steps times workers updates, whoever made them. */
+bool job_updates_on_push(const struct job *job);
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 

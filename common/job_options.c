@@ -1,6 +1,8 @@
 /* The option table of a job. */
+#include "common/consistency.h"
 #include "common/job.h"
 #include "common/names.h"
+#include "common/order.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +17,10 @@ static const struct option_choice modes[] = {
     {"local", "one worker with the whole global batch, no exchange: the baseline"},
     {"ring", "ring all-reduce among the workers"},
     {"ps-sync", "parameter server: one update a step, from the gradients of all workers"},
+    {"ps-ssp:S",
+     "parameter server: an update for each gradient; nobody is more than S steps ahead of "
+     "the slowest (stale synchronous parallel)"},
+    {"ps-async", "parameter server: an update for each gradient; nobody waits for others"},
     {NULL, NULL},
 };
 
@@ -107,10 +113,28 @@ static bool device_is_valid(const char *text, char *ret_why, size_t why_size)
     return false;
 }
 
+static bool mode_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct consistency consistency;
+    if (strncmp(text, "ps-ssp:", 7) == 0 && consistency_find(text, &consistency) != STATUS_OK) {
+        snprintf(ret_why, why_size,
+                 "the bound of ps-ssp is a whole number of steps from 0 to %d: ps-ssp:2",
+                 CONSISTENCY_SLACK_MAX);
+        return false;
+    }
+    return true;
+}
+
+static bool order_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct order order;
+    return order_parse(text, &order, ret_why, why_size) == STATUS_OK;
+}
+
 #define NO_RANGE 0, 0
 
 const struct option job_options[] = {
-    {"mode", 'm', OPTION_CHOICE, FIELD(mode), "ps-sync", NO_RANGE, modes, NULL, NULL,
+    {"mode", 'm', OPTION_CHOICE, FIELD(mode), "ps-sync", NO_RANGE, modes, mode_is_valid, NULL,
      "the design: how gradients are exchanged"},
     {"workers", 'n', OPTION_U32, FIELD(workers), "2", 1, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
      "training processes"},
@@ -176,6 +200,9 @@ const struct option job_options[] = {
      "algorithm of convolutions on cpu"},
     {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "4", 0.001, 65536, NULL, NULL, "MIB",
      "size of the buckets in which gradients travel"},
+    {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
+     "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
+     "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

@@ -133,7 +133,10 @@ static enum status refuse_choice(const struct option *row, const char *value, ch
 static bool is_choice(const struct option *row, const char *value)
 {
     for (size_t i = 0; row->choices[i].name != NULL; i++) {
-        if (strcmp(row->choices[i].name, value) == 0) {
+        const char *name = row->choices[i].name;
+        size_t size = strcspn(name, ":");
+        bool takes_more = name[size] == ':' && strncmp(name, value, size + 1) == 0;
+        if (strcmp(name, value) == 0 || takes_more) {
             return true;
         }
     }

@@ -26,7 +26,8 @@ enum option_type {
     OPTION_CHOICE, // char[size], one of choices
 };
 
-/* A name that an option may take, with a line for --help. A list ends with name == NULL. */
+/* A name that an option may take, with a line for --help. A name with a colon stands for all values
+ * that begin like it ("ps-ssp:S"); is_valid checks the rest. A list ends with name == NULL. */
 struct option_choice {
     const char *name;
     const char *summary;

@@ -22,6 +22,7 @@ enum random_purpose {
     RANDOM_SHAPES,
     RANDOM_SYNTHETIC,
     RANDOM_SPLIT,
+    RANDOM_ORDER,
 };
 
 static inline uint64_t random_mix(uint64_t x)

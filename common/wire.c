@@ -122,6 +122,15 @@ static void pack_report(const struct wire_report *report, Wire__Report *packed)
     packed->test_loss_sum = report->test_loss_sum;
     packed->warm_images = report->warm_images;
     packed->warm_ns = report->warm_ns;
+    packed->staleness_sum = report->staleness_sum;
+    packed->late = report->late;
+    // protobuf-c wants uint64_t *, and does not write through it.
+    union {
+        const uint64_t *in;
+        uint64_t *out;
+    } cast = {.in = report->staleness};
+    packed->staleness = cast.out;
+    packed->n_staleness = report->staleness_bins;
 }
 
 /* offsets and counts have LAYOUT_BUCKETS_MAX entries. */
@@ -212,6 +221,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.epoch = message->epoch;
     packed.bucket = message->bucket;
     packed.hop = message->hop;
+    packed.staleness = message->staleness;
     packed.reason = (uint32_t)message->reason;
     packed.span_offset = message->span.offset;
     packed.span_count = message->span.count;
@@ -249,8 +259,11 @@ static bool unpack_member(const Wire__Member *packed, struct wire_member *member
     return true;
 }
 
-static void unpack_report(const Wire__Report *packed, struct wire_report *report)
+static bool unpack_report(const Wire__Report *packed, struct wire_report *report)
 {
+    if (packed->n_staleness > WIRE_STALENESS_MAX) {
+        return false;
+    }
     *report = (struct wire_report){
         .steps = packed->steps,
         .images = packed->images,
@@ -267,7 +280,12 @@ static void unpack_report(const Wire__Report *packed, struct wire_report *report
         .test_loss_sum = packed->test_loss_sum,
         .warm_images = packed->warm_images,
         .warm_ns = packed->warm_ns,
+        .staleness_sum = packed->staleness_sum,
+        .staleness = packed->staleness,
+        .staleness_bins = (uint32_t)packed->n_staleness,
+        .late = packed->late,
     };
+    return true;
 }
 
 static bool unpack_layout(const Wire__Layout *packed, struct layout *layout)
@@ -322,7 +340,9 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
         message->layout = &scratch->layout;
     }
     if (packed->report != NULL) {
-        unpack_report(packed->report, &scratch->report);
+        if (!unpack_report(packed->report, &scratch->report)) {
+            return false;
+        }
         message->report = &scratch->report;
     }
     if (packed->region != NULL) {
@@ -378,6 +398,7 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .epoch = packed->epoch,
         .bucket = packed->bucket,
         .hop = packed->hop,
+        .staleness = packed->staleness,
         .reason = (enum status)packed->reason,
         .text = packed->text,
         .span = {packed->span_offset, packed->span_count},

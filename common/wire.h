@@ -15,8 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       2
+#define WIRE_VERSION       3
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
+#define WIRE_STALENESS_MAX 4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
 
 enum message_kind {
@@ -71,6 +72,12 @@ struct wire_report {
     uint64_t test_images, test_correct;
     double test_loss_sum;
     uint64_t warm_images, warm_ns; // DONE only: whole job, after the warm-up steps
+    double staleness_sum;          // of a worker's gradients, in updates, over its steps
+
+    // DONE of a server: gradients that were 0, 1, ... updates old; those that came too late.
+    const uint64_t *staleness; // (staleness_bins), borrowed; NULL if there are none
+    uint32_t staleness_bins;
+    uint64_t late;
 };
 
 /* Values that lie in the sender's region, not in the message. */
@@ -86,6 +93,7 @@ struct message {
     uint64_t step, epoch;
     uint32_t bucket;
     uint32_t hop;
+    uint64_t staleness; // PARAMS: of the receiver's last gradient, in updates
     enum status reason;
     const char *text;                 // never NULL after decode
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL

@@ -145,6 +145,10 @@ static void name_cell(struct grid_cell *cell, size_t number)
     if (strcmp(job->transport, "auto") != 0) {
         snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-%s", job->transport);
     }
+    // ps-ssp:2: a colon in a path separates other things.
+    for (char *colon; (colon = strchr(cell->name, ':')) != NULL;) {
+        *colon = '-';
+    }
 }
 
 /* Adds a run unless it is there. */

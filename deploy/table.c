@@ -1,6 +1,7 @@
 /* Tables of runs. */
 #include "deploy/table.h"
 
+#include "common/consistency.h"
 #include "common/log.h"
 
 #include <stdlib.h>
@@ -196,6 +197,15 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
     }
 }
 
+/* Whether the design alone says which bits come out: not where updates race. */
+static bool is_synchronous(const struct run_folder *run)
+{
+    struct consistency consistency;
+    const char *mode = json_string_value(json_object_get(run->summary, "mode"));
+    return mode != NULL && (consistency_find(mode, &consistency) != STATUS_OK ||
+                            consistency.update == UPDATE_WHEN_ALL_PUSHED);
+}
+
 static bool is_comparable(const struct run_folder *a, const struct run_folder *b)
 {
     static const char *const same[] = {"workers",   "model", "dataset", "seed",  "global_batch",
@@ -208,7 +218,8 @@ static bool is_comparable(const struct run_folder *a, const struct run_folder *b
             return false;
         }
     }
-    return run_folder_is_completed(a) && run_folder_is_completed(b);
+    return run_folder_is_completed(a) && run_folder_is_completed(b) && is_synchronous(a) &&
+           is_synchronous(b);
 }
 
 /* The verdict on the runs that are comparable with run `first`, if it is the first of them. */

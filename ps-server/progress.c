@@ -58,16 +58,16 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
-/* The step that every worker has reported. */
-static uint64_t step_of_all(const struct results *results)
+/* The step that every worker has reported; where each goes its own way, the average worker. */
+static uint64_t step_of_all(const struct coordinator *coordinator)
 {
-    uint64_t step = results->ranks[0].step;
+    const struct results *results = &coordinator->results;
+    uint64_t step = results->ranks[0].step, sum = step;
     for (uint32_t i = 1; i < results->worker_count; i++) {
-        if (results->ranks[i].step < step) {
-            step = results->ranks[i].step;
-        }
+        step = results->ranks[i].step < step ? results->ranks[i].step : step;
+        sum += results->ranks[i].step;
     }
-    return step;
+    return job_updates_on_push(coordinator->job) ? sum / results->worker_count : step;
 }
 
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
@@ -75,7 +75,7 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
 {
     uint64_t every_ms = progress->is_terminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
     const struct results *results = &coordinator->results;
-    uint64_t step = step_of_all(results);
+    uint64_t step = step_of_all(coordinator);
     if (!progress->is_on || step == 0 || now_ms - progress->shown_ms < every_ms) {
         return;
     }
@@ -87,7 +87,8 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
     uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
     double elapsed_s = (double)(now_ms - coordinator->started_ms) / 1000;
     char eta[64], slowest[64] = "";
-    format_duration(elapsed_s / (double)step * (double)(total - step), eta, sizeof(eta));
+    format_duration(elapsed_s / (double)step * (double)(total > step ? total - step : 0), eta,
+                    sizeof(eta));
     if (results->worker_count > 1) {
         uint32_t rank = results_slowest_rank(results);
         snprintf(slowest, sizeof(slowest), "  slowest worker %u (%.1f ms)", rank,
@@ -148,8 +149,7 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     format_duration((double)(coordinator->ended_ms - coordinator->started_ms) / 1000, seconds,
                     sizeof(seconds));
     printf("%s: %llu steps, %llu images in %s", outcome,
-           (unsigned long long)step_of_all(&coordinator->results), (unsigned long long)images,
-           seconds);
+           (unsigned long long)step_of_all(coordinator), (unsigned long long)images, seconds);
     if (is_completed) {
         printf(", %.0f images/s, parameters %.12s...\n",
                results_images_per_second(&coordinator->results), coordinator->params_digest);

@@ -108,6 +108,10 @@ void results_close_server(struct results *results, const struct wire_report *rep
 {
     results->server_bytes_sent += report->bytes_sent;
     results->server_bytes_received += report->bytes_received;
+    results->late_count += report->late;
+    for (uint32_t i = 0; i < report->staleness_bins; i++) {
+        staleness_add_many(&results->staleness, i, report->staleness[i]);
+    }
 }
 
 bool results_epoch_is_complete(const struct results *results, uint32_t epoch)

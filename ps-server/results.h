@@ -4,6 +4,7 @@
 
 #include "common/status.h"
 #include "common/wire.h"
+#include "ps-server/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +38,8 @@ struct results {
     struct results_rank *ranks; // (worker_count), owned
     uint32_t worker_count;
     uint64_t server_bytes_sent, server_bytes_received;
+    struct staleness staleness; // of all shards; empty in synchronous modes
+    uint64_t late_count;        // gradients that came after the last update, over all shards
 };
 
 enum status results_init(struct results *results, uint32_t worker_count);

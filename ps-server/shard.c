@@ -1,194 +1,236 @@
-/* Sum, update, answer. */
+/* Who may push what and read when. */
 #include "ps-server/shard.h"
 
-#include "common/memory.h"
-#include "common/vector.h"
+#include "ps-server/shard_state.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-// Summed, scaled and applied at once, so that the values stay in the cache. In floats.
-#define BLOCK_FLOATS 4096
+static bool is_seeded(const struct shard *shard)
+{
+    return shard->history_count > 0;
+}
 
-/* This shard's part of one bucket. */
-struct part {
-    struct span span;        // in the flat vector
-    uint64_t offset;         // in the shard's own vectors
-    uint64_t clock;          // updates applied: steps that every worker has contributed
-    uint64_t seed_count;     // floats of the first parameters that have come
-    uint32_t push_count;     // workers whose push of step `clock` is here
-    struct envelope *pushes; // (workers)
-    const float **values;    // (workers) of the pushes; NULL: not here yet
-    uint64_t *pull_steps;    // (workers) parameters asked for, as step + 1; 0: none
+/* Nothing changes any more. */
+static bool is_final(const struct shard *shard, const struct group *group)
+{
+    return shard_updates_on_push(shard) && group->version >= shard->config.update_total;
+}
+
+static uint64_t epoch_count(const struct shard *shard)
+{
+    uint64_t total = shard->config.update_total, each = shard->config.epoch_updates;
+    return total / each + (total % each != 0);
+}
+
+/* Epochs that have ended. */
+static uint64_t epochs_passed(const struct shard *shard, const struct group *group)
+{
+    if (!shard_updates_on_push(shard)) {
+        return 0;
+    }
+    return is_final(shard, group) ? epoch_count(shard)
+                                  : group->version / shard->config.epoch_updates;
+}
+
+/* ==========================================================================================
+ * Reading
+ * ========================================================================================== */
+
+/* Steps that every worker has contributed to the parameters. */
+static uint64_t slowest_step(const struct shard *shard, const struct group *group)
+{
+    if (!shard_updates_on_push(shard)) {
+        return group->version;
+    }
+    uint64_t clock = UINT64_MAX;
+    for (uint32_t i = 0; i < shard->config.workers; i++) {
+        clock = group->seats[i].clock < clock ? group->seats[i].clock : clock;
+    }
+    return clock;
+}
+
+/* The version that a seeded order gives to the gradient of a worker's step. A bound on staleness
+ * may ask for a newer one. */
+static uint64_t seeded_version(const struct shard *shard, uint32_t rank, uint64_t step)
+{
+    const struct shard_config *config = &shard->config;
+    uint64_t slack = config->consistency.slack_steps;
+    uint64_t version = order_version(&config->order, config->seed, config->workers,
+                                     step * config->workers + rank + 1);
+    uint64_t bound = step > slack ? (step - slack) * config->workers : 0;
+    return version > bound ? version : bound;
+}
+
+/* What a pull may have now. */
+struct answer {
+    const float *values; // (value_count); NULL: nothing yet
+    uint64_t version;
+    bool is_notice; // the worker will ask again
 };
 
-struct shard {
-    struct shard_config config;
-    struct part *parts; // (bucket_count)
-    struct optimizer *optimizer;
-    uint64_t value_count; // of this shard
-    float *params;        // (value_count)
-    float mean_factor;
-};
-
-static void part_destroy(struct part *part, uint32_t workers)
+/* Parameters to go on with. */
+static struct answer answer_next(const struct shard *shard, const struct group *group,
+                                 uint32_t rank)
 {
-    for (uint32_t i = 0; part->pushes != NULL && part->values != NULL && i < workers; i++) {
-        if (part->values[i] != NULL) {
-            envelope_release(&part->pushes[i]);
-        }
+    const struct seat *seat = &group->seats[rank];
+    struct answer live = {shard->params, group->version, false}, none = {NULL, 0, false};
+    // The end of an epoch waits for this worker: it learns of it by this answer, pulls the copy,
+    // and then asks again.
+    bool is_called =
+        shard->epoch_copy.readers_left > 0 && shard->epoch_copy.epoch > seat->epochs_read;
+    if (is_final(shard, group) || is_called) {
+        live.is_notice = true;
+        return live;
     }
-    free(part->pushes);
-    free(part->values);
-    free(part->pull_steps);
+    // Its own last gradient first: of each worker there is one push at a time.
+    if (shard_updates_on_push(shard) && seat->clock != seat->pull_step) {
+        return none;
+    }
+    if (!is_seeded(shard)) {
+        bool may_read = consistency_may_read(&shard->config.consistency, slowest_step(shard, group),
+                                             seat->pull_step);
+        return may_read ? live : none;
+    }
+    uint64_t version = seeded_version(shard, rank, seat->pull_step);
+    if (version > group->version ||
+        seat->pull_step * shard->config.workers + rank >= shard->config.update_total) {
+        return none; // not made yet, or the worker has done its last step and waits for the end
+    }
+    uint64_t slot = version % shard->history_count;
+    return (struct answer){shard->history + slot * shard->value_count, version, false};
 }
 
-void shard_destroy(struct shard *shard)
+/* Parameters of the end of an epoch. */
+static struct answer answer_epoch(const struct shard *shard, const struct group *group,
+                                  uint64_t epoch)
 {
-    if (shard == NULL) {
-        return;
+    if (epoch == epoch_count(shard) && is_final(shard, group)) {
+        return (struct answer){shard->params, group->version, true};
     }
-    for (uint32_t i = 0; shard->parts != NULL && i < shard->config.layout.bucket_count; i++) {
-        part_destroy(&shard->parts[i], shard->config.workers);
-    }
-    free(shard->parts);
-    optimizer_destroy(shard->optimizer);
-    if (shard->config.params == NULL) {
-        memory_destroy_large(shard->params, shard->value_count * sizeof(float));
-    }
-    free(shard);
+    bool is_kept = shard->epoch_copy.epoch == epoch && shard->epoch_copy.values != NULL;
+    return (struct answer){is_kept ? shard->epoch_copy.values : NULL, 0, true};
 }
 
-static enum status part_create(struct part *part, struct span bucket, const struct shard *shard)
+static void send_parts(struct shard *shard, struct group *group, uint32_t rank, const float *values,
+                       shard_send_fn *send, void *context)
 {
-    uint32_t workers = shard->config.workers;
-    part->span = span_part(bucket, shard->config.shard_count, shard->config.index);
-    part->offset = shard->value_count;
-    part->pushes = calloc(workers, sizeof(*part->pushes));
-    part->values = calloc(workers, sizeof(*part->values));
-    part->pull_steps = calloc(workers, sizeof(*part->pull_steps));
-    return part->pushes == NULL || part->values == NULL || part->pull_steps == NULL
-               ? STATUS_NO_MEMORY
-               : STATUS_OK;
-}
-
-uint64_t shard_value_count(const struct shard_config *config)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
-        count += span_part(config->layout.buckets[i], config->shard_count, config->index).count;
-    }
-    return count;
-}
-
-enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
-{
-    assert(config->index < config->shard_count && config->workers > 0);
-    struct shard *shard = calloc(1, sizeof(*shard));
-    if (shard == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    shard->config = *config;
-    shard->mean_factor = 1.0f / (float)config->workers;
-    enum status status = STATUS_NO_MEMORY;
-    shard->parts = calloc(config->layout.bucket_count, sizeof(*shard->parts));
-    if (shard->parts == NULL) {
-        goto fail;
-    }
-    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
-        status = part_create(&shard->parts[i], config->layout.buckets[i], shard);
-        if (status != STATUS_OK) {
-            goto fail;
-        }
-        shard->value_count += shard->parts[i].span.count;
-    }
-    // More shards than floats: this one has nothing to keep, and is never asked.
-    if (shard->value_count > 0) {
-        status = STATUS_NO_MEMORY;
-        shard->params = config->params != NULL
-                            ? config->params
-                            : memory_create_large(shard->value_count * sizeof(float));
-        if (shard->params == NULL) {
-            goto fail;
-        }
-        status = optimizer_create(config->optimizer, &config->settings, shard->value_count,
-                                  &shard->optimizer);
-        if (status != STATUS_OK) {
-            goto fail;
-        }
-    }
-    *ret_shard = shard;
-    return STATUS_OK;
-fail:
-    shard_destroy(shard);
-    return status;
-}
-
-/* Sums one chunk's piece of the part in ring order and applies it, block by block. */
-static void update_piece(struct shard *shard, struct part *part, struct span piece, uint32_t chunk,
-                         double rate)
-{
-    uint32_t workers = shard->config.workers;
-    float sum[BLOCK_FLOATS];
-    for (uint64_t done = 0; done < piece.count;) {
-        uint64_t rest = piece.count - done;
-        uint64_t count = rest < BLOCK_FLOATS ? rest : BLOCK_FLOATS;
-        uint64_t at = piece.offset + done - part->span.offset;
-        const float *first = part->values[chunk] + at;
-        if (workers == 1) {
-            memcpy(sum, first, count * sizeof(float));
-        } else {
-            vector_sum(sum, first, part->values[chunk + 1 < workers ? chunk + 1 : 0] + at, count);
-        }
-        for (uint32_t i = 2; i < workers; i++) {
-            vector_add(sum, part->values[(chunk + i) % workers] + at, count);
-        }
-        if (workers > 1) {
-            vector_scale(sum, shard->mean_factor, count);
-        }
-        optimizer_apply(shard->optimizer, (struct span){part->offset + at, count},
-                        shard->params + part->offset + at, sum, part->clock + 1, rate);
-        done += count;
-    }
-}
-
-static void update_part(struct shard *shard, struct part *part, struct span bucket)
-{
-    uint32_t workers = shard->config.workers;
-    double rate = schedule_rate(&shard->config.schedule, part->clock);
-    for (uint32_t chunk = 0; chunk < workers; chunk++) {
-        struct span piece = span_intersect(part->span, span_part(bucket, workers, chunk));
-        update_piece(shard, part, piece, chunk, rate);
-    }
-    for (uint32_t i = 0; i < workers; i++) {
-        envelope_release(&part->pushes[i]);
-        part->values[i] = NULL;
-    }
-    part->push_count = 0;
-    part->clock++;
-}
-
-/* Answers the pulls that the consistency rule now allows. */
-static void answer_pulls(struct shard *shard, uint32_t bucket, shard_send_fn *send, void *context)
-{
-    struct part *part = &shard->parts[bucket];
-    for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
-        if (part->pull_steps[rank] == 0 ||
-            !consistency_may_read(&shard->config.consistency, part->clock,
-                                  part->pull_steps[rank] - 1)) {
+    struct seat *seat = &group->seats[rank];
+    struct message params = {
+        .kind = MESSAGE_PARAMS,
+        .rank = rank,
+        .step = seat->pull_step,
+        .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : epochs_passed(shard, group),
+        .staleness = seat->staleness,
+    };
+    seat->part_pulls = 0;
+    for (uint32_t i = group->first; i < group->end; i++) {
+        struct part *part = &shard->parts[i];
+        if (part->span.count == 0) {
             continue;
         }
-        struct message params = {
-            .kind = MESSAGE_PARAMS,
-            .rank = rank,
-            .step = part->pull_steps[rank] - 1,
-            .bucket = bucket,
-            .span = part->span,
-            .values = shard->params + part->offset,
-        };
-        part->pull_steps[rank] = 0;
+        part->is_pulled[rank] = false;
+        params.bucket = i;
+        params.span = part->span;
+        params.values = values + part->offset;
         send(context, rank, &params);
+    }
+}
+
+/* Answers the pulls that may now be answered. */
+static void answer_pulls(struct shard *shard, struct group *group, shard_send_fn *send,
+                         void *context)
+{
+    for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
+        struct seat *seat = &group->seats[rank];
+        if (seat->part_pulls < group->part_count || shard->seed_count < shard->value_count) {
+            continue;
+        }
+        struct answer answer = seat->pull_epoch > 0 ? answer_epoch(shard, group, seat->pull_epoch)
+                                                    : answer_next(shard, group, rank);
+        if (answer.values == NULL) {
+            continue;
+        }
+        if (!answer.is_notice) {
+            seat->read_version = answer.version;
+        }
+        if (seat->epochs_read < seat->pull_epoch) {
+            seat->epochs_read = seat->pull_epoch;
+            shard->epoch_copy.readers_left -=
+                shard->epoch_copy.epoch == seat->pull_epoch && shard->epoch_copy.readers_left > 0;
+        }
+        send_parts(shard, group, rank, answer.values, send, context);
+    }
+}
+
+/* ==========================================================================================
+ * Changing
+ * ========================================================================================== */
+
+/* Keeps a copy at the end of an epoch. False if the last copy has not been read by all: then the
+ * parameters must stay as they are. */
+static bool keep_epoch(struct shard *shard, const struct group *group)
+{
+    struct epoch_copy *copy = &shard->epoch_copy;
+    uint64_t epoch = epochs_passed(shard, group);
+    bool is_end = group->version > 0 && group->version % shard->config.epoch_updates == 0;
+    if (copy->values == NULL || !is_end || is_final(shard, group) || copy->epoch == epoch) {
+        return true;
+    }
+    if (copy->readers_left > 0) {
+        return false;
+    }
+    memcpy(copy->values, shard->params, shard->value_count * sizeof(float));
+    copy->epoch = epoch;
+    copy->readers_left = shard->config.workers;
+    return true;
+}
+
+/* The worker whose whole push is to be applied next; `workers` if there is none. */
+static uint32_t next_pusher(const struct shard *shard, const struct group *group, uint32_t arrived)
+{
+    uint32_t workers = shard->config.workers;
+    if (is_seeded(shard) && !is_final(shard, group)) {
+        uint32_t rank = (uint32_t)(group->version % workers);
+        return group->seats[rank].part_pushes == group->part_count ? rank : workers;
+    }
+    // Who came first: the others that are whole were held back by an epoch's copy, in no order.
+    if (group->seats[arrived].part_pushes == group->part_count) {
+        return arrived;
+    }
+    for (uint32_t rank = 0; rank < workers; rank++) {
+        if (group->seats[rank].part_pushes == group->part_count) {
+            return rank;
+        }
+    }
+    return workers;
+}
+
+/* Applies the pushes that are due. */
+static void advance(struct shard *shard, struct group *group, uint32_t arrived)
+{
+    uint32_t workers = shard->config.workers;
+    if (!shard_updates_on_push(shard)) {
+        uint32_t whole = 0;
+        for (uint32_t i = 0; i < workers; i++) {
+            whole += group->seats[i].part_pushes == group->part_count;
+        }
+        if (whole == workers) {
+            shard_update_all(shard, group);
+        }
+        return;
+    }
+    while (keep_epoch(shard, group)) {
+        uint32_t rank = next_pusher(shard, group, arrived);
+        if (rank == workers) {
+            return;
+        }
+        if (is_final(shard, group)) {
+            shard_drop_push(shard, group, rank);
+            shard->late_count++;
+        } else {
+            shard_update_one(shard, group, rank);
+        }
     }
 }
 
@@ -200,6 +242,10 @@ static enum status receive_seed(struct shard *shard, struct part *part,
     }
     memcpy(shard->params + part->offset, message->values, part->span.count * sizeof(float));
     part->seed_count = part->span.count;
+    shard->seed_count += part->span.count;
+    if (shard->seed_count == shard->value_count) {
+        shard_keep_version(shard, &shard->groups[part->group]);
+    }
     return STATUS_OK;
 }
 
@@ -207,17 +253,35 @@ static enum status receive_push(struct shard *shard, struct part *part,
                                 const struct message *message, struct envelope *envelope)
 {
     uint32_t rank = message->rank;
+    struct group *group = &shard->groups[part->group];
     // Rank 0 seeds before it pushes, so an update never meets parameters that are not there.
-    if (message->step != part->clock || part->values[rank] != NULL ||
+    if (message->step != group->seats[rank].clock || part->values[rank] != NULL ||
         (rank == 0 && part->seed_count == 0)) {
         return STATUS_MALFORMED;
     }
     envelope_move(&part->pushes[rank], envelope);
     part->values[rank] = part->pushes[rank].payload;
-    part->push_count++;
-    if (part->push_count == shard->config.workers) {
-        update_part(shard, part, shard->config.layout.buckets[message->bucket]);
+    group->seats[rank].part_pushes++;
+    return STATUS_OK;
+}
+
+static enum status receive_pull(struct shard *shard, struct part *part,
+                                const struct message *message)
+{
+    struct seat *seat = &shard->groups[part->group].seats[message->rank];
+    bool is_first = seat->part_pulls == 0;
+    bool is_epoch_wrong = message->epoch > 0 &&
+                          (!shard_updates_on_push(shard) || message->epoch <= seat->epochs_read ||
+                           message->epoch > epoch_count(shard));
+    // One pull at a time, all parts for the same, for a step that can still come.
+    if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_epoch_wrong ||
+        (!is_first && (message->step != seat->pull_step || message->epoch != seat->pull_epoch))) {
+        return STATUS_MALFORMED;
     }
+    part->is_pulled[message->rank] = true;
+    seat->part_pulls++;
+    seat->pull_step = message->step;
+    seat->pull_epoch = message->epoch;
     return STATUS_OK;
 }
 
@@ -229,42 +293,62 @@ enum status shard_receive(struct shard *shard, const struct message *message,
         return STATUS_MALFORMED;
     }
     struct part *part = &shard->parts[message->bucket];
+    struct group *group = &shard->groups[part->group];
     if (message->span.offset != part->span.offset || message->span.count != part->span.count ||
         part->span.count == 0) {
         return STATUS_MALFORMED;
     }
-    enum status status;
+    enum status status = STATUS_MALFORMED;
     if (message->kind == MESSAGE_SEED) {
-        return receive_seed(shard, part, message);
-    }
-    if (message->kind == MESSAGE_PUSH) {
+        status = receive_seed(shard, part, message);
+    } else if (message->kind == MESSAGE_PUSH) {
         status = receive_push(shard, part, message, envelope);
-        if (status != STATUS_OK) {
-            return status;
-        }
     } else if (message->kind == MESSAGE_PULL) {
-        // One pull at a time, for a step that can still come.
-        if (part->pull_steps[message->rank] != 0 || message->step == UINT64_MAX) {
-            return STATUS_MALFORMED;
-        }
-        part->pull_steps[message->rank] = message->step + 1;
-    } else {
-        return STATUS_MALFORMED;
+        status = receive_pull(shard, part, message);
     }
-    answer_pulls(shard, message->bucket, send, context);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    // A copy that was read by all lets updates go on, and these may let others read.
+    uint64_t version;
+    do {
+        advance(shard, group, message->rank);
+        version = group->version;
+        answer_pulls(shard, group, send, context);
+        advance(shard, group, message->rank);
+    } while (group->version != version);
     return STATUS_OK;
+}
+
+/* ==========================================================================================
+ * Asking
+ * ========================================================================================== */
+
+bool shard_values_are_stable(const struct shard *shard)
+{
+    return !shard_updates_on_push(shard);
 }
 
 uint64_t shard_version(const struct shard *shard)
 {
     uint64_t version = UINT64_MAX;
-    for (uint32_t i = 0; i < shard->config.layout.bucket_count; i++) {
-        const struct part *part = &shard->parts[i];
-        if (part->span.count > 0 && part->clock < version) {
-            version = part->clock;
+    for (uint32_t i = 0; i < shard->group_count; i++) {
+        const struct group *group = &shard->groups[i];
+        if (group->part_count > 0 && group->version < version) {
+            version = group->version;
         }
     }
     return version == UINT64_MAX ? 0 : version;
+}
+
+const struct staleness *shard_staleness(const struct shard *shard)
+{
+    return &shard->staleness;
+}
+
+uint64_t shard_late_count(const struct shard *shard)
+{
+    return shard->late_count;
 }
 
 const float *shard_params(const struct shard *shard, uint32_t bucket, struct span *ret_span)

@@ -4,20 +4,34 @@
  * thread, so tests drive it with any interleaving they like. shard_service.c owns the I/O around
  * it.
  *
- * Part k of K of every bucket is here. An update of a bucket's part happens when every worker has
- * pushed its gradient of the step. The sum is taken in ring order, so that it has the bits that a
- * ring all-reduce would give: for each of the bucket's N chunks, rank c first, then c+1, ... modulo
- * N; then the scale by 1/N, then the optimizer. The pushed messages are held, not copied, until
- * then: at most one per worker and bucket. */
+ * Part k of K of every bucket is here. What is updated and read together is a group of parts: in
+ * ps-sync each part is one, so that buckets travel while others are computed; where every push is
+ * an update, all parts are one group, so that nobody reads half an update. Its version counts
+ * updates.
+ *
+ * ps-sync updates a group when every worker has pushed its gradient of the step. The sum is taken
+ * in ring order, so that it has the bits that a ring all-reduce would give: for each of the
+ * bucket's N chunks, rank c first, then c+1, ... modulo N; then the scale by 1/N, then the
+ * optimizer. The pushed messages are held, not copied, until then: at most one per worker and
+ * bucket.
+ *
+ * Otherwise a push is applied when it is whole, in the order of arrival or of a seeded order (see
+ * order.h), and a pull is answered when it is whole, with one version. The staleness of a gradient
+ * is the number of updates between the version that its worker had read and its own. At the end of
+ * an epoch the parameters are copied, and each worker may pull that copy once (a PULL with `epoch`,
+ * from 1), to evaluate it; training goes on meanwhile. After the last update nothing changes any
+ * more: what comes late is dropped and counted. */
 #ifndef PS_SERVER_SHARD_H
 #define PS_SERVER_SHARD_H
 
 #include "common/consistency.h"
 #include "common/job.h"
 #include "common/layout.h"
+#include "common/order.h"
 #include "common/schedule.h"
 #include "common/transport.h"
 #include "common/wire.h"
+#include "ps-server/staleness.h"
 
 struct shard;
 
@@ -29,19 +43,32 @@ struct shard_config {
     const char *optimizer; // of OPTIMIZER_MAP
     struct optimizer_settings settings;
     float *params; // (shard_value_count) zeros, borrowed; NULL: the shard's own
+
+    // Where every push is an update.
+    struct order order;
+    uint64_t seed;          // of the order
+    uint64_t update_total;  // updates of the whole job
+    uint64_t epoch_updates; // of one epoch, at least 1
+    bool keeps_epochs;      // workers pull the parameters of the end of each epoch
 };
 
 /* Floats of the shard. */
 uint64_t shard_value_count(const struct shard_config *config);
 
-/* Sends one message to a worker. Its values lie in the shard's parameters. With
- * UPDATE_WHEN_ALL_PUSHED they do not change before the receiver has pushed the next step, so they
- * need no copy. */
+/* Bytes of older versions that a seeded order needs. */
+uint64_t shard_history_bytes(const struct shard_config *config);
+
+/* Sends one message to a worker. Its values may change after the call, unless
+ * shard_values_are_stable. */
 typedef void shard_send_fn(void *context, uint32_t rank, const struct message *message);
 
 /* Copies config. */
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard);
 void shard_destroy(struct shard *shard); // NULL is fine
+
+/* Values that are sent lie in the shard's parameters. With UPDATE_WHEN_ALL_PUSHED they do not
+ * change before their receiver has pushed the next step, so they need no copy. */
+bool shard_values_are_stable(const struct shard *shard);
 
 /* SEED, PUSH and PULL of a worker. Takes the envelope of a PUSH that it accepts. STATUS_MALFORMED
  * for what the protocol does not allow (wrong span, twice the same push, a step that is not due):
@@ -51,6 +78,12 @@ enum status shard_receive(struct shard *shard, const struct message *message,
 
 /* Updates that were applied to the bucket that has had fewest. */
 uint64_t shard_version(const struct shard *shard);
+
+/* Of the gradients that were applied. Borrowed. */
+const struct staleness *shard_staleness(const struct shard *shard);
+
+/* Gradients that came after the last update, and were dropped. */
+uint64_t shard_late_count(const struct shard *shard);
 
 /* This shard's part of a bucket; NULL if it is empty. Borrowed; for tests and checkpoints. */
 const float *shard_params(const struct shard *shard, uint32_t bucket, struct span *ret_span);

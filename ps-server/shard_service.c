@@ -35,8 +35,9 @@ static void release_nothing(void *hint)
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
 {
     struct service *service = context;
-    if (channel_send(service->channel, service->peers[rank], message, release_nothing, NULL) !=
-        STATUS_OK) {
+    bool is_stable = shard_values_are_stable(service->shard);
+    if (channel_send(service->channel, service->peers[rank], message,
+                     is_stable ? release_nothing : NULL, NULL) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
     }
@@ -57,6 +58,13 @@ static enum status create_region(struct service *service, struct shard_config *c
     return status;
 }
 
+/* Capped, not wrapped: the counts may come from a peer. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 static enum status create_shard(struct service *service, const struct message *start)
 {
     const struct job *job = &service->job;
@@ -68,8 +76,23 @@ static enum status create_shard(struct service *service, const struct message *s
         .schedule = job_schedule(job, start->step),
         .optimizer = job->optimizer,
         .settings = job->settings,
+        .seed = job->seed,
+        .update_total = times(job_total_steps(job, start->step), job->workers),
+        .epoch_updates = times(job_steps_per_epoch(job, start->step), job->workers),
+        .keeps_epochs = strcmp(job->eval, "epoch") == 0,
     };
+    char why[OPTION_ERROR_BYTES];
     enum status status = consistency_find(job->mode, &config.consistency);
+    if (status == STATUS_OK) {
+        status = order_parse(job->order, &config.order, why, sizeof(why));
+    }
+    if (status == STATUS_OK && config.epoch_updates == 0) {
+        status = STATUS_INVALID; // fewer samples than a global batch: workers have refused it
+    }
+    if (status == STATUS_OK && shard_history_bytes(&config) > 0) {
+        log_info("older versions for --order %s take %.1f MiB", job->order,
+                 (double)shard_history_bytes(&config) / (1 << 20));
+    }
     if (status == STATUS_OK) {
         status = create_region(service, &config);
     }
@@ -131,6 +154,12 @@ static void send_done(struct service *service)
         .bytes_sent = service->channel->bytes_sent,
         .bytes_received = service->channel->bytes_received,
     };
+    if (service->shard != NULL && shard_staleness(service->shard)->total > 0) {
+        const struct staleness *staleness = shard_staleness(service->shard);
+        report.staleness = staleness->counts;
+        report.staleness_bins = staleness_bins(staleness);
+        report.late = shard_late_count(service->shard);
+    }
     struct message done = {
         .kind = MESSAGE_DONE,
         .rank = service->options->index,

@@ -76,7 +76,7 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
 {
     const struct wire_report *report = message->report;
     double seconds = (double)(now_ms - coordinator->started_ms) / 1000;
-    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:i}", "rank", (int)rank,
+    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank,
                      "step", (json_int_t)message->step, "epoch", (json_int_t)message->epoch,
                      "seconds", seconds, "loss", ratio(report->loss_sum, (double)report->images),
                      "images_per_second",
@@ -84,7 +84,8 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                      times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                 report->total_ns, report->steps),
                      "bytes_sent", (json_int_t)report->bytes_sent, "bytes_received",
-                     (json_int_t)report->bytes_received, "staleness", 0);
+                     (json_int_t)report->bytes_received, "staleness",
+                     ratio(report->staleness_sum, (double)report->steps));
 }
 
 static json_t *epochs_json(const struct results *results)
@@ -128,6 +129,22 @@ static struct results_rank totals(const struct results *results)
     return sum;
 }
 
+/* In synchronous modes every gradient is applied to the parameters that it was computed on.
+ * Elsewhere each shard has counted its own updates. */
+static json_t *staleness_json(const struct results *results, uint64_t steps)
+{
+    json_t *histogram = json_array();
+    bool is_counted = results->staleness.total > 0;
+    for (uint32_t i = 0; is_counted && i < staleness_bins(&results->staleness); i++) {
+        json_array_append_new(histogram, integer(results->staleness.counts[i]));
+    }
+    if (!is_counted) {
+        json_array_append_new(histogram, integer(steps));
+    }
+    return json_pack("{s:f, s:I, s:o}", "mean", staleness_mean(&results->staleness), "max",
+                     (json_int_t)results->staleness.max, "histogram", histogram);
+}
+
 static void add_training(json_t *summary, const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
@@ -150,10 +167,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
                   "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
                   ratio((double)results->server_bytes_sent, job_steps), "server_received",
                   ratio((double)results->server_bytes_received, job_steps)));
-    // Synchronous modes: every gradient is applied to the parameters that it was computed on.
-    json_object_set_new(
-        summary, "staleness",
-        json_pack("{s:f, s:i, s:[I]}", "mean", 0.0, "max", 0, "histogram", (json_int_t)sum.steps));
+    json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 
 json_t *summary_json(const struct coordinator *coordinator)

@@ -37,6 +37,8 @@ struct trainer {
     struct schedule schedule;
     uint64_t steps_per_epoch, step_count, warmup_steps;
     uint64_t train_samples, test_samples, data_digest;
+    bool is_free;           // every push is an update: the servers say when an epoch has ended
+    uint64_t epochs_closed; // is_free only
     char digest[DIGEST_TEXT_BYTES];
     char device[32];
 
@@ -88,6 +90,16 @@ static void apply_gradients(void *context, uint32_t bucket)
     trainer->apply_ns += lap(&clock_ns);
 }
 
+/* Every rank's gradient is scaled so that their mean is that of the global batch, also where the
+ * slices differ by a sample. Where each is an update of its own, it is the mean of its slice. */
+static float gradient_scale(const struct trainer *trainer, const struct batch *batch)
+{
+    if (trainer->is_free) {
+        return 1.0f / (float)batch->count;
+    }
+    return (float)trainer->job->workers / (float)trainer->job->global_batch;
+}
+
 static enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
                                 struct step_times *ret_times)
 {
@@ -105,14 +117,12 @@ static enum status trainer_step(struct trainer *trainer, uint64_t step, double *
     }
     ret_times->exchange_ns = lap(&clock_ns);
 
-    // Every rank's gradient is scaled so that their mean is that of the global batch, also where
-    // the slices differ by a sample.
     struct program_input input = {
         .pixels = batch.pixels,
         .labels = batch.labels,
         .sample_keys = batch.sample_keys,
         .count = batch.count,
-        .gradient_scale = (float)trainer->job->workers / (float)trainer->job->global_batch,
+        .gradient_scale = gradient_scale(trainer, &batch),
         .is_training = true,
     };
     struct program_result result;
@@ -134,6 +144,13 @@ static enum status trainer_step(struct trainer *trainer, uint64_t step, double *
     status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
     if (status != STATUS_OK) {
         return status;
+    }
+    if (trainer->is_free) {
+        // The next parameters come with how far the job is: to be known before the next batch.
+        status = exchange_settle(trainer->exchange);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
     ret_times->compute_ns += trainer->apply_ns;
@@ -161,8 +178,15 @@ static void report_interval(struct trainer *trainer, struct link *link, uint64_t
     trainer->interval.bytes_received = received - trainer->received_before;
     trainer->sent_before = sent;
     trainer->received_before = received;
-    link_report(link, step, (step - 1) / trainer->steps_per_epoch, &trainer->interval);
+    uint64_t epoch =
+        trainer->is_free ? trainer->epochs_closed : (step - 1) / trainer->steps_per_epoch;
+    link_report(link, step, epoch, &trainer->interval);
     trainer->interval = (struct wire_report){0};
+}
+
+static uint64_t epoch_count(const struct trainer *trainer)
+{
+    return (trainer->step_count + trainer->steps_per_epoch - 1) / trainer->steps_per_epoch;
 }
 
 /* Closes an epoch: every worker evaluates its part of the test set on the same parameters. */
@@ -185,6 +209,55 @@ static enum status close_epoch(struct trainer *trainer, struct link *link, uint6
     return STATUS_OK;
 }
 
+/* Closes an epoch that the servers have ended: evaluates what they kept of it. */
+static enum status close_free_epoch(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    uint64_t epoch = ++trainer->epochs_closed;
+    bool is_last = epoch == epoch_count(trainer);
+    bool is_whole = !is_last || trainer->step_count % trainer->steps_per_epoch == 0;
+    bool is_evaluated = (is_whole && strcmp(trainer->job->eval, "epoch") == 0) ||
+                        (is_last && strcmp(trainer->job->eval, "end") == 0);
+    enum status status = STATUS_OK;
+    if (is_evaluated || is_last) {
+        status = exchange_pull(trainer->exchange, epoch);
+    }
+    if (status == STATUS_OK && is_evaluated) {
+        status = evaluator_run(trainer->evaluator, &trainer->epoch);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    trainer->epoch.is_epoch = true;
+    link_report(link, step, epoch - 1, &trainer->epoch);
+    trainer->epoch = (struct wire_report){0};
+    // What was evaluated is not what to go on with.
+    return is_evaluated && !is_last ? exchange_pull(trainer->exchange, 0) : STATUS_OK;
+}
+
+/* What follows a step where every push is an update: others may have brought the job on. */
+static enum status after_free_step(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    link_set_step(link, step);
+    enum status status = STATUS_OK;
+    trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
+    uint64_t passed = exchange_epochs_passed(trainer->exchange);
+    bool is_last = passed >= epoch_count(trainer);
+    if (is_last || step % trainer->job->report_every == 0) {
+        report_interval(trainer, link, step);
+    }
+    while (status == STATUS_OK && trainer->epochs_closed < passed &&
+           trainer->epochs_closed < epoch_count(trainer)) {
+        status = close_free_epoch(trainer, link, step);
+    }
+    return status;
+}
+
+static bool is_over(const struct trainer *trainer, uint64_t step)
+{
+    return trainer->is_free ? trainer->epochs_closed == epoch_count(trainer)
+                            : step == trainer->step_count;
+}
+
 /* What follows a step: sums, reports, the end of an epoch. `step` counts those that are done. */
 static enum status after_step(struct trainer *trainer, struct link *link, uint64_t step)
 {
@@ -205,7 +278,7 @@ static enum status after_step(struct trainer *trainer, struct link *link, uint64
 static enum status train(struct trainer *trainer, struct link *link, uint64_t *ret_step)
 {
     uint32_t images = job_batch_of(trainer->job, trainer->rank);
-    for (uint64_t step = 0; step < trainer->step_count; step++) {
+    for (uint64_t step = 0; !is_over(trainer, step); step++) {
         *ret_step = step;
         uint64_t started_ns = clock_now_ns();
         struct step_times times;
@@ -221,7 +294,8 @@ static enum status train(struct trainer *trainer, struct link *link, uint64_t *r
             trainer->warm_images += images;
             trainer->warm_ns += total_ns;
         }
-        status = after_step(trainer, link, step + 1);
+        status = trainer->is_free ? after_free_step(trainer, link, step + 1)
+                                  : after_step(trainer, link, step + 1);
         if (status != STATUS_OK) {
             return status;
         }
@@ -372,6 +446,7 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     }
     trainer->job = job;
     trainer->rank = rank;
+    trainer->is_free = job_updates_on_push(job);
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
     trainer->data_digest = digest_samples(train, trainer->train_samples, LAYOUT_DIGEST_SEED);

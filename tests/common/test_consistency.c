@@ -18,10 +18,26 @@ static void ps_sync_updates_when_all_have_pushed_and_allows_no_slack(void **stat
     assert_int_equal(consistency.slack_steps, 0);
 }
 
+static void free_modes_update_on_every_push_within_their_bound(void **state)
+{
+    (void)state;
+    struct consistency consistency;
+    assert_int_equal(consistency_find("ps-async", &consistency), STATUS_OK);
+    assert_int_equal(consistency.update, UPDATE_ON_PUSH);
+    assert_true(consistency.slack_steps == UINT64_MAX);
+    assert_int_equal(consistency_find("ps-ssp:0", &consistency), STATUS_OK);
+    assert_int_equal(consistency.update, UPDATE_ON_PUSH);
+    assert_int_equal(consistency.slack_steps, 0);
+    assert_int_equal(consistency_find("ps-ssp:1000000", &consistency), STATUS_OK);
+    assert_int_equal(consistency.slack_steps, 1000000);
+}
+
 static void a_mode_without_a_server_is_refused_and_writes_nothing(void **state)
 {
     (void)state;
-    const char *const modes[] = {"ring", "local", "", "ps", "ps-sync ", "PS-SYNC", "ps-syncx"};
+    const char *const modes[] = {
+        "ring",   "local",   "",         "ps",        "ps-sync ",  "PS-SYNC",        "ps-syncx",
+        "ps-ssp", "ps-ssp:", "ps-ssp:x", "ps-ssp:1x", "ps-ssp:-1", "ps-ssp:1000001", "ps-async:1"};
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct consistency consistency = {.mode = "untouched", .slack_steps = 7};
         assert_int_equal(consistency_find(modes[i], &consistency), STATUS_INVALID);
@@ -68,6 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ps_sync_updates_when_all_have_pushed_and_allows_no_slack),
+        cmocka_unit_test(free_modes_update_on_every_push_within_their_bound),
         cmocka_unit_test(a_mode_without_a_server_is_refused_and_writes_nothing),
         cmocka_unit_test(a_worker_reads_when_the_clock_is_at_most_slack_behind),
     };

@@ -257,7 +257,13 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
 {
     (void)state;
     refuse_value("mode", "rnig", "did you mean ring?");
-    refuse_value("mode", "ps-async", "(one of local, ring, ps-sync)");
+    refuse_value("mode", "ps-asyn", "(one of local, ring, ps-sync, ps-ssp:S, ps-async)");
+    refuse_value("mode", "ps-ssp", "did you mean ps-ssp:S?");
+    refuse_value("mode", "ps-ssp:", "the bound of ps-ssp is a whole number");
+    refuse_value("mode", "ps-ssp:-1", "the bound of ps-ssp is a whole number");
+    refuse_value("mode", "ps-ssp:9999999", "the bound of ps-ssp is a whole number");
+    refuse_value("order", "seeded:uniform:4..1", "upside down: uniform:1..4");
+    refuse_value("order", "sometimes", "seeded:constant:4");
     refuse_value("model", "lenet", "did you mean lenet5?");
     refuse_value("optimizer", "adma", "did you mean adam?");
     refuse_value("data", "cifar:/data", "there is no dataset 'cifar'; did you mean cifar10?");

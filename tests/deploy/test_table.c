@@ -186,6 +186,22 @@ static void runs_with_other_parameters_have_different_bits(void **state)
                          "ring, N = 2 with 222222222222\n");
 }
 
+static void asynchronous_runs_have_no_verdict(void **state)
+{
+    struct table_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ps-async", .digest = "22"});
+    add(test, &(struct sample_run){.mode = "ring"});
+    add(test, &(struct sample_run){.mode = "ps-ssp:2", .digest = "33"});
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    table_print_verdicts(memory, test->runs, test->count);
+    assert_int_equal(fclose(memory), 0);
+    assert_string_equal(text, "");
+    free(text);
+}
+
 static void every_number_of_workers_has_a_verdict(void **state)
 {
     struct table_test *test = *state;
@@ -296,6 +312,7 @@ int main(void)
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
         TABLE_TEST(runs_with_equal_parameters_have_the_same_bits),
         TABLE_TEST(runs_with_other_parameters_have_different_bits),
+        TABLE_TEST(asynchronous_runs_have_no_verdict),
         TABLE_TEST(every_number_of_workers_has_a_verdict),
         TABLE_TEST(runs_that_failed_have_no_verdict),
         TABLE_TEST(the_csv_has_a_row_for_each_run_and_a_column_for_each_key),

@@ -8,15 +8,15 @@
 #include <string.h>
 
 static const struct exchange_strategy *const strategies[] = {
-    &exchange_local,
-    &exchange_ring,
-    &exchange_ps_sync,
+    &exchange_local, &exchange_ring, &exchange_ps_sync, &exchange_ps_ssp, &exchange_ps_async,
 };
 
 static const struct exchange_strategy *strategy_find(const char *mode)
 {
     for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
-        if (strcmp(strategies[i]->ops.mode, mode) == 0) {
+        size_t size = strcspn(mode, ":");
+        if (strlen(strategies[i]->ops.mode) == size &&
+            strncmp(strategies[i]->ops.mode, mode, size) == 0) {
             return strategies[i];
         }
     }
@@ -46,6 +46,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
     exchange->step = UINT64_MAX;
+    exchange->is_awaiting = strategy->ops.is_free; // the first parameters
     pthread_mutex_init(&exchange->mutex, NULL);
     pthread_cond_init(&exchange->changed, NULL);
     *ret_exchange = exchange;
@@ -62,10 +63,10 @@ void exchange_destroy(struct exchange *exchange)
     exchange->ops->destroy(exchange);
 }
 
-/* Whether params hold the result of the last step that was begun. */
+/* Whether params hold the result of the last step that was begun, or of the last pull. */
 static bool is_delivered(const struct exchange *exchange)
 {
-    return exchange->step == UINT64_MAX ||
+    return !exchange->is_awaiting ||
            exchange->bucket_done_count == exchange->options.layout->bucket_count;
 }
 
@@ -90,10 +91,17 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 {
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
+    while (status == STATUS_OK && exchange->sends_outstanding > 0) {
+        pthread_cond_wait(&exchange->changed, &exchange->mutex);
+        status = exchange->stopped;
+    }
     if (status == STATUS_OK) {
         assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         exchange->step = step;
+        exchange->is_awaiting = true;
         exchange->bucket_done_count = 0;
+        exchange->staleness_sum = 0;
+        exchange->staleness_count = 0;
     }
     pthread_mutex_unlock(&exchange->mutex);
     return status;
@@ -110,10 +118,13 @@ enum status exchange_end_step(struct exchange *exchange,
 {
     uint32_t expected =
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
+    // A server may hold a push until this worker has read the end of an epoch: no wait for that
+    // here.
+    bool waits_for_sends = !exchange->ops->is_free;
     uint32_t applied = 0;
     pthread_mutex_lock(&exchange->mutex);
     while (exchange->stopped == STATUS_OK &&
-           (exchange->sends_outstanding > 0 || applied < expected)) {
+           ((waits_for_sends && exchange->sends_outstanding > 0) || applied < expected)) {
         if (applied == expected || applied == exchange->bucket_done_count) {
             pthread_cond_wait(&exchange->changed, &exchange->mutex);
             continue;
@@ -128,6 +139,54 @@ enum status exchange_end_step(struct exchange *exchange,
     return status;
 }
 
+uint64_t exchange_epochs_passed(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    uint64_t epochs = exchange->epochs_passed;
+    pthread_mutex_unlock(&exchange->mutex);
+    return epochs;
+}
+
+double exchange_staleness(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    double mean =
+        exchange->staleness_count > 0 ? exchange->staleness_sum / exchange->staleness_count : 0;
+    pthread_mutex_unlock(&exchange->mutex);
+    return mean;
+}
+
+enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
+{
+    assert(exchange->ops->is_free);
+    pthread_mutex_lock(&exchange->mutex);
+    enum status status = wait_until_delivered(exchange);
+    exchange->pull_epoch = epoch;
+    exchange->is_awaiting = true;
+    exchange->bucket_done_count = 0;
+    pthread_mutex_unlock(&exchange->mutex);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    exchange->options.post_ready(exchange->options.context, EXCHANGE_PULL);
+    status = exchange_settle(exchange);
+    pthread_mutex_lock(&exchange->mutex);
+    exchange->pull_epoch = 0;
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, uint64_t staleness)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    if (epochs_passed > exchange->epochs_passed) {
+        exchange->epochs_passed = epochs_passed;
+    }
+    exchange->staleness_sum += (double)staleness;
+    exchange->staleness_count++;
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
 enum status exchange_start(struct exchange *exchange)
 {
     return exchange->ops->start(exchange);
@@ -135,7 +194,8 @@ enum status exchange_start(struct exchange *exchange)
 
 enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket)
 {
-    return exchange->ops->ready(exchange, bucket);
+    return bucket == EXCHANGE_PULL ? exchange->ops->pull(exchange)
+                                   : exchange->ops->ready(exchange, bucket);
 }
 
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,

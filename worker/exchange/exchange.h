@@ -14,6 +14,9 @@
  *     ring    exchange_ring.c    ring all-reduce; delivers the mean gradient
  *     ps-*    exchange_ps.c      push and pull; delivers new parameters
  *
+ * In ps-ssp and ps-async a worker's steps are its own: after each it settles, and asks how far the
+ * job is (exchange_epochs_passed).
+ *
  * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
  * of the step are complete, how many zero-copy sends still read from grads, and whether the job was
  * stopped. */
@@ -28,6 +31,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
+
 struct exchange;
 
 enum exchange_delivers {
@@ -36,12 +41,17 @@ enum exchange_delivers {
 };
 
 struct exchange_ops {
-    const char *mode; // as in --mode
+    const char *mode; // as in --mode, up to a colon
     enum exchange_delivers delivers;
+
+    /* Every push is an update: steps of workers are apart from each other, the first parameters are
+     * pulled as well, and the server says how far the job is. */
+    bool is_free;
 
     /* All on the communication thread; none blocks. */
     enum status (*start)(struct exchange *exchange); // once, before the first step
     enum status (*ready)(struct exchange *exchange, uint32_t bucket);
+    enum status (*pull)(struct exchange *exchange); // exchange->pull_epoch; NULL unless is_free
 
     /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
      * does not allow: the caller drops it and logs. */
@@ -62,8 +72,8 @@ struct exchange_options {
     const uint64_t *peers;
     uint32_t peer_count;
 
-    /* Tells the communication thread to call exchange_run_ready(bucket). From the trainer's thread.
-     */
+    /* Tells the communication thread to call exchange_run_ready(bucket), where bucket may be
+     * EXCHANGE_PULL as well. From the trainer's thread. */
     void (*post_ready)(void *context, uint32_t bucket);
     void *context;
 };
@@ -79,8 +89,13 @@ struct exchange {
     _Atomic uint64_t step;             // being computed; written by the trainer's thread only
     uint32_t done[LAYOUT_BUCKETS_MAX]; // buckets of that step, in the order of their completion
     uint32_t bucket_done_count;
-    uint32_t sends_outstanding; // zero-copy sends that may still read grads
-    enum status stopped;        // not STATUS_OK: every wait ends with it
+    bool is_awaiting;            // the buckets of a step or of a pull are on their way
+    uint32_t sends_outstanding;  // zero-copy sends that may still read grads
+    _Atomic uint64_t pull_epoch; // what is pulled: 0 parameters to go on with, e those of an epoch
+    uint64_t epochs_passed;      // of the job, as servers say; is_free only
+    double staleness_sum;        // of the last gradient, in updates, over staleness_count answers
+    uint32_t staleness_count;
+    enum status stopped; // not STATUS_OK: every wait ends with it
 };
 
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
@@ -102,9 +117,20 @@ enum status exchange_end_step(struct exchange *exchange,
  * and at the end. */
 enum status exchange_settle(struct exchange *exchange);
 
+/* Where every push is an update: how many epochs of the job have ended, after exchange_settle. */
+uint64_t exchange_epochs_passed(struct exchange *exchange);
+
+/* How old this worker's last gradient was when it was applied, in updates (mean over the shards).
+ */
+double exchange_staleness(struct exchange *exchange);
+
+/* Pulls parameters, and waits for them: those of the end of an epoch (from 1), to evaluate them, or
+ * with 0 those to go on with. Each epoch once, in order. */
+enum status exchange_pull(struct exchange *exchange, uint64_t epoch);
+
 /* Communication thread. */
 enum status exchange_start(struct exchange *exchange);
-enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket);
+enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket); // or EXCHANGE_PULL
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope);
 
@@ -116,6 +142,9 @@ enum status exchange_stopped(struct exchange *exchange);
 
 /* For strategies: this bucket of the step is complete. */
 void exchange_mark_done(struct exchange *exchange, uint32_t bucket);
+
+/* For strategies: what an answer to go on with says of the job, and of this worker's gradient. */
+void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, uint64_t staleness);
 
 /* For strategies: sends values that lie in params or grads without a copy; end_step waits until
  * they have been read. */

@@ -3,7 +3,8 @@
  * Part k of K of every bucket belongs to shard k. As soon as backward has completed a bucket its
  * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
- * for those of this bucket. */
+ * for those of this bucket. (Where every push is an update, shards answer all parts at once, after
+ * the last push.) */
 #include "worker/exchange/strategies.h"
 
 #include <stdlib.h>
@@ -66,6 +67,42 @@ static enum status send_seeds(struct exchange *exchange, uint32_t shard)
     return STATUS_OK;
 }
 
+/* Asks a shard for its part of a bucket: of the step that comes, or of the end of an epoch. */
+static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
+                             struct span part, uint64_t epoch)
+{
+    const struct exchange_options *options = &exchange->options;
+    struct message pull = {
+        .kind = MESSAGE_PULL,
+        .rank = options->rank,
+        .step = exchange->step + 1, // the first one is 0: before it, step is UINT64_MAX
+        .epoch = epoch,
+        .bucket = bucket,
+        .span = part,
+    };
+    return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
+}
+
+/* Asks for everything. */
+static enum status ps_pull(struct exchange *exchange)
+{
+    const struct exchange_options *options = &exchange->options;
+    for (uint32_t bucket = 0; bucket < options->layout->bucket_count; bucket++) {
+        struct span whole = options->layout->buckets[bucket];
+        ps_of(exchange)->missing_counts[bucket] = whole.count;
+        for (uint32_t shard = 0; shard < options->peer_count; shard++) {
+            struct span part = span_part(whole, options->peer_count, shard);
+            enum status status =
+                part.count > 0 ? send_pull(exchange, bucket, shard, part, exchange->pull_epoch)
+                               : STATUS_OK;
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status ps_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
@@ -80,7 +117,8 @@ static enum status ps_start(struct exchange *exchange)
             return status;
         }
     }
-    return STATUS_OK;
+    // A seeded order may give a later version to the first gradient already.
+    return exchange->ops->is_free ? ps_pull(exchange) : STATUS_OK;
 }
 
 static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
@@ -96,17 +134,7 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
         .values = options->grads + part.offset,
     };
     enum status status = exchange_send(exchange, options->peers[shard], &push);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct message pull = {
-        .kind = MESSAGE_PULL,
-        .rank = options->rank,
-        .step = exchange->step + 1,
-        .bucket = bucket,
-        .span = part,
-    };
-    return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
+    return status == STATUS_OK ? send_pull(exchange, bucket, shard, part, 0) : status;
 }
 
 static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
@@ -137,7 +165,8 @@ static bool is_expected(const struct exchange *exchange, const struct message *m
             struct span part =
                 span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
             return part.offset == message->span.offset && part.count == message->span.count &&
-                   part.count <= missing_count && message->step == exchange->step + 1;
+                   part.count <= missing_count && message->step == exchange->step + 1 &&
+                   (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
         }
     }
     return false;
@@ -155,21 +184,31 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
     memcpy(exchange->options.params + message->span.offset, message->values,
            message->span.count * sizeof(float));
     missing_counts[message->bucket] -= message->span.count;
+    if (exchange->ops->is_free && exchange->pull_epoch == 0) {
+        exchange_note_progress(exchange, message->epoch, message->staleness);
+    }
     if (missing_counts[message->bucket] == 0) {
         exchange_mark_done(exchange, message->bucket);
     }
     return STATUS_OK;
 }
 
-const struct exchange_strategy exchange_ps_sync = {
-    .ops =
-        {
-            .mode = "ps-sync",
-            .delivers = EXCHANGE_PARAMS,
-            .start = ps_start,
-            .ready = ps_ready,
-            .deliver = ps_deliver,
-            .destroy = ps_destroy,
-        },
-    .create = ps_create,
-};
+#define STRATEGY(name, is_free_mode)         \
+    {                                        \
+        .ops =                               \
+            {                                \
+                .mode = name,                \
+                .delivers = EXCHANGE_PARAMS, \
+                .is_free = is_free_mode,     \
+                .start = ps_start,           \
+                .ready = ps_ready,           \
+                .pull = ps_pull,             \
+                .deliver = ps_deliver,       \
+                .destroy = ps_destroy,       \
+            },                               \
+        .create = ps_create,                 \
+    }
+
+const struct exchange_strategy exchange_ps_sync = STRATEGY("ps-sync", false);
+const struct exchange_strategy exchange_ps_ssp = STRATEGY("ps-ssp", true);
+const struct exchange_strategy exchange_ps_async = STRATEGY("ps-async", true);

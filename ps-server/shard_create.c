@@ -1,0 +1,158 @@
+/* What a shard needs, and how much. */
+#include "common/memory.h"
+#include "ps-server/shard_state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static void part_destroy(struct part *part, uint32_t workers)
+{
+    for (uint32_t i = 0; part->pushes != NULL && part->values != NULL && i < workers; i++) {
+        if (part->values[i] != NULL) {
+            envelope_release(&part->pushes[i]);
+        }
+    }
+    free(part->pushes);
+    free(part->values);
+    free(part->is_pulled);
+}
+
+void shard_destroy(struct shard *shard)
+{
+    if (shard == NULL) {
+        return;
+    }
+    size_t bytes = shard->value_count * sizeof(float);
+    for (uint32_t i = 0; shard->parts != NULL && i < shard->config.layout.bucket_count; i++) {
+        part_destroy(&shard->parts[i], shard->config.workers);
+    }
+    for (uint32_t i = 0; shard->groups != NULL && i < shard->group_count; i++) {
+        free(shard->groups[i].seats);
+    }
+    free(shard->parts);
+    free(shard->groups);
+    optimizer_destroy(shard->optimizer);
+    if (shard->config.params == NULL) {
+        memory_destroy_large(shard->params, bytes);
+    }
+    memory_destroy_large(shard->history, shard->history_count * bytes);
+    memory_destroy_large(shard->epoch_copy.values, bytes);
+    free(shard);
+}
+
+static enum status create_parts(struct shard *shard)
+{
+    uint32_t workers = shard->config.workers, count = shard->config.layout.bucket_count;
+    shard->parts = calloc(count, sizeof(*shard->parts));
+    if (shard->parts == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct part *part = &shard->parts[i];
+        part->span = span_part(shard->config.layout.buckets[i], shard->config.shard_count,
+                               shard->config.index);
+        part->offset = shard->value_count;
+        part->group = shard_updates_on_push(shard) ? 0 : i;
+        part->pushes = calloc(workers, sizeof(*part->pushes));
+        part->values = calloc(workers, sizeof(*part->values));
+        part->is_pulled = calloc(workers, sizeof(*part->is_pulled));
+        if (part->pushes == NULL || part->values == NULL || part->is_pulled == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+        shard->value_count += part->span.count;
+    }
+    return STATUS_OK;
+}
+
+static enum status create_groups(struct shard *shard)
+{
+    uint32_t parts = shard->config.layout.bucket_count;
+    shard->group_count = shard_updates_on_push(shard) ? 1 : parts;
+    shard->groups = calloc(shard->group_count, sizeof(*shard->groups));
+    for (uint32_t i = 0; shard->groups != NULL && i < shard->group_count; i++) {
+        struct group *group = &shard->groups[i];
+        group->first = shard_updates_on_push(shard) ? 0 : i;
+        group->end = shard_updates_on_push(shard) ? parts : i + 1;
+        for (uint32_t k = group->first; k < group->end; k++) {
+            group->part_count += shard->parts[k].span.count > 0;
+        }
+        group->seats = calloc(shard->config.workers, sizeof(*group->seats));
+        if (group->seats == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    return shard->groups != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static bool create_large(float **buffer, uint64_t count)
+{
+    *buffer = memory_create_large(count * sizeof(float));
+    return *buffer != NULL;
+}
+
+static enum status create_vectors(struct shard *shard)
+{
+    const struct shard_config *config = &shard->config;
+    if (shard->value_count == 0) {
+        return STATUS_OK; // more shards than floats: it keeps nothing, and is never asked
+    }
+    shard->params = config->params;
+    if (shard->params == NULL && !create_large(&shard->params, shard->value_count)) {
+        return STATUS_NO_MEMORY;
+    }
+    if (shard_updates_on_push(shard) && config->order.kind != ORDER_FREE) {
+        shard->history_count = order_staleness_max(&config->order, config->workers) + 1;
+        if (!create_large(&shard->history, shard->history_count * shard->value_count)) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    if (shard_updates_on_push(shard) && config->keeps_epochs &&
+        !create_large(&shard->epoch_copy.values, shard->value_count)) {
+        return STATUS_NO_MEMORY;
+    }
+    return optimizer_create(config->optimizer, &config->settings, shard->value_count,
+                            &shard->optimizer);
+}
+
+uint64_t shard_value_count(const struct shard_config *config)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
+        count += span_part(config->layout.buckets[i], config->shard_count, config->index).count;
+    }
+    return count;
+}
+
+uint64_t shard_history_bytes(const struct shard_config *config)
+{
+    if (config->consistency.update != UPDATE_ON_PUSH || config->order.kind == ORDER_FREE) {
+        return 0;
+    }
+    return (order_staleness_max(&config->order, config->workers) + 1) * shard_value_count(config) *
+           sizeof(float);
+}
+
+enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
+{
+    assert(config->index < config->shard_count && config->workers > 0);
+    assert(config->consistency.update != UPDATE_ON_PUSH || config->epoch_updates > 0);
+    struct shard *shard = calloc(1, sizeof(*shard));
+    if (shard == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    shard->config = *config;
+    shard->mean_factor = 1.0f / (float)config->workers;
+    enum status status = create_parts(shard);
+    if (status == STATUS_OK) {
+        status = create_groups(shard);
+    }
+    if (status == STATUS_OK) {
+        status = create_vectors(shard);
+    }
+    if (status != STATUS_OK) {
+        shard_destroy(shard);
+        return status;
+    }
+    *ret_shard = shard;
+    return STATUS_OK;
+}

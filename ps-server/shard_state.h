@@ -1,0 +1,84 @@
+/* What a shard holds: shared by shard.c (who may do what), shard_create.c and
+ * shard_update.c (the arithmetic). */
+#ifndef PS_SERVER_SHARD_STATE_H
+#define PS_SERVER_SHARD_STATE_H
+
+#include "common/optimizer.h"
+#include "ps-server/shard.h"
+
+#include <stdbool.h>
+
+/* This shard's part of one bucket. */
+struct part {
+    struct span span;        // in the flat vector
+    uint64_t offset;         // in the shard's own vectors
+    uint32_t group;          // index
+    struct envelope *pushes; // (workers) of the step that each is at
+    const float **values;    // (workers) of the pushes; NULL: not here yet
+    bool *is_pulled;         // (workers) asked for, and not yet answered
+    uint64_t seed_count;     // floats of the first parameters that have come
+};
+
+/* A worker as a group sees it. */
+struct seat {
+    uint64_t clock;        // steps whose gradient was applied
+    uint32_t part_pushes;  // parts of its next push that are here
+    uint32_t part_pulls;   // parts that it has asked for
+    uint64_t pull_step;    // for which step
+    uint64_t pull_epoch;   // 0: to go on; e: the parameters of the end of the e-th epoch
+    uint64_t read_version; // what its next gradient is computed on
+    uint64_t epochs_read;  // the last copy that it has pulled
+    uint64_t staleness;    // of its last gradient
+};
+
+/* Parts that are updated and read together. */
+struct group {
+    uint32_t first, end; // parts
+    uint32_t part_count; // those of them that are not empty
+    uint64_t version;    // updates
+    struct seat *seats;  // (workers)
+};
+
+/* The parameters of the end of an epoch, until every worker has pulled them. */
+struct epoch_copy {
+    float *values;         // (value_count); NULL: no copies are kept
+    uint64_t epoch;        // from 1; 0: none yet
+    uint32_t readers_left; // workers
+};
+
+struct shard {
+    struct shard_config config;
+    struct part *parts;   // (bucket_count)
+    struct group *groups; // (group_count)
+    uint32_t group_count;
+    struct optimizer *optimizer;
+    uint64_t value_count; // of this shard
+    uint64_t seed_count;  // floats of the first parameters that have come
+    float *params;        // (value_count)
+    float mean_factor;
+    float *history;         // (history_count, value_count): version v at v modulo history_count
+    uint64_t history_count; // 0: no seeded order
+    struct epoch_copy epoch_copy;
+    struct staleness staleness;
+    uint64_t late_count;
+};
+
+/* Every push is an update, and all parts are one group. */
+static inline bool shard_updates_on_push(const struct shard *shard)
+{
+    return shard->config.consistency.update == UPDATE_ON_PUSH;
+}
+
+/* Applies the pushes of all workers to a group: their mean, in ring order. Releases them. */
+void shard_update_all(struct shard *shard, struct group *group);
+
+/* Applies the push of one worker, and releases it. */
+void shard_update_one(struct shard *shard, struct group *group, uint32_t rank);
+
+/* Drops the push of one worker. */
+void shard_drop_push(struct shard *shard, struct group *group, uint32_t rank);
+
+/* Keeps the parameters as the current version, if a seeded order needs that. */
+void shard_keep_version(struct shard *shard, const struct group *group);
+
+#endif

@@ -1,0 +1,154 @@
+/* Asynchronous jobs end to end: what is seeded repeats bit by bit, and what is free loses nothing.
+ */
+#include "tests/support/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct async_case {
+    const char *mode, *order, *workers, *servers, *transport, *global_batch, *steps;
+};
+
+/* Runs a job to its end; its summary, which the caller owns. */
+static json_t *run_job(const struct async_case *job)
+{
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    const char *const args[] = {"run",
+                                "--out",
+                                out,
+                                "--mode",
+                                job->mode,
+                                "--order",
+                                job->order,
+                                "-n",
+                                job->workers,
+                                "-s",
+                                job->servers,
+                                "--transport",
+                                job->transport,
+                                "--global-batch",
+                                job->global_batch,
+                                "--steps",
+                                job->steps,
+                                "--model",
+                                "lenet5",
+                                "--data",
+                                "shapes",
+                                "--threads",
+                                "1",
+                                "--limit-train",
+                                "120",
+                                "--limit-test",
+                                "50",
+                                "--bucket-mb",
+                                "0.05",
+                                "--report-every",
+                                "2",
+                                NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    if (program_wait(&run) != 0) {
+        fail_msg("%s %s: %s", job->mode, job->order, program_output(&run));
+    }
+    json_t *summary = programs_read_json(out, "summary.json");
+    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "completed");
+    programs_remove_folder(folder);
+    return summary;
+}
+
+static void run_digest(const struct async_case *job, char ret_digest[80])
+{
+    json_t *summary = run_job(job);
+    snprintf(ret_digest, 80, "%s", json_string_value(json_object_get(summary, "params_digest")));
+    assert_int_equal(strlen(ret_digest), 64);
+    json_decref(summary);
+}
+
+static void check_alike(const struct async_case *jobs, size_t count)
+{
+    char first[80], digest[80];
+    run_digest(&jobs[0], first);
+    for (size_t i = 1; i < count; i++) {
+        run_digest(&jobs[i], digest);
+        if (strcmp(first, digest) != 0) {
+            fail_msg("%s %s with N = %s, K = %s over %s ends with %.12s, not with %.12s",
+                     jobs[i].mode, jobs[i].order, jobs[i].workers, jobs[i].servers,
+                     jobs[i].transport, digest, first);
+        }
+    }
+}
+
+/* Update t is made from batch t, whoever computes it: even N does not matter. Over ends of epochs.
+ */
+static void
+a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"seeded:constant:2", "seeded:uniform:0..5"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct async_case jobs[] = {
+            {"ps-async", orders[i], "3", "1", "tcp", "24", "12"},
+            {"ps-async", orders[i], "3", "1", "shm", "24", "12"},
+            {"ps-async", orders[i], "3", "3", "ipc", "24", "12"},
+            {"ps-async", orders[i], "1", "2", "auto", "8", "36"},
+            {"ps-ssp:20", orders[i], "3", "1", "auto", "24", "12"},
+        };
+        check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+    }
+}
+
+static void one_worker_without_staleness_is_local(void **state)
+{
+    (void)state;
+    const struct async_case jobs[] = {
+        {"local", "free", "1", "1", "auto", "8", "20"},
+        {"ps-async", "seeded:constant:0", "1", "1", "auto", "8", "20"},
+        {"ps-async", "free", "1", "2", "auto", "8", "20"},
+        {"ps-ssp:0", "free", "1", "1", "auto", "8", "20"},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+static void a_free_job_makes_every_update_once(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ps-async", "ps-ssp:0", "ps-ssp:2"};
+    for (size_t i = 0; i < 3; i++) {
+        json_t *summary =
+            run_job(&(struct async_case){modes[i], "free", "4", "2", "auto", "24", "12"});
+        const json_t *staleness = json_object_get(summary, "staleness");
+        const json_t *histogram = json_object_get(staleness, "histogram"), *count;
+        size_t index;
+        json_int_t total = 0, sum = 0;
+        json_array_foreach(histogram, index, count)
+        {
+            total += json_integer_value(count);
+            sum += (json_int_t)index * json_integer_value(count);
+        }
+        assert_int_equal(total, 2 * 4 * 12); // on each shard
+        double mean = json_number_value(json_object_get(staleness, "mean"));
+        assert_true(fabs(mean - (double)sum / (double)total) < 1e-6);
+        assert_int_equal(json_array_size(json_object_get(summary, "epochs")), 3);
+        json_decref(summary);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
+        cmocka_unit_test(one_worker_without_staleness_is_local),
+        cmocka_unit_test(a_free_job_makes_every_update_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

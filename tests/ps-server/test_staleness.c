@@ -1,0 +1,46 @@
+/* Tests of the histogram of staleness. */
+#include "ps-server/staleness.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+static void counts_mean_and_maximum_are_those_of_what_was_added(void **state)
+{
+    (void)state;
+    struct staleness staleness = {0};
+    assert_int_equal(staleness_bins(&staleness), 1);
+    assert_true(staleness_mean(&staleness) == 0);
+    staleness_add(&staleness, 0);
+    staleness_add_many(&staleness, 3, 2);
+    staleness_add_many(&staleness, 9, 0);
+    assert_int_equal(staleness.counts[0], 1);
+    assert_int_equal(staleness.counts[3], 2);
+    assert_int_equal(staleness.total, 3);
+    assert_int_equal(staleness.max, 3);
+    assert_int_equal(staleness_bins(&staleness), 4);
+    assert_true(staleness_mean(&staleness) == 2);
+}
+
+static void what_is_beyond_the_last_bin_is_counted_in_it(void **state)
+{
+    (void)state;
+    struct staleness staleness = {0};
+    staleness_add(&staleness, 5000);
+    assert_int_equal(staleness.counts[STALENESS_BINS - 1], 1);
+    assert_int_equal(staleness.max, 5000);
+    assert_true(staleness_mean(&staleness) == 5000);
+    assert_int_equal(staleness_bins(&staleness), STALENESS_BINS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_mean_and_maximum_are_those_of_what_was_added),
+        cmocka_unit_test(what_is_beyond_the_last_bin_is_counted_in_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
