@@ -112,8 +112,8 @@ static void log_dropped(struct channel *channel, const struct envelope *envelope
 static void return_loan(void *context, uint64_t peer, uint32_t ticket)
 {
     struct channel *channel = context;
-    if (channel->transport == NULL) {
-        return; // closed: nobody waits any more
+    if (channel->transport == NULL || ticket == WIRE_NO_TICKET) {
+        return; // nobody waits for it
     }
     struct wire_loan loan = {.ticket = ticket};
     struct message message = {.kind = MESSAGE_RETURN, .loan = &loan};

@@ -126,11 +126,17 @@ bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *
     // As numbers: the bytes may lie in another object.
     uintptr_t start = (uintptr_t)sharing->own->bytes, at = (uintptr_t)payload->bytes;
     if (at < start || at - start > sharing->own->key.size ||
-        payload->size > sharing->own->key.size - (at - start) ||
-        !take_ticket(sharing, &ret_loan->ticket)) {
+        payload->size > sharing->own->key.size - (at - start)) {
         return false;
     }
     ret_loan->offset = at - start;
+    ret_loan->ticket = WIRE_NO_TICKET;
+    if (payload->release == payload_keep) {
+        return true;
+    }
+    if (!take_ticket(sharing, &ret_loan->ticket)) {
+        return false;
+    }
     sharing->loans[ret_loan->ticket] =
         (struct sharing_loan){.is_out = true, .peer = peer, .payload = *payload};
     return true;
@@ -138,6 +144,9 @@ bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *
 
 void sharing_cancel_loan(struct sharing *sharing, uint32_t ticket)
 {
+    if (ticket == WIRE_NO_TICKET) {
+        return;
+    }
     assert(ticket < sharing->loan_count && sharing->loans[ticket].is_out);
     sharing->loans[ticket] = (struct sharing_loan){0};
 }

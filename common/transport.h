@@ -51,6 +51,9 @@ struct payload {
     void *hint;
 };
 
+/* A release for bytes that stay as they are for longer than any message: nobody has to be told. */
+void payload_keep(void *hint);
+
 enum status transport_create(struct transport **ret_transport);
 
 /* linger_ms: how long to go on sending what is queued. NULL is fine. */

@@ -175,6 +175,11 @@ struct held_payload {
     atomic_bool is_handed_over;
 };
 
+void payload_keep(void *hint)
+{
+    (void)hint;
+}
+
 static void release_payload(void *bytes, void *hint)
 {
     (void)bytes;

@@ -80,6 +80,8 @@ struct wire_report {
     uint64_t late;
 };
 
+#define WIRE_NO_TICKET UINT32_MAX // of a loan that need not be returned
+
 /* Values that lie in the sender's region, not in the message. */
 struct wire_loan {
     uint64_t offset; // bytes

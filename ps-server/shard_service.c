@@ -26,18 +26,12 @@ struct service {
     uint64_t *peers;      // (workers) where each worker's HELLO came from; 0: not yet
 };
 
-/* The parameters are read in place; nothing has to be told when they were. */
-static void release_nothing(void *hint)
-{
-    (void)hint;
-}
-
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
 {
     struct service *service = context;
     bool is_stable = shard_values_are_stable(service->shard);
     if (channel_send(service->channel, service->peers[rank], message,
-                     is_stable ? release_nothing : NULL, NULL) != STATUS_OK) {
+                     is_stable ? payload_keep : NULL, NULL) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
     }

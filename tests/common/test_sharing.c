@@ -84,6 +84,21 @@ static void a_cancelled_loan_is_not_released(void **state)
     assert_int_equal(released, 0);
 }
 
+static void what_is_kept_anyway_needs_no_return(void **state)
+{
+    (void)state;
+    struct sharing sharing;
+    struct region region;
+    open_side(&sharing, &region);
+    struct payload payload = {.bytes = region.bytes, .size = 8, .release = payload_keep};
+    struct wire_loan loan;
+    assert_true(sharing_lend(&sharing, PEER, &payload, &loan));
+    assert_int_equal(loan.ticket, WIRE_NO_TICKET);
+    sharing_cancel_loan(&sharing, loan.ticket);
+    assert_int_equal(sharing_end_loan(&sharing, PEER, loan.ticket), STATUS_MALFORMED);
+    close_side(&sharing, &region);
+}
+
 static void only_what_lies_in_the_region_is_lent_and_only_to_whom_has_mapped_it(void **state)
 {
     (void)state;
@@ -151,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loan_is_released_when_it_comes_back_and_once_only),
         cmocka_unit_test(a_cancelled_loan_is_not_released),
+        cmocka_unit_test(what_is_kept_anyway_needs_no_return),
         cmocka_unit_test(only_what_lies_in_the_region_is_lent_and_only_to_whom_has_mapped_it),
         cmocka_unit_test(values_are_found_in_the_peers_region_and_nowhere_else),
         cmocka_unit_test(who_shares_nothing_refuses_offers),

@@ -225,7 +225,7 @@ static void cluster_run(struct cluster *cluster)
     struct random_sequence random = {.state = cluster->seed};
     uint32_t favourite = (uint32_t)random_below(&random, cluster->config.workers);
     for (;;) {
-        uint32_t ready[WORKERS_MAX], count = 0, done = 0;
+        uint32_t ready[WORKERS_MAX] = {0}, count = 0, done = 0;
         for (uint32_t i = 0; i < cluster->config.workers; i++) {
             done += cluster->workers[i].phase == DONE;
             if (cluster->workers[i].count > 0) {
@@ -267,7 +267,7 @@ static void any_interleaving_loses_no_push_and_tears_no_read(void **state)
         struct cluster cluster;
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of(modes[seed % 4], "free", workers);
-        config.update_total = workers * (1 + random_below(&random, 12));
+        config.update_total = (uint64_t)workers * (1 + random_below(&random, 12));
         config.epoch_updates = config.update_total;
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
@@ -312,8 +312,8 @@ static void epochs_are_kept_for_every_worker_and_nobody_hangs(void **state)
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of(modes[seed % 3], orders[seed / 3 % 3], workers);
         config.keeps_epochs = true;
-        config.update_total = workers * (1 + random_below(&random, 12));
-        config.epoch_updates = workers * (1 + random_below(&random, 4));
+        config.update_total = (uint64_t)workers * (1 + random_below(&random, 12));
+        config.epoch_updates = (uint64_t)workers * (1 + random_below(&random, 4));
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
@@ -332,8 +332,8 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
         struct random_sequence random = {.state = random_key(seed, RANDOM_SPLIT, 2, 0)};
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of("ps-async", orders[seed % 5], workers);
-        config.update_total = workers * 12;
-        config.epoch_updates = workers * 5;
+        config.update_total = (uint64_t)workers * 12;
+        config.epoch_updates = (uint64_t)workers * 5;
         config.keeps_epochs = seed % 2 == 0;
         uint64_t expected[STALENESS_BINS] = {0};
         for (uint64_t t = 1; t <= config.update_total; t++) {
