@@ -49,9 +49,13 @@ struct job {
     uint32_t threads;          // per worker; 0: cores / workers on the host
     char conv[JOB_NAME_BYTES]; // auto, direct, winograd
     double bucket_mb;
-    char order[JOB_NAME_BYTES];                               // free, seeded:DIST
-    char transport[JOB_NAME_BYTES];                           // auto, tcp, ipc, shm
-    uint32_t report_every;                                    // steps between metrics
+    uint32_t gradients_per_update;  // ps-ssp and ps-async
+    char remedy[JOB_NAME_BYTES];    // against staleness: none, staleness-lr, dc, dc-adaptive
+    double remedy_lambda;           // of dc and dc-adaptive; 0: the remedy's default
+    char straggler[JOB_PATH_BYTES]; // who is slow: none, or see straggler.h
+    char order[JOB_NAME_BYTES];     // free, seeded:DIST
+    char transport[JOB_NAME_BYTES]; // auto, tcp, ipc, shm
+    uint32_t report_every;          // steps between metrics
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };
 

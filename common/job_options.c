@@ -3,6 +3,7 @@
 #include "common/job.h"
 #include "common/names.h"
 #include "common/order.h"
+#include "common/straggler.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,20 @@ static bool mode_is_valid(const char *text, char *ret_why, size_t why_size)
     return true;
 }
 
+static const struct option_choice remedies[] = {
+    {"none", "gradients as they come"},
+    {"staleness-lr", "a gradient that is tau updates old counts 1/tau (Zhang et al. 2015)"},
+    {"dc", "delay compensation (DC-ASGD; Zheng et al. 2017), constant lambda"},
+    {"dc-adaptive", "the same, lambda over the root of mean squares"},
+    {NULL, NULL},
+};
+
+static bool straggler_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct straggler straggler;
+    return straggler_parse(text, &straggler, ret_why, why_size) == STATUS_OK;
+}
+
 static bool order_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     struct order order;
@@ -203,6 +218,18 @@ const struct option job_options[] = {
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
      "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
      "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
+    {"gradients-per-update", 0, OPTION_U32, FIELD(gradients_per_update), "1", 1, JOB_WORKERS_MAX,
+     NULL, NULL, "COUNT",
+     "gradients whose mean is an update in ps-ssp and ps-async (n-softsync; Gupta et al. 2016)"},
+    {"remedy", 0, OPTION_CHOICE, FIELD(remedy), "none", NO_RANGE, remedies, NULL, NULL,
+     "what is done to stale gradients in ps-ssp and ps-async"},
+    {"remedy-lambda", 0, OPTION_REAL, FIELD(remedy_lambda), "0", 0, 1e6, NULL, NULL, "LAMBDA",
+     "weight of delay compensation; 0: 0.04 for dc, 2 for dc-adaptive"},
+    {"straggler", 0, OPTION_TEXT, FIELD(straggler), "none", NO_RANGE, NULL, straggler_is_valid,
+     "WHO",
+     "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
+     "mean=MS,share=P (each step is late with probability P, by an exponential time); several "
+     "with a semicolon"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

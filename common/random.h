@@ -23,6 +23,7 @@ enum random_purpose {
     RANDOM_SYNTHETIC,
     RANDOM_SPLIT,
     RANDOM_ORDER,
+    RANDOM_STRAGGLER,
 };
 
 static inline uint64_t random_mix(uint64_t x)

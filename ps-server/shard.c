@@ -14,12 +14,12 @@ static bool is_seeded(const struct shard *shard)
 /* Nothing changes any more. */
 static bool is_final(const struct shard *shard, const struct group *group)
 {
-    return shard_updates_on_push(shard) && group->version >= shard->config.update_total;
+    return shard_updates_on_push(shard) && group->applied >= shard->config.gradient_total;
 }
 
 static uint64_t epoch_count(const struct shard *shard)
 {
-    uint64_t total = shard->config.update_total, each = shard->config.epoch_updates;
+    uint64_t total = shard->config.gradient_total, each = shard->config.epoch_gradients;
     return total / each + (total % each != 0);
 }
 
@@ -30,7 +30,7 @@ static uint64_t epochs_passed(const struct shard *shard, const struct group *gro
         return 0;
     }
     return is_final(shard, group) ? epoch_count(shard)
-                                  : group->version / shard->config.epoch_updates;
+                                  : group->applied / shard->config.epoch_gradients;
 }
 
 /* ==========================================================================================
@@ -94,7 +94,7 @@ static struct answer answer_next(const struct shard *shard, const struct group *
     }
     uint64_t version = seeded_version(shard, rank, seat->pull_step);
     if (version > group->version ||
-        seat->pull_step * shard->config.workers + rank >= shard->config.update_total) {
+        seat->pull_step * shard->config.workers + rank >= shard->config.gradient_total) {
         return none; // not made yet, or the worker has done its last step and waits for the end
     }
     uint64_t slot = version % shard->history_count;
@@ -153,6 +153,7 @@ static void answer_pulls(struct shard *shard, struct group *group, shard_send_fn
         }
         if (!answer.is_notice) {
             seat->read_version = answer.version;
+            shard_keep_read(shard, rank, answer.values);
         }
         if (seat->epochs_read < seat->pull_epoch) {
             seat->epochs_read = seat->pull_epoch;
@@ -173,7 +174,7 @@ static bool keep_epoch(struct shard *shard, const struct group *group)
 {
     struct epoch_copy *copy = &shard->epoch_copy;
     uint64_t epoch = epochs_passed(shard, group);
-    bool is_end = group->version > 0 && group->version % shard->config.epoch_updates == 0;
+    bool is_end = group->applied > 0 && group->applied % shard->config.epoch_gradients == 0;
     if (copy->values == NULL || !is_end || is_final(shard, group) || copy->epoch == epoch) {
         return true;
     }
@@ -229,7 +230,7 @@ static void advance(struct shard *shard, struct group *group, uint32_t arrived)
             shard_drop_push(shard, group, rank);
             shard->late_count++;
         } else {
-            shard_update_one(shard, group, rank);
+            shard_apply_push(shard, group, rank);
         }
     }
 }
@@ -310,13 +311,13 @@ enum status shard_receive(struct shard *shard, const struct message *message,
         return status;
     }
     // A copy that was read by all lets updates go on, and these may let others read.
-    uint64_t version;
+    uint64_t applied;
     do {
         advance(shard, group, message->rank);
-        version = group->version;
+        applied = group->applied;
         answer_pulls(shard, group, send, context);
         advance(shard, group, message->rank);
-    } while (group->version != version);
+    } while (group->applied != applied);
     return STATUS_OK;
 }
 

@@ -17,10 +17,11 @@
  *
  * Otherwise a push is applied when it is whole, in the order of arrival or of a seeded order (see
  * order.h), and a pull is answered when it is whole, with one version. The staleness of a gradient
- * is the number of updates between the version that its worker had read and its own. At the end of
- * an epoch the parameters are copied, and each worker may pull that copy once (a PULL with `epoch`,
- * from 1), to evaluate it; training goes on meanwhile. After the last update nothing changes any
- * more: what comes late is dropped and counted. */
+ * is the number of updates between the version that its worker had read and its own. An update may
+ * take several gradients (their mean), and a remedy may change what a stale one is worth. At the
+ * end of an epoch the parameters are copied, and each worker may pull that copy once (a PULL with
+ * `epoch`, from 1), to evaluate it; training goes on meanwhile. After the last update nothing
+ * changes any more: what comes late is dropped and counted. */
 #ifndef PS_SERVER_SHARD_H
 #define PS_SERVER_SHARD_H
 
@@ -31,6 +32,7 @@
 #include "common/schedule.h"
 #include "common/transport.h"
 #include "common/wire.h"
+#include "ps-server/remedy.h"
 #include "ps-server/staleness.h"
 
 struct shard;
@@ -46,10 +48,13 @@ struct shard_config {
 
     // Where every push is an update.
     struct order order;
-    uint64_t seed;          // of the order
-    uint64_t update_total;  // updates of the whole job
-    uint64_t epoch_updates; // of one epoch, at least 1
-    bool keeps_epochs;      // workers pull the parameters of the end of each epoch
+    uint64_t seed;                 // of the order
+    uint64_t gradient_total;       // gradients that are applied in the whole job
+    uint64_t epoch_gradients;      // of one epoch, at least 1
+    bool keeps_epochs;             // workers pull the parameters of the end of each epoch
+    uint32_t gradients_per_update; // n-softsync (Gupta et al. 2016); 1 with a seeded order
+    const struct remedy *remedy;   // NULL: none
+    float remedy_lambda;
 };
 
 /* Floats of the shard. */

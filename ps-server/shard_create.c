@@ -37,6 +37,9 @@ void shard_destroy(struct shard *shard)
     }
     memory_destroy_large(shard->history, shard->history_count * bytes);
     memory_destroy_large(shard->epoch_copy.values, bytes);
+    memory_destroy_large(shard->sum, bytes);
+    memory_destroy_large(shard->reads, shard->config.workers * bytes);
+    memory_destroy_large(shard->squares, bytes);
     free(shard);
 }
 
@@ -90,6 +93,19 @@ static bool create_large(float **buffer, uint64_t count)
     return *buffer != NULL;
 }
 
+/* What sums and remedies keep. */
+static bool create_remedy_vectors(struct shard *shard)
+{
+    const struct remedy *remedy = shard->config.remedy;
+    uint64_t count = shard->value_count;
+    bool has_sum = shard->config.gradients_per_update > 1;
+    bool has_reads = remedy != NULL && remedy->needs_read;
+    bool has_squares = remedy != NULL && remedy->needs_squares;
+    return (!has_sum || create_large(&shard->sum, count)) &&
+           (!has_reads || create_large(&shard->reads, shard->config.workers * count)) &&
+           (!has_squares || create_large(&shard->squares, count));
+}
+
 static enum status create_vectors(struct shard *shard)
 {
     const struct shard_config *config = &shard->config;
@@ -108,6 +124,9 @@ static enum status create_vectors(struct shard *shard)
     }
     if (shard_updates_on_push(shard) && config->keeps_epochs &&
         !create_large(&shard->epoch_copy.values, shard->value_count)) {
+        return STATUS_NO_MEMORY;
+    }
+    if (shard_updates_on_push(shard) && !create_remedy_vectors(shard)) {
         return STATUS_NO_MEMORY;
     }
     return optimizer_create(config->optimizer, &config->settings, shard->value_count,
@@ -135,12 +154,16 @@ uint64_t shard_history_bytes(const struct shard_config *config)
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
 {
     assert(config->index < config->shard_count && config->workers > 0);
-    assert(config->consistency.update != UPDATE_ON_PUSH || config->epoch_updates > 0);
+    assert(config->order.kind == ORDER_FREE || config->gradients_per_update <= 1);
+    assert(config->consistency.update != UPDATE_ON_PUSH || config->epoch_gradients > 0);
     struct shard *shard = calloc(1, sizeof(*shard));
     if (shard == NULL) {
         return STATUS_NO_MEMORY;
     }
     shard->config = *config;
+    if (config->gradients_per_update == 0) {
+        shard->config.gradients_per_update = 1;
+    }
     shard->mean_factor = 1.0f / (float)config->workers;
     enum status status = create_parts(shard);
     if (status == STATUS_OK) {

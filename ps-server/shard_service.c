@@ -71,16 +71,24 @@ static enum status create_shard(struct service *service, const struct message *s
         .optimizer = job->optimizer,
         .settings = job->settings,
         .seed = job->seed,
-        .update_total = times(job_total_steps(job, start->step), job->workers),
-        .epoch_updates = times(job_steps_per_epoch(job, start->step), job->workers),
+        .gradient_total = times(job_total_steps(job, start->step), job->workers),
+        .epoch_gradients = times(job_steps_per_epoch(job, start->step), job->workers),
         .keeps_epochs = strcmp(job->eval, "epoch") == 0,
+        .gradients_per_update = job->gradients_per_update,
+        .remedy_lambda = (float)job->remedy_lambda,
     };
     char why[OPTION_ERROR_BYTES];
     enum status status = consistency_find(job->mode, &config.consistency);
     if (status == STATUS_OK) {
+        status = remedy_find(job->remedy, &config.remedy);
+    }
+    if (status == STATUS_OK && config.remedy != NULL && job->remedy_lambda <= 0) {
+        config.remedy_lambda = config.remedy->lambda;
+    }
+    if (status == STATUS_OK) {
         status = order_parse(job->order, &config.order, why, sizeof(why));
     }
-    if (status == STATUS_OK && config.epoch_updates == 0) {
+    if (status == STATUS_OK && config.epoch_gradients == 0) {
         status = STATUS_INVALID; // fewer samples than a global batch: workers have refused it
     }
     if (status == STATUS_OK && shard_history_bytes(&config) > 0) {

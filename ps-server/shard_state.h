@@ -36,6 +36,8 @@ struct group {
     uint32_t first, end; // parts
     uint32_t part_count; // those of them that are not empty
     uint64_t version;    // updates
+    uint64_t applied;    // gradients, where every push is an update
+    uint32_t summed;     // of them, those that wait in the sum for the next update
     struct seat *seats;  // (workers)
 };
 
@@ -59,6 +61,9 @@ struct shard {
     float *history;         // (history_count, value_count): version v at v modulo history_count
     uint64_t history_count; // 0: no seeded order
     struct epoch_copy epoch_copy;
+    float *sum;     // (value_count) of gradients; NULL if an update takes one
+    float *reads;   // (workers, value_count) what each has read; NULL unless the remedy needs it
+    float *squares; // (value_count); NULL unless the remedy needs it
     struct staleness staleness;
     uint64_t late_count;
 };
@@ -72,11 +77,14 @@ static inline bool shard_updates_on_push(const struct shard *shard)
 /* Applies the pushes of all workers to a group: their mean, in ring order. Releases them. */
 void shard_update_all(struct shard *shard, struct group *group);
 
-/* Applies the push of one worker, and releases it. */
-void shard_update_one(struct shard *shard, struct group *group, uint32_t rank);
+/* Takes the push of one worker, and releases it: an update, or a part of the next one. */
+void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank);
 
 /* Drops the push of one worker. */
 void shard_drop_push(struct shard *shard, struct group *group, uint32_t rank);
+
+/* Notes what a worker goes on with, if the remedy needs that. */
+void shard_keep_read(struct shard *shard, uint32_t rank, const float *values);
 
 /* Keeps the parameters as the current version, if a seeded order needs that. */
 void shard_keep_version(struct shard *shard, const struct group *group);

@@ -2,6 +2,7 @@
 #include "common/vector.h"
 #include "ps-server/shard_state.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 // Summed, scaled and applied at once, so that the values stay in the cache. In floats.
@@ -70,24 +71,90 @@ void shard_update_all(struct shard *shard, struct group *group)
     group->version++;
 }
 
-void shard_update_one(struct shard *shard, struct group *group, uint32_t rank)
+/* The gradient of a block as the remedy leaves it: in `scratch`, or where it was. */
+static const float *remedied(struct shard *shard, uint32_t rank, uint64_t at, const float *gradient,
+                             size_t count, float *scratch)
 {
-    // The rate follows the samples that were seen: N updates are what a step of ps-sync is.
-    double rate = schedule_rate(&shard->config.schedule, group->version / shard->config.workers);
-    for (uint32_t i = group->first; i < group->end; i++) {
-        const struct part *part = &shard->parts[i];
-        if (part->span.count > 0) {
-            optimizer_apply(shard->optimizer, (struct span){part->offset, part->span.count},
-                            shard->params + part->offset, part->values[rank], group->version + 1,
-                            rate);
-        }
+    const struct remedy *remedy = shard->config.remedy;
+    if (remedy == NULL) {
+        return gradient;
     }
+    const struct remedy_block block = {
+        .gradient = gradient,
+        .params = shard->params + at,
+        .read = shard->reads != NULL ? shard->reads + rank * shard->value_count + at : NULL,
+        .squares = shard->squares != NULL ? shard->squares + at : NULL,
+        .result = scratch,
+        .count = count,
+        .staleness = shard->groups[0].seats[rank].staleness,
+        .lambda = shard->config.remedy_lambda,
+    };
+    remedy->adjust(&block);
+    return scratch;
+}
+
+/* One part of a push: into the sum, or straight into the parameters. */
+static void take_part(struct shard *shard, const struct group *group, const struct part *part,
+                      uint32_t rank, double rate)
+{
+    float scratch[BLOCK_FLOATS];
+    for (uint64_t done = 0; done < part->span.count;) {
+        uint64_t rest = part->span.count - done;
+        uint64_t count = rest < BLOCK_FLOATS ? rest : BLOCK_FLOATS;
+        uint64_t at = part->offset + done;
+        const float *gradient =
+            remedied(shard, rank, at, part->values[rank] + done, count, scratch);
+        if (shard->sum != NULL) {
+            vector_add(shard->sum + at, gradient, count);
+        } else {
+            optimizer_apply(shard->optimizer, (struct span){at, count}, shard->params + at,
+                            gradient, group->version + 1, rate);
+        }
+        done += count;
+    }
+}
+
+/* An update from the mean of what was summed. */
+static void apply_sum(struct shard *shard, struct group *group, double rate)
+{
+    vector_scale(shard->sum, 1.0f / (float)group->summed, shard->value_count);
+    optimizer_apply(shard->optimizer, (struct span){0, shard->value_count}, shard->params,
+                    shard->sum, group->version + 1, rate);
+    memset(shard->sum, 0, shard->value_count * sizeof(float));
+}
+
+void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank)
+{
+    const struct shard_config *config = &shard->config;
     struct seat *seat = &group->seats[rank];
+    // The rate follows the samples that were seen: N gradients are what a step of ps-sync has.
+    double rate = schedule_rate(&config->schedule, group->applied / config->workers);
     seat->staleness = group->version - seat->read_version;
     staleness_add(&shard->staleness, seat->staleness);
+    for (uint32_t i = group->first; i < group->end; i++) {
+        take_part(shard, group, &shard->parts[i], rank, rate);
+    }
     shard_drop_push(shard, group, rank);
-    group->version++;
-    shard_keep_version(shard, group);
+    group->applied++;
+    group->summed++;
+    bool is_whole =
+        group->summed == config->gradients_per_update || group->applied == config->gradient_total;
+    if (is_whole) {
+        if (shard->sum != NULL) {
+            apply_sum(shard, group, rate);
+        }
+        group->summed = 0;
+        group->version++;
+        shard_keep_version(shard, group);
+    }
+}
+
+void shard_keep_read(struct shard *shard, uint32_t rank, const float *values)
+{
+    if (shard->reads != NULL) {
+        memcpy(shard->reads + rank * shard->value_count, values,
+               shard->value_count * sizeof(float));
+    }
 }
 
 void shard_keep_version(struct shard *shard, const struct group *group)

@@ -10,6 +10,7 @@
 #include "worker/data/batcher.h"
 #include "worker/evaluator.h"
 #include "worker/model/model.h"
+#include "worker/straggling.h"
 
 #include <assert.h>
 #include <math.h>
@@ -22,9 +23,6 @@
 
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all.
 #define WARMUP_STEPS_MAX 10
-
-// Of each split, into the digest that tells other data from the same.
-#define DIGEST_SAMPLES 16
 
 struct trainer {
     const struct job *job;
@@ -39,6 +37,7 @@ struct trainer {
     uint64_t train_samples, test_samples, data_digest;
     bool is_free;           // every push is an update: the servers say when an epoch has ended
     uint64_t epochs_closed; // is_free only
+    struct straggling straggling;
     char digest[DIGEST_TEXT_BYTES];
     char device[32];
 
@@ -116,6 +115,7 @@ static enum status trainer_step(struct trainer *trainer, uint64_t step, double *
         return status;
     }
     ret_times->exchange_ns = lap(&clock_ns);
+    straggling_wait(&trainer->straggling, trainer->exchange, step);
 
     struct program_input input = {
         .pixels = batch.pixels,
@@ -154,6 +154,7 @@ static enum status trainer_step(struct trainer *trainer, uint64_t step, double *
     }
     ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
     ret_times->compute_ns += trainer->apply_ns;
+    straggling_note(&trainer->straggling, ret_times->compute_ns);
     *ret_loss_sum = result.loss_sum;
     return STATUS_OK;
 }
@@ -413,23 +414,6 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
     return evaluator_create(&options, test, trainer->model, &trainer->evaluator);
 }
 
-/* Of samples spread over a dataset, pixels and labels: workers that read other data differ in it.
- */
-static uint64_t digest_samples(const struct dataset *dataset, uint64_t count, uint64_t digest)
-{
-    size_t pixels =
-        (size_t)dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
-    float *sample = calloc(pixels, sizeof(*sample));
-    for (uint64_t i = 0; sample != NULL && i < DIGEST_SAMPLES && i < count; i++) {
-        uint32_t label;
-        dataset_read(dataset, i * (count / DIGEST_SAMPLES + 1) % count, sample, &label);
-        digest = layout_digest_add(digest, sample, pixels * sizeof(*sample));
-        digest = layout_digest_add(digest, &label, sizeof(label));
-    }
-    free(sample);
-    return digest;
-}
-
 /* The first `limit` samples, if there is a limit. */
 static uint64_t limit_samples(uint64_t count, uint64_t limit)
 {
@@ -447,10 +431,11 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     trainer->job = job;
     trainer->rank = rank;
     trainer->is_free = job_updates_on_push(job);
+    straggling_init(&trainer->straggling, job, rank);
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
-    trainer->data_digest = digest_samples(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
-    trainer->data_digest = digest_samples(test, trainer->test_samples, trainer->data_digest);
+    trainer->data_digest = dataset_digest(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
+    trainer->data_digest = dataset_digest(test, trainer->test_samples, trainer->data_digest);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", device->ops->name);
     enum status status = create_model(trainer, device, train);

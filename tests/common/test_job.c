@@ -253,6 +253,18 @@ static void an_epsilon_that_vanishes_in_single_precision_is_refused(void **state
     refuse(JOB_WITH("optimizer=adam", "epsilon=1e-60"), "make it larger");
 }
 
+static void what_needs_stale_gradients_is_refused_where_there_are_none(void **state)
+{
+    (void)state;
+    refuse(JOB_WITH("mode=ring", "order=seeded:constant:1"), "ps-async or ps-ssp:S, not ring");
+    refuse(JOB_WITH("remedy=dc"), "mode ps-sync has none");
+    refuse(JOB_WITH("gradients-per-update=2"), "mode ps-sync has none");
+    refuse(JOB_WITH("mode=ps-async", "workers=4", "gradients-per-update=5"), "is more than the");
+    refuse(JOB_WITH("mode=ps-async", "gradients-per-update=2", "order=seeded:constant:1"),
+           "contradict each other");
+    refuse(JOB_WITH("workers=4", "straggler=rank=4,factor=2"), "names rank 4");
+}
+
 static void unknown_names_are_refused_with_the_nearest(void **state)
 {
     (void)state;
@@ -448,6 +460,7 @@ int main(void)
         cmocka_unit_test(the_optimizer_fills_in_what_was_not_given),
         cmocka_unit_test(every_optimizer_can_be_made_from_a_resolved_job),
         cmocka_unit_test(an_epsilon_that_vanishes_in_single_precision_is_refused),
+        cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
         cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
         cmocka_unit_test(a_path_is_given_where_a_dataset_takes_one),
         cmocka_unit_test(devices_have_a_form),

@@ -50,6 +50,7 @@ struct cluster {
     uint64_t applied[WORKERS_MAX]; // steps of each worker, as far as they were pushed whole
     uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
     uint64_t whole_pushes;
+    bool has_groups; // versions are not gradients: nothing is expected of them
 };
 
 static void add_messages(struct worker *worker, bool has_push, uint64_t epoch)
@@ -70,7 +71,7 @@ static void add_messages(struct worker *worker, bool has_push, uint64_t epoch)
 
 static uint64_t epoch_count(const struct cluster *cluster)
 {
-    uint64_t total = cluster->config.update_total, each = cluster->config.epoch_updates;
+    uint64_t total = cluster->config.gradient_total, each = cluster->config.epoch_gradients;
     return (total + each - 1) / each;
 }
 
@@ -101,12 +102,15 @@ static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t 
             fail_msg("seed %llu: torn read", (unsigned long long)cluster->seed);
         }
     }
+    if (cluster->has_groups) {
+        return;
+    }
     if (worker->phase == PULLS_EPOCH || worker->phase == PULLS_LAST) {
         uint64_t epoch =
             worker->phase == PULLS_LAST ? epoch_count(cluster) : worker->epochs_closed + 1;
-        uint64_t expected = epoch * cluster->config.epoch_updates;
+        uint64_t expected = epoch * cluster->config.epoch_gradients;
         expected =
-            expected < cluster->config.update_total ? expected : cluster->config.update_total;
+            expected < cluster->config.gradient_total ? expected : cluster->config.gradient_total;
         assert_int_equal(version, expected);
         return;
     }
@@ -175,7 +179,7 @@ static void deliver(struct cluster *cluster, uint32_t rank)
         cluster->applied[rank]++;
         uint64_t staleness = cluster->whole_pushes - worker->read_version;
         // Only without epochs and orders is a push applied as soon as it is whole.
-        if (cluster->whole_pushes++ < cluster->config.update_total) {
+        if (cluster->whole_pushes++ < cluster->config.gradient_total && !cluster->has_groups) {
             cluster->staleness_counts[staleness]++;
         }
     }
@@ -250,7 +254,7 @@ static void cluster_run(struct cluster *cluster)
 /* Every update was made once: the parameters say so, and the histogram. */
 static void check_end(const struct cluster *cluster)
 {
-    uint64_t total = cluster->config.update_total;
+    uint64_t total = cluster->config.gradient_total;
     struct span span;
     assert_int_equal(shard_version(cluster->shard), total);
     assert_true(shard_params(cluster->shard, 0, &span)[0] == -(float)total);
@@ -267,8 +271,8 @@ static void any_interleaving_loses_no_push_and_tears_no_read(void **state)
         struct cluster cluster;
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of(modes[seed % 4], "free", workers);
-        config.update_total = (uint64_t)workers * (1 + random_below(&random, 12));
-        config.epoch_updates = config.update_total;
+        config.gradient_total = (uint64_t)workers * (1 + random_below(&random, 12));
+        config.epoch_gradients = config.gradient_total;
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
@@ -286,7 +290,7 @@ static void nobody_waits_within_the_bound(void **state)
         char mode[16];
         snprintf(mode, sizeof(mode), "ps-ssp:%llu", (unsigned long long)slack);
         struct shard_config config = config_of(mode, "free", 2);
-        config.update_total = config.epoch_updates = 100;
+        config.gradient_total = config.epoch_gradients = 100;
         struct cluster cluster;
         cluster_open(&cluster, &config, slack);
         for (uint32_t i = 0; i < BUCKETS; i++) {
@@ -312,8 +316,8 @@ static void epochs_are_kept_for_every_worker_and_nobody_hangs(void **state)
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of(modes[seed % 3], orders[seed / 3 % 3], workers);
         config.keeps_epochs = true;
-        config.update_total = (uint64_t)workers * (1 + random_below(&random, 12));
-        config.epoch_updates = (uint64_t)workers * (1 + random_below(&random, 4));
+        config.gradient_total = (uint64_t)workers * (1 + random_below(&random, 12));
+        config.epoch_gradients = (uint64_t)workers * (1 + random_below(&random, 4));
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
@@ -332,11 +336,11 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
         struct random_sequence random = {.state = random_key(seed, RANDOM_SPLIT, 2, 0)};
         uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
         struct shard_config config = config_of("ps-async", orders[seed % 5], workers);
-        config.update_total = (uint64_t)workers * 12;
-        config.epoch_updates = (uint64_t)workers * 5;
+        config.gradient_total = (uint64_t)workers * 12;
+        config.epoch_gradients = (uint64_t)workers * 5;
         config.keeps_epochs = seed % 2 == 0;
         uint64_t expected[STALENESS_BINS] = {0};
-        for (uint64_t t = 1; t <= config.update_total; t++) {
+        for (uint64_t t = 1; t <= config.gradient_total; t++) {
             expected[t - 1 - order_version(&config.order, config.seed, workers, t)]++;
         }
         cluster_open(&cluster, &config, seed);
@@ -348,12 +352,36 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
     }
 }
 
+/* With c gradients an update, an update moves parameters by their mean: 1 again. */
+static void an_update_takes_so_many_gradients_and_the_last_one_what_is_left(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct random_sequence random = {.state = random_key(seed, RANDOM_SPLIT, 3, 0)};
+        struct cluster cluster;
+        uint32_t workers = 1 + (uint32_t)random_below(&random, WORKERS_MAX);
+        uint32_t each = 1 + (uint32_t)random_below(&random, workers);
+        struct shard_config config = config_of("ps-async", "free", workers);
+        config.gradients_per_update = each;
+        config.gradient_total = (uint64_t)workers * (1 + random_below(&random, 12));
+        config.epoch_gradients = config.gradient_total;
+        cluster_open(&cluster, &config, seed);
+        cluster.has_groups = true;
+        cluster_run(&cluster);
+        uint64_t updates = (config.gradient_total + each - 1) / each;
+        assert_int_equal(shard_version(cluster.shard), updates);
+        assert_int_equal(shard_staleness(cluster.shard)->total, config.gradient_total);
+        shard_destroy(cluster.shard);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_interleaving_loses_no_push_and_tears_no_read),
         cmocka_unit_test(nobody_waits_within_the_bound),
         cmocka_unit_test(epochs_are_kept_for_every_worker_and_nobody_hangs),
+        cmocka_unit_test(an_update_takes_so_many_gradients_and_the_last_one_what_is_left),
         cmocka_unit_test(a_seeded_order_has_the_staleness_that_was_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,17 @@
 /* The table of datasets, and the way to their rows. */
 #include "worker/data/dataset.h"
 
+#include "common/layout.h"
 #include "common/log.h"
 #include "worker/data/dataset_rows.h"
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+// Of each split, into the digest that tells other data from the same.
+#define DIGEST_SAMPLES 16
 
 struct row {
     const char *name;
@@ -76,4 +81,19 @@ void dataset_close(struct dataset *dataset)
     if (dataset != NULL) {
         dataset->ops->close(dataset);
     }
+}
+
+uint64_t dataset_digest(const struct dataset *dataset, uint64_t count, uint64_t digest)
+{
+    size_t pixels =
+        (size_t)dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
+    float *sample = calloc(pixels, sizeof(*sample));
+    for (uint64_t i = 0; sample != NULL && i < DIGEST_SAMPLES && i < count; i++) {
+        uint32_t label;
+        dataset_read(dataset, i * (count / DIGEST_SAMPLES + 1) % count, sample, &label);
+        digest = layout_digest_add(digest, sample, pixels * sizeof(*sample));
+        digest = layout_digest_add(digest, &label, sizeof(label));
+    }
+    free(sample);
+    return digest;
 }

@@ -41,4 +41,8 @@ void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixe
                   uint32_t *ret_label);
 void dataset_close(struct dataset *dataset); // NULL is fine
 
+/* Adds to a digest of some of the first `count` samples, spread over them, pixels and labels:
+ * workers that read other data differ in it. */
+uint64_t dataset_digest(const struct dataset *dataset, uint64_t count, uint64_t digest);
+
 #endif

@@ -1,0 +1,117 @@
+/* Reading who is slow, and drawing by how much. */
+#include "common/straggler.h"
+
+#include "common/random.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FACTOR_MAX  1000
+#define MEAN_MS_MAX 60000
+
+/* A decimal number without sign or exponent (strtod follows the locale); *at goes behind it. */
+static bool parse_number(const char **at, double *ret_value)
+{
+    double value = 0, place = 1;
+    bool has_point = false, has_digit = false;
+    const char *text = *at;
+    for (;; text++) {
+        if (*text == '.' && !has_point) {
+            has_point = true;
+        } else if (*text >= '0' && *text <= '9' && value < 1e9) {
+            has_digit = true;
+            place = has_point ? place / 10 : place;
+            value = has_point ? value + place * (*text - '0') : 10 * value + (*text - '0');
+        } else {
+            break;
+        }
+    }
+    *at = text;
+    *ret_value = value;
+    return has_digit;
+}
+
+/* "name=number" of one of two names; *at goes behind it. */
+static bool parse_field(const char **at, const char *name, double min, double max,
+                        double *ret_value)
+{
+    size_t size = strlen(name);
+    if (strncmp(*at, name, size) != 0 || (*at)[size] != '=') {
+        return false;
+    }
+    *at += size + 1;
+    return parse_number(at, ret_value) && *ret_value >= min && *ret_value <= max;
+}
+
+static bool parse_rule(const char **at, struct straggler_rule *rule)
+{
+    double rank = 0;
+    *rule = (struct straggler_rule){.rank = -1, .factor = 1};
+    if (strncmp(*at, "rank=", 5) == 0) {
+        bool is_rule = parse_field(at, "rank", 0, 1e6, &rank) && *(*at)++ == ',' &&
+                       parse_field(at, "factor", 1, FACTOR_MAX, &rule->factor);
+        rule->rank = (int64_t)rank;
+        return is_rule && floor(rank) == rank;
+    }
+    return parse_field(at, "mean", 0, MEAN_MS_MAX, &rule->mean_ms) && *(*at)++ == ',' &&
+           parse_field(at, "share", 0, 1, &rule->share);
+}
+
+enum status straggler_parse(const char *text, struct straggler *ret_straggler, char *ret_why,
+                            size_t why_size)
+{
+    struct straggler straggler = {.count = 0};
+    if (strcmp(text, "none") == 0) {
+        *ret_straggler = straggler;
+        return STATUS_OK;
+    }
+    for (const char *at = text;; at++) {
+        bool is_rule = straggler.count < STRAGGLER_RULES_MAX &&
+                       parse_rule(&at, &straggler.rules[straggler.count]);
+        if (!is_rule || (*at != '\0' && *at != ';')) {
+            snprintf(
+                ret_why, why_size,
+                "wanted is none, rank=R,factor=F (F from 1 to %d), or mean=MS,share=P (MS up to "
+                "%d, P from 0 to 1), joined by semicolons",
+                FACTOR_MAX, MEAN_MS_MAX);
+            return STATUS_INVALID;
+        }
+        straggler.count++;
+        if (*at == '\0') {
+            break;
+        }
+    }
+    *ret_straggler = straggler;
+    return STATUS_OK;
+}
+
+int64_t straggler_rank_max(const struct straggler *straggler)
+{
+    int64_t rank = -1;
+    for (uint32_t i = 0; i < straggler->count; i++) {
+        rank = straggler->rules[i].rank > rank ? straggler->rules[i].rank : rank;
+    }
+    return rank;
+}
+
+uint64_t straggler_delay_ns(const struct straggler *straggler, uint64_t seed, uint32_t rank,
+                            uint64_t step, uint64_t compute_ns)
+{
+    double delay_ns = 0;
+    for (uint32_t i = 0; i < straggler->count; i++) {
+        const struct straggler_rule *rule = &straggler->rules[i];
+        if (rule->rank == (int64_t)rank) {
+            delay_ns += (rule->factor - 1) * (double)compute_ns;
+        }
+        uint64_t key = random_key(seed, RANDOM_STRAGGLER, ((uint64_t)i << 32) | rank, step);
+        bool is_late = random_unit_float(random_element(key, 0)) < (float)rule->share;
+        if (rule->rank < 0 && is_late) {
+            // In (0, 1], so that the logarithm is finite.
+            double unit = 1.0 - (double)random_unit_float(random_element(key, 1));
+            delay_ns += -log(unit) * rule->mean_ms * 1e6;
+        }
+    }
+    return (uint64_t)delay_ns;
+}
