@@ -7,6 +7,7 @@
 /* argv[0] is the command's name. Each returns the program's exit code. */
 enum exit_code command_run(int argc, char **argv);
 enum exit_code command_compare(int argc, char **argv);
+enum exit_code command_sweep(int argc, char **argv);
 enum exit_code command_report(int argc, char **argv);
 enum exit_code command_check(int argc, char **argv);
 

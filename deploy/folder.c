@@ -54,3 +54,25 @@ enum status folder_make(const char *folder, const char *below)
         }
     }
 }
+
+enum status folder_write(const char *folder, const char *name,
+                         void (*write)(FILE *file, const void *context), const void *context)
+{
+    char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX + 8];
+    snprintf(path, sizeof(path), "%.4000s/%.80s", folder, name);
+    snprintf(draft, sizeof(draft), "%s.part", path);
+    FILE *file = fopen(draft, "we");
+    if (file != NULL) {
+        write(file, context);
+    }
+    bool is_written = file != NULL && ferror(file) == 0;
+    if (file != NULL && fclose(file) != 0) {
+        is_written = false;
+    }
+    if (!is_written || rename(draft, path) != 0) {
+        log_error("cannot write %s: %m", path);
+        unlink(draft);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}

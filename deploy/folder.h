@@ -4,10 +4,18 @@
 
 #include "common/status.h"
 
+#include <stdio.h>
+
 #define FOLDER_PATH_MAX 4096
 
 /* Makes a folder and those above it, and `below` in it (NULL: nothing). Refuses one that is not
  * empty. Logs. */
 enum status folder_make(const char *folder, const char *below);
+
+/* Writes FOLDER/NAME: beside its place, and then moved there, so that it is whole or not there.
+ * Logs.
+ */
+enum status folder_write(const char *folder, const char *name,
+                         void (*write)(FILE *file, const void *context), const void *context);
 
 #endif

@@ -82,50 +82,52 @@ enum status grid_take_lists(int argc, char **argv, struct grid_lists *ret_lists,
 
 #define LIST_COUNT 4
 
-/* What the lists choose from: options of the job, the slowest to change first. */
-static const char *const names[LIST_COUNT] = {"workers", "mode", "servers", "transport"};
+/* Values that hold commas themselves are separated by bars. */
+static char separator_of(const char *values)
+{
+    return strchr(values, '|') != NULL ? '|' : ',';
+}
 
-/* Entries of a list; an empty one has the job's own value. */
-static size_t entry_count(const char *list)
+size_t grid_value_count(const struct grid_axis *axis)
 {
     size_t count = 1;
-    for (; *list != '\0'; list++) {
-        count += *list == ',';
+    for (const char *at = axis->values; *at != '\0'; at++) {
+        count += *at == separator_of(axis->values);
     }
     return count;
 }
 
-static void list_entry(const char *list, size_t index, char ret_entry[GRID_TEXT_BYTES])
+void grid_value(const struct grid_axis *axis, size_t index, char ret_value[GRID_TEXT_BYTES])
 {
+    const char separator[] = {separator_of(axis->values), '\0'};
+    const char *at = axis->values;
     for (; index > 0; index--) {
-        list = strchr(list, ',') + 1;
+        at = strchr(at, separator[0]) + 1;
     }
-    snprintf(ret_entry, GRID_TEXT_BYTES, "%.*s", (int)strcspn(list, ","), list);
+    snprintf(ret_value, GRID_TEXT_BYTES, "%.*s", (int)strcspn(at, separator), at);
 }
 
-/* Two resolved jobs are the same run if they read the same. */
-static bool is_same_run(const struct job *a, const struct job *b)
+bool grid_is_same_run(const struct job *a, const struct job *b)
 {
     char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
     return job_encode(a, text_a, sizeof(text_a)) == STATUS_OK &&
            job_encode(b, text_b, sizeof(text_b)) == STATUS_OK && strcmp(text_a, text_b) == 0;
 }
 
-/* Sets what combination number `number` chooses. */
-static enum status choose(struct job *job, const char *const lists[LIST_COUNT], size_t number,
-                          char ret_error[OPTION_ERROR_BYTES])
+enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t axis_count,
+                        size_t number, char ret_error[OPTION_ERROR_BYTES])
 {
     struct option_set options = job_option_set(job);
-    for (size_t i = LIST_COUNT; i-- > 0;) {
-        char entry[GRID_TEXT_BYTES];
-        size_t count = entry_count(lists[i]), index = number % count;
+    for (size_t i = axis_count; i-- > 0;) {
+        char value[GRID_TEXT_BYTES];
+        size_t count = grid_value_count(&axes[i]), index = number % count;
         number /= count;
-        if (lists[i][0] == '\0') {
+        if (axes[i].values[0] == '\0') {
             continue;
         }
-        list_entry(lists[i], index, entry);
+        grid_value(&axes[i], index, value);
         enum status status =
-            options_set_text(&options, 1, names[i], entry, ret_error, OPTION_ERROR_BYTES);
+            options_set_text(&options, 1, axes[i].name, value, ret_error, OPTION_ERROR_BYTES);
         if (status != STATUS_OK) {
             return status;
         }
@@ -156,7 +158,7 @@ static enum status add_cell(const struct job *job, struct grid_cell *cells, size
                             char ret_error[OPTION_ERROR_BYTES])
 {
     for (size_t i = 0; i < *count; i++) {
-        if (is_same_run(&cells[i].job, job)) {
+        if (grid_is_same_run(&cells[i].job, job)) {
             return STATUS_OK;
         }
     }
@@ -175,15 +177,17 @@ enum status grid_make_cells(const struct job *job, const struct grid_lists *list
                             struct grid_cell *ret_cells, size_t *ret_count,
                             char ret_error[OPTION_ERROR_BYTES])
 {
-    const char *const all[LIST_COUNT] = {lists->workers, lists->modes, lists->servers,
-                                         lists->transports};
+    const struct grid_axis axes[LIST_COUNT] = {{"workers", lists->workers},
+                                               {"mode", lists->modes},
+                                               {"servers", lists->servers},
+                                               {"transport", lists->transports}};
     size_t total = 1, count = 0;
     for (size_t i = 0; i < LIST_COUNT; i++) {
-        total *= entry_count(all[i]);
+        total *= grid_value_count(&axes[i]);
     }
     for (size_t number = 0; number < total; number++) {
         struct job chosen = *job;
-        enum status status = choose(&chosen, all, number, ret_error);
+        enum status status = grid_choose(&chosen, axes, LIST_COUNT, number, ret_error);
         bool is_alone = chosen.workers == 1 && chosen.servers == 0;
         if (status == STATUS_OK && is_alone) {
             // Nothing travels: one run stands for all transports.

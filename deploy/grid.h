@@ -5,6 +5,7 @@
 #include "common/job.h"
 #include "common/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define GRID_CELLS_MAX  256
@@ -19,6 +20,23 @@ struct grid_cell {
     struct job job; // resolved
     char name[64];  // of its folder: "ps-sync-n4-s2-tcp"
 };
+
+/* An option of the job, and the values that it takes in turn. */
+struct grid_axis {
+    const char *name;
+    const char *values; // "1,2,4", or "a,b|c" where values hold commas; "": what the job says
+};
+
+size_t grid_value_count(const struct grid_axis *axis); // at least 1
+void grid_value(const struct grid_axis *axis, size_t index, char ret_value[GRID_TEXT_BYTES]);
+
+/* Sets what combination `number` of the axes chooses (the last axis changes fastest), and resolves
+ * the job. STATUS_INVALID with a sentence. */
+enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t axis_count,
+                        size_t number, char ret_error[OPTION_ERROR_BYTES]);
+
+/* Two resolved jobs are the same run if they read the same. */
+bool grid_is_same_run(const struct job *a, const struct job *b);
 
 /* Takes the lists out of the arguments: --modes, and --workers, --servers, --transport (or their
  * letters) where their value has a comma. What is left is a command line for options_parse.

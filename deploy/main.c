@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"run", command_run, "one job: starts ps and workers, shows progress, writes a run folder"},
     {"compare", command_compare,
      "the same job in several modes, side by side: table, plots, report"},
+    {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"check", command_check, "what this build and this machine can do"},
 };

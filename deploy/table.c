@@ -2,11 +2,10 @@
 #include "deploy/table.h"
 
 #include "common/consistency.h"
-#include "common/log.h"
+#include "deploy/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CELL_BYTES 2048
 
@@ -142,37 +141,30 @@ static void write_markdown(FILE *file, const struct run_folder *runs, size_t cou
     table_print_verdicts(file, runs, count);
 }
 
-/* Writes beside its place, then moves it there. */
-static enum status write_file(const char *folder, const char *name,
-                              void (*write)(FILE *, const struct run_folder *, size_t),
-                              const struct run_folder *runs, size_t count)
+/* Runs as one context. */
+struct runs {
+    const struct run_folder *folders;
+    size_t count;
+};
+
+static void write_csv_file(FILE *file, const void *context)
 {
-    char path[RUN_FOLDER_PATH_MAX], draft[RUN_FOLDER_PATH_MAX + 8];
-    snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
-    snprintf(draft, sizeof(draft), "%s.part", path);
-    FILE *file = fopen(draft, "we");
-    if (file != NULL) {
-        write(file, runs, count);
-    }
-    bool is_written = file != NULL && ferror(file) == 0;
-    if (file != NULL && fclose(file) != 0) {
-        is_written = false;
-    }
-    if (!is_written || rename(draft, path) != 0) {
-        log_error("cannot write %s: %m", path);
-        unlink(draft);
-        return STATUS_IO;
-    }
-    return STATUS_OK;
+    const struct runs *runs = context;
+    write_csv(file, runs->folders, runs->count);
+}
+
+static void write_markdown_file(FILE *file, const void *context)
+{
+    const struct runs *runs = context;
+    write_markdown(file, runs->folders, runs->count);
 }
 
 enum status table_write(const char *folder, const struct run_folder *runs, size_t count)
 {
-    enum status status = write_file(folder, "table.csv", write_csv, runs, count);
-    if (status == STATUS_OK) {
-        status = write_file(folder, "table.md", write_markdown, runs, count);
-    }
-    return status;
+    const struct runs all = {runs, count};
+    enum status status = folder_write(folder, "table.csv", write_csv_file, &all);
+    return status == STATUS_OK ? folder_write(folder, "table.md", write_markdown_file, &all)
+                               : status;
 }
 
 void table_print(FILE *stream, const struct run_folder *runs, size_t count)

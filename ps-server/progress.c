@@ -1,6 +1,7 @@
 /* Progress of a job on standard output. */
 #include "ps-server/progress.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,6 +63,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
 static uint64_t step_of_all(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
+    assert(results->worker_count > 0);
     uint64_t step = results->ranks[0].step, sum = step;
     for (uint32_t i = 1; i < results->worker_count; i++) {
         step = results->ranks[i].step < step ? results->ranks[i].step : step;

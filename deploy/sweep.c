@@ -1,0 +1,328 @@
+/* ringside sweep: a grid of jobs, each with several seeds.
+ *
+ * FOLDER/sweep.txt says what the sweep is. The same command again goes on where it stopped: runs
+ * that were completed are kept, all others run anew. */
+#include "common/clock.h"
+#include "common/job.h"
+#include "common/log.h"
+#include "deploy/commands.h"
+#include "deploy/folder.h"
+#include "deploy/launch.h"
+#include "deploy/launcher_options.h"
+#include "deploy/sweep_plan.h"
+#include "deploy/sweep_table.h"
+
+#include <jansson.h>
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 256
+#define PATH_BYTES    (LAUNCH_PATH_MAX + 128)
+
+struct sweep {
+    struct launcher_options options;
+    struct programs programs;
+    struct sweep_arguments arguments;
+    struct sweep_plan plan;
+    struct run_folder **summaries; // (plan.count), owned; NULL: not run
+};
+
+static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
+{
+    static struct job job;
+    char *rest[ARGUMENTS_MAX], error[OPTION_ERROR_BYTES];
+    int rest_count;
+    if (argc >= ARGUMENTS_MAX) {
+        log_error("too many arguments");
+        return STATUS_INVALID;
+    }
+    const struct option_program program = {
+        .name = "ringside sweep",
+        .usage = "ringside sweep --grid NAME=VALUES [--grid ...] [--repeat R] [OPTION ...]",
+        .summary = "Runs a job with every combination of the values of some of its options, each "
+                   "with R seeds, and tells\nmeans with their 95 % intervals. Values are separated "
+                   "by commas, or by bars where they hold commas.\nThe same command with the same "
+                   "--out goes on where it stopped.",
+        .example = "  ringside sweep --grid mode=ring,ps-sync,ps-async --grid workers=1,2,4\n"
+                   "  ringside sweep --mode ps-async --grid "
+                   "order=seeded:constant:0,seeded:constant:4 --repeat 3\n",
+        .sets = {job_option_set(&job), launcher_option_set(&sweep->options)},
+        .set_count = 2,
+    };
+    enum status status =
+        sweep_take_arguments(argc, argv, &sweep->arguments, &rest_count, rest, error);
+    if (status == STATUS_OK) {
+        status = options_parse(&program, rest_count, rest, ret_is_done);
+        if (status != STATUS_OK || *ret_is_done) {
+            return status;
+        }
+        status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
+    }
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
+/* Every run of the plan as text: what two sweeps have in common if they are the same. */
+static enum status write_plan(const struct sweep *sweep, FILE *file)
+{
+    static char text[JOB_TEXT_BYTES];
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        enum status status = job_encode(&sweep->plan.runs[i].job, text, sizeof(text));
+        if (status != STATUS_OK) {
+            return status;
+        }
+        fprintf(file, "[%s]\n%s\n", sweep->plan.runs[i].name, text);
+    }
+    return STATUS_OK;
+}
+
+/* The text of the plan; the caller frees it. NULL without memory. */
+static char *plan_text(const struct sweep *sweep)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (memory == NULL) {
+        return NULL;
+    }
+    enum status status = write_plan(sweep, memory);
+    bool is_written = fclose(memory) == 0 && status == STATUS_OK;
+    if (!is_written) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Whether the file holds exactly this text. */
+static bool holds(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "re");
+    bool is_same = file != NULL;
+    for (const char *at = text; is_same; at++) {
+        int byte = fgetc(file);
+        is_same = byte == (*at == '\0' ? EOF : (unsigned char)*at);
+        if (*at == '\0') {
+            break;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_same;
+}
+
+/* A new folder, or that of the same sweep. */
+static enum status open_folder(const struct sweep *sweep)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/sweep.txt", sweep->options.out);
+    char *text = plan_text(sweep);
+    if (text == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = STATUS_OK;
+    if (access(path, F_OK) == 0) {
+        status = holds(path, text) ? STATUS_OK : STATUS_INVALID;
+        if (status != STATUS_OK) {
+            log_error("%s holds another sweep: choose another folder with --out, or give the "
+                      "options that it was begun with",
+                      sweep->options.out);
+        }
+    } else {
+        status = folder_make(sweep->options.out, NULL);
+        FILE *file = status == STATUS_OK ? fopen(path, "we") : NULL;
+        bool is_written = file != NULL && fputs(text, file) >= 0;
+        if (file != NULL && fclose(file) != 0) {
+            is_written = false;
+        }
+        if (status == STATUS_OK && !is_written) {
+            log_error("cannot write %s: %m", path);
+            status = STATUS_IO;
+        }
+    }
+    free(text);
+    return status;
+}
+
+static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)facts;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+/* Reads what a run has left; NULL if it has left nothing. */
+static struct run_folder *read_summary(const char *folder)
+{
+    char path[PATH_BYTES + 16];
+    snprintf(path, sizeof(path), "%s/summary.json", folder);
+    struct run_folder *summary = access(path, F_OK) == 0 ? calloc(1, sizeof(*summary)) : NULL;
+    if (summary != NULL && run_folder_open(folder, summary) != STATUS_OK) {
+        free(summary);
+        return NULL;
+    }
+    return summary;
+}
+
+static void forget_summary(struct sweep *sweep, size_t index)
+{
+    if (sweep->summaries[index] != NULL) {
+        run_folder_close(sweep->summaries[index]);
+        free(sweep->summaries[index]);
+        sweep->summaries[index] = NULL;
+    }
+}
+
+/* Tries each job once before anything is written; seeds do not matter to that. */
+static enum status try_runs(const struct sweep *sweep)
+{
+    char line[4096];
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        const struct job *job = &sweep->plan.runs[i].job;
+        bool is_tried = false;
+        for (size_t k = 0; k < i && !is_tried; k++) {
+            const struct job *other = &sweep->plan.runs[k].job;
+            is_tried = other->batch == job->batch && strcmp(other->model, job->model) == 0 &&
+                       strcmp(other->data, job->data) == 0 &&
+                       strcmp(other->device, job->device) == 0;
+        }
+        enum status status =
+            is_tried ? STATUS_OK : programs_try(&sweep->programs, job, line, sizeof(line));
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum exit_code run_one(struct sweep *sweep, size_t index)
+{
+    const struct sweep_run *run = &sweep->plan.runs[index];
+    char folder[PATH_BYTES];
+    snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, run->name);
+    forget_summary(sweep, index);
+    if (access(folder, F_OK) == 0) {
+        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); // of a run that was not completed
+    }
+    if (folder_make(folder, "logs") != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    const struct launch_options launch = {
+        .job = &run->job,
+        .folder = folder,
+        .address = sweep->options.bind,
+        .port = sweep->options.port,
+        .log_level = sweep->options.log_level,
+        .shows_progress = false,
+    };
+    enum exit_code code = launch_job(&sweep->programs, &launch);
+    sweep->summaries[index] = read_summary(folder);
+    return code;
+}
+
+/* "[12/45] mode=ring seed 2: 87.31 %, 3.2 s, ETA 2 min" */
+static void print_run(const struct sweep *sweep, size_t index, double eta_s)
+{
+    const struct sweep_run *run = &sweep->plan.runs[index];
+    const struct run_folder *summary = sweep->summaries[index];
+    char accuracy[32] = "-", seconds[32] = "-";
+    if (summary != NULL) {
+        run_folder_format(summary, "test_accuracy", accuracy, sizeof(accuracy));
+        run_folder_format(summary, "seconds", seconds, sizeof(seconds));
+    }
+    bool is_completed = summary != NULL && run_folder_is_completed(summary);
+    printf("[%zu/%zu] %s seed %llu: %stest accuracy %s, %s s, ETA %.0f s\n", index + 1,
+           sweep->plan.count, run->label, (unsigned long long)run->job.seed,
+           is_completed ? "" : "FAILED, ", accuracy, seconds, eta_s);
+    fflush(stdout);
+}
+
+/* All runs; those that fail are kept and named, and the next one runs. */
+static enum exit_code run_all(struct sweep *sweep)
+{
+    enum exit_code verdict = EXIT_COMPLETED;
+    uint64_t started_ms = clock_now_ms();
+    size_t done = 0, kept = 0;
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        kept += sweep->summaries[i] != NULL && run_folder_is_completed(sweep->summaries[i]);
+    }
+    if (kept > 0) {
+        printf("%zu of %zu runs are there already\n", kept, sweep->plan.count);
+    }
+    for (size_t i = 0; i < sweep->plan.count && verdict != EXIT_INTERRUPTED; i++) {
+        if (sweep->summaries[i] != NULL && run_folder_is_completed(sweep->summaries[i])) {
+            continue;
+        }
+        enum exit_code code = run_one(sweep, i);
+        verdict = code != EXIT_COMPLETED ? code : verdict;
+        done++;
+        double each_s = (double)(clock_now_ms() - started_ms) / 1000 / (double)done;
+        print_run(sweep, i, each_s * (double)(sweep->plan.count - kept - done));
+    }
+    return verdict;
+}
+
+static enum status open_summaries(struct sweep *sweep)
+{
+    sweep->summaries = calloc(sweep->plan.count, sizeof(struct run_folder *));
+    for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
+        char folder[PATH_BYTES];
+        snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, sweep->plan.runs[i].name);
+        sweep->summaries[i] = read_summary(folder);
+    }
+    return sweep->summaries != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum exit_code run_sweep(struct sweep *sweep)
+{
+    launch_block_signals();
+    launcher_default_folder(&sweep->options, "sweep");
+    enum status status = programs_find(&sweep->programs);
+    if (status == STATUS_OK) {
+        status = try_runs(sweep);
+    }
+    if (status == STATUS_OK) {
+        status = open_folder(sweep);
+    }
+    if (status == STATUS_OK) {
+        status = open_summaries(sweep);
+    }
+    if (status != STATUS_OK) {
+        return exit_code(status);
+    }
+    enum exit_code code = run_all(sweep);
+    const struct sweep_results results = {&sweep->plan, sweep->summaries};
+    status = sweep_table_write(sweep->options.out, &results);
+    printf("\n");
+    sweep_table_print(stdout, &results);
+    printf("\nsweep: %s/sweep.md\n", sweep->options.out);
+    return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
+}
+
+enum exit_code command_sweep(int argc, char **argv)
+{
+    struct sweep *sweep = calloc(1, sizeof(*sweep));
+    bool is_done = false;
+    if (sweep == NULL) {
+        return EXIT_FAILED;
+    }
+    enum exit_code code = EXIT_USAGE;
+    if (parse(argc, argv, sweep, &is_done) == STATUS_OK) {
+        code = is_done ? EXIT_COMPLETED : run_sweep(sweep);
+    }
+    for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
+        forget_summary(sweep, i);
+    }
+    free(sweep->summaries);
+    sweep_plan_free(&sweep->plan);
+    free(sweep);
+    return code;
+}
