@@ -117,7 +117,9 @@ static void name_run(struct sweep_run *run, size_t number)
     for (char *at = run->name; *at != '\0'; at++) {
         bool is_plain = (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
                         (*at >= 'A' && *at <= 'Z') || *at == '.' || *at == '-';
-        *at = is_plain ? *at : '-';
+        if (!is_plain) {
+            *at = '-';
+        }
     }
 }
 
