@@ -1,6 +1,7 @@
 /* Reading --grid and --repeat, and crossing the axes. */
 #include "deploy/sweep_plan.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static const char *value_at(int argc, char **argv, int index, const char *name, 
 {
     size_t size = strlen(name);
     const char *argument = argv[index];
+    assert(argument != NULL);
     if (strncmp(argument, "--", 2) != 0 || strncmp(argument + 2, name, size) != 0) {
         return NULL;
     }

@@ -53,14 +53,15 @@ struct cluster {
     bool has_groups; // versions are not gradients: nothing is expected of them
 };
 
+/* A pull of every bucket, each before the push of the step that it follows, if there is one. */
 static void add_messages(struct worker *worker, bool has_push, uint64_t epoch)
 {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        for (unsigned is_pull = has_push ? 0 : 1; is_pull < 2; is_pull++) {
+        for (unsigned is_push = 0; is_push < (has_push ? 2 : 1); is_push++) {
             assert_true(worker->count < QUEUE_MAX);
             worker->queue[(worker->head + worker->count++) % QUEUE_MAX] = (struct delivery){
-                .kind = is_pull != 0 ? MESSAGE_PULL : MESSAGE_PUSH,
-                .step = worker->step + (has_push && is_pull != 0),
+                .kind = is_push != 0 ? MESSAGE_PUSH : MESSAGE_PULL,
+                .step = worker->step + (has_push && is_push == 0),
                 .epoch = epoch,
                 .bucket = bucket,
             };

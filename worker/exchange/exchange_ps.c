@@ -121,6 +121,8 @@ static enum status ps_start(struct exchange *exchange)
     return exchange->ops->is_free ? ps_pull(exchange) : STATUS_OK;
 }
 
+/* The pull goes first and waits at the shard: so a free worker reads in the very moment in which
+ * its gradient is applied, and no update of others falls between the two. */
 static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
                                  struct span part)
 {
@@ -133,8 +135,8 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
         .span = part,
         .values = options->grads + part.offset,
     };
-    enum status status = exchange_send(exchange, options->peers[shard], &push);
-    return status == STATUS_OK ? send_pull(exchange, bucket, shard, part, 0) : status;
+    enum status status = send_pull(exchange, bucket, shard, part, 0);
+    return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
 }
 
 static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
