@@ -6,6 +6,7 @@
 #include "common/job.h"
 #include "common/log.h"
 #include "deploy/commands.h"
+#include "deploy/experiment.h"
 #include "deploy/folder.h"
 #include "deploy/launch.h"
 #include "deploy/launcher_options.h"
@@ -34,27 +35,36 @@ struct sweep {
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
 {
     static struct job job;
-    char *rest[ARGUMENTS_MAX], error[OPTION_ERROR_BYTES];
-    int rest_count;
+    static struct experiment experiment;
+    char *all[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1];
+    char *rest[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1], error[OPTION_ERROR_BYTES];
+    int all_count, rest_count;
     if (argc >= ARGUMENTS_MAX) {
         log_error("too many arguments");
         return STATUS_INVALID;
     }
     const struct option_program program = {
         .name = "ringside sweep",
-        .usage = "ringside sweep --grid NAME=VALUES [--grid ...] [--repeat R] [OPTION ...]",
+        .usage =
+            "ringside sweep [--experiment FILE] [--grid NAME=VALUES ...] [--repeat R] [OPTION ...]",
         .summary = "Runs a job with every combination of the values of some of its options, each "
                    "with R seeds, and tells\nmeans with their 95 % intervals. Values are separated "
                    "by commas, or by bars where they hold commas.\nThe same command with the same "
-                   "--out goes on where it stopped.",
+                   "--out goes on where it stopped. FILE is an "
+                   "INI file with sections\n[job], [grid] and [sweep] (repeat); options of the "
+                   "command line win over its own.",
         .example = "  ringside sweep --grid mode=ring,ps-sync,ps-async --grid workers=1,2,4\n"
                    "  ringside sweep --mode ps-async --grid "
-                   "order=seeded:constant:0,seeded:constant:4 --repeat 3\n",
+                   "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
+                   "  ringside sweep --experiment bench/experiments/staleness.ini\n",
         .sets = {job_option_set(&job), launcher_option_set(&sweep->options)},
         .set_count = 2,
     };
-    enum status status =
-        sweep_take_arguments(argc, argv, &sweep->arguments, &rest_count, rest, error);
+    enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = sweep_take_arguments(all_count, all, &sweep->arguments, &rest_count, rest, error);
     if (status == STATUS_OK) {
         status = options_parse(&program, rest_count, rest, ret_is_done);
         if (status != STATUS_OK || *ret_is_done) {

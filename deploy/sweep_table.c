@@ -5,7 +5,11 @@
 #include "deploy/statistics.h"
 #include "deploy/table.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
+
+#define LARGE 1e6
 
 struct measure {
     const char *heading, *key;
@@ -61,8 +65,11 @@ static void fill_row(const struct sweep_results *results, size_t group, struct r
 static void format(const struct statistics *statistics, int digits, char *ret_text,
                    size_t text_size)
 {
+    bool is_large = fabs(statistics->mean) + statistics->half_width >= LARGE;
     if (statistics->count == 0) {
         snprintf(ret_text, text_size, "-");
+    } else if (is_large) { // a loss that has diverged
+        snprintf(ret_text, text_size, "%.3g +- %.3g", statistics->mean, statistics->half_width);
     } else if (statistics->count == 1) {
         snprintf(ret_text, text_size, "%.*f", digits, statistics->mean);
     } else {
