@@ -231,6 +231,7 @@ static enum status set_value(const struct option *row, void *values, const char 
         return set_real(row, values, value, ret_error, error_size);
     case OPTION_TEXT:
     case OPTION_CHOICE:
+    case OPTION_LIST:
         return set_text(row, values, value, ret_error, error_size);
     }
     return STATUS_INVALID;

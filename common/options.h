@@ -24,6 +24,8 @@ enum option_type {
     OPTION_REAL,   // double
     OPTION_TEXT,   // char[size]
     OPTION_CHOICE, // char[size], one of choices
+    OPTION_LIST,   // char[size], items joined by semicolons; may be given several times on the
+                   // command line, where the fallback clears what came before
 };
 
 /* A name that an option may take, with a line for --help. A name with a colon stands for all values
@@ -42,7 +44,7 @@ struct option {
     double min, max;      // numbers only, inclusive
     const struct option_choice *choices;
 
-    /* Extra check of a text, NULL if there is none: writes why it is refused. */
+    /* Extra check of a text or list, NULL if there is none: writes why it is refused. */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
     const char *metavar; // "MIB" in --help
     const char *help;    // one sentence, with the unit

@@ -70,6 +70,7 @@ void option_format(const struct option *row, const void *values, char *ret_text,
         break;
     case OPTION_TEXT:
     case OPTION_CHOICE:
+    case OPTION_LIST:
         snprintf(ret_text, text_size, "%s", field);
         break;
     }

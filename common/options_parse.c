@@ -9,10 +9,15 @@
 #define ENVIRONMENT_PREFIX "RINGSIDE_"
 #define GIVEN_MAX          256
 #define NAME_BYTES         64
+#define LISTS_MAX          16
 
 // Options that came from anywhere but their default. One program, one parse: see options.h.
 static const char *given[GIVEN_MAX];
 static size_t given_count;
+
+// Lists that the command line has begun.
+static const struct option *begun_lists[LISTS_MAX];
+static size_t begun_list_count;
 
 bool options_was_given(const struct option_program *program, const char *name)
 {
@@ -23,6 +28,28 @@ bool options_was_given(const struct option_program *program, const char *name)
         }
     }
     return false;
+}
+
+static bool list_was_begun(const struct option *row)
+{
+    for (size_t i = 0; i < begun_list_count; i++) {
+        if (begun_lists[i] == row) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The struct that a row's offset points into. */
+static const void *values_of(const struct option_program *program, const struct option *row)
+{
+    for (size_t s = 0; s < program->set_count; s++) {
+        const struct option_set *set = &program->sets[s];
+        if (row >= set->rows && row < set->rows + set->count) {
+            return set->values;
+        }
+    }
+    return NULL;
 }
 
 static const struct option *find_row(const struct option_program *program, const char *name)
@@ -143,6 +170,22 @@ static enum status refuse_missing_value(const char *name)
     return STATUS_INVALID;
 }
 
+/* Adds to what the command line has already said of a list. */
+static enum status add_to_list(const struct option_program *program, const struct option *row,
+                               const char *value)
+{
+    char before[OPTION_VALUE_BYTES], joined[2 * OPTION_VALUE_BYTES];
+    if (!list_was_begun(row)) {
+        assert(begun_list_count < LISTS_MAX);
+        begun_lists[begun_list_count++] = row;
+        return options_set_from(program, "command line", row->name, value);
+    }
+    option_format(row, values_of(program, row), before, sizeof(before));
+    bool is_first = strcmp(before, row->fallback) == 0 || strcmp(value, row->fallback) == 0;
+    snprintf(joined, sizeof(joined), "%s%s%s", is_first ? "" : before, is_first ? "" : ";", value);
+    return options_set_from(program, "command line", row->name, joined);
+}
+
 /* Sets a row from the argument at *index, whose value may be the next argument. */
 static enum status take_row(const struct option_program *program, const struct option *row,
                             const char *attached, int argc, char *const *argv, int *index)
@@ -154,7 +197,8 @@ static enum status take_row(const struct option_program *program, const struct o
     if (value == NULL) {
         return refuse_missing_value(row->name);
     }
-    return options_set_from(program, "command line", row->name, value);
+    return row->type == OPTION_LIST ? add_to_list(program, row, value)
+                                    : options_set_from(program, "command line", row->name, value);
 }
 
 /* "-n4", "-n=4", "-n 4" */
@@ -260,6 +304,7 @@ enum status options_parse(const struct option_program *program, int argc, char *
         return STATUS_OK;
     }
     given_count = 0;
+    begun_list_count = 0;
     for (size_t s = 0; s < program->set_count; s++) {
         options_reset(&program->sets[s]);
     }

@@ -58,6 +58,17 @@ static void the_last_of_several_wins(void **state)
     assert_int_equal(parse(ARGUMENTS("-n", "4", "--workers=8")).workers, 8);
 }
 
+static void items_of_a_list_are_joined_until_it_is_cleared(void **state)
+{
+    (void)state;
+    assert_string_equal(parse(ARGUMENTS("--items", "a=1")).items, "a=1");
+    assert_string_equal(parse(ARGUMENTS("--items", "a", "--items=b", "--items=c;d")).items,
+                        "a;b;c;d");
+    assert_string_equal(parse(ARGUMENTS("--items", "a", "--items=none", "--items=c")).items, "c");
+    sample_refuse(ARGUMENTS("--items=0123456789", "--items=0123456789", "--items=0123456789"),
+                  "longer than 31", "command line");
+}
+
 static void every_set_has_its_options(void **state)
 {
     (void)state;
@@ -259,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_value_is_attached_or_follows),
         cmocka_unit_test(flags_take_no_value),
         cmocka_unit_test(the_last_of_several_wins),
+        cmocka_unit_test(items_of_a_list_are_joined_until_it_is_cleared),
         cmocka_unit_test(every_set_has_its_options),
         cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest),
         cmocka_unit_test(only_flags_are_negated),

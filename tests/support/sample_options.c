@@ -40,6 +40,7 @@ static const struct option rows[] = {
     {"name", 0, OPTION_TEXT, FIELD(name), "", 0, 0, NULL, NULL, "NAME", "what it is called"},
     {"color", 0, OPTION_CHOICE, FIELD(color), "red", 0, 0, colors, NULL, NULL,
      "what it looks like"},
+    {"items", 0, OPTION_LIST, FIELD(items), "none", 0, 0, NULL, NULL, "ITEM", "what it has"},
     {"even", 0, OPTION_TEXT, FIELD(even), "ab", 0, 0, NULL, is_even, "TEXT", "an even text"},
 };
 

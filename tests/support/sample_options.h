@@ -14,6 +14,7 @@ struct sample {
     double rate;
     char name[8];
     char color[16];
+    char items[32];
     char even[16]; // must have an even number of characters
     uint32_t port; // of the second set
 };
