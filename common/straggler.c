@@ -45,17 +45,27 @@ static bool parse_field(const char **at, const char *name, double min, double ma
     return parse_number(at, ret_value) && *ret_value >= min && *ret_value <= max;
 }
 
+/* Goes behind a text, if it is next. */
+static bool take_text(const char **at, const char *text)
+{
+    size_t size = strlen(text);
+    bool is_next = strncmp(*at, text, size) == 0;
+    *at += is_next ? size : 0;
+    return is_next;
+}
+
 static bool parse_rule(const char **at, struct straggler_rule *rule)
 {
     double rank = 0;
     *rule = (struct straggler_rule){.rank = -1, .factor = 1};
     if (strncmp(*at, "rank=", 5) == 0) {
-        bool is_rule = parse_field(at, "rank", 0, 1e6, &rank) && *(*at)++ == ',' &&
+        bool is_rule = parse_field(at, "rank", 0, 1e6, &rank) && take_text(at, ",") &&
                        parse_field(at, "factor", 1, FACTOR_MAX, &rule->factor);
         rule->rank = (int64_t)rank;
         return is_rule && floor(rank) == rank;
     }
-    return parse_field(at, "mean", 0, MEAN_MS_MAX, &rule->mean_ms) && *(*at)++ == ',' &&
+    return take_text(at, "dist=exponential:") &&
+           parse_field(at, "mean", 0, MEAN_MS_MAX, &rule->mean_ms) && take_text(at, "ms,") &&
            parse_field(at, "share", 0, 1, &rule->share);
 }
 
@@ -73,8 +83,9 @@ enum status straggler_parse(const char *text, struct straggler *ret_straggler, c
         if (!is_rule || (*at != '\0' && *at != ';')) {
             snprintf(
                 ret_why, why_size,
-                "wanted is none, rank=R,factor=F (F from 1 to %d), or mean=MS,share=P (MS up to "
-                "%d, P from 0 to 1), joined by semicolons",
+                "wanted is none, rank=R,factor=F (F from 1 to %d), or "
+                "dist=exponential:mean=20ms,share=P (a mean of up to %d ms, P from 0 to 1), joined "
+                "by semicolons",
                 FACTOR_MAX, MEAN_MS_MAX);
             return STATUS_INVALID;
         }

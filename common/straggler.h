@@ -3,9 +3,11 @@
  * Delays are a function of (seed, rank, step), so that all designs that are compared meet the same
  * bad luck:
  *
- *     rank=2,factor=3      rank 2 takes three times as long for each step as it would
- *     mean=20,share=0.1    every worker's step is late with probability 0.1, by a time drawn from
- * an exponential distribution with a mean of 20 ms
+ *     rank=2,factor=3
+ *         rank 2 takes three times as long for each step as it would
+ *     dist=exponential:mean=20ms,share=0.1
+ *         every worker's step is late with probability 0.1, by a time drawn from an exponential
+ *         distribution with a mean of 20 ms
  *
  * Several of them are joined by semicolons, and add up. */
 #ifndef COMMON_STRAGGLER_H

@@ -39,7 +39,7 @@ static void a_factor_is_of_the_ranks_own_time(void **state)
 static void delays_are_exponential_and_fall_on_their_share_of_steps(void **state)
 {
     (void)state;
-    struct straggler straggler = parse("mean=20,share=0.25");
+    struct straggler straggler = parse("dist=exponential:mean=20ms,share=0.25");
     const unsigned steps = 100000;
     unsigned late = 0, longer = 0;
     double sum_ms = 0;
@@ -57,7 +57,7 @@ static void delays_are_exponential_and_fall_on_their_share_of_steps(void **state
 static void delays_repeat_and_ranks_and_seeds_have_their_own(void **state)
 {
     (void)state;
-    struct straggler straggler = parse("mean=1.5,share=1");
+    struct straggler straggler = parse("dist=exponential:mean=1.5ms,share=1");
     for (uint64_t step = 0; step < 100; step++) {
         uint64_t delay = straggler_delay_ns(&straggler, 1, 0, step, 5);
         assert_int_equal(straggler_delay_ns(&straggler, 1, 0, step, 99), delay);
@@ -76,12 +76,15 @@ static void what_is_no_straggler_is_refused(void **state)
                                         "rank=1.5,factor=2",
                                         "rank=-1,factor=2",
                                         "rank=1,factor=2000",
-                                        "mean=20",
-                                        "mean=20,share=2",
-                                        "mean=x,share=1",
+                                        "dist=exponential:mean=20ms",
+                                        "dist=exponential:mean=20ms,share=2",
+                                        "dist=exponential:mean=xms,share=1",
+                                        "dist=exponential:mean=20,share=1",
+                                        "dist=normal:mean=20ms,share=1",
+                                        "mean=20ms,share=1",
                                         "rank=1,factor=2;",
                                         "rank=1,factor=2,",
-                                        "mean=99999,share=1"};
+                                        "dist=exponential:mean=99999ms,share=1"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct straggler straggler = {.count = 7};
         char why[256] = "";

@@ -97,10 +97,11 @@ static void values_that_hold_commas_are_separated_by_bars(void **state)
 {
     (void)state;
     struct sweep_plan plan;
-    make(TAKE("--grid", "straggler=none|rank=1,factor=2|mean=5,share=0.1"), &plan);
+    make(TAKE("--grid", "straggler=none|rank=1,factor=2|dist=exponential:mean=5ms,share=0.1"),
+         &plan);
     assert_int_equal(plan.count, 3);
     assert_string_equal(plan.runs[1].job.straggler, "rank=1,factor=2");
-    assert_string_equal(plan.runs[2].name, "0003-mean-5-share-0.1-seed1");
+    assert_string_equal(plan.runs[2].name, "0003-dist-exponential-mean-5ms-share-0.1-seed1");
     sweep_plan_free(&plan);
 }
 
