@@ -1,10 +1,9 @@
 /* Resolving a job, moving it as text, and what follows from it. */
 #include "common/job.h"
 
-#include "common/consistency.h"
+#include "common/job_checks.h"
 #include "common/layout.h"
 #include "common/names.h"
-#include "common/straggler.h"
 
 #include <assert.h>
 #include <math.h>
@@ -83,57 +82,6 @@ static enum status resolve_optimizer(struct job *job, char *ret_error, size_t er
     return STATUS_OK;
 }
 
-bool job_updates_on_push(const struct job *job)
-{
-    struct consistency consistency;
-    return consistency_find(job->mode, &consistency) == STATUS_OK &&
-           consistency.update == UPDATE_ON_PUSH;
-}
-
-static enum status resolve_staleness(const struct job *job, char *ret_error, size_t error_size)
-{
-    if (strcmp(job->order, "free") != 0 && !job_updates_on_push(job)) {
-        snprintf(ret_error, error_size,
-                 "--order %s needs a mode in which gradients can be stale: ps-async or ps-ssp:S, "
-                 "not %s",
-                 job->order, job->mode);
-        return STATUS_INVALID;
-    }
-    if (job->gradients_per_update > job->workers) {
-        snprintf(ret_error, error_size,
-                 "--gradients-per-update %u is more than the %u workers: no update would have as "
-                 "many",
-                 job->gradients_per_update, job->workers);
-        return STATUS_INVALID;
-    }
-    if (job->gradients_per_update > 1 && strcmp(job->order, "free") != 0) {
-        snprintf(ret_error, error_size,
-                 "--gradients-per-update %u and --order %s contradict each other: an order draws "
-                 "the staleness of single gradients",
-                 job->gradients_per_update, job->order);
-        return STATUS_INVALID;
-    }
-    bool has_remedy = strcmp(job->remedy, "none") != 0;
-    if ((has_remedy || job->gradients_per_update > 1) && !job_updates_on_push(job)) {
-        snprintf(ret_error, error_size,
-                 "%s%s is for stale gradients, and mode %s has none: use ps-async or ps-ssp:S",
-                 has_remedy ? "--remedy " : "--gradients-per-update", has_remedy ? job->remedy : "",
-                 job->mode);
-        return STATUS_INVALID;
-    }
-    struct straggler straggler;
-    char why[128];
-    if (straggler_parse(job->straggler, &straggler, why, sizeof(why)) == STATUS_OK &&
-        straggler_rank_max(&straggler) >= (int64_t)job->workers &&
-        strcmp(job->mode, "local") != 0) {
-        snprintf(ret_error, error_size,
-                 "--straggler %.60s names rank %lld, and there are %u workers", job->straggler,
-                 (long long)straggler_rank_max(&straggler), job->workers);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
 {
     enum status status = resolve_length(job, ret_error, error_size);
@@ -158,14 +106,16 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
     if (mode_is(job, "local")) {
         job->workers = 1;
         job->batch = job->global_batch;
+        job->sync_every = 1; // one worker is in step with itself
     }
-    if (mode_is(job, "local") || mode_is(job, "ring")) {
+    if (!job_has_servers(job)) {
         job->servers = 0;
     } else if (job->servers == 0) {
-        snprintf(ret_error, error_size, "mode %s needs at least one of --servers", job->mode);
+        snprintf(ret_error, error_size, "mode %s needs at least one of --servers",
+                 mode_is(job, "ring") ? job->switches : job->mode);
         return STATUS_INVALID;
     }
-    status = resolve_staleness(job, ret_error, error_size);
+    status = job_check(job, ret_error, error_size);
     if (status != STATUS_OK) {
         return status;
     }

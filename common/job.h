@@ -44,18 +44,24 @@ struct job {
     uint64_t seed;
     char shard[JOB_NAME_BYTES];       // global, local: how samples are dealt
     char eval[JOB_NAME_BYTES];        // epoch, end, none
+    uint64_t eval_every;              // steps between evaluations; 0: an epoch
+    double target_accuracy;           // the job ends once it is reached; 0: there is none
     uint64_t limit_train, limit_test; // use only so many samples; 0: all
     char device[JOB_NAME_BYTES];
     uint32_t threads;          // per worker; 0: cores / workers on the host
     char conv[JOB_NAME_BYTES]; // auto, direct, winograd
     double bucket_mb;
-    uint32_t gradients_per_update;  // ps-ssp and ps-async
-    char remedy[JOB_NAME_BYTES];    // against staleness: none, staleness-lr, dc, dc-adaptive
-    double remedy_lambda;           // of dc and dc-adaptive; 0: the remedy's default
-    char straggler[JOB_PATH_BYTES]; // who is slow: none, or see straggler.h
-    char order[JOB_NAME_BYTES];     // free, seeded:DIST
-    char transport[JOB_NAME_BYTES]; // auto, tcp, ipc, shm
-    uint32_t report_every;          // steps between metrics
+    uint32_t gradients_per_update;    // ps-ssp and ps-async
+    char remedy[JOB_NAME_BYTES];      // against staleness: none, staleness-lr, dc, dc-adaptive
+    double remedy_lambda;             // of dc and dc-adaptive; 0: the remedy's default
+    char straggler[JOB_PATH_BYTES];   // who is slow: none, or see straggler.h
+    char order[JOB_NAME_BYTES];       // free, seeded:DIST
+    char delay_model[JOB_NAME_BYTES]; // server, per-worker: of a seeded order
+    char switches[JOB_PATH_BYTES];    // to other modes: none, or see phases.h
+    uint32_t backup;                  // ps-sync: workers whose gradients an update does not need
+    uint32_t sync_every;              // steps that a worker makes alone (local SGD); 1: none
+    char transport[JOB_NAME_BYTES];   // auto, tcp, ipc, shm
+    uint32_t report_every;            // steps between metrics
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };
 
@@ -86,10 +92,18 @@ uint32_t job_batch_of(const struct job *job, uint32_t rank);
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count);
 uint64_t job_total_steps(const struct job *job, uint64_t sample_count);
 
-/* Every push is an update: ps-ssp and ps-async. Then each worker has the gradients of its own
- * images applied, steps_per_epoch and total_steps count those of the average worker, and the job
- * ends with total_steps times workers updates, whoever made them. */
-bool job_updates_on_push(const struct job *job);
+/* Every push is an update: ps-ssp and ps-async. */
+bool mode_updates_on_push(const char *mode);
+
+/* Steps of workers are apart from each other in this mode: every push is an update, or late ones
+ * are dropped (--backup). Then steps_per_epoch and total_steps count those of the average worker,
+ * and the servers say how far the job is. */
+bool job_is_free_in(const struct job *job, const char *mode);
+
+/* In any of its phases. */
+bool job_is_free(const struct job *job);
+bool job_has_mode(const struct job *job, const char *mode); // up to a colon
+bool job_has_servers(const struct job *job);
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 

@@ -3,6 +3,7 @@
 #include "common/job.h"
 #include "common/names.h"
 #include "common/order.h"
+#include "common/phases.h"
 #include "common/straggler.h"
 
 #include <stdio.h>
@@ -131,8 +132,23 @@ static const struct option_choice remedies[] = {
     {"staleness-lr", "a gradient that is tau updates old counts 1/tau (Zhang et al. 2015)"},
     {"dc", "delay compensation (DC-ASGD; Zheng et al. 2017), constant lambda"},
     {"dc-adaptive", "the same, lambda over the root of mean squares"},
+    {"momentum", "momentum is lowered by what staleness adds to it (after Mitliagkas et al. 2016)"},
     {NULL, NULL},
 };
+
+static const struct option_choice delay_models[] = {
+    {"server", "how many updates old the parameters are that a gradient is computed on"},
+    {"per-worker",
+     "how many steps later each worker sees a change made by each (Dai et al. 2018); the server "
+     "keeps the parameters and the optimizer of every worker"},
+    {NULL, NULL},
+};
+
+static bool switch_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct switch_rules rules;
+    return switch_parse(text, &rules, ret_why, why_size) == STATUS_OK;
+}
 
 static bool straggler_is_valid(const char *text, char *ret_why, size_t why_size)
 {
@@ -203,6 +219,10 @@ const struct option job_options[] = {
      "how samples are dealt to workers"},
     {"eval", 0, OPTION_CHOICE, FIELD(eval), "epoch", NO_RANGE, evals, NULL, NULL,
      "when to evaluate"},
+    {"eval-every", 0, OPTION_U64, FIELD(eval_every), "0", 0, 1e15, NULL, NULL, "STEPS",
+     "steps between evaluations, instead of an epoch; 0: at the end of each epoch"},
+    {"target-accuracy", 0, OPTION_REAL, FIELD(target_accuracy), "0", 0, 1, NULL, NULL, "FRACTION",
+     "end the job at the first evaluation that reaches it, such as 0.9; 0: no target"},
     {"limit-train", 0, OPTION_U64, FIELD(limit_train), "0", 0, 1e12, NULL, NULL, "IMAGES",
      "use only the first so many training images; 0: all"},
     {"limit-test", 0, OPTION_U64, FIELD(limit_test), "0", 0, 1e12, NULL, NULL, "IMAGES",
@@ -218,6 +238,18 @@ const struct option job_options[] = {
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
      "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
      "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
+    {"delay-model", 0, OPTION_CHOICE, FIELD(delay_model), "server", NO_RANGE, delay_models, NULL,
+     NULL, "whose delay a seeded order draws"},
+    {"switch", 0, OPTION_LIST, FIELD(switches), "none", NO_RANGE, NULL, switch_is_valid,
+     "WHEN=MODE",
+     "go on in another mode: epoch:3=ps-async after three epochs, step:2000=ring after so many "
+     "steps; may be given several times"},
+    {"backup", 0, OPTION_U32, FIELD(backup), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "COUNT",
+     "backup workers in ps-sync: an update needs the gradients of all workers but so many, and "
+     "drops those that come late (Chen et al. 2016)"},
+    {"sync-every", 0, OPTION_U32, FIELD(sync_every), "1", 1, 1000000, NULL, NULL, "STEPS",
+     "local SGD: every worker makes so many steps with an optimizer of its own, then their "
+     "changes are exchanged instead of gradients; 1: gradients in every step"},
     {"gradients-per-update", 0, OPTION_U32, FIELD(gradients_per_update), "1", 1, JOB_WORKERS_MAX,
      NULL, NULL, "COUNT",
      "gradients whose mean is an update in ps-ssp and ps-async (n-softsync; Gupta et al. 2016)"},
@@ -225,11 +257,11 @@ const struct option job_options[] = {
      "what is done to stale gradients in ps-ssp and ps-async"},
     {"remedy-lambda", 0, OPTION_REAL, FIELD(remedy_lambda), "0", 0, 1e6, NULL, NULL, "LAMBDA",
      "weight of delay compensation; 0: 0.04 for dc, 2 for dc-adaptive"},
-    {"straggler", 0, OPTION_TEXT, FIELD(straggler), "none", NO_RANGE, NULL, straggler_is_valid,
+    {"straggler", 0, OPTION_LIST, FIELD(straggler), "none", NO_RANGE, NULL, straggler_is_valid,
      "WHO",
      "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
-     "mean=MS,share=P (each step is late with probability P, by an exponential time); several "
-     "with a semicolon"},
+     "dist=exponential:mean=20ms,share=P (each step is late with probability P); may be "
+     "given several times"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

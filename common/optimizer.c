@@ -189,6 +189,12 @@ void optimizer_apply(struct optimizer *optimizer, struct span states, float *par
                                                state_at(optimizer, 1, states.offset), states.count);
 }
 
+void optimizer_set_momentum(struct optimizer *optimizer, double momentum)
+{
+    assert(is_fraction(momentum));
+    optimizer->settings.momentum = momentum;
+}
+
 uint32_t optimizer_state_count(const struct optimizer *optimizer)
 {
     return optimizer->rule->state_count;

@@ -38,6 +38,9 @@ void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
 void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
                      const float *grads, uint64_t update, double learning_rate);
 
+/* Another momentum from the next update on, in [0, 1). Optimizers without one ignore it. */
+void optimizer_set_momentum(struct optimizer *optimizer, double momentum);
+
 /* The states, for checkpoints and for moving a job between designs: state_count vectors of
  * value_count floats. Borrowed until optimizer_destroy. */
 uint32_t optimizer_state_count(const struct optimizer *optimizer);

@@ -138,9 +138,8 @@ uint64_t order_staleness_max(const struct order *order, uint32_t workers)
 
 /* Failures before the first success, each drawn: whole numbers only, so that every machine draws
  * the same. */
-static uint64_t draw_geometric(const struct order *order, uint64_t seed, uint64_t update)
+static uint64_t draw_geometric(const struct order *order, uint64_t key)
 {
-    uint64_t key = random_key(seed, RANDOM_ORDER, update, 0);
     double threshold = order->probability * 0x1p32;
     uint64_t count = 0;
     while (count < order->high && (double)random_element(key, (uint32_t)count) >= threshold) {
@@ -149,18 +148,36 @@ static uint64_t draw_geometric(const struct order *order, uint64_t seed, uint64_
     return count;
 }
 
+static uint64_t draw(const struct order *order, uint64_t key)
+{
+    struct random_sequence sequence = {.state = key};
+    switch (order->kind) {
+    case ORDER_UNIFORM:
+        return order->low + random_below(&sequence, order->high - order->low + 1);
+    case ORDER_GEOMETRIC:
+        return draw_geometric(order, key);
+    case ORDER_CONSTANT:
+        return order->low;
+    case ORDER_FREE:
+    case ORDER_ROUND_ROBIN:
+        break; // nothing to draw
+    }
+    return 0;
+}
+
 uint64_t order_staleness(const struct order *order, uint64_t seed, uint32_t workers,
                          uint64_t update)
 {
     assert(order->kind != ORDER_FREE && update > 0);
-    if (order->kind == ORDER_UNIFORM) {
-        struct random_sequence sequence = {.state = random_key(seed, RANDOM_ORDER, update, 0)};
-        return order->low + random_below(&sequence, order->high - order->low + 1);
-    }
-    if (order->kind == ORDER_GEOMETRIC) {
-        return draw_geometric(order, seed, update);
-    }
-    return order_staleness_max(order, workers);
+    return order->kind == ORDER_ROUND_ROBIN
+               ? workers - 1
+               : draw(order, random_key(seed, RANDOM_ORDER, update, 0));
+}
+
+uint64_t order_delay(const struct order *order, uint64_t seed, uint64_t update, uint32_t seer)
+{
+    assert(order->kind != ORDER_FREE && order->kind != ORDER_ROUND_ROBIN && update > 0);
+    return draw(order, random_key(seed, RANDOM_ORDER, update, 1 + (uint64_t)seer));
 }
 
 uint64_t order_version(const struct order *order, uint64_t seed, uint32_t workers, uint64_t update)

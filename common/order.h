@@ -12,7 +12,8 @@
  *     seeded:uniform:A..B    A <= tau <= B, each alike
  *     seeded:geometric:P     tau = k with probability P (1-P)^k; the tail beyond 1e-6 is cut
  *
- * This is the model of Dai et al. (2018) for one server: delays are drawn, not met. */
+ * This is the model of Dai et al. (2018) for one server: delays are drawn, not met. Theirs, with
+ * parameters of its own for every worker, is in ps-server/shard_views.h. */
 #ifndef COMMON_ORDER_H
 #define COMMON_ORDER_H
 
@@ -47,6 +48,10 @@ uint64_t order_staleness_max(const struct order *order, uint32_t workers);
 /* tau of update t (from 1). Not for free. */
 uint64_t order_staleness(const struct order *order, uint64_t seed, uint32_t workers,
                          uint64_t update);
+
+/* With --delay-model per-worker: after how many steps a worker sees the change of update t (from 1;
+ * in step (t-1) / N). Not for free, nor for round-robin. */
+uint64_t order_delay(const struct order *order, uint64_t seed, uint64_t update, uint32_t seer);
 
 /* The version that the gradient of update t is computed on. */
 uint64_t order_version(const struct order *order, uint64_t seed, uint32_t workers, uint64_t update);

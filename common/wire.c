@@ -49,6 +49,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_OFFER] = {"OFFER", WIRE__KIND__KIND_OFFER, CARRIES_REGION},
     [MESSAGE_MAPPED] = {"MAPPED", WIRE__KIND__KIND_MAPPED, 0},
     [MESSAGE_RETURN] = {"RETURN", WIRE__KIND__KIND_RETURN, CARRIES_LOAN},
+    [MESSAGE_PASSED] = {"PASSED", WIRE__KIND__KIND_PASSED, 0},
+    [MESSAGE_PROCEED] = {"PROCEED", WIRE__KIND__KIND_PROCEED, 0},
 };
 
 /* Hands out the scratch piece by piece; frees nothing. */
@@ -222,6 +224,8 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.bucket = message->bucket;
     packed.hop = message->hop;
     packed.staleness = message->staleness;
+    packed.vector = message->vector;
+    packed.phase = message->phase;
     packed.reason = (uint32_t)message->reason;
     packed.span_offset = message->span.offset;
     packed.span_count = message->span.count;
@@ -399,6 +403,8 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .bucket = packed->bucket,
         .hop = packed->hop,
         .staleness = packed->staleness,
+        .vector = packed->vector,
+        .phase = packed->phase,
         .reason = (enum status)packed->reason,
         .text = packed->text,
         .span = {packed->span_offset, packed->span_count},

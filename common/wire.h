@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       3
+#define WIRE_VERSION       4
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX 4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
@@ -42,6 +42,8 @@ enum message_kind {
     MESSAGE_OFFER,     // to a peer on this host: memory of the sender that it may map
     MESSAGE_MAPPED,    // the answer: done, or why not
     MESSAGE_RETURN,    // values that were lent have been read
+    MESSAGE_PASSED,    // worker -> coordinator: has ended a phase, and what it needs of it is here
+    MESSAGE_PROCEED, // coordinator -> worker: `epoch` was evaluated; `reason` says whether to go on
     MESSAGE_KIND_COUNT
 };
 
@@ -95,6 +97,8 @@ struct message {
     uint64_t step, epoch;
     uint32_t bucket;
     uint32_t hop;
+    uint32_t phase;     // START, PASSED: of the job, from 0; see phases.h
+    uint32_t vector;    // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness; // PARAMS: of the receiver's last gradient, in updates
     enum status reason;
     const char *text;                 // never NULL after decode

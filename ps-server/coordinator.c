@@ -32,21 +32,27 @@ static void send(const struct coordinator *coordinator, uint64_t peer,
     coordinator->port.send(coordinator->port.context, peer, message);
 }
 
+static void send_slots(const struct coordinator *coordinator, const struct slot *slots,
+                       uint32_t count, const struct message *message)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].state != SLOT_FREE && slots[i].state != SLOT_GONE) {
+            send(coordinator, slots[i].peer, message);
+        }
+    }
+}
+
+static void send_workers(const struct coordinator *coordinator, const struct message *message)
+{
+    const struct membership *membership = &coordinator->membership;
+    send_slots(coordinator, membership->workers, membership->worker_count, message);
+}
+
 static void send_all(const struct coordinator *coordinator, const struct message *message)
 {
     const struct membership *membership = &coordinator->membership;
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        if (membership->workers[i].state != SLOT_FREE &&
-            membership->workers[i].state != SLOT_GONE) {
-            send(coordinator, membership->workers[i].peer, message);
-        }
-    }
-    for (uint32_t i = 0; i < membership->server_count; i++) {
-        if (membership->servers[i].state != SLOT_FREE &&
-            membership->servers[i].state != SLOT_GONE) {
-            send(coordinator, membership->servers[i].peer, message);
-        }
-    }
+    send_workers(coordinator, message);
+    send_slots(coordinator, membership->servers, membership->server_count, message);
 }
 
 enum status coordinator_init(struct coordinator *coordinator, const struct job *job,
@@ -204,7 +210,7 @@ static bool everybody_is(const struct coordinator *coordinator, enum slot_state 
                                                    state) == membership->server_count);
 }
 
-/* Places that a worker needs: of all shards, or of the next worker in the ring. */
+/* Places that a worker needs: of all shards, and of the next worker in the ring. */
 static void start_text(const struct coordinator *coordinator, uint32_t rank, char *ret_text,
                        size_t text_size)
 {
@@ -216,21 +222,23 @@ static void start_text(const struct coordinator *coordinator, uint32_t rank, cha
             snprintf(ret_text + used, text_size - used, "%s\n", membership->servers[i].place);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
-    if (membership->server_count == 0) {
+    if (job_has_mode(coordinator->job, "ring") && used < text_size) {
         uint32_t next = (rank + 1) % membership->worker_count;
-        snprintf(ret_text, text_size, "%s\n", membership->workers[next].place);
+        snprintf(ret_text + used, text_size - used, "%s\n", membership->workers[next].place);
     }
 }
 
-/* Tells everybody where the others are. */
-static void connect_job(struct coordinator *coordinator)
+/* Begins a phase: tells everybody where the others are. */
+static void connect_job(struct coordinator *coordinator, uint64_t now_ms)
 {
     static char text[START_TEXT_BYTES];
     struct membership *membership = &coordinator->membership;
     coordinator->phase = COORDINATOR_CONNECTING;
+    coordinator->connecting_ms = now_ms;
     // `step` carries the training samples: schedules follow from them.
     struct message start = {.kind = MESSAGE_START,
                             .step = coordinator->train_samples,
+                            .phase = coordinator->phase_index,
                             .layout = &coordinator->layout,
                             .text = text};
     text[0] = '\0';
@@ -254,11 +262,14 @@ static void handle_connected(struct coordinator *coordinator, struct slot *slot,
         return;
     }
     coordinator->phase = COORDINATOR_TRAINING;
-    coordinator->started_ms = coordinator->stall_warned_ms = now_ms;
+    coordinator->stall_warned_ms = now_ms;
     for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
         coordinator->membership.workers[i].step_since_ms = now_ms;
     }
-    coordinator->port.started(coordinator->port.context);
+    if (coordinator->phase_index == 0) {
+        coordinator->started_ms = now_ms;
+        coordinator->port.started(coordinator->port.context);
+    }
     struct message go = {.kind = MESSAGE_GO};
     send_all(coordinator, &go);
 }
@@ -293,8 +304,29 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
     slot->state = SLOT_READY;
     if (everybody_is(coordinator, SLOT_READY)) {
-        connect_job(coordinator);
+        connect_job(coordinator, now_ms);
     }
+}
+
+/* A worker holds all that it needs of a phase. Once all do, the next one begins. */
+static void handle_passed(struct coordinator *coordinator, struct slot *slot,
+                          const struct message *message, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    if (slot->state != SLOT_CONNECTED || coordinator->phase != COORDINATOR_TRAINING ||
+        message->phase != coordinator->phase_index + 1) {
+        return;
+    }
+    slot->state = SLOT_READY;
+    if (membership_count(membership->workers, membership->worker_count, SLOT_READY) <
+        membership->worker_count) {
+        return;
+    }
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        membership->servers[i].state = SLOT_READY;
+    }
+    coordinator->phase_index++;
+    connect_job(coordinator, now_ms);
 }
 
 /* All workers have done their steps: their parameters must be equal. */
@@ -333,6 +365,24 @@ static void handle_done(struct coordinator *coordinator, struct slot *slot, enum
     }
 }
 
+/* With a target accuracy, workers wait to hear after each evaluation whether it was reached. */
+static void decide(struct coordinator *coordinator, uint32_t epoch)
+{
+    const struct job *job = coordinator->job;
+    if (job->target_accuracy <= 0 || coordinator->results.epochs[epoch].test_images == 0) {
+        return;
+    }
+    bool is_enough = results_accuracy(&coordinator->results, epoch) >= job->target_accuracy;
+    if (is_enough && !coordinator->results.has_reached_target) {
+        coordinator->results.has_reached_target = true;
+        coordinator->results.target_epoch = epoch;
+    }
+    struct message proceed = {.kind = MESSAGE_PROCEED,
+                              .epoch = epoch,
+                              .reason = is_enough ? STATUS_END_OF_DATA : STATUS_OK};
+    send_workers(coordinator, &proceed);
+}
+
 static void handle_report(struct coordinator *coordinator, uint32_t rank,
                           const struct message *message)
 {
@@ -345,6 +395,7 @@ static void handle_report(struct coordinator *coordinator, uint32_t rank,
         coordinator->port.reported(coordinator->port.context, rank, message);
     } else if (results_epoch_is_complete(&coordinator->results, (uint32_t)message->epoch)) {
         coordinator->port.epoch_closed(coordinator->port.context, (uint32_t)message->epoch);
+        decide(coordinator, (uint32_t)message->epoch);
     }
 }
 
@@ -381,6 +432,8 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
         handle_ready(coordinator, slot, role, index, message, now_ms);
     } else if (message->kind == MESSAGE_CONNECTED) {
         handle_connected(coordinator, slot, now_ms);
+    } else if (message->kind == MESSAGE_PASSED && role == ROLE_WORKER) {
+        handle_passed(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {
         handle_report(coordinator, index, message);
     } else if (message->kind == MESSAGE_DONE) {

@@ -5,7 +5,8 @@
  *
  *     GATHERING   members join and prepare
  *     CONNECTING  everybody is ready, and was told where the others are
- *     TRAINING    everybody is connected, and was told to go
+ *     TRAINING    everybody is connected, and was told to go; back to CONNECTING once every worker
+ *                 has passed a phase of the job (see phases.h), if another one comes
  *     CLOSING     the verdict is known; members are told, and have a moment to answer
  *     OVER        the process may end
  */
@@ -56,6 +57,8 @@ struct coordinator {
     struct layout layout; // of the first worker that was ready
     bool has_layout;
     uint64_t train_samples, test_samples, data_digest;
+    uint32_t phase_index;   // of the job's phases
+    uint64_t connecting_ms; // since when members connect
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed

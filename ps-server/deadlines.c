@@ -13,7 +13,9 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
                                char *ret_reason, size_t reason_size)
 {
     const struct membership *membership = &coordinator->membership;
-    double waited_s = seconds_between(coordinator->created_ms, now_ms);
+    bool is_later = coordinator->phase_index > 0;
+    double waited_s =
+        seconds_between(is_later ? coordinator->connecting_ms : coordinator->created_ms, now_ms);
     if (waited_s < coordinator->job->start_timeout) {
         return STATUS_OK;
     }

@@ -1,6 +1,8 @@
 /* Progress of a job on standard output. */
 #include "ps-server/progress.h"
 
+#include "ps-server/shard.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +39,26 @@ static void format_duration(double seconds, char *ret_text, size_t text_size)
     }
 }
 
+/* What the servers keep for a seeded order: much, where the staleness is. */
+static void print_history(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    struct shard_config config = {
+        .shard_count = 1,
+        .workers = job->workers,
+        .layout = coordinator->layout,
+        .consistency = {.update = UPDATE_ON_PUSH},
+        .has_views = strcmp(job->delay_model, "per-worker") == 0,
+    };
+    char why[128];
+    if (order_parse(job->order, &config.order, why, sizeof(why)) == STATUS_OK &&
+        shard_history_bytes(&config) > 0) {
+        printf("--order %s: the servers keep %.1f MiB of %s\n", job->order,
+               (double)shard_history_bytes(&config) / (1 << 20),
+               config.has_views ? "views and changes" : "older versions");
+    }
+}
+
 void progress_started(struct progress *progress, const struct coordinator *coordinator)
 {
     if (!progress->is_on) {
@@ -56,6 +78,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
            job->global_batch, job->batch,
            (unsigned long long)job_total_steps(job, coordinator->train_samples),
            (unsigned long long)per_epoch, job->optimizer, job->lr, (unsigned long long)job->seed);
+    print_history(coordinator);
     fflush(stdout);
 }
 
@@ -69,7 +92,7 @@ static uint64_t step_of_all(const struct coordinator *coordinator)
         step = results->ranks[i].step < step ? results->ranks[i].step : step;
         sum += results->ranks[i].step;
     }
-    return job_updates_on_push(coordinator->job) ? sum / results->worker_count : step;
+    return job_is_free(coordinator->job) ? sum / results->worker_count : step;
 }
 
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
@@ -116,8 +139,12 @@ void progress_epoch(struct progress *progress, const struct coordinator *coordin
         printf("\r\033[K");
         progress->has_line = false;
     }
-    printf("epoch %u: train loss %.4f", epoch + 1,
-           result->images > 0 ? result->loss_sum / (double)result->images : 0);
+    if (coordinator->job->eval_every > 0) {
+        printf("step %llu", (unsigned long long)coordinator->job->eval_every * (epoch + 1));
+    } else {
+        printf("epoch %u", epoch + 1);
+    }
+    printf(": train loss %.4f", result->images > 0 ? result->loss_sum / (double)result->images : 0);
     if (result->test_images > 0) {
         double tested = (double)result->test_images;
         printf(", test loss %.4f, test accuracy %.2f %%", result->test_loss_sum / tested,
@@ -150,6 +177,11 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     char seconds[64];
     format_duration((double)(coordinator->ended_ms - coordinator->started_ms) / 1000, seconds,
                     sizeof(seconds));
+    if (coordinator->results.has_reached_target) {
+        printf("reached a test accuracy of %g after %.1f s of training\n",
+               coordinator->job->target_accuracy,
+               results_seconds_until(&coordinator->results, coordinator->results.target_epoch));
+    }
     printf("%s: %llu steps, %llu images in %s", outcome,
            (unsigned long long)step_of_all(coordinator), (unsigned long long)images, seconds);
     if (is_completed) {

@@ -11,6 +11,7 @@ static const struct remedy remedies[] = {
      .needs_read = true,
      .needs_squares = true,
      .adjust = remedy_dc_adaptive},
+    {.name = "momentum", .corrects_momentum = true},
 };
 
 enum status remedy_find(const char *name, const struct remedy **ret_remedy)

@@ -5,6 +5,7 @@
  *     staleness-lr   remedy_staleness_lr.c   a gradient that is tau > 0 updates old counts 1/tau
  *     dc             remedy_dc.c             delay compensation with a constant lambda
  *     dc-adaptive    remedy_dc.c             the same with lambda over the root of mean squares
+ *     momentum       remedy_momentum.c       less momentum, by what staleness adds to it
  */
 #ifndef PS_SERVER_REMEDY_H
 #define PS_SERVER_REMEDY_H
@@ -32,7 +33,8 @@ struct remedy {
     float lambda;       // default of --remedy-lambda; 0: it has none
     bool needs_read;    // what each worker has read: as much memory as N times the parameters
     bool needs_squares; // as much memory as the parameters
-    void (*adjust)(const struct remedy_block *block);
+    void (*adjust)(const struct remedy_block *block); // NULL: gradients stay as they are
+    bool corrects_momentum;                           // of the optimizer: remedy_momentum
 };
 
 /* NULL for none; STATUS_INVALID if there is no such remedy. */
@@ -41,5 +43,9 @@ enum status remedy_find(const char *name, const struct remedy **ret_remedy);
 void remedy_staleness_lr(const struct remedy_block *block);
 void remedy_dc(const struct remedy_block *block);
 void remedy_dc_adaptive(const struct remedy_block *block);
+
+/* What remains of a momentum when gradients are `staleness` updates old in the mean, and the factor
+ * of the rate that goes with it. See remedy_momentum.c. */
+void remedy_momentum(double momentum, double staleness, double *ret_momentum, double *ret_factor);
 
 #endif

@@ -120,6 +120,21 @@ bool results_epoch_is_complete(const struct results *results, uint32_t epoch)
            results->epochs[epoch].report_count >= results->worker_count;
 }
 
+double results_accuracy(const struct results *results, uint32_t epoch)
+{
+    const struct results_epoch *at = &results->epochs[epoch];
+    return at->test_images > 0 ? (double)at->test_correct / (double)at->test_images : 0;
+}
+
+double results_seconds_until(const struct results *results, uint32_t epoch)
+{
+    double seconds = 0;
+    for (uint32_t i = 0; i <= epoch && i < results->epoch_count; i++) {
+        seconds += (double)results->epochs[i].total_ns_max / 1e9;
+    }
+    return seconds;
+}
+
 double results_images_per_second(const struct results *results)
 {
     uint64_t images = 0, ns = 0;

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums over the workers that have reported it; times are of the slowest. */
+/* An epoch, or a period of --eval-every: sums over the workers that have reported it; times are of
+ * the slowest. */
 struct results_epoch {
     uint32_t report_count; // workers
     uint64_t images, steps_max, total_ns_max;
@@ -39,7 +40,9 @@ struct results {
     uint32_t worker_count;
     uint64_t server_bytes_sent, server_bytes_received;
     struct staleness staleness; // of all shards; empty in synchronous modes
-    uint64_t late_count;        // gradients that came after the last update, over all shards
+    uint64_t late_count;        // gradients that were dropped because they came late, all shards
+    bool has_reached_target;    // accuracy
+    uint32_t target_epoch;      // at the end of which it did
 };
 
 enum status results_init(struct results *results, uint32_t worker_count);
@@ -55,6 +58,12 @@ void results_close_server(struct results *results, const struct wire_report *rep
 
 /* All workers have closed it. */
 bool results_epoch_is_complete(const struct results *results, uint32_t epoch);
+
+/* Of the test set, at the end of an epoch that was evaluated. */
+double results_accuracy(const struct results *results, uint32_t epoch);
+
+/* Seconds of training, evaluations not counted, up to the end of an epoch. */
+double results_seconds_until(const struct results *results, uint32_t epoch);
 
 /* Images per second of the whole job, warm-up excluded. */
 double results_images_per_second(const struct results *results);

@@ -14,23 +14,25 @@ static bool is_seeded(const struct shard *shard)
 /* Nothing changes any more. */
 static bool is_final(const struct shard *shard, const struct group *group)
 {
-    return shard_updates_on_push(shard) && group->applied >= shard->config.gradient_total;
+    return shard_is_free(shard) && group->applied >= shard->gradient_total;
 }
 
-static uint64_t epoch_count(const struct shard *shard)
+/* Gradients that the phase has had when it passes a mark. */
+static uint64_t gradients_at(const struct shard *shard, uint64_t mark)
 {
-    uint64_t total = shard->config.gradient_total, each = shard->config.epoch_gradients;
-    return total / each + (total % each != 0);
+    const struct shard_config *config = &shard->config;
+    return phases_pushes(&config->marks, config->workers, config->sync_every,
+                         marks_step(&config->marks, mark));
 }
 
-/* Epochs that have ended. */
-static uint64_t epochs_passed(const struct shard *shard, const struct group *group)
+/* Counts the marks that were passed by an update. */
+static void pass_marks(const struct shard *shard, struct group *group)
 {
-    if (!shard_updates_on_push(shard)) {
-        return 0;
+    uint64_t count = marks_count(&shard->config.marks);
+    while (group->marks_passed < count &&
+           group->applied >= gradients_at(shard, group->marks_passed + 1)) {
+        group->marks_passed++;
     }
-    return is_final(shard, group) ? epoch_count(shard)
-                                  : group->applied / shard->config.epoch_gradients;
 }
 
 /* ==========================================================================================
@@ -75,17 +77,28 @@ static struct answer answer_next(const struct shard *shard, const struct group *
 {
     const struct seat *seat = &group->seats[rank];
     struct answer live = {shard->params, group->version, false}, none = {NULL, 0, false};
-    // The end of an epoch waits for this worker: it learns of it by this answer, pulls the copy,
-    // and then asks again.
+    // A mark waits for this worker: it learns of it by this answer, pulls the copy, and then asks
+    // again.
     bool is_called =
         shard->epoch_copy.readers_left > 0 && shard->epoch_copy.epoch > seat->epochs_read;
-    if (is_final(shard, group) || is_called) {
+    if (is_called) {
         live.is_notice = true;
         return live;
     }
     // Its own last gradient first: of each worker there is one push at a time.
-    if (shard_updates_on_push(shard) && seat->clock != seat->pull_step) {
+    if (shard_is_free(shard) && seat->clock != seat->pull_step) {
         return none;
+    }
+    if (is_final(shard, group)) {
+        live.is_notice = true;
+        return live;
+    }
+    if (shard->config.backup > 0) {
+        return live; // the step that it has contributed to is over
+    }
+    if (shard->views != NULL) {
+        live.values = shard_view(shard, rank);
+        return group->version == seat->pull_step * shard->config.workers ? live : none;
     }
     if (!is_seeded(shard)) {
         bool may_read = consistency_may_read(&shard->config.consistency, slowest_step(shard, group),
@@ -94,21 +107,25 @@ static struct answer answer_next(const struct shard *shard, const struct group *
     }
     uint64_t version = seeded_version(shard, rank, seat->pull_step);
     if (version > group->version ||
-        seat->pull_step * shard->config.workers + rank >= shard->config.gradient_total) {
+        seat->pull_step * shard->config.workers + rank >= shard->gradient_total) {
         return none; // not made yet, or the worker has done its last step and waits for the end
     }
     uint64_t slot = version % shard->history_count;
     return (struct answer){shard->history + slot * shard->value_count, version, false};
 }
 
-/* Parameters of the end of an epoch. */
-static struct answer answer_epoch(const struct shard *shard, const struct group *group,
-                                  uint64_t epoch)
+/* Parameters of a mark. After the last update all gradients of all workers have come before they
+ * are told so: nothing of this phase is on its way any more. */
+static struct answer answer_mark(const struct shard *shard, const struct group *group,
+                                 const struct seat *seat)
 {
-    if (epoch == epoch_count(shard) && is_final(shard, group)) {
-        return (struct answer){shard->params, group->version, true};
+    bool is_kept = shard->epoch_copy.epoch == seat->pull_epoch && shard->epoch_copy.values != NULL;
+    bool is_end =
+        is_final(shard, group) && gradients_at(shard, seat->pull_epoch) >= shard->gradient_total;
+    if (is_end && !is_kept) {
+        bool is_quiet = seat->clock == seat->pull_step;
+        return (struct answer){is_quiet ? shard->params : NULL, group->version, true};
     }
-    bool is_kept = shard->epoch_copy.epoch == epoch && shard->epoch_copy.values != NULL;
     return (struct answer){is_kept ? shard->epoch_copy.values : NULL, 0, true};
 }
 
@@ -120,7 +137,7 @@ static void send_parts(struct shard *shard, struct group *group, uint32_t rank, 
         .kind = MESSAGE_PARAMS,
         .rank = rank,
         .step = seat->pull_step,
-        .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : epochs_passed(shard, group),
+        .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : group->marks_passed,
         .staleness = seat->staleness,
     };
     seat->part_pulls = 0;
@@ -143,10 +160,10 @@ static void answer_pulls(struct shard *shard, struct group *group, shard_send_fn
 {
     for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
         struct seat *seat = &group->seats[rank];
-        if (seat->part_pulls < group->part_count || shard->seed_count < shard->value_count) {
+        if (seat->part_pulls < group->part_count || shard->seeds_missing > 0) {
             continue;
         }
-        struct answer answer = seat->pull_epoch > 0 ? answer_epoch(shard, group, seat->pull_epoch)
+        struct answer answer = seat->pull_epoch > 0 ? answer_mark(shard, group, seat)
                                                     : answer_next(shard, group, rank);
         if (answer.values == NULL) {
             continue;
@@ -168,21 +185,19 @@ static void answer_pulls(struct shard *shard, struct group *group, shard_send_fn
  * Changing
  * ========================================================================================== */
 
-/* Keeps a copy at the end of an epoch. False if the last copy has not been read by all: then the
- * parameters must stay as they are. */
-static bool keep_epoch(struct shard *shard, const struct group *group)
+/* Keeps a copy at a mark. False if the last copy has not been read by all: then the parameters must
+ * stay as they are. */
+static bool keep_mark(struct shard *shard, const struct group *group)
 {
     struct epoch_copy *copy = &shard->epoch_copy;
-    uint64_t epoch = epochs_passed(shard, group);
-    bool is_end = group->applied > 0 && group->applied % shard->config.epoch_gradients == 0;
-    if (copy->values == NULL || !is_end || is_final(shard, group) || copy->epoch == epoch) {
+    if (copy->values == NULL || copy->epoch == group->marks_passed || is_final(shard, group)) {
         return true;
     }
     if (copy->readers_left > 0) {
         return false;
     }
     memcpy(copy->values, shard->params, shard->value_count * sizeof(float));
-    copy->epoch = epoch;
+    copy->epoch = group->marks_passed;
     copy->readers_left = shard->config.workers;
     return true;
 }
@@ -207,21 +222,36 @@ static uint32_t next_pusher(const struct shard *shard, const struct group *group
     return workers;
 }
 
-/* Applies the pushes that are due. */
-static void advance(struct shard *shard, struct group *group, uint32_t arrived)
+/* With backup workers: drops what comes late; an update once enough have pushed. */
+static void advance_with_backup(struct shard *shard, struct group *group)
+{
+    uint32_t workers = shard->config.workers, whole = workers;
+    while (whole >= workers - shard->config.backup && keep_mark(shard, group)) {
+        whole = 0;
+        for (uint32_t rank = 0; rank < workers; rank++) {
+            const struct seat *seat = &group->seats[rank];
+            if (seat->part_pushes < group->part_count) {
+                continue;
+            }
+            if (seat->read_version == group->version && !is_final(shard, group)) {
+                whole++;
+            } else {
+                shard_drop_push(shard, group, rank);
+                shard->late_count++;
+            }
+        }
+        if (whole >= workers - shard->config.backup) {
+            shard_update_from_all(shard, group);
+            pass_marks(shard, group);
+        }
+    }
+}
+
+/* ps-ssp and ps-async: each push as it comes. */
+static void advance_apart(struct shard *shard, struct group *group, uint32_t arrived)
 {
     uint32_t workers = shard->config.workers;
-    if (!shard_updates_on_push(shard)) {
-        uint32_t whole = 0;
-        for (uint32_t i = 0; i < workers; i++) {
-            whole += group->seats[i].part_pushes == group->part_count;
-        }
-        if (whole == workers) {
-            shard_update_all(shard, group);
-        }
-        return;
-    }
-    while (keep_epoch(shard, group)) {
+    while (keep_mark(shard, group)) {
         uint32_t rank = next_pusher(shard, group, arrived);
         if (rank == workers) {
             return;
@@ -231,21 +261,64 @@ static void advance(struct shard *shard, struct group *group, uint32_t arrived)
             shard->late_count++;
         } else {
             shard_apply_push(shard, group, rank);
+            pass_marks(shard, group);
         }
     }
+}
+
+static bool everybody_has_pushed(const struct shard *shard, const struct group *group)
+{
+    uint32_t whole = 0;
+    for (uint32_t i = 0; i < shard->config.workers; i++) {
+        whole += group->seats[i].part_pushes == group->part_count;
+    }
+    return whole == shard->config.workers;
+}
+
+/* With views: all pushes of an iteration. */
+static void advance_views(struct shard *shard, struct group *group)
+{
+    if (keep_mark(shard, group) && everybody_has_pushed(shard, group)) {
+        shard_views_update(shard, group);
+        pass_marks(shard, group);
+    }
+}
+
+/* Applies the pushes that are due. */
+static void advance(struct shard *shard, struct group *group, uint32_t arrived)
+{
+    if (!shard_is_free(shard) && everybody_has_pushed(shard, group)) {
+        shard_update_from_all(shard, group);
+    } else if (shard->config.backup > 0) {
+        advance_with_backup(shard, group);
+    } else if (shard->views != NULL) {
+        advance_views(shard, group);
+    } else if (shard_is_free(shard)) {
+        advance_apart(shard, group, arrived);
+    }
+}
+
+/* The vector 0 is the parameters, those from 1 on the optimizer's states. */
+static float *vector_of(struct shard *shard, uint64_t vector)
+{
+    return vector == 0 ? shard->params : optimizer_state(shard->optimizer, (uint32_t)vector - 1);
 }
 
 static enum status receive_seed(struct shard *shard, struct part *part,
                                 const struct message *message)
 {
-    if (message->rank != 0 || part->seed_count != 0) {
+    uint32_t states = shard->config.seeds_states ? optimizer_state_count(shard->optimizer) : 0;
+    if (message->rank != 0 || message->vector > states || (part->seeds >> message->vector & 1)) {
         return STATUS_MALFORMED;
     }
-    memcpy(shard->params + part->offset, message->values, part->span.count * sizeof(float));
-    part->seed_count = part->span.count;
-    shard->seed_count += part->span.count;
-    if (shard->seed_count == shard->value_count) {
+    memcpy(vector_of(shard, message->vector) + part->offset, message->values,
+           part->span.count * sizeof(float));
+    part->seeds |= 1u << message->vector;
+    if (--shard->seeds_missing == 0) {
         shard_keep_version(shard, &shard->groups[part->group]);
+        if (shard->views != NULL) {
+            shard_views_seed(shard);
+        }
     }
     return STATUS_OK;
 }
@@ -257,7 +330,7 @@ static enum status receive_push(struct shard *shard, struct part *part,
     struct group *group = &shard->groups[part->group];
     // Rank 0 seeds before it pushes, so an update never meets parameters that are not there.
     if (message->step != group->seats[rank].clock || part->values[rank] != NULL ||
-        (rank == 0 && part->seed_count == 0)) {
+        (rank == 0 && part->seeds == 0)) {
         return STATUS_MALFORMED;
     }
     envelope_move(&part->pushes[rank], envelope);
@@ -266,14 +339,39 @@ static enum status receive_push(struct shard *shard, struct part *part,
     return STATUS_OK;
 }
 
+/* The optimizer's states, for the next phase: once this one is over, and at once. */
+static enum status receive_state_pull(struct shard *shard, const struct part *part,
+                                      const struct message *message, shard_send_fn *send,
+                                      void *context)
+{
+    const struct group *group = &shard->groups[part->group];
+    const struct marks *marks = &shard->config.marks;
+    bool is_over =
+        shard_is_free(shard) ? is_final(shard, group) : group->version == marks->end - marks->first;
+    if (!is_over || message->vector > optimizer_state_count(shard->optimizer)) {
+        return STATUS_MALFORMED;
+    }
+    const struct message state = {
+        .kind = MESSAGE_PARAMS,
+        .rank = message->rank,
+        .step = message->step,
+        .bucket = message->bucket,
+        .vector = message->vector,
+        .span = part->span,
+        .values = vector_of(shard, message->vector) + part->offset,
+    };
+    send(context, message->rank, &state);
+    return STATUS_OK;
+}
+
 static enum status receive_pull(struct shard *shard, struct part *part,
                                 const struct message *message)
 {
     struct seat *seat = &shard->groups[part->group].seats[message->rank];
     bool is_first = seat->part_pulls == 0;
-    bool is_epoch_wrong = message->epoch > 0 &&
-                          (!shard_updates_on_push(shard) || message->epoch <= seat->epochs_read ||
-                           message->epoch > epoch_count(shard));
+    bool is_epoch_wrong =
+        message->epoch > 0 && (!shard_is_free(shard) || message->epoch <= seat->epochs_read ||
+                               message->epoch > marks_count(&shard->config.marks));
     // One pull at a time, all parts for the same, for a step that can still come.
     if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_epoch_wrong ||
         (!is_first && (message->step != seat->pull_step || message->epoch != seat->pull_epoch))) {
@@ -304,6 +402,8 @@ enum status shard_receive(struct shard *shard, const struct message *message,
         status = receive_seed(shard, part, message);
     } else if (message->kind == MESSAGE_PUSH) {
         status = receive_push(shard, part, message, envelope);
+    } else if (message->kind == MESSAGE_PULL && message->vector > 0) {
+        return receive_state_pull(shard, part, message, send, context);
     } else if (message->kind == MESSAGE_PULL) {
         status = receive_pull(shard, part, message);
     }
@@ -311,13 +411,13 @@ enum status shard_receive(struct shard *shard, const struct message *message,
         return status;
     }
     // A copy that was read by all lets updates go on, and these may let others read.
-    uint64_t applied;
+    uint64_t handled;
     do {
         advance(shard, group, message->rank);
-        applied = group->applied;
+        handled = group->handled;
         answer_pulls(shard, group, send, context);
         advance(shard, group, message->rank);
-    } while (group->applied != applied);
+    } while (group->handled != handled);
     return STATUS_OK;
 }
 
@@ -327,7 +427,7 @@ enum status shard_receive(struct shard *shard, const struct message *message,
 
 bool shard_values_are_stable(const struct shard *shard)
 {
-    return !shard_updates_on_push(shard);
+    return !shard_is_free(shard);
 }
 
 uint64_t shard_version(const struct shard *shard)

@@ -5,9 +5,8 @@
  * it.
  *
  * Part k of K of every bucket is here. What is updated and read together is a group of parts: in
- * ps-sync each part is one, so that buckets travel while others are computed; where every push is
- * an update, all parts are one group, so that nobody reads half an update. Its version counts
- * updates.
+ * ps-sync each part is one, so that buckets travel while others are computed; where workers are
+ * free, all parts are one group, so that nobody reads half an update. Its version counts updates.
  *
  * ps-sync updates a group when every worker has pushed its gradient of the step. The sum is taken
  * in ring order, so that it has the bits that a ring all-reduce would give: for each of the
@@ -15,13 +14,23 @@
  * optimizer. The pushed messages are held, not copied, until then: at most one per worker and
  * bucket.
  *
- * Otherwise a push is applied when it is whole, in the order of arrival or of a seeded order (see
- * order.h), and a pull is answered when it is whole, with one version. The staleness of a gradient
- * is the number of updates between the version that its worker had read and its own. An update may
- * take several gradients (their mean), and a remedy may change what a stale one is worth. At the
- * end of an epoch the parameters are copied, and each worker may pull that copy once (a PULL with
- * `epoch`, from 1), to evaluate it; training goes on meanwhile. After the last update nothing
- * changes any more: what comes late is dropped and counted. */
+ * With B backup workers N - B gradients are enough, whoever is first. A gradient of a step that is
+ * over is dropped and counted, and its worker goes on with the parameters of now.
+ *
+ * In ps-ssp and ps-async a push is applied when it is whole, in the order of arrival or of a seeded
+ * order (see order.h), and a pull is answered when it is whole, with one version. The staleness of
+ * a gradient is the number of updates between the version that its worker had read and its own. An
+ * update may take several gradients (their mean), and a remedy may change what a stale one is
+ * worth.
+ *
+ * Where workers are free, the parameters are copied at each mark (see phases.h), and each worker
+ * may pull that copy once (a PULL with `epoch`, the number of the mark from 1), to evaluate it;
+ * training goes on meanwhile. After the last update nothing changes any more: what comes late is
+ * dropped and counted.
+ *
+ * A shard lives for one phase of its job. The parameters, and from the second phase on the
+ * optimizer's states, are seeded by rank 0; at the end workers may pull the states (a PULL with
+ * `vector`, the number of the state from 1). */
 #ifndef PS_SERVER_SHARD_H
 #define PS_SERVER_SHARD_H
 
@@ -29,6 +38,7 @@
 #include "common/job.h"
 #include "common/layout.h"
 #include "common/order.h"
+#include "common/phases.h"
 #include "common/schedule.h"
 #include "common/transport.h"
 #include "common/wire.h"
@@ -46,12 +56,17 @@ struct shard_config {
     struct optimizer_settings settings;
     float *params; // (shard_value_count) zeros, borrowed; NULL: the shard's own
 
-    // Where every push is an update.
-    struct order order;
+    struct marks marks;      // of the phase; period 0: a single one, at its end
+    uint64_t updates_before; // in earlier phases
+    bool seeds_states;       // rank 0 seeds the optimizer's states as well
+
+    // Where workers are free.
+    uint32_t sync_every;           // steps that a push stands for; 0: 1
+    uint32_t backup;               // ps-sync: workers whose gradients an update does not need
+    bool keeps_epochs;             // workers pull the parameters of every mark
+    struct order order;            // ps-ssp and ps-async
+    bool has_views;                // a seeded order is of views: see shard_views.h
     uint64_t seed;                 // of the order
-    uint64_t gradient_total;       // gradients that are applied in the whole job
-    uint64_t epoch_gradients;      // of one epoch, at least 1
-    bool keeps_epochs;             // workers pull the parameters of the end of each epoch
     uint32_t gradients_per_update; // n-softsync (Gupta et al. 2016); 1 with a seeded order
     const struct remedy *remedy;   // NULL: none
     float remedy_lambda;
@@ -60,7 +75,7 @@ struct shard_config {
 /* Floats of the shard. */
 uint64_t shard_value_count(const struct shard_config *config);
 
-/* Bytes of older versions that a seeded order needs. */
+/* Bytes that a seeded order needs for older versions, or for views. Capped. */
 uint64_t shard_history_bytes(const struct shard_config *config);
 
 /* Sends one message to a worker. Its values may change after the call, unless
@@ -71,8 +86,8 @@ typedef void shard_send_fn(void *context, uint32_t rank, const struct message *m
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard);
 void shard_destroy(struct shard *shard); // NULL is fine
 
-/* Values that are sent lie in the shard's parameters. With UPDATE_WHEN_ALL_PUSHED they do not
- * change before their receiver has pushed the next step, so they need no copy. */
+/* Values that are sent lie in the shard's parameters. Unless workers are free they do not change
+ * before their receiver has pushed the next step, so they need no copy. */
 bool shard_values_are_stable(const struct shard *shard);
 
 /* SEED, PUSH and PULL of a worker. Takes the envelope of a PUSH that it accepts. STATUS_MALFORMED
@@ -87,7 +102,7 @@ uint64_t shard_version(const struct shard *shard);
 /* Of the gradients that were applied. Borrowed. */
 const struct staleness *shard_staleness(const struct shard *shard);
 
-/* Gradients that came after the last update, and were dropped. */
+/* Gradients that came after their step (--backup), or after the last update, and were dropped. */
 uint64_t shard_late_count(const struct shard *shard);
 
 /* This shard's part of a bucket; NULL if it is empty. Borrowed; for tests and checkpoints. */

@@ -31,10 +31,12 @@ void shard_destroy(struct shard *shard)
     }
     free(shard->parts);
     free(shard->groups);
+    free(shard->contributors);
     optimizer_destroy(shard->optimizer);
     if (shard->config.params == NULL) {
         memory_destroy_large(shard->params, bytes);
     }
+    shard_views_destroy(shard);
     memory_destroy_large(shard->history, shard->history_count * bytes);
     memory_destroy_large(shard->epoch_copy.values, bytes);
     memory_destroy_large(shard->sum, bytes);
@@ -55,7 +57,7 @@ static enum status create_parts(struct shard *shard)
         part->span = span_part(shard->config.layout.buckets[i], shard->config.shard_count,
                                shard->config.index);
         part->offset = shard->value_count;
-        part->group = shard_updates_on_push(shard) ? 0 : i;
+        part->group = shard_is_free(shard) ? 0 : i;
         part->pushes = calloc(workers, sizeof(*part->pushes));
         part->values = calloc(workers, sizeof(*part->values));
         part->is_pulled = calloc(workers, sizeof(*part->is_pulled));
@@ -70,12 +72,12 @@ static enum status create_parts(struct shard *shard)
 static enum status create_groups(struct shard *shard)
 {
     uint32_t parts = shard->config.layout.bucket_count;
-    shard->group_count = shard_updates_on_push(shard) ? 1 : parts;
+    shard->group_count = shard_is_free(shard) ? 1 : parts;
     shard->groups = calloc(shard->group_count, sizeof(*shard->groups));
     for (uint32_t i = 0; shard->groups != NULL && i < shard->group_count; i++) {
         struct group *group = &shard->groups[i];
-        group->first = shard_updates_on_push(shard) ? 0 : i;
-        group->end = shard_updates_on_push(shard) ? parts : i + 1;
+        group->first = shard_is_free(shard) ? 0 : i;
+        group->end = shard_is_free(shard) ? parts : i + 1;
         for (uint32_t k = group->first; k < group->end; k++) {
             group->part_count += shard->parts[k].span.count > 0;
         }
@@ -84,7 +86,8 @@ static enum status create_groups(struct shard *shard)
             return STATUS_NO_MEMORY;
         }
     }
-    return shard->groups != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    shard->contributors = calloc(shard->config.workers, sizeof(*shard->contributors));
+    return shard->groups != NULL && shard->contributors != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static bool create_large(float **buffer, uint64_t count)
@@ -116,13 +119,18 @@ static enum status create_vectors(struct shard *shard)
     if (shard->params == NULL && !create_large(&shard->params, shard->value_count)) {
         return STATUS_NO_MEMORY;
     }
-    if (shard_updates_on_push(shard) && config->order.kind != ORDER_FREE) {
+    if (shard_updates_on_push(shard) && config->has_views) {
+        enum status status = shard_views_create(shard);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    } else if (shard_updates_on_push(shard) && config->order.kind != ORDER_FREE) {
         shard->history_count = order_staleness_max(&config->order, config->workers) + 1;
         if (!create_large(&shard->history, shard->history_count * shard->value_count)) {
             return STATUS_NO_MEMORY;
         }
     }
-    if (shard_updates_on_push(shard) && config->keeps_epochs &&
+    if (shard_is_free(shard) && config->keeps_epochs &&
         !create_large(&shard->epoch_copy.values, shard->value_count)) {
         return STATUS_NO_MEMORY;
     }
@@ -147,15 +155,33 @@ uint64_t shard_history_bytes(const struct shard_config *config)
     if (config->consistency.update != UPDATE_ON_PUSH || config->order.kind == ORDER_FREE) {
         return 0;
     }
-    return (order_staleness_max(&config->order, config->workers) + 1) * shard_value_count(config) *
-           sizeof(float);
+    uint64_t values = shard_value_count(config), bytes;
+    if (config->has_views) {
+        const struct shard sizes = {.config = *config, .value_count = values};
+        return shard_views_value_count(&sizes) * sizeof(float);
+    }
+    uint64_t versions = order_staleness_max(&config->order, config->workers) + 1;
+    bool is_too_large = __builtin_mul_overflow(versions, values * sizeof(float), &bytes);
+    return is_too_large ? UINT64_MAX : bytes;
+}
+
+/* Vectors of parts that rank 0 has to send before anything else. */
+static void count_seeds(struct shard *shard)
+{
+    uint32_t vectors = 1;
+    if (shard->config.seeds_states) {
+        vectors += optimizer_state_count(shard->optimizer);
+    }
+    for (uint32_t i = 0; i < shard->config.layout.bucket_count; i++) {
+        shard->seeds_missing += shard->parts[i].span.count > 0 ? vectors : 0;
+    }
 }
 
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
 {
     assert(config->index < config->shard_count && config->workers > 0);
     assert(config->order.kind == ORDER_FREE || config->gradients_per_update <= 1);
-    assert(config->consistency.update != UPDATE_ON_PUSH || config->epoch_gradients > 0);
+    assert(config->backup < config->workers);
     struct shard *shard = calloc(1, sizeof(*shard));
     if (shard == NULL) {
         return STATUS_NO_MEMORY;
@@ -164,13 +190,25 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     if (config->gradients_per_update == 0) {
         shard->config.gradients_per_update = 1;
     }
-    shard->mean_factor = 1.0f / (float)config->workers;
+    if (config->sync_every == 0) {
+        shard->config.sync_every = 1;
+    }
+    if (config->marks.period == 0) {
+        shard->config.marks.period = UINT64_MAX;
+    }
+    if (shard_is_free(shard)) {
+        shard->gradient_total = phases_pushes(&config->marks, config->workers,
+                                              shard->config.sync_every, config->marks.end);
+    }
     enum status status = create_parts(shard);
     if (status == STATUS_OK) {
         status = create_groups(shard);
     }
     if (status == STATUS_OK) {
         status = create_vectors(shard);
+    }
+    if (status == STATUS_OK && shard->optimizer != NULL) {
+        count_seeds(shard);
     }
     if (status != STATUS_OK) {
         shard_destroy(shard);

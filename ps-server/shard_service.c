@@ -5,6 +5,7 @@
 #include "common/endpoints.h"
 #include "common/log.h"
 #include "common/member.h"
+#include "common/phases.h"
 #include "ps-server/shard.h"
 
 #include <stdbool.h>
@@ -21,9 +22,15 @@ struct service {
     struct channel *channel;
     struct member member;
     struct job job;
-    struct shard *shard;  // NULL until START
+    struct phases phases; // of the job, from the first START on
+    uint32_t next_phase;  // that the next START begins
+    struct shard *shard;  // of this phase; NULL before, and in a phase without servers
     struct region region; // its parameters, if workers of this host may read them; or empty
     uint64_t *peers;      // (workers) where each worker's HELLO came from; 0: not yet
+
+    // Of the phases that are over.
+    struct staleness staleness;
+    uint64_t late_count, update_count;
 };
 
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
@@ -44,6 +51,10 @@ static enum status create_region(struct service *service, struct shard_config *c
     if (!endpoints_may_share(service->job.transport) || count == 0) {
         return STATUS_OK;
     }
+    config->params = service->region.bytes;
+    if (config->params != NULL) {
+        return STATUS_OK; // of an earlier phase, which nobody reads any more
+    }
     enum status status = region_create(count * sizeof(float), &service->region);
     if (status == STATUS_OK) {
         config->params = service->region.bytes;
@@ -52,16 +63,12 @@ static enum status create_region(struct service *service, struct shard_config *c
     return status;
 }
 
-/* Capped, not wrapped: the counts may come from a peer. */
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-static enum status create_shard(struct service *service, const struct message *start)
+/* What a shard is to do in a phase. */
+static enum status configure(const struct service *service, const struct message *start,
+                             const struct phase *phase, struct shard_config *ret_config)
 {
     const struct job *job = &service->job;
+    bool is_local_sgd = job->sync_every > 1;
     struct shard_config config = {
         .index = service->options->index,
         .shard_count = job->servers,
@@ -70,15 +77,25 @@ static enum status create_shard(struct service *service, const struct message *s
         .schedule = job_schedule(job, start->step),
         .optimizer = job->optimizer,
         .settings = job->settings,
-        .seed = job->seed,
-        .gradient_total = times(job_total_steps(job, start->step), job->workers),
-        .epoch_gradients = times(job_steps_per_epoch(job, start->step), job->workers),
+        .marks = phase->marks,
+        .updates_before = phase->updates_before,
+        .seeds_states = start->phase > 0 && !is_local_sgd,
+        .sync_every = job->sync_every,
+        .backup = strcmp(phase->mode, "ps-sync") == 0 ? job->backup : 0,
         .keeps_epochs = strcmp(job->eval, "epoch") == 0,
+        .seed = job->seed,
+        .has_views = strcmp(job->delay_model, "per-worker") == 0,
         .gradients_per_update = job->gradients_per_update,
         .remedy_lambda = (float)job->remedy_lambda,
     };
+    if (is_local_sgd) {
+        // Workers send by how much their parameters have become less: a gradient of rate 1.
+        config.optimizer = "sgd";
+        config.settings = (struct optimizer_settings){0};
+        config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
+    }
     char why[OPTION_ERROR_BYTES];
-    enum status status = consistency_find(job->mode, &config.consistency);
+    enum status status = consistency_find(phase->mode, &config.consistency);
     if (status == STATUS_OK) {
         status = remedy_find(job->remedy, &config.remedy);
     }
@@ -88,11 +105,17 @@ static enum status create_shard(struct service *service, const struct message *s
     if (status == STATUS_OK) {
         status = order_parse(job->order, &config.order, why, sizeof(why));
     }
-    if (status == STATUS_OK && config.epoch_gradients == 0) {
-        status = STATUS_INVALID; // fewer samples than a global batch: workers have refused it
-    }
+    *ret_config = config;
+    return status;
+}
+
+static enum status create_shard(struct service *service, const struct message *start,
+                                const struct phase *phase)
+{
+    struct shard_config config;
+    enum status status = configure(service, start, phase, &config);
     if (status == STATUS_OK && shard_history_bytes(&config) > 0) {
-        log_info("older versions for --order %s take %.1f MiB", job->order,
+        log_info("what --order %s keeps takes %.1f MiB", service->job.order,
                  (double)shard_history_bytes(&config) / (1 << 20));
     }
     if (status == STATUS_OK) {
@@ -104,9 +127,46 @@ static enum status create_shard(struct service *service, const struct message *s
     if (status != STATUS_OK) {
         log_error("cannot hold shard %u of %u: %s", config.index, config.shard_count,
                   status_text(status));
+    }
+    return status;
+}
+
+/* Adds what the shard has counted to what the phases before had. */
+static void add_counts(struct service *service)
+{
+    if (service->shard == NULL) {
+        return;
+    }
+    const struct staleness *staleness = shard_staleness(service->shard);
+    for (uint32_t i = 0; i < staleness_bins(staleness); i++) {
+        staleness_add_many(&service->staleness, i, staleness->counts[i]);
+    }
+    service->late_count += shard_late_count(service->shard);
+    service->update_count += shard_version(service->shard);
+}
+
+/* START: a phase begins. */
+static enum status begin_phase(struct service *service, const struct message *start)
+{
+    char why[OPTION_ERROR_BYTES];
+    enum status status = phases_of(&service->job, start->step, &service->phases, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why);
         return status;
     }
-    return member_connected(&service->member);
+    if (start->phase != service->next_phase || start->phase >= service->phases.count) {
+        return STATUS_OK; // not due: a coordinator of ours does not send it
+    }
+    service->next_phase++;
+    // Workers have all they need of the last phase, and read nothing of it any more.
+    add_counts(service);
+    shard_destroy(service->shard);
+    service->shard = NULL;
+    const struct phase *phase = &service->phases.list[start->phase];
+    if (strcmp(phase->mode, "ring") != 0) {
+        status = create_shard(service, start, phase);
+    }
+    return status == STATUS_OK ? member_connected(&service->member) : status;
 }
 
 /* Data of a worker. Malformed: dropped, the job is not disturbed. */
@@ -117,8 +177,9 @@ static void handle_data(struct service *service, const struct message *message,
     bool is_member = message->job_id == service->channel->job_id &&
                      message->rank < service->job.workers && service->shard != NULL;
     if (is_member && message->kind == MESSAGE_HELLO) {
+        bool is_known = service->peers[message->rank] == envelope->peer;
         service->peers[message->rank] = envelope->peer;
-        if (sharing_has_view(&service->channel->sharing, envelope->peer) &&
+        if (!is_known && sharing_has_view(&service->channel->sharing, envelope->peer) &&
             channel_offer(service->channel, envelope->peer) != STATUS_OK) {
             log_warn("cannot answer worker=%u: it is gone", message->rank);
         }
@@ -141,9 +202,8 @@ static enum status handle(struct service *service, const struct message *message
         return STATUS_OK;
     }
     if (envelope->peer == service->member.coordinator) {
-        return message->kind == MESSAGE_START && service->shard == NULL
-                   ? create_shard(service, message)
-                   : STATUS_OK; // GO is for workers: they speak first
+        return message->kind == MESSAGE_START ? begin_phase(service, message)
+                                              : STATUS_OK; // GO is for workers: they speak first
     }
     handle_data(service, message, envelope);
     return STATUS_OK;
@@ -156,16 +216,16 @@ static void send_done(struct service *service)
         .bytes_sent = service->channel->bytes_sent,
         .bytes_received = service->channel->bytes_received,
     };
-    if (service->shard != NULL && shard_staleness(service->shard)->total > 0) {
-        const struct staleness *staleness = shard_staleness(service->shard);
-        report.staleness = staleness->counts;
-        report.staleness_bins = staleness_bins(staleness);
-        report.late = shard_late_count(service->shard);
+    add_counts(service);
+    if (service->staleness.total > 0) {
+        report.staleness = service->staleness.counts;
+        report.staleness_bins = staleness_bins(&service->staleness);
+        report.late = service->late_count;
     }
     struct message done = {
         .kind = MESSAGE_DONE,
         .rank = service->options->index,
-        .step = service->shard != NULL ? shard_version(service->shard) : 0,
+        .step = service->update_count,
         .member = &service->member.self,
         .report = &report,
     };

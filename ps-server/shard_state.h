@@ -5,6 +5,7 @@
 
 #include "common/optimizer.h"
 #include "ps-server/shard.h"
+#include "ps-server/shard_views.h"
 
 #include <stdbool.h>
 
@@ -16,16 +17,16 @@ struct part {
     struct envelope *pushes; // (workers) of the step that each is at
     const float **values;    // (workers) of the pushes; NULL: not here yet
     bool *is_pulled;         // (workers) asked for, and not yet answered
-    uint64_t seed_count;     // floats of the first parameters that have come
+    uint32_t seeds;          // bit v: vector v (parameters, then states) has come
 };
 
 /* A worker as a group sees it. */
 struct seat {
-    uint64_t clock;        // steps whose gradient was applied
+    uint64_t clock;        // of its pushes, those that were applied or dropped
     uint32_t part_pushes;  // parts of its next push that are here
     uint32_t part_pulls;   // parts that it has asked for
     uint64_t pull_step;    // for which step
-    uint64_t pull_epoch;   // 0: to go on; e: the parameters of the end of the e-th epoch
+    uint64_t pull_epoch;   // 0: to go on; e: the parameters of the e-th mark
     uint64_t read_version; // what its next gradient is computed on
     uint64_t epochs_read;  // the last copy that it has pulled
     uint64_t staleness;    // of its last gradient
@@ -33,18 +34,20 @@ struct seat {
 
 /* Parts that are updated and read together. */
 struct group {
-    uint32_t first, end; // parts
-    uint32_t part_count; // those of them that are not empty
-    uint64_t version;    // updates
-    uint64_t applied;    // gradients, where every push is an update
-    uint32_t summed;     // of them, those that wait in the sum for the next update
-    struct seat *seats;  // (workers)
+    uint32_t first, end;   // parts
+    uint32_t part_count;   // those of them that are not empty
+    uint64_t handled;      // pushes that were applied or dropped
+    uint64_t version;      // updates
+    uint64_t applied;      // gradients, where workers are free; an update of ps-sync counts N
+    uint64_t marks_passed; // where workers are free
+    uint32_t summed;       // of them, those that wait in the sum for the next update
+    struct seat *seats;    // (workers)
 };
 
-/* The parameters of the end of an epoch, until every worker has pulled them. */
+/* The parameters of a mark, until every worker has pulled them. */
 struct epoch_copy {
     float *values;         // (value_count); NULL: no copies are kept
-    uint64_t epoch;        // from 1; 0: none yet
+    uint64_t epoch;        // the mark, from 1; 0: none yet
     uint32_t readers_left; // workers
 };
 
@@ -54,28 +57,35 @@ struct shard {
     struct group *groups; // (group_count)
     uint32_t group_count;
     struct optimizer *optimizer;
-    uint64_t value_count; // of this shard
-    uint64_t seed_count;  // floats of the first parameters that have come
-    float *params;        // (value_count)
-    float mean_factor;
-    float *history;         // (history_count, value_count): version v at v modulo history_count
-    uint64_t history_count; // 0: no seeded order
+    uint64_t value_count;    // of this shard
+    uint32_t seeds_missing;  // vectors of parts that rank 0 has yet to send
+    uint64_t gradient_total; // where workers are free: gradients of the phase
+    float *params;           // (value_count)
+    uint32_t *contributors;  // (workers) room for the ranks that an update has gradients of
+    float *history;          // (history_count, value_count): version v at v modulo history_count
+    uint64_t history_count;  // 0: no seeded order
     struct epoch_copy epoch_copy;
     float *sum;     // (value_count) of gradients; NULL if an update takes one
     float *reads;   // (workers, value_count) what each has read; NULL unless the remedy needs it
     float *squares; // (value_count); NULL unless the remedy needs it
+    struct views *views; // NULL unless the config has them
     struct staleness staleness;
     uint64_t late_count;
 };
 
-/* Every push is an update, and all parts are one group. */
 static inline bool shard_updates_on_push(const struct shard *shard)
 {
     return shard->config.consistency.update == UPDATE_ON_PUSH;
 }
 
-/* Applies the pushes of all workers to a group: their mean, in ring order. Releases them. */
-void shard_update_all(struct shard *shard, struct group *group);
+/* Steps of workers are apart from each other, and all parts are one group. */
+static inline bool shard_is_free(const struct shard *shard)
+{
+    return shard_updates_on_push(shard) || shard->config.backup > 0;
+}
+
+/* Applies the pushes that are whole to a group: their mean, in ring order. Releases them. */
+void shard_update_from_all(struct shard *shard, struct group *group);
 
 /* Takes the push of one worker, and releases it: an update, or a part of the next one. */
 void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank);

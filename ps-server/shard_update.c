@@ -8,27 +8,41 @@
 // Summed, scaled and applied at once, so that the values stay in the cache. In floats.
 #define BLOCK_FLOATS 4096
 
-/* Sums one chunk's piece of the part in ring order and applies it, block by block. */
-static void update_piece(struct shard *shard, const struct part *part, struct span piece,
-                         uint32_t chunk, uint64_t version, double rate)
+/* The ranks whose pushes are whole, in ring order: from `chunk` on. How many there are. */
+static uint32_t list_contributors(struct shard *shard, const struct group *group, uint32_t chunk)
 {
-    uint32_t workers = shard->config.workers;
+    uint32_t workers = shard->config.workers, count = 0;
+    for (uint32_t i = 0; i < workers; i++) {
+        uint32_t rank = chunk + i < workers ? chunk + i : chunk + i - workers;
+        if (group->seats[rank].part_pushes == group->part_count) {
+            shard->contributors[count++] = rank;
+        }
+    }
+    return count;
+}
+
+/* Sums one chunk's piece of the part over the contributors and applies it, block by block. */
+static void update_piece(struct shard *shard, const struct part *part, struct span piece,
+                         uint32_t contributor_count, uint64_t version, double rate)
+{
+    const uint32_t *ranks = shard->contributors;
+    const float mean_factor = 1.0f / (float)contributor_count;
     float sum[BLOCK_FLOATS];
     for (uint64_t done = 0; done < piece.count;) {
         uint64_t rest = piece.count - done;
         uint64_t count = rest < BLOCK_FLOATS ? rest : BLOCK_FLOATS;
         uint64_t at = piece.offset + done - part->span.offset;
-        const float *first = part->values[chunk] + at;
-        if (workers == 1) {
+        const float *first = part->values[ranks[0]] + at;
+        if (contributor_count == 1) {
             memcpy(sum, first, count * sizeof(float));
         } else {
-            vector_sum(sum, first, part->values[chunk + 1 < workers ? chunk + 1 : 0] + at, count);
+            vector_sum(sum, first, part->values[ranks[1]] + at, count);
         }
-        for (uint32_t i = 2; i < workers; i++) {
-            vector_add(sum, part->values[(chunk + i) % workers] + at, count);
+        for (uint32_t i = 2; i < contributor_count; i++) {
+            vector_add(sum, part->values[ranks[i]] + at, count);
         }
-        if (workers > 1) {
-            vector_scale(sum, shard->mean_factor, count);
+        if (contributor_count > 1) {
+            vector_scale(sum, mean_factor, count);
         }
         optimizer_apply(shard->optimizer, (struct span){part->offset + at, count},
                         shard->params + part->offset + at, sum, version + 1, rate);
@@ -51,22 +65,40 @@ void shard_drop_push(struct shard *shard, struct group *group, uint32_t rank)
     }
     group->seats[rank].part_pushes = 0;
     group->seats[rank].clock++;
+    group->handled++;
 }
 
-void shard_update_all(struct shard *shard, struct group *group)
+/* The step of the job whose rate counts. Where workers are free it follows the samples that were
+ * seen: N gradients are what a step of ps-sync has. */
+static uint64_t step_of(const struct shard *shard, const struct group *group)
 {
-    uint32_t workers = shard->config.workers;
-    double rate = schedule_rate(&shard->config.schedule, group->version);
-    for (uint32_t i = group->first; i < group->end; i++) {
-        const struct part *part = &shard->parts[i];
-        struct span bucket = shard->config.layout.buckets[i];
-        for (uint32_t chunk = 0; part->span.count > 0 && chunk < workers; chunk++) {
+    const struct shard_config *config = &shard->config;
+    uint64_t made = shard_is_free(shard) ? group->applied / config->workers : group->version;
+    return config->marks.first + made;
+}
+
+void shard_update_from_all(struct shard *shard, struct group *group)
+{
+    uint32_t workers = shard->config.workers, contributor_count = 0;
+    double rate = schedule_rate(&shard->config.schedule, step_of(shard, group));
+    uint64_t version = shard->config.updates_before + group->version;
+    for (uint32_t chunk = 0; chunk < workers; chunk++) {
+        contributor_count = list_contributors(shard, group, chunk);
+        for (uint32_t i = group->first; i < group->end; i++) {
+            const struct part *part = &shard->parts[i];
+            struct span bucket = shard->config.layout.buckets[i];
             struct span piece = span_intersect(part->span, span_part(bucket, workers, chunk));
-            update_piece(shard, part, piece, chunk, group->version, rate);
+            if (part->span.count > 0) {
+                update_piece(shard, part, piece, contributor_count, version, rate);
+            }
         }
     }
-    for (uint32_t rank = 0; rank < workers; rank++) {
-        shard_drop_push(shard, group, rank);
+    for (uint32_t i = 0; i < contributor_count; i++) {
+        shard_drop_push(shard, group, shard->contributors[i]);
+    }
+    if (shard_is_free(shard)) {
+        group->applied += workers;
+        staleness_add_many(&shard->staleness, 0, contributor_count);
     }
     group->version++;
 }
@@ -76,7 +108,7 @@ static const float *remedied(struct shard *shard, uint32_t rank, uint64_t at, co
                              size_t count, float *scratch)
 {
     const struct remedy *remedy = shard->config.remedy;
-    if (remedy == NULL) {
+    if (remedy == NULL || remedy->adjust == NULL) {
         return gradient;
     }
     const struct remedy_block block = {
@@ -108,7 +140,7 @@ static void take_part(struct shard *shard, const struct group *group, const stru
             vector_add(shard->sum + at, gradient, count);
         } else {
             optimizer_apply(shard->optimizer, (struct span){at, count}, shard->params + at,
-                            gradient, group->version + 1, rate);
+                            gradient, shard->config.updates_before + group->version + 1, rate);
         }
         done += count;
     }
@@ -119,18 +151,31 @@ static void apply_sum(struct shard *shard, struct group *group, double rate)
 {
     vector_scale(shard->sum, 1.0f / (float)group->summed, shard->value_count);
     optimizer_apply(shard->optimizer, (struct span){0, shard->value_count}, shard->params,
-                    shard->sum, group->version + 1, rate);
+                    shard->sum, shard->config.updates_before + group->version + 1, rate);
     memset(shard->sum, 0, shard->value_count * sizeof(float));
+}
+
+/* The rate of an update, and the momentum to go with it. */
+static double prepare_rate(struct shard *shard, const struct group *group)
+{
+    const struct shard_config *config = &shard->config;
+    double rate = schedule_rate(&config->schedule, step_of(shard, group)), momentum, factor;
+    if (config->remedy == NULL || !config->remedy->corrects_momentum) {
+        return rate;
+    }
+    remedy_momentum(config->settings.momentum, staleness_mean(&shard->staleness), &momentum,
+                    &factor);
+    optimizer_set_momentum(shard->optimizer, momentum);
+    return factor * rate;
 }
 
 void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank)
 {
     const struct shard_config *config = &shard->config;
     struct seat *seat = &group->seats[rank];
-    // The rate follows the samples that were seen: N gradients are what a step of ps-sync has.
-    double rate = schedule_rate(&config->schedule, group->applied / config->workers);
     seat->staleness = group->version - seat->read_version;
     staleness_add(&shard->staleness, seat->staleness);
+    double rate = prepare_rate(shard, group);
     for (uint32_t i = group->first; i < group->end; i++) {
         take_part(shard, group, &shard->parts[i], rank, rate);
     }
@@ -138,7 +183,7 @@ void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank)
     group->applied++;
     group->summed++;
     bool is_whole =
-        group->summed == config->gradients_per_update || group->applied == config->gradient_total;
+        group->summed == config->gradients_per_update || group->applied == shard->gradient_total;
     if (is_whole) {
         if (shard->sum != NULL) {
             apply_sum(shard, group, rate);

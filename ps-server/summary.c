@@ -1,6 +1,8 @@
 /* The trees of job.json, metrics.jsonl and summary.json. */
 #include "ps-server/summary.h"
 
+#include "common/phases.h"
+
 #include <string.h>
 
 static json_t *integer(uint64_t value)
@@ -28,6 +30,7 @@ static json_t *option_json(const struct option *row, const struct job *job)
         return json_real(*(const double *)(const void *)field);
     case OPTION_TEXT:
     case OPTION_CHOICE:
+    case OPTION_LIST:
         option_format(row, job, text, sizeof(text));
         return json_string(text);
     }
@@ -88,8 +91,19 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                      ratio(report->staleness_sum, (double)report->steps));
 }
 
-static json_t *epochs_json(const struct results *results)
+/* The step at the end of an epoch, or of a period of --eval-every. */
+static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
 {
+    uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
+    uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
+    uint64_t step = (epoch + UINT64_C(1)) * period;
+    return step < total ? step : total;
+}
+
+static json_t *epochs_json(const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
     json_t *epochs = json_array();
     for (uint32_t i = 0; i < results->epoch_count; i++) {
         if (!results_epoch_is_complete(results, i)) {
@@ -101,13 +115,16 @@ static json_t *epochs_json(const struct results *results)
         json_t *test_loss = json_null(), *test_accuracy = json_null();
         if (epoch->test_images > 0) {
             test_loss = json_real(epoch->test_loss_sum / tested);
-            test_accuracy = json_real((double)epoch->test_correct / tested);
+            test_accuracy = json_real(results_accuracy(results, i));
         }
+        uint64_t step = step_at(coordinator, i);
         json_array_append_new(
-            epochs, json_pack("{s:i, s:f, s:o, s:o, s:f, s:f}", "epoch", (int)i, "train_loss",
-                              ratio(epoch->loss_sum, (double)epoch->images), "test_loss", test_loss,
-                              "test_accuracy", test_accuracy, "seconds", seconds,
-                              "images_per_second", ratio((double)epoch->images, seconds)));
+            epochs,
+            json_pack("{s:I, s:I, s:f, s:o, s:o, s:f, s:f}", "epoch",
+                      (json_int_t)((step - 1) / (per_epoch > 0 ? per_epoch : 1)), "step",
+                      (json_int_t)step, "train_loss", ratio(epoch->loss_sum, (double)epoch->images),
+                      "test_loss", test_loss, "test_accuracy", test_accuracy, "seconds", seconds,
+                      "images_per_second", ratio((double)epoch->images, seconds)));
     }
     return epochs;
 }
@@ -141,8 +158,25 @@ static json_t *staleness_json(const struct results *results, uint64_t steps)
     if (!is_counted) {
         json_array_append_new(histogram, integer(steps));
     }
-    return json_pack("{s:f, s:I, s:o}", "mean", staleness_mean(&results->staleness), "max",
-                     (json_int_t)results->staleness.max, "histogram", histogram);
+    return json_pack("{s:f, s:I, s:o, s:I}", "mean", staleness_mean(&results->staleness), "max",
+                     (json_int_t)results->staleness.max, "histogram", histogram, "late",
+                     (json_int_t)results->late_count);
+}
+
+/* When the target accuracy was reached; null if it was not, or there is none. */
+static json_t *target_json(const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    if (coordinator->job->target_accuracy <= 0) {
+        return json_null();
+    }
+    json_t *steps = json_null(), *seconds = json_null();
+    if (results->has_reached_target) {
+        steps = integer(step_at(coordinator, results->target_epoch));
+        seconds = json_real(results_seconds_until(results, results->target_epoch));
+    }
+    return json_pack("{s:f, s:o, s:o}", "accuracy", coordinator->job->target_accuracy, "steps",
+                     steps, "seconds", seconds);
 }
 
 static void add_training(json_t *summary, const struct coordinator *coordinator)
@@ -157,7 +191,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
                         json_real((double)(ended_ms - coordinator->started_ms) / 1000));
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
-    json_object_set_new(summary, "epochs", epochs_json(results));
+    json_object_set_new(summary, "epochs", epochs_json(coordinator));
     json_object_set_new(summary, "ms_per_step",
                         times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
                                    sum.total_ns, sum.steps));
@@ -167,6 +201,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
                   "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
                   ratio((double)results->server_bytes_sent, job_steps), "server_received",
                   ratio((double)results->server_bytes_received, job_steps)));
+    json_object_set_new(summary, "target", target_json(coordinator));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 

@@ -51,8 +51,17 @@ void link_destroy(struct link *link);
 enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_rank);
 enum status link_prepare(struct link *link, const struct link_prepared *prepared);
 
-/* Valid after link_prepare, until link_destroy. */
+/* Of the phase. Valid after link_prepare, until link_pass or link_destroy. */
 struct exchange *link_exchange(struct link *link);
+
+/* Ends a phase: waits until all workers have, and servers and neighbours are ready for the next
+ * one. `states` are those of the optimizer that rank 0 gives to servers; borrowed until it returns.
+ */
+enum status link_pass(struct link *link, float *const *states, uint32_t state_count);
+
+/* After the report that closed an epoch of a job with a target: waits until it is known whether the
+ * job goes on. */
+enum status link_await_decision(struct link *link, uint64_t epoch, bool *ret_is_enough);
 
 /* Bytes sent and received so far, headers included. */
 void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received);

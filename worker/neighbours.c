@@ -4,7 +4,6 @@
 #include "common/endpoints.h"
 #include "common/log.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +23,11 @@ static enum status connect_place(struct channel *channel, const char *transport,
 enum status neighbours_connect(struct channel *channel, const struct job *job, const char *places,
                                struct neighbours *ret_neighbours)
 {
-    bool is_alone = strcmp(job->mode, "local") == 0 || (job->servers == 0 && job->workers == 1);
-    uint32_t expected = is_alone ? 0 : job->servers > 0 ? job->servers : 1;
-    struct neighbours neighbours = {.peers = calloc(expected + 1, sizeof(*neighbours.peers))};
+    uint32_t expected = job->servers + (job_has_mode(job, "ring") && job->workers > 1 ? 1 : 0);
+    struct neighbours neighbours = {
+        .peers = calloc(expected + 1, sizeof(*neighbours.peers)),
+        .server_count = job->servers,
+    };
     if (neighbours.peers == NULL) {
         return STATUS_NO_MEMORY;
     }

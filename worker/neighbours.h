@@ -1,4 +1,4 @@
-/* Whom a worker exchanges with: the shards, or the next worker of the ring. */
+/* Whom a worker exchanges with: the shards, and the next worker of the ring. */
 #ifndef WORKER_NEIGHBOURS_H
 #define WORKER_NEIGHBOURS_H
 
@@ -10,12 +10,13 @@
 
 /* Zeroed is empty. */
 struct neighbours {
-    uint64_t *peers; // (count) connections
-    uint32_t count;
+    uint64_t *peers;       // (count) connections: to the servers first
+    uint32_t server_count; // those of the job
+    uint32_t count;        // with the next worker, if a phase of the job needs it
 };
 
-/* Connects to those that the coordinator named in its START, one place a line, by what --transport
- * allows; to nobody where a worker is alone. Logs. */
+/* Connects to those that the coordinator named in its first START, one place a line, by what
+ * --transport allows; to nobody where a worker is alone. Logs. */
 enum status neighbours_connect(struct channel *channel, const struct job *job, const char *places,
                                struct neighbours *ret_neighbours);
 

@@ -1,19 +1,12 @@
-/* One training step, and the loop around it. */
+/* The phases of a job, one after the other; what the trainer is made of. */
 #include "worker/trainer.h"
 
-#include "common/clock.h"
-#include "common/digest.h"
 #include "common/endpoints.h"
 #include "common/log.h"
-#include "common/optimizer.h"
-#include "common/schedule.h"
-#include "worker/data/batcher.h"
-#include "worker/evaluator.h"
-#include "worker/model/model.h"
-#include "worker/straggling.h"
+#include "common/memory.h"
+#include "worker/trainer_state.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,284 +17,71 @@
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all.
 #define WARMUP_STEPS_MAX 10
 
-struct trainer {
-    const struct job *job;
-    uint32_t rank;
-    struct model *model;
-    struct batcher *batcher;
-    struct evaluator *evaluator;
-    struct optimizer *optimizer; // NULL where the exchange delivers parameters
-    struct exchange *exchange;   // of the link; borrowed for the run
-    struct schedule schedule;
-    uint64_t steps_per_epoch, step_count, warmup_steps;
-    uint64_t train_samples, test_samples, data_digest;
-    bool is_free;           // every push is an update: the servers say when an epoch has ended
-    uint64_t epochs_closed; // is_free only
-    struct straggling straggling;
-    char digest[DIGEST_TEXT_BYTES];
-    char device[32];
-
-    // Of the step that ends: its number, and the time that its updates took.
-    uint64_t step, apply_ns;
-
-    // What has not been reported yet: of the interval, and of the epoch.
-    struct wire_report interval, epoch;
-    uint64_t warm_images, warm_ns;
-    uint64_t sent_before, received_before;
-};
-
-/* Where the time of one step went. */
-struct step_times {
-    uint64_t input_ns, compute_ns, exchange_ns;
-};
-
-static uint64_t lap(uint64_t *since_ns)
+/* All steps of a phase. *step counts those of the job that were made. */
+static enum status train_phase(struct trainer *trainer, struct link *link, uint64_t *step)
 {
-    uint64_t now_ns = clock_now_ns();
-    uint64_t passed_ns = now_ns - *since_ns;
-    *since_ns = now_ns;
-    return passed_ns;
-}
-
-static enum status backward_and_send(struct trainer *trainer)
-{
-    // Each bucket travels while the next one is computed.
-    uint32_t bucket_count = model_layout(trainer->model)->bucket_count;
-    for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
-        enum status status = model_backward(trainer->model, bucket);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        exchange_bucket_ready(trainer->exchange, bucket);
-    }
-    return STATUS_OK;
-}
-
-/* One optimizer update of one bucket, from its mean gradient: where the exchange delivers that. */
-static void apply_gradients(void *context, uint32_t bucket)
-{
-    struct trainer *trainer = context;
-    uint64_t clock_ns = clock_now_ns();
-    struct span span = model_layout(trainer->model)->buckets[bucket];
-    optimizer_apply(trainer->optimizer, span, model_params(trainer->model) + span.offset,
-                    model_grads(trainer->model) + span.offset, trainer->step + 1,
-                    schedule_rate(&trainer->schedule, trainer->step));
-    trainer->apply_ns += lap(&clock_ns);
-}
-
-/* Every rank's gradient is scaled so that their mean is that of the global batch, also where the
- * slices differ by a sample. Where each is an update of its own, it is the mean of its slice. */
-static float gradient_scale(const struct trainer *trainer, const struct batch *batch)
-{
-    if (trainer->is_free) {
-        return 1.0f / (float)batch->count;
-    }
-    return (float)trainer->job->workers / (float)trainer->job->global_batch;
-}
-
-static enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
-                                struct step_times *ret_times)
-{
-    uint64_t clock_ns = clock_now_ns();
-    struct batch batch;
-    enum status status = batcher_next(trainer->batcher, &batch);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    ret_times->input_ns = lap(&clock_ns);
-
-    status = exchange_begin_step(trainer->exchange, step);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    ret_times->exchange_ns = lap(&clock_ns);
-    straggling_wait(&trainer->straggling, trainer->exchange, step);
-
-    struct program_input input = {
-        .pixels = batch.pixels,
-        .labels = batch.labels,
-        .sample_keys = batch.sample_keys,
-        .count = batch.count,
-        .gradient_scale = gradient_scale(trainer, &batch),
-        .is_training = true,
-    };
-    struct program_result result;
-    status = model_forward(trainer->model, &input, &result);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (!isfinite(result.loss_sum)) {
-        return STATUS_NOT_FINITE;
-    }
-    status = backward_and_send(trainer);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    ret_times->compute_ns = lap(&clock_ns);
-
-    trainer->step = step;
-    trainer->apply_ns = 0;
-    status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (trainer->is_free) {
-        // The next parameters come with how far the job is: to be known before the next batch.
-        status = exchange_settle(trainer->exchange);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
-    ret_times->compute_ns += trainer->apply_ns;
-    straggling_note(&trainer->straggling, ret_times->compute_ns);
-    *ret_loss_sum = result.loss_sum;
-    return STATUS_OK;
-}
-
-static void add_step(struct wire_report *report, uint32_t images, double loss_sum,
-                     const struct step_times *times, uint64_t total_ns)
-{
-    report->steps++;
-    report->images += images;
-    report->loss_sum += loss_sum;
-    report->input_wait_ns += times->input_ns;
-    report->compute_ns += times->compute_ns;
-    report->exchange_wait_ns += times->exchange_ns;
-    report->total_ns += total_ns;
-}
-
-static void report_interval(struct trainer *trainer, struct link *link, uint64_t step)
-{
-    uint64_t sent, received;
-    link_traffic(link, &sent, &received);
-    trainer->interval.bytes_sent = sent - trainer->sent_before;
-    trainer->interval.bytes_received = received - trainer->received_before;
-    trainer->sent_before = sent;
-    trainer->received_before = received;
-    uint64_t epoch =
-        trainer->is_free ? trainer->epochs_closed : (step - 1) / trainer->steps_per_epoch;
-    link_report(link, step, epoch, &trainer->interval);
-    trainer->interval = (struct wire_report){0};
-}
-
-static uint64_t epoch_count(const struct trainer *trainer)
-{
-    return (trainer->step_count + trainer->steps_per_epoch - 1) / trainer->steps_per_epoch;
-}
-
-/* Closes an epoch: every worker evaluates its part of the test set on the same parameters. */
-static enum status close_epoch(struct trainer *trainer, struct link *link, uint64_t step,
-                               bool is_evaluated)
-{
-    enum status status = exchange_settle(trainer->exchange);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (is_evaluated) {
-        status = evaluator_run(trainer->evaluator, &trainer->epoch);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    trainer->epoch.is_epoch = true;
-    link_report(link, step, (step - 1) / trainer->steps_per_epoch, &trainer->epoch);
-    trainer->epoch = (struct wire_report){0};
-    return STATUS_OK;
-}
-
-/* Closes an epoch that the servers have ended: evaluates what they kept of it. */
-static enum status close_free_epoch(struct trainer *trainer, struct link *link, uint64_t step)
-{
-    uint64_t epoch = ++trainer->epochs_closed;
-    bool is_last = epoch == epoch_count(trainer);
-    bool is_whole = !is_last || trainer->step_count % trainer->steps_per_epoch == 0;
-    bool is_evaluated = (is_whole && strcmp(trainer->job->eval, "epoch") == 0) ||
-                        (is_last && strcmp(trainer->job->eval, "end") == 0);
-    enum status status = STATUS_OK;
-    if (is_evaluated || is_last) {
-        status = exchange_pull(trainer->exchange, epoch);
-    }
-    if (status == STATUS_OK && is_evaluated) {
-        status = evaluator_run(trainer->evaluator, &trainer->epoch);
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    trainer->epoch.is_epoch = true;
-    link_report(link, step, epoch - 1, &trainer->epoch);
-    trainer->epoch = (struct wire_report){0};
-    // What was evaluated is not what to go on with.
-    return is_evaluated && !is_last ? exchange_pull(trainer->exchange, 0) : STATUS_OK;
-}
-
-/* What follows a step where every push is an update: others may have brought the job on. */
-static enum status after_free_step(struct trainer *trainer, struct link *link, uint64_t step)
-{
-    link_set_step(link, step);
-    enum status status = STATUS_OK;
-    trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
-    uint64_t passed = exchange_epochs_passed(trainer->exchange);
-    bool is_last = passed >= epoch_count(trainer);
-    if (is_last || step % trainer->job->report_every == 0) {
-        report_interval(trainer, link, step);
-    }
-    while (status == STATUS_OK && trainer->epochs_closed < passed &&
-           trainer->epochs_closed < epoch_count(trainer)) {
-        status = close_free_epoch(trainer, link, step);
-    }
-    return status;
-}
-
-static bool is_over(const struct trainer *trainer, uint64_t step)
-{
-    return trainer->is_free ? trainer->epochs_closed == epoch_count(trainer)
-                            : step == trainer->step_count;
-}
-
-/* What follows a step: sums, reports, the end of an epoch. `step` counts those that are done. */
-static enum status after_step(struct trainer *trainer, struct link *link, uint64_t step)
-{
-    bool is_last = step == trainer->step_count;
-    bool is_epoch_end = step % trainer->steps_per_epoch == 0;
-    link_set_step(link, step);
-    if (is_last || step % trainer->job->report_every == 0) {
-        report_interval(trainer, link, step);
-    }
-    if (!is_epoch_end && !is_last) {
-        return STATUS_OK;
-    }
-    bool is_evaluated = (is_epoch_end && strcmp(trainer->job->eval, "epoch") == 0) ||
-                        (is_last && strcmp(trainer->job->eval, "end") == 0);
-    return close_epoch(trainer, link, step, is_evaluated);
-}
-
-static enum status train(struct trainer *trainer, struct link *link, uint64_t *ret_step)
-{
-    uint32_t images = job_batch_of(trainer->job, trainer->rank);
-    for (uint64_t step = 0; !is_over(trainer, step); step++) {
-        *ret_step = step;
+    trainer->exchange = link_exchange(link);
+    trainer->marks_closed = trainer->round = trainer->round_steps = 0;
+    while (!trainer_phase_is_over(trainer, *step)) {
         uint64_t started_ns = clock_now_ns();
         struct step_times times;
         double loss_sum;
-        enum status status = trainer_step(trainer, step, &loss_sum, &times);
+        enum status status = trainer_step(trainer, *step, &loss_sum, &times);
         if (status != STATUS_OK) {
             return status;
         }
-        uint64_t total_ns = lap(&started_ns);
-        add_step(&trainer->interval, images, loss_sum, &times, total_ns);
-        add_step(&trainer->epoch, images, loss_sum, &times, total_ns);
-        if (step >= trainer->warmup_steps) {
-            trainer->warm_images += images;
-            trainer->warm_ns += total_ns;
-        }
-        status = trainer->is_free ? after_free_step(trainer, link, step + 1)
-                                  : after_step(trainer, link, step + 1);
+        trainer_count_step(trainer, *step, loss_sum, &times, lap(&started_ns));
+        status = trainer_after_step(trainer, link, ++*step);
         if (status != STATUS_OK) {
             return status;
         }
     }
     return exchange_settle(trainer->exchange);
+}
+
+/* Takes what the next phase needs out of the one that ends, and waits for it to begin: then all
+ * workers hold the same parameters and states, and go on in the same place of the data. */
+static enum status pass_phase(struct trainer *trainer, struct link *link)
+{
+    const struct phase *next = trainer->phase + 1;
+    bool servers_have_states = strcmp(trainer->phase->mode, "ring") != 0 && trainer->base == NULL;
+    uint32_t count = trainer->base == NULL ? optimizer_state_count(trainer->optimizer) : 0;
+    float *states[OPTIMIZER_STATES_MAX];
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        states[i] = optimizer_state(trainer->optimizer, i);
+        if (servers_have_states) {
+            status = exchange_pull_state(trainer->exchange, 1 + i, states[i]);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = exchange_drain(trainer->exchange);
+    }
+    if (status == STATUS_OK) {
+        status = link_pass(link, states, count);
+    }
+    if (status == STATUS_OK) {
+        status = batcher_seek(trainer->batcher, next->marks.first / trainer->steps_per_epoch,
+                              next->marks.first % trainer->steps_per_epoch);
+    }
+    trainer->phase = next;
+    return status;
+}
+
+static enum status train(struct trainer *trainer, struct link *link, uint64_t *ret_step)
+{
+    const struct phase *last = &trainer->phases.list[trainer->phases.count - 1];
+    for (;;) {
+        enum status status = train_phase(trainer, link, ret_step);
+        if (status != STATUS_OK || trainer->phase == last || trainer->is_enough) {
+            return status;
+        }
+        status = pass_phase(trainer, link);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        *ret_step = trainer->phase->marks.first;
+    }
 }
 
 static void say_why_not(const struct trainer *trainer, struct link *link, uint64_t step,
@@ -323,7 +103,6 @@ static void say_why_not(const struct trainer *trainer, struct link *link, uint64
 
 enum status trainer_run(struct trainer *trainer, struct link *link)
 {
-    trainer->exchange = link_exchange(link);
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
     enum status ending = exchange_stopped(trainer->exchange);
@@ -337,7 +116,7 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     struct wire_report report = {.warm_images = trainer->warm_images, .warm_ns = trainer->warm_ns};
     digest_floats(model_params(trainer->model), model_layout(trainer->model)->value_count,
                   trainer->digest);
-    link_done(link, trainer->step_count, &report, trainer->digest);
+    link_done(link, step, &report, trainer->digest);
     return link_verdict(link);
 }
 
@@ -370,25 +149,42 @@ static enum status create_model(struct trainer *trainer, struct device *device,
     }
     const struct layout *layout = model_layout(trainer->model);
     digest_floats(model_params(trainer->model), layout->value_count, trainer->digest);
-    if (exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS) {
-        status = optimizer_create(job->optimizer, &job->settings, layout->value_count,
-                                  &trainer->optimizer);
+    return STATUS_OK;
+}
+
+/* What the worker itself needs to change parameters. */
+static enum status create_optimizers(struct trainer *trainer)
+{
+    static const struct optimizer_settings plain;
+    const struct job *job = trainer->job;
+    uint64_t count = model_layout(trainer->model)->value_count;
+    bool is_local_sgd = job->sync_every > 1;
+    enum status status = STATUS_OK;
+    // Also to carry states from one phase to the next.
+    if (is_local_sgd || trainer->phases.count > 1 ||
+        exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS) {
+        status = optimizer_create(job->optimizer, &job->settings, count, &trainer->optimizer);
     }
-    return status;
+    if (status == STATUS_OK && is_local_sgd) {
+        status = optimizer_create("sgd", &plain, count, &trainer->averager);
+        trainer->base = memory_create_large(count * sizeof(float));
+    }
+    return status == STATUS_OK && is_local_sgd && trainer->base == NULL ? STATUS_NO_MEMORY : status;
 }
 
 static enum status create_batches(struct trainer *trainer, const struct dataset *train,
                                   const struct dataset *test)
 {
     const struct job *job = trainer->job;
-    trainer->steps_per_epoch = job_steps_per_epoch(job, trainer->train_samples);
-    trainer->step_count = job_total_steps(job, trainer->train_samples);
-    if (trainer->steps_per_epoch == 0) {
-        log_error("the %llu training samples are fewer than one global batch of %u: make "
-                  "--global-batch smaller",
-                  (unsigned long long)trainer->train_samples, job->global_batch);
+    char error[OPTION_ERROR_BYTES];
+    if (phases_of(job, trainer->train_samples, &trainer->phases, error, sizeof(error)) !=
+        STATUS_OK) {
+        log_error("%s", error);
         return STATUS_INVALID;
     }
+    trainer->phase = &trainer->phases.list[0];
+    trainer->steps_per_epoch = job_steps_per_epoch(job, trainer->train_samples);
+    trainer->step_count = job_total_steps(job, trainer->train_samples);
     trainer->warmup_steps = trainer->step_count / 5;
     if (trainer->warmup_steps > WARMUP_STEPS_MAX) {
         trainer->warmup_steps = WARMUP_STEPS_MAX;
@@ -430,7 +226,6 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     }
     trainer->job = job;
     trainer->rank = rank;
-    trainer->is_free = job_updates_on_push(job);
     straggling_init(&trainer->straggling, job, rank);
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
@@ -441,6 +236,9 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     enum status status = create_model(trainer, device, train);
     if (status == STATUS_OK) {
         status = create_batches(trainer, train, test);
+    }
+    if (status == STATUS_OK) {
+        status = create_optimizers(trainer);
     }
     if (status != STATUS_OK) {
         log_error("cannot prepare training of %s on %s: %s", job->model, job->data,
@@ -460,6 +258,11 @@ void trainer_destroy(struct trainer *trainer)
     evaluator_destroy(trainer->evaluator);
     batcher_destroy(trainer->batcher);
     optimizer_destroy(trainer->optimizer);
+    optimizer_destroy(trainer->averager);
+    if (trainer->base != NULL) {
+        memory_destroy_large(trainer->base,
+                             model_layout(trainer->model)->value_count * sizeof(float));
+    }
     model_destroy(trainer->model);
     free(trainer);
 }

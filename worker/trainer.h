@@ -1,4 +1,4 @@
-/* Training, as one worker sees it. START READING HERE: trainer_step is the whole of it.
+/* Training, as one worker sees it. START READING HERE, with trainer_step in training_step.c.
  *
  * The trainer owns the model, the batches and, where the exchange delivers gradients, the
  * optimizer. It knows nothing of sockets: what travels goes through the exchange, what is told to

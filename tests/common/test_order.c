@@ -85,6 +85,26 @@ static void the_seed_decides_and_nothing_else(void **state)
     assert_in_range(alike, 50, 150);
 }
 
+static void delays_for_each_worker_are_drawn_apart(void **state)
+{
+    (void)state;
+    struct order order = parse("seeded:uniform:2..5");
+    unsigned counts[6] = {0}, alike = 0;
+    for (uint64_t t = 1; t <= 4000; t++) {
+        uint64_t first = order_delay(&order, 1, t, 0), second = order_delay(&order, 1, t, 1);
+        assert_in_range(first, 2, 5);
+        counts[first]++;
+        alike += first == second;
+        assert_int_equal(order_delay(&order, 1, t, 0), first);
+    }
+    for (size_t i = 2; i <= 5; i++) {
+        assert_in_range(counts[i], 900, 1100);
+    }
+    assert_in_range(alike, 900, 1100);
+    order = parse("seeded:constant:3");
+    assert_int_equal(order_delay(&order, 1, 1, 7), 3);
+}
+
 static void what_is_no_order_is_refused_with_what_would_be_right(void **state)
 {
     (void)state;
@@ -123,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_uniform_range_is_drawn_evenly),
         cmocka_unit_test(a_geometric_distribution_halves),
         cmocka_unit_test(the_seed_decides_and_nothing_else),
+        cmocka_unit_test(delays_for_each_worker_are_drawn_apart),
         cmocka_unit_test(what_is_no_order_is_refused_with_what_would_be_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

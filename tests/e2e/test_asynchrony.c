@@ -9,76 +9,27 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 struct async_case {
     const char *mode, *order, *workers, *servers, *transport, *global_batch, *steps;
 };
 
-/* Runs a job to its end; its summary, which the caller owns. */
-static json_t *run_job(const struct async_case *job)
-{
-    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
-    struct program_run run = {.announce_fd = -1};
-    programs_make_folder(folder);
-    snprintf(out, sizeof(out), "%s/out", folder);
-    const char *const args[] = {"run",
-                                "--out",
-                                out,
-                                "--mode",
-                                job->mode,
-                                "--order",
-                                job->order,
-                                "-n",
-                                job->workers,
-                                "-s",
-                                job->servers,
-                                "--transport",
-                                job->transport,
-                                "--global-batch",
-                                job->global_batch,
-                                "--steps",
-                                job->steps,
-                                "--model",
-                                "lenet5",
-                                "--data",
-                                "shapes",
-                                "--threads",
-                                "1",
-                                "--limit-train",
-                                "120",
-                                "--limit-test",
-                                "50",
-                                "--bucket-mb",
-                                "0.05",
-                                "--report-every",
-                                "2",
-                                NULL};
-    program_start(&run, folder, "deploy/ringside", false, args, NULL);
-    if (program_wait(&run) != 0) {
-        fail_msg("%s %s: %s", job->mode, job->order, program_output(&run));
+/* The arguments of a job. */
+#define JOB_ARGS(job)                                                                 \
+    (const char *const[])                                                             \
+    {                                                                                 \
+        "--mode", (job)->mode, "--order", (job)->order, "-n", (job)->workers, "-s",   \
+            (job)->servers, "--transport", (job)->transport, "--global-batch",        \
+            (job)->global_batch, "--steps", (job)->steps, "--report-every", "2", NULL \
     }
-    json_t *summary = programs_read_json(out, "summary.json");
-    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "completed");
-    programs_remove_folder(folder);
-    return summary;
-}
-
-static void run_digest(const struct async_case *job, char ret_digest[80])
-{
-    json_t *summary = run_job(job);
-    snprintf(ret_digest, 80, "%s", json_string_value(json_object_get(summary, "params_digest")));
-    assert_int_equal(strlen(ret_digest), 64);
-    json_decref(summary);
-}
 
 static void check_alike(const struct async_case *jobs, size_t count)
 {
-    char first[80], digest[80];
-    run_digest(&jobs[0], first);
+    char first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    programs_run_digest(JOB_ARGS(&jobs[0]), first);
     for (size_t i = 1; i < count; i++) {
-        run_digest(&jobs[i], digest);
+        programs_run_digest(JOB_ARGS(&jobs[i]), digest);
         if (strcmp(first, digest) != 0) {
             fail_msg("%s %s with N = %s, K = %s over %s ends with %.12s, not with %.12s",
                      jobs[i].mode, jobs[i].order, jobs[i].workers, jobs[i].servers,
@@ -123,8 +74,8 @@ static void a_free_job_makes_every_update_once(void **state)
     (void)state;
     static const char *const modes[] = {"ps-async", "ps-ssp:0", "ps-ssp:2"};
     for (size_t i = 0; i < 3; i++) {
-        json_t *summary =
-            run_job(&(struct async_case){modes[i], "free", "4", "2", "auto", "24", "12"});
+        const struct async_case job = {modes[i], "free", "4", "2", "auto", "24", "12"};
+        json_t *summary = programs_run_job(JOB_ARGS(&job));
         const json_t *staleness = json_object_get(summary, "staleness");
         const json_t *histogram = json_object_get(staleness, "histogram"), *count;
         size_t index;

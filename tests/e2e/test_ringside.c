@@ -142,18 +142,19 @@ static void check_contract(const json_t *summary)
     CHECK_KEYS(summary, "version", "mode", "workers", "servers", "model", "parameters", "dataset",
                "device", "transport", "seed", "batch_per_worker", "global_batch", "optimizer", "lr",
                "steps", "seconds", "images_per_second", "epochs", "ms_per_step", "bytes_per_step",
-               "staleness", "params_digest", "workers_lost", "restarts", "outcome", "reason");
+               "staleness", "target", "params_digest", "workers_lost", "restarts", "outcome",
+               "reason");
     CHECK_KEYS(json_object_get(summary, "ms_per_step"), "compute", "exchange_wait", "input_wait",
                "total");
     CHECK_KEYS(json_object_get(summary, "bytes_per_step"), "worker_sent", "worker_received",
                "server_sent", "server_received");
-    CHECK_KEYS(json_object_get(summary, "staleness"), "mean", "max", "histogram");
+    CHECK_KEYS(json_object_get(summary, "staleness"), "mean", "max", "histogram", "late");
     const json_t *epochs = json_object_get(summary, "epochs"), *epoch;
     size_t index;
     assert_true(json_is_array(epochs));
     json_array_foreach(epochs, index, epoch)
     {
-        CHECK_KEYS(epoch, "epoch", "train_loss", "test_loss", "test_accuracy", "seconds",
+        CHECK_KEYS(epoch, "epoch", "step", "train_loss", "test_loss", "test_accuracy", "seconds",
                    "images_per_second");
     }
 }

@@ -1,6 +1,7 @@
 /* Fuzzes the text of a job, as a peer sends it. What is taken is resolved, comes back from its own
  * text as the same bytes, and its numbers are safe to train with; what is refused has a reason. */
 #include "common/job.h"
+#include "common/phases.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -40,6 +41,27 @@ static void check_numbers(const struct job *job)
     }
 }
 
+/* Phases follow on each other from the first step to the last. */
+static void check_phases(const struct job *job)
+{
+    static const uint64_t counts[] = {0, 60000, UINT64_MAX};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct phases phases;
+        char error[OPTION_ERROR_BYTES];
+        if (phases_of(job, counts[i], &phases, error, sizeof(error)) != STATUS_OK) {
+            continue;
+        }
+        uint64_t step = 0;
+        for (uint32_t k = 0; k < phases.count; k++) {
+            const struct marks *marks = &phases.list[k].marks;
+            assert(marks->first == step && marks->end > step);
+            step = marks->end;
+            assert(marks_step(marks, marks_count(marks)) == step);
+        }
+        assert(step == job_total_steps(job, counts[i]));
+    }
+}
+
 static void check_optimizer(const struct job *job)
 {
     struct optimizer *optimizer;
@@ -61,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (job_decode(text, &job, error, sizeof(error)) == STATUS_OK) {
         check_text(&job);
         check_numbers(&job);
+        check_phases(&job);
         check_optimizer(&job);
     } else {
         assert(error[0] != '\0' && memchr(error, '\0', sizeof(error)) != NULL);

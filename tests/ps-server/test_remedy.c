@@ -80,6 +80,25 @@ static void adaptive_compensation_divides_by_the_root_of_mean_squares(void **sta
     }
 }
 
+/* The delay of a momentum m is the mean of k weighted by m^k: m / (1 - m). */
+static void momentum_gives_way_to_what_staleness_delays(void **state)
+{
+    (void)state;
+    double left, factor;
+    assert_true(find("momentum")->corrects_momentum);
+    remedy_momentum(0.9, 0, &left, &factor);
+    assert_true(fabs(left - 0.9) < 1e-12 && fabs(factor - 1) < 1e-12);
+    for (int tau = 1; tau < 20; tau++) {
+        remedy_momentum(0.9, tau, &left, &factor);
+        assert_true(left >= 0 && left < 0.9);
+        double delay = left / (1 - left) + tau;
+        assert_true(tau > 9 ? left <= 0 : fabs(delay - 9) < 1e-9);
+        assert_true(fabs(factor / (1 - left) - 1 / (1 - 0.9)) < 1e-9);
+    }
+    remedy_momentum(0, 3, &left, &factor);
+    assert_true(left <= 0 && fabs(factor - 1) < 1e-12);
+}
+
 static void none_is_a_remedy_and_what_there_is_not_is_refused(void **state)
 {
     (void)state;
@@ -95,6 +114,7 @@ int main(void)
         cmocka_unit_test(a_gradient_that_is_tau_updates_old_counts_one_over_tau),
         cmocka_unit_test(delay_compensation_adds_lambda_g_g_times_the_way_since),
         cmocka_unit_test(adaptive_compensation_divides_by_the_root_of_mean_squares),
+        cmocka_unit_test(momentum_gives_way_to_what_staleness_delays),
         cmocka_unit_test(none_is_a_remedy_and_what_there_is_not_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -216,3 +216,39 @@ json_t *programs_read_json(const char *folder, const char *name)
     }
     return tree;
 }
+
+json_t *programs_run_job(const char *const *args)
+{
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    const char *all[PROGRAM_ARGS_MAX] = {
+        "run", "--out",        out,  "--model",     "lenet5", "--threads", "1", "--limit-train",
+        "120", "--limit-test", "50", "--bucket-mb", "0.05"};
+    size_t count = 0;
+    while (all[count] != NULL) {
+        count++;
+    }
+    for (size_t i = 0; args[i] != NULL; i++) {
+        assert_in_range(count, 0, PROGRAM_ARGS_MAX - 2);
+        all[count++] = args[i];
+    }
+    program_start(&run, folder, "deploy/ringside", false, all, NULL);
+    if (program_wait(&run) != 0) {
+        fail_msg("%s", program_output(&run));
+    }
+    json_t *summary = programs_read_json(out, "summary.json");
+    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "completed");
+    programs_remove_folder(folder);
+    return summary;
+}
+
+void programs_run_digest(const char *const *args, char ret_digest[PROGRAM_DIGEST_BYTES])
+{
+    json_t *summary = programs_run_job(args);
+    snprintf(ret_digest, PROGRAM_DIGEST_BYTES, "%s",
+             json_string_value(json_object_get(summary, "params_digest")));
+    assert_int_equal(strlen(ret_digest), 64);
+    json_decref(summary);
+}

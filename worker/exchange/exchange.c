@@ -46,7 +46,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
     exchange->step = UINT64_MAX;
-    exchange->is_awaiting = strategy->ops.is_free; // the first parameters
+    exchange->is_awaiting = options->is_free; // the first parameters
     pthread_mutex_init(&exchange->mutex, NULL);
     pthread_cond_init(&exchange->changed, NULL);
     *ret_exchange = exchange;
@@ -87,13 +87,29 @@ enum status exchange_settle(struct exchange *exchange)
     return status;
 }
 
+/* With the mutex held. */
+static enum status wait_for_sends(struct exchange *exchange)
+{
+    while (exchange->stopped == STATUS_OK && exchange->sends_outstanding > 0) {
+        pthread_cond_wait(&exchange->changed, &exchange->mutex);
+    }
+    return exchange->stopped;
+}
+
+enum status exchange_drain(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    enum status status = wait_for_sends(exchange);
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 {
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
-    while (status == STATUS_OK && exchange->sends_outstanding > 0) {
-        pthread_cond_wait(&exchange->changed, &exchange->mutex);
-        status = exchange->stopped;
+    if (status == STATUS_OK) {
+        status = wait_for_sends(exchange);
     }
     if (status == STATUS_OK) {
         assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
@@ -120,7 +136,7 @@ enum status exchange_end_step(struct exchange *exchange,
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
     // A server may hold a push until this worker has read the end of an epoch: no wait for that
     // here.
-    bool waits_for_sends = !exchange->ops->is_free;
+    bool waits_for_sends = !exchange->options.is_free;
     uint32_t applied = 0;
     pthread_mutex_lock(&exchange->mutex);
     while (exchange->stopped == STATUS_OK &&
@@ -156,12 +172,15 @@ double exchange_staleness(struct exchange *exchange)
     return mean;
 }
 
-enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
+/* Has the communication thread pull what exchange->pull_* say, and waits for it. */
+static enum status pull_and_wait(struct exchange *exchange, uint64_t epoch, uint32_t vector,
+                                 float *target)
 {
-    assert(exchange->ops->is_free);
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
     exchange->pull_epoch = epoch;
+    exchange->pull_vector = vector;
+    exchange->pull_target = target;
     exchange->is_awaiting = true;
     exchange->bucket_done_count = 0;
     pthread_mutex_unlock(&exchange->mutex);
@@ -170,10 +189,21 @@ enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
     }
     exchange->options.post_ready(exchange->options.context, EXCHANGE_PULL);
     status = exchange_settle(exchange);
-    pthread_mutex_lock(&exchange->mutex);
     exchange->pull_epoch = 0;
-    pthread_mutex_unlock(&exchange->mutex);
+    exchange->pull_vector = 0;
     return status;
+}
+
+enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
+{
+    assert(exchange->options.is_free);
+    return pull_and_wait(exchange, epoch, 0, NULL);
+}
+
+enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, float *target)
+{
+    assert(vector > 0 && exchange->ops->pull != NULL);
+    return pull_and_wait(exchange, 0, vector, target);
 }
 
 void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, uint64_t staleness)

@@ -14,8 +14,9 @@
  *     ring    exchange_ring.c    ring all-reduce; delivers the mean gradient
  *     ps-*    exchange_ps.c      push and pull; delivers new parameters
  *
- * In ps-ssp and ps-async a worker's steps are its own: after each it settles, and asks how far the
- * job is (exchange_epochs_passed).
+ * Where workers are free, a worker's steps are its own: after each it settles, and asks how far the
+ * phase is (exchange_epochs_passed). Steps are counted from 0 in every phase; an exchange lives for
+ * one.
  *
  * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
  * of the step are complete, how many zero-copy sends still read from grads, and whether the job was
@@ -44,14 +45,11 @@ struct exchange_ops {
     const char *mode; // as in --mode, up to a colon
     enum exchange_delivers delivers;
 
-    /* Every push is an update: steps of workers are apart from each other, the first parameters are
-     * pulled as well, and the server says how far the job is. */
-    bool is_free;
-
     /* All on the communication thread; none blocks. */
     enum status (*start)(struct exchange *exchange); // once, before the first step
     enum status (*ready)(struct exchange *exchange, uint32_t bucket);
-    enum status (*pull)(struct exchange *exchange); // exchange->pull_epoch; NULL unless is_free
+    enum status (*pull)(
+        struct exchange *exchange); // what exchange->pull_* say; NULL without servers
 
     /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
      * does not allow: the caller drops it and logs. */
@@ -66,6 +64,14 @@ struct exchange_options {
     uint32_t rank, world;
     const struct layout *layout;
     float *params, *grads; // (layout->value_count), host
+
+    /* Steps of workers are apart from each other: the first parameters are pulled as well, and the
+     * servers say how far the job is. */
+    bool is_free;
+
+    // The optimizer's states that rank 0 gives to servers with the first parameters.
+    float *const *states; // (state_count, layout->value_count)
+    uint32_t state_count;
     struct channel *channel;
 
     // Connections: of ps modes to each shard, of ring to the next worker.
@@ -89,11 +95,13 @@ struct exchange {
     _Atomic uint64_t step;             // being computed; written by the trainer's thread only
     uint32_t done[LAYOUT_BUCKETS_MAX]; // buckets of that step, in the order of their completion
     uint32_t bucket_done_count;
-    bool is_awaiting;            // the buckets of a step or of a pull are on their way
-    uint32_t sends_outstanding;  // zero-copy sends that may still read grads
-    _Atomic uint64_t pull_epoch; // what is pulled: 0 parameters to go on with, e those of an epoch
-    uint64_t epochs_passed;      // of the job, as servers say; is_free only
-    double staleness_sum;        // of the last gradient, in updates, over staleness_count answers
+    bool is_awaiting;             // the buckets of a step or of a pull are on their way
+    uint32_t sends_outstanding;   // zero-copy sends that may still read grads
+    _Atomic uint64_t pull_epoch;  // what is pulled: 0 parameters to go on with, e those of a mark
+    _Atomic uint32_t pull_vector; // from 1: states of the optimizer
+    float *pull_target;           // (layout->value_count) where those go
+    uint64_t epochs_passed;       // marks of the phase, as servers say; is_free only
+    double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
     enum status stopped; // not STATUS_OK: every wait ends with it
 };
@@ -117,16 +125,23 @@ enum status exchange_end_step(struct exchange *exchange,
  * and at the end. */
 enum status exchange_settle(struct exchange *exchange);
 
-/* Where every push is an update: how many epochs of the job have ended, after exchange_settle. */
+/* Where workers are free: how many marks of the phase were passed, after exchange_settle. */
 uint64_t exchange_epochs_passed(struct exchange *exchange);
 
 /* How old this worker's last gradient was when it was applied, in updates (mean over the shards).
  */
 double exchange_staleness(struct exchange *exchange);
 
-/* Pulls parameters, and waits for them: those of the end of an epoch (from 1), to evaluate them, or
- * with 0 those to go on with. Each epoch once, in order. */
+/* Pulls parameters, and waits for them: those of a mark (from 1), to evaluate them, or with 0 those
+ * to go on with. Each mark once, in order. Where workers are free. */
 enum status exchange_pull(struct exchange *exchange, uint64_t epoch);
+
+/* Pulls a state of the optimizer (from 1) into `target`, and waits for it: after the last step of a
+ * phase with servers. */
+enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, float *target);
+
+/* Waits until nothing that was sent is read any more: the exchange may be destroyed then. */
+enum status exchange_drain(struct exchange *exchange);
 
 /* Communication thread. */
 enum status exchange_start(struct exchange *exchange);

@@ -3,8 +3,8 @@
  * Part k of K of every bucket belongs to shard k. As soon as backward has completed a bucket its
  * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
- * for those of this bucket. (Where every push is an update, shards answer all parts at once, after
- * the last push.) */
+ * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
+ * last push.) */
 #include "worker/exchange/strategies.h"
 
 #include <stdlib.h>
@@ -42,8 +42,9 @@ static enum status ps_create(const struct exchange_options *options, struct exch
     return STATUS_OK;
 }
 
-/* Rank 0 gives the shards their first parameters; on every worker they are the same. */
-static enum status send_seeds(struct exchange *exchange, uint32_t shard)
+/* Sends a shard its part of one vector: the parameters, or a state of the optimizer. */
+static enum status send_seed(struct exchange *exchange, uint32_t shard, uint32_t vector,
+                             const float *values)
 {
     const struct exchange_options *options = &exchange->options;
     for (uint32_t bucket = 0; bucket < options->layout->bucket_count; bucket++) {
@@ -55,8 +56,9 @@ static enum status send_seeds(struct exchange *exchange, uint32_t shard)
             .kind = MESSAGE_SEED,
             .rank = options->rank,
             .bucket = bucket,
+            .vector = vector,
             .span = part,
-            .values = options->params + part.offset,
+            .values = values + part.offset,
         };
         enum status status =
             channel_send(options->channel, options->peers[shard], &seed, NULL, NULL);
@@ -65,6 +67,17 @@ static enum status send_seeds(struct exchange *exchange, uint32_t shard)
         }
     }
     return STATUS_OK;
+}
+
+/* Rank 0 gives the shards what they begin with; on every worker it is the same. */
+static enum status send_seeds(struct exchange *exchange, uint32_t shard)
+{
+    const struct exchange_options *options = &exchange->options;
+    enum status status = send_seed(exchange, shard, 0, options->params);
+    for (uint32_t i = 0; i < options->state_count && status == STATUS_OK; i++) {
+        status = send_seed(exchange, shard, 1 + i, options->states[i]);
+    }
+    return status;
 }
 
 /* Asks a shard for its part of a bucket: of the step that comes, or of the end of an epoch. */
@@ -78,6 +91,7 @@ static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_
         .step = exchange->step + 1, // the first one is 0: before it, step is UINT64_MAX
         .epoch = epoch,
         .bucket = bucket,
+        .vector = exchange->pull_vector,
         .span = part,
     };
     return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
@@ -118,7 +132,7 @@ static enum status ps_start(struct exchange *exchange)
         }
     }
     // A seeded order may give a later version to the first gradient already.
-    return exchange->ops->is_free ? ps_pull(exchange) : STATUS_OK;
+    return exchange->options.is_free ? ps_pull(exchange) : STATUS_OK;
 }
 
 /* The pull goes first and waits at the shard: so a free worker reads in the very moment in which
@@ -168,6 +182,7 @@ static bool is_expected(const struct exchange *exchange, const struct message *m
                 span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
             return part.offset == message->span.offset && part.count == message->span.count &&
                    part.count <= missing_count && message->step == exchange->step + 1 &&
+                   message->vector == exchange->pull_vector &&
                    (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
         }
     }
@@ -183,10 +198,10 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
         !is_expected(exchange, message, missing_counts[message->bucket], envelope)) {
         return STATUS_MALFORMED;
     }
-    memcpy(exchange->options.params + message->span.offset, message->values,
-           message->span.count * sizeof(float));
+    float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
+    memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
     missing_counts[message->bucket] -= message->span.count;
-    if (exchange->ops->is_free && exchange->pull_epoch == 0) {
+    if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
         exchange_note_progress(exchange, message->epoch, message->staleness);
     }
     if (missing_counts[message->bucket] == 0) {
@@ -195,13 +210,12 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
     return STATUS_OK;
 }
 
-#define STRATEGY(name, is_free_mode)         \
+#define STRATEGY(name)                       \
     {                                        \
         .ops =                               \
             {                                \
                 .mode = name,                \
                 .delivers = EXCHANGE_PARAMS, \
-                .is_free = is_free_mode,     \
                 .start = ps_start,           \
                 .ready = ps_ready,           \
                 .pull = ps_pull,             \
@@ -211,6 +225,6 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
         .create = ps_create,                 \
     }
 
-const struct exchange_strategy exchange_ps_sync = STRATEGY("ps-sync", false);
-const struct exchange_strategy exchange_ps_ssp = STRATEGY("ps-ssp", true);
-const struct exchange_strategy exchange_ps_async = STRATEGY("ps-async", true);
+const struct exchange_strategy exchange_ps_sync = STRATEGY("ps-sync");
+const struct exchange_strategy exchange_ps_ssp = STRATEGY("ps-ssp");
+const struct exchange_strategy exchange_ps_async = STRATEGY("ps-async");

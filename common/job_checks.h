@@ -1,0 +1,13 @@
+/* Which options of a job go together, and which contradict each other. Pure; of job_resolve. */
+#ifndef COMMON_JOB_CHECKS_H
+#define COMMON_JOB_CHECKS_H
+
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stddef.h>
+
+/* STATUS_INVALID: ret_error says what to change. */
+enum status job_check(const struct job *job, char *ret_error, size_t error_size);
+
+#endif

@@ -1,0 +1,223 @@
+/* Reading --switch, and placing it on the steps of a job. */
+#include "common/phases.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT_MAX UINT64_C(1000000000000000)
+
+/* ==========================================================================================
+ * Marks
+ * ========================================================================================== */
+
+/* The first multiple of the period behind `first`, in periods. */
+static uint64_t first_multiple(const struct marks *marks)
+{
+    return marks->first / marks->period + 1;
+}
+
+uint64_t marks_count(const struct marks *marks)
+{
+    assert(marks->period > 0 && marks->end > marks->first);
+    uint64_t whole = marks->end / marks->period;
+    uint64_t before = first_multiple(marks) - 1;
+    return whole - before + (marks->end % marks->period != 0);
+}
+
+uint64_t marks_step(const struct marks *marks, uint64_t number)
+{
+    assert(number > 0);
+    uint64_t step;
+    bool is_too_large =
+        __builtin_mul_overflow(first_multiple(marks) - 1 + number, marks->period, &step);
+    return is_too_large || step > marks->end ? marks->end : step;
+}
+
+/* ==========================================================================================
+ * --switch
+ * ========================================================================================== */
+
+/* One rule of `size` characters. */
+static bool parse_rule(const char *text, size_t size, struct switch_rule *rule)
+{
+    static const char *const units[] = {"step:", "epoch:"};
+    for (size_t unit = 0; unit < 2; unit++) {
+        size_t prefix = strlen(units[unit]), at = prefix;
+        if (size <= prefix || strncmp(text, units[unit], prefix) != 0) {
+            continue;
+        }
+        *rule = (struct switch_rule){.is_epoch = unit == 1};
+        while (at < size && text[at] >= '0' && text[at] <= '9' && rule->at < AT_MAX) {
+            rule->at = 10 * rule->at + (uint64_t)(text[at++] - '0');
+        }
+        size_t mode_size = size - at - 1;
+        bool is_whole = at > prefix && at + 1 < size && text[at] == '=' && rule->at <= AT_MAX &&
+                        mode_size < sizeof(rule->mode);
+        if (is_whole) {
+            memcpy(rule->mode, text + at + 1, mode_size);
+        }
+        return is_whole;
+    }
+    return false;
+}
+
+enum status switch_parse(const char *text, struct switch_rules *ret_rules, char *ret_why,
+                         size_t why_size)
+{
+    struct switch_rules rules = {.count = 0};
+    if (strcmp(text, "none") == 0) {
+        *ret_rules = rules;
+        return STATUS_OK;
+    }
+    while (*text != '\0') {
+        size_t size = strcspn(text, ";");
+        if (rules.count == PHASES_MAX - 1) {
+            snprintf(ret_why, why_size, "more than %d switches", PHASES_MAX - 1);
+            return STATUS_INVALID;
+        }
+        struct switch_rule *rule = &rules.rules[rules.count++];
+        if (!parse_rule(text, size, rule)) {
+            snprintf(ret_why, why_size,
+                     "'%.*s' is no switch: wanted is epoch:N=MODE or step:N=MODE, such as "
+                     "epoch:3=ps-async",
+                     (int)(size < 60 ? size : 60), text);
+            return STATUS_INVALID;
+        }
+        if (rule->at == 0) {
+            snprintf(ret_why, why_size, "'%.*s' is the beginning of the job: that is --mode",
+                     (int)(size < 60 ? size : 60), text);
+            return STATUS_INVALID;
+        }
+        text += size + (text[size] == ';');
+    }
+    *ret_rules = rules;
+    return STATUS_OK;
+}
+
+/* ==========================================================================================
+ * Phases
+ * ========================================================================================== */
+
+/* Capped: the numbers may come from a peer. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+uint64_t phases_period(const struct job *job, uint64_t sample_count)
+{
+    return job->eval_every > 0 ? job->eval_every : job_steps_per_epoch(job, sample_count);
+}
+
+uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t sync_every,
+                       uint64_t step)
+{
+    assert(step >= marks->first && sync_every > 0);
+    return divide_up(times(step - marks->first, workers), sync_every);
+}
+
+/* Updates that a phase makes of the parameters. */
+static uint64_t update_count(const struct job *job, const struct phase *phase)
+{
+    uint64_t steps = phase->marks.end - phase->marks.first;
+    return mode_updates_on_push(phase->mode)
+               ? divide_up(times(steps, job->workers), job->gradients_per_update)
+               : steps;
+}
+
+/* Where a rule stands in the steps of the job. */
+static uint64_t step_of(const struct job *job, const struct switch_rule *rule,
+                        uint64_t sample_count)
+{
+    return rule->is_epoch ? times(rule->at, job_steps_per_epoch(job, sample_count)) : rule->at;
+}
+
+/* Whether switches come within the job, and in their order. */
+static enum status check_rules(const struct job *job, const struct switch_rules *rules,
+                               uint64_t sample_count, char *ret_error, size_t error_size)
+{
+    uint64_t total = job_total_steps(job, sample_count), before = 0;
+    for (uint32_t i = 0; i < rules->count; i++) {
+        const struct switch_rule *rule = &rules->rules[i];
+        const char *unit = rule->is_epoch ? "epoch" : "step";
+        uint64_t step = step_of(job, rule, sample_count);
+        if (step >= total) {
+            snprintf(ret_error, error_size,
+                     "--switch %s:%llu=%s never comes: the job has %llu steps, %llu an epoch", unit,
+                     (unsigned long long)rule->at, rule->mode, (unsigned long long)total,
+                     (unsigned long long)job_steps_per_epoch(job, sample_count));
+            return STATUS_INVALID;
+        }
+        if (step <= before) {
+            snprintf(ret_error, error_size,
+                     "--switch %s:%llu=%s is at step %llu, and the one before it at step %llu: "
+                     "they must come in their order",
+                     unit, (unsigned long long)rule->at, rule->mode, (unsigned long long)step,
+                     (unsigned long long)before);
+            return STATUS_INVALID;
+        }
+        before = step;
+    }
+    return STATUS_OK;
+}
+
+/* Ends the last phase at a step, and begins another. */
+static void add_phase(const struct job *job, struct phases *phases, const char *mode, uint64_t step,
+                      uint64_t total, uint64_t period)
+{
+    struct phase *phase = &phases->list[phases->count++];
+    *phase = (struct phase){
+        .marks = {.first = step, .end = total, .period = period},
+        .is_free = job_is_free_in(job, mode),
+    };
+    snprintf(phase->mode, sizeof(phase->mode), "%s", mode);
+    if (phases->count > 1) {
+        struct phase *before = phase - 1;
+        before->marks.end = step;
+        phase->updates_before = before->updates_before + update_count(job, before);
+    }
+}
+
+enum status phases_of(const struct job *job, uint64_t sample_count, struct phases *ret_phases,
+                      char *ret_error, size_t error_size)
+{
+    struct switch_rules rules;
+    struct phases phases = {.count = 0};
+    uint64_t total = job_total_steps(job, sample_count);
+    uint64_t period = phases_period(job, sample_count);
+    if (period == 0 || total == 0) {
+        snprintf(ret_error, error_size,
+                 "the %llu training samples are fewer than one global batch of %u: make "
+                 "--global-batch smaller",
+                 (unsigned long long)sample_count, job->global_batch);
+        return STATUS_INVALID;
+    }
+    if (job->sync_every > period) {
+        snprintf(ret_error, error_size,
+                 "--sync-every %u is longer than the %llu steps between evaluations: make it "
+                 "smaller",
+                 job->sync_every, (unsigned long long)period);
+        return STATUS_INVALID;
+    }
+    enum status status = switch_parse(job->switches, &rules, ret_error, error_size);
+    if (status == STATUS_OK) {
+        status = check_rules(job, &rules, sample_count, ret_error, error_size);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    add_phase(job, &phases, job->mode, 0, total, period);
+    for (uint32_t i = 0; i < rules.count; i++) {
+        const struct switch_rule *rule = &rules.rules[i];
+        add_phase(job, &phases, rule->mode, step_of(job, rule, sample_count), total, period);
+    }
+    *ret_phases = phases;
+    return STATUS_OK;
+}

@@ -1,0 +1,73 @@
+/* The parts of a job in time: which mode rules when, and when parameters are looked at. Pure.
+ *
+ * --switch cuts a job into phases. At the end of each all workers hold the same parameters (and the
+ * optimizer's states, if servers had them), and the next one begins with those:
+ *
+ *     --mode ps-sync --switch epoch:3=ps-async --switch step:2000=ring
+ *
+ * Within a phase there are marks: the ends of periods (epochs, or --eval-every steps), at which the
+ * test set is evaluated, and the end of the phase. */
+#ifndef COMMON_PHASES_H
+#define COMMON_PHASES_H
+
+#include "common/job.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PHASES_MAX 16
+
+/* Of one phase, in steps of the job. */
+struct marks {
+    uint64_t first, end; // the phase has the steps first .. end - 1
+    uint64_t period;     // at least 1: its multiples behind `first` are marks, and `end` is
+};
+
+uint64_t marks_count(const struct marks *marks);
+uint64_t marks_step(const struct marks *marks, uint64_t number); // number from 1
+
+/* As it is written: "epoch:3=ps-async" or "step:2000=ring". */
+struct switch_rule {
+    bool is_epoch;
+    uint64_t at; // epochs or steps that were made before
+    char mode[JOB_NAME_BYTES];
+};
+
+struct switch_rules {
+    struct switch_rule rules[PHASES_MAX - 1];
+    uint32_t count;
+};
+
+/* Reads --switch: "none", or rules joined by semicolons. STATUS_INVALID: ret_why says what would be
+ * right. Does not know whether there are such modes. */
+enum status switch_parse(const char *text, struct switch_rules *ret_rules, char *ret_why,
+                         size_t why_size);
+
+struct phase {
+    char mode[JOB_NAME_BYTES];
+    struct marks marks;
+    bool is_free;            // steps of workers are apart from each other; see job_is_free_in
+    uint64_t updates_before; // of the parameters, in earlier phases
+};
+
+struct phases {
+    struct phase list[PHASES_MAX];
+    uint32_t count;
+};
+
+/* Of a resolved job on so many training samples (at least a global batch). STATUS_INVALID with a
+ * sentence for a switch that never comes, or a --sync-every that is longer than a period. */
+enum status phases_of(const struct job *job, uint64_t sample_count, struct phases *ret_phases,
+                      char *ret_error, size_t error_size);
+
+/* Steps between evaluations. */
+uint64_t phases_period(const struct job *job, uint64_t sample_count);
+
+/* Gradients (or, with --sync-every K, changes by K local steps) that a phase where workers are
+ * free has had when the average worker is at `step`. Capped. */
+uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t sync_every,
+                       uint64_t step);
+
+#endif

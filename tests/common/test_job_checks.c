@@ -1,0 +1,118 @@
+/* Tests of what contradicts itself in a job: each is refused with what would be right. */
+#include "tests/support/sample_job.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+static void what_needs_stale_gradients_is_refused_where_there_are_none(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "order=seeded:constant:1"),
+                      "ps-async or ps-ssp:S, not ring");
+    sample_job_refuse(SAMPLE_JOB("remedy=dc"), "mode ps-sync has none");
+    sample_job_refuse(SAMPLE_JOB("gradients-per-update=2"), "mode ps-sync has none");
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "workers=4", "gradients-per-update=5"),
+                      "is more than the");
+    sample_job_refuse(
+        SAMPLE_JOB("mode=ps-async", "gradients-per-update=2", "order=seeded:constant:1"),
+        "contradict each other");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "straggler=rank=4,factor=2"), "names rank 4");
+}
+
+static void stale_gradients_of_a_later_phase_are_enough(void **state)
+{
+    (void)state;
+    struct job job = sample_job_resolved(
+        SAMPLE_JOB("mode=ring", "epochs=4", "switch=epoch:2=ps-async", "order=seeded:constant:1"));
+    assert_int_equal(job.servers, 1);
+    assert_true(job_is_free(&job));
+    assert_false(job_is_free_in(&job, "ring"));
+    assert_true(job_has_mode(&job, "ring") && job_has_mode(&job, "ps-async"));
+    assert_false(job_has_mode(&job, "ps-sync"));
+}
+
+static void a_remedy_needs_what_it_mends(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "remedy=momentum", "optimizer=adam"),
+                      "optimizer adam has none");
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "remedy=dc", "sync-every=4"),
+                      "staleness-lr goes with it");
+    sample_job_resolved(SAMPLE_JOB("mode=ps-async", "remedy=momentum", "optimizer=nesterov"));
+    sample_job_resolved(SAMPLE_JOB("mode=ps-async", "remedy=staleness-lr", "sync-every=4"));
+}
+
+static void backup_workers_are_some_of_the_workers_of_ps_sync(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("workers=4", "backup=4"), "at most 3");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "backup=1", "mode=ring"), "for mode ps-sync");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "backup=1", "mode=ps-async"), "for mode ps-sync");
+    struct job job = sample_job_resolved(SAMPLE_JOB("workers=4", "backup=3"));
+    assert_true(job_is_free(&job));
+}
+
+static void a_switch_comes_within_the_job_and_to_a_mode_that_there_is(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:3=ring"), "the job has 3 epochs");
+    sample_job_refuse(SAMPLE_JOB("steps=100", "switch=step:100=ring"), "the job has 100 steps");
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:1=rign"), "ps-ssp:S or ps-async");
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:1=ps-ssp"), "ps-ssp:S or ps-async");
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:1=local"), "ps-ssp:S or ps-async");
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:1=ring", "mode=local"),
+                      "has one worker");
+    sample_job_refuse(SAMPLE_JOB("epochs=3", "switch=epoch:1=ps-sync", "mode=ring", "servers=0"),
+                      "at least one of --servers");
+}
+
+static void delays_for_each_worker_are_drawn_and_of_single_gradients(void **state)
+{
+    (void)state;
+    const char *const model = "delay-model=per-worker";
+    sample_job_refuse(SAMPLE_JOB(model), "needs mode ps-async");
+    sample_job_refuse(SAMPLE_JOB(model, "mode=ps-async"), "not free");
+    sample_job_refuse(SAMPLE_JOB(model, "mode=ps-async", "order=seeded:round-robin"),
+                      "not seeded:round-robin");
+    sample_job_refuse(SAMPLE_JOB(model, "mode=ps-async", "order=seeded:constant:2", "remedy=dc"),
+                      "no --remedy");
+    sample_job_refuse(SAMPLE_JOB(model, "mode=ps-async", "order=seeded:constant:2", "epochs=2",
+                                 "switch=epoch:1=ring"),
+                      "from the first step to the last");
+    sample_job_resolved(SAMPLE_JOB(model, "mode=ps-async", "order=seeded:uniform:0..4"));
+}
+
+static void a_target_needs_evaluations(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("target-accuracy=0.9", "eval=end"),
+                      "--eval epoch, not --eval end");
+    sample_job_refuse(SAMPLE_JOB("eval-every=10", "eval=none"), "--eval epoch, not --eval none");
+    sample_job_resolved(SAMPLE_JOB("target-accuracy=0.9", "eval-every=10"));
+}
+
+static void one_worker_makes_no_rounds(void **state)
+{
+    (void)state;
+    struct job job = sample_job_resolved(SAMPLE_JOB("mode=local", "sync-every=8"));
+    assert_int_equal(job.sync_every, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
+        cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
+        cmocka_unit_test(a_remedy_needs_what_it_mends),
+        cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
+        cmocka_unit_test(a_switch_comes_within_the_job_and_to_a_mode_that_there_is),
+        cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
+        cmocka_unit_test(a_target_needs_evaluations),
+        cmocka_unit_test(one_worker_makes_no_rounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

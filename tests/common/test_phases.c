@@ -1,0 +1,157 @@
+/* Tests of phases and marks against what one would list by hand. */
+#include "common/phases.h"
+#include "tests/support/sample_job.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+static void check_marks(struct marks marks, const uint64_t *expected, uint64_t count)
+{
+    assert_int_equal(marks_count(&marks), count);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(marks_step(&marks, i + 1), expected[i]);
+    }
+}
+
+static void marks_are_the_ends_of_periods_and_of_the_phase(void **state)
+{
+    (void)state;
+    check_marks((struct marks){0, 30, 10}, (const uint64_t[]){10, 20, 30}, 3);
+    check_marks((struct marks){0, 25, 10}, (const uint64_t[]){10, 20, 25}, 3);
+    check_marks((struct marks){25, 41, 10}, (const uint64_t[]){30, 40, 41}, 3);
+    check_marks((struct marks){20, 40, 10}, (const uint64_t[]){30, 40}, 2);
+    check_marks((struct marks){3, 5, 10}, (const uint64_t[]){5}, 1);
+    check_marks((struct marks){0, UINT64_MAX, UINT64_MAX}, (const uint64_t[]){UINT64_MAX}, 1);
+}
+
+static struct phases phases_for(struct job job, uint64_t samples)
+{
+    struct phases phases;
+    char error[256] = "";
+    job = sample_job_resolved(job);
+    if (phases_of(&job, samples, &phases, error, sizeof(error)) != STATUS_OK) {
+        fail_msg("%s", error);
+    }
+    return phases;
+}
+
+static void a_job_without_switches_is_one_phase(void **state)
+{
+    (void)state;
+    struct phases phases = phases_for(SAMPLE_JOB("global-batch=10", "epochs=3", "mode=ring"), 105);
+    assert_int_equal(phases.count, 1);
+    assert_string_equal(phases.list[0].mode, "ring");
+    assert_false(phases.list[0].is_free);
+    check_marks(phases.list[0].marks, (const uint64_t[]){10, 20, 30}, 3);
+}
+
+static void switches_cut_a_job_and_updates_are_counted_through(void **state)
+{
+    (void)state;
+    struct phases phases =
+        phases_for(SAMPLE_JOB("global-batch=10", "epochs=3", "mode=ps-sync", "workers=2",
+                              "switch=epoch:1=ps-async;step:14=ring", "gradients-per-update=2",
+                              "eval-every=4"),
+                   100);
+    assert_int_equal(phases.count, 3);
+    const struct phase *list = phases.list;
+    assert_string_equal(list[1].mode, "ps-async");
+    assert_true(!list[0].is_free && list[1].is_free && !list[2].is_free);
+    check_marks(list[0].marks, (const uint64_t[]){4, 8, 10}, 3);
+    check_marks(list[1].marks, (const uint64_t[]){12, 14}, 2);
+    check_marks(list[2].marks, (const uint64_t[]){16, 20, 24, 28, 30}, 5);
+    assert_int_equal(list[0].updates_before, 0);
+    assert_int_equal(list[1].updates_before, 10);
+    assert_int_equal(list[2].updates_before, 10 + 4 * 2 / 2);
+}
+
+static void pushes_count_rounds_of_all_workers(void **state)
+{
+    (void)state;
+    struct marks marks = {10, 30, 10};
+    assert_int_equal(phases_pushes(&marks, 4, 1, 10), 0);
+    assert_int_equal(phases_pushes(&marks, 4, 1, 30), 80);
+    assert_int_equal(phases_pushes(&marks, 4, 8, 30), 10);
+    assert_int_equal(phases_pushes(&marks, 3, 7, 30), 9); // 60 / 7, and a part of one
+    marks.end = UINT64_MAX;
+    assert_int_equal(phases_pushes(&marks, 4, 1, UINT64_MAX), UINT64_MAX);
+}
+
+static void check_refused(struct job job, uint64_t samples, const char *text)
+{
+    struct phases phases;
+    char error[256] = "";
+    job = sample_job_resolved(job);
+    assert_int_equal(phases_of(&job, samples, &phases, error, sizeof(error)), STATUS_INVALID);
+    if (strstr(error, text) == NULL) {
+        fail_msg("'%s' is not in: %s", text, error);
+    }
+}
+
+static void what_does_not_fit_the_data_is_refused(void **state)
+{
+    (void)state;
+    check_refused(SAMPLE_JOB("global-batch=10", "epochs=3", "switch=step:30=ring"), 100,
+                  "never comes: the job has 30 steps, 10 an epoch");
+    check_refused(SAMPLE_JOB("global-batch=10", "steps=25", "switch=epoch:3=ring"), 100,
+                  "never comes: the job has 25 steps");
+    check_refused(SAMPLE_JOB("global-batch=10", "epochs=3", "switch=epoch:1=ring;step:10=ps-sync"),
+                  100, "must come in their order");
+    check_refused(SAMPLE_JOB("global-batch=10", "epochs=1", "sync-every=11", "mode=ring"), 100,
+                  "longer than the 10 steps");
+    check_refused(SAMPLE_JOB("global-batch=10", "epochs=1", "mode=ring"), 9,
+                  "fewer than one global batch");
+}
+
+static void what_is_no_switch_is_refused_with_what_would_be_right(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"3=ring", "epoch:3=ps-async"},
+        {"epoch:=ring", "epoch:3=ps-async"},
+        {"epoch:3", "epoch:3=ps-async"},
+        {"epoch:3=", "epoch:3=ps-async"},
+        {"step:x=ring", "epoch:3=ps-async"},
+        {"step:-1=ring", "epoch:3=ps-async"},
+        {"step:99999999999999999999=ring", "epoch:3=ps-async"},
+        {"step:3=a-name-that-is-longer-than-any-mode-there-is", "epoch:3=ps-async"},
+        {"epoch:1=ring;;", "epoch:3=ps-async"},
+        {"step:0=ring", "that is --mode"},
+    };
+    struct switch_rules rules = {.count = 7};
+    char why[256];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(switch_parse(cases[i][0], &rules, why, sizeof(why)), STATUS_INVALID);
+        if (strstr(why, cases[i][1]) == NULL) {
+            fail_msg("'%s' is refused with: %s", cases[i][0], why);
+        }
+        assert_int_equal(rules.count, 7);
+    }
+    char many[PHASES_MAX * 16] = "";
+    for (size_t i = 0; i < PHASES_MAX; i++) {
+        size_t used = strlen(many);
+        snprintf(many + used, sizeof(many) - used, "%sstep:%zu=ring", i > 0 ? ";" : "", i + 1);
+    }
+    assert_int_equal(switch_parse(many, &rules, why, sizeof(why)), STATUS_INVALID);
+    assert_int_equal(switch_parse("none", &rules, why, sizeof(why)), STATUS_OK);
+    assert_int_equal(rules.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_are_the_ends_of_periods_and_of_the_phase),
+        cmocka_unit_test(a_job_without_switches_is_one_phase),
+        cmocka_unit_test(switches_cut_a_job_and_updates_are_counted_through),
+        cmocka_unit_test(pushes_count_rounds_of_all_workers),
+        cmocka_unit_test(what_does_not_fit_the_data_is_refused),
+        cmocka_unit_test(what_is_no_switch_is_refused_with_what_would_be_right),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

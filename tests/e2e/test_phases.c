@@ -1,0 +1,193 @@
+/* Switching designs, local SGD, backup workers and targets, end to end. */
+#include "tests/support/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define ARGS_MAX 24
+
+/* All jobs must end with the same parameters. */
+static void check_alike(const char *const (*jobs)[ARGS_MAX], size_t count)
+{
+    char first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    programs_run_digest(jobs[0], first);
+    for (size_t i = 1; i < count; i++) {
+        programs_run_digest(jobs[i], digest);
+        if (strcmp(first, digest) != 0) {
+            fail_msg("job %zu ends with %.12s, the first with %.12s", i, digest, first);
+        }
+    }
+}
+
+/* Parameters and both states of Adam go from the workers to servers and back. */
+static void synchronous_phases_end_where_one_design_does(void **state)
+{
+    (void)state;
+    const char *const jobs[][ARGS_MAX] = {
+        {"-n", "3", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
+         "adam", NULL},
+        {"-n", "3", "--mode", "ps-sync", "--global-batch", "24", "--epochs", "3", "--optimizer",
+         "adam", "--switch", "epoch:1=ring", "--switch", "step:8=ps-sync", "--switch",
+         "step:12=ring", "-s", "2", NULL},
+        {"-n", "3", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
+         "adam", "--switch", "step:1=ps-sync;step:2=ps-sync;step:14=ring", "--transport", "tcp",
+         NULL},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+static void seeded_phases_repeat_bit_by_bit(void **state)
+{
+    (void)state;
+    const char *const jobs[][ARGS_MAX] = {
+        {"-n", "3", "--mode", "ps-async", "--global-batch", "24", "--epochs", "3", "--order",
+         "seeded:uniform:0..4", "--switch", "epoch:1=ring;step:12=ps-async", NULL},
+        {"-n", "3", "--mode", "ps-async", "--global-batch", "24", "--epochs", "3", "--order",
+         "seeded:uniform:0..4", "--switch", "epoch:1=ring;step:12=ps-async", "-s", "3",
+         "--transport", "tcp", NULL},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+/* From races to a ring and back: all workers agree in the end, or the job fails. */
+static void free_phases_end_with_everybody_in_the_same_place(void **state)
+{
+    (void)state;
+    const char *const job[] = {"-n",
+                               "4",
+                               "--mode",
+                               "ps-async",
+                               "--global-batch",
+                               "24",
+                               "--epochs",
+                               "3",
+                               "--switch",
+                               "step:4=ring;step:9=ps-ssp:1",
+                               "-s",
+                               "2",
+                               "--backup",
+                               "1",
+                               "--switch",
+                               "step:13=ps-sync",
+                               NULL};
+    json_t *summary = programs_run_job(job);
+    assert_int_equal(json_array_size(json_object_get(summary, "epochs")), 3);
+    json_decref(summary);
+}
+
+static void local_steps_have_the_same_bits_in_both_designs(void **state)
+{
+    (void)state;
+    const char *const jobs[][ARGS_MAX] = {
+        {"-n", "3", "--mode", "ring", "--global-batch", "24", "--steps", "13", "--sync-every", "3",
+         NULL},
+        {"-n", "3", "--mode", "ps-sync", "--global-batch", "24", "--steps", "13", "--sync-every",
+         "3", "-s", "2", NULL},
+        {"-n", "3", "--mode", "ps-sync", "--global-batch", "24", "--steps", "13", "--sync-every",
+         "3", "--switch", "epoch:1=ring", NULL},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+static void delays_for_each_worker_repeat_bit_by_bit(void **state)
+{
+    (void)state;
+    const char *const jobs[][ARGS_MAX] = {
+        {"-n", "3", "--mode", "ps-async", "--global-batch", "24", "--epochs", "2", "--order",
+         "seeded:uniform:0..3", "--delay-model", "per-worker", NULL},
+        {"-n", "3", "--mode", "ps-async", "--global-batch", "24", "--epochs", "2", "--order",
+         "seeded:uniform:0..3", "--delay-model", "per-worker", "-s", "2", "--transport", "tcp",
+         NULL},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+static void backup_workers_make_every_update_and_drop_what_is_late(void **state)
+{
+    (void)state;
+    const char *const job[] = {
+        "-n", "4",        "--mode", "ps-sync",     "--global-batch",  "24", "--steps",
+        "20", "--backup", "1",      "--straggler", "rank=2,factor=8", NULL};
+    json_t *summary = programs_run_job(job);
+    const json_t *staleness = json_object_get(summary, "staleness");
+    const json_t *histogram = json_object_get(staleness, "histogram");
+    assert_int_equal(json_array_size(histogram), 1);
+    assert_true(json_integer_value(json_array_get(histogram, 0)) >= 60); // 20 of 3 each
+    assert_true(json_integer_value(json_object_get(staleness, "late")) > 0);
+    json_decref(summary);
+}
+
+/* Everything is above an accuracy of 1 %, so the first evaluation ends the job. */
+static void a_target_ends_the_job_at_the_evaluation_that_reaches_it(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ring", "ps-sync", "ps-async"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *const job[] = {
+            "-n",       "2", "--mode",       modes[i], "--global-batch",    "24",
+            "--epochs", "4", "--eval-every", "3",      "--target-accuracy", "0.01",
+            NULL};
+        json_t *summary = programs_run_job(job);
+        const json_t *target = json_object_get(summary, "target");
+        const json_t *epochs = json_object_get(summary, "epochs");
+        assert_int_equal(json_integer_value(json_object_get(target, "steps")), 3);
+        assert_true(json_number_value(json_object_get(target, "seconds")) > 0);
+        assert_int_equal(json_array_size(epochs), 1);
+        assert_int_equal(json_integer_value(json_object_get(json_array_get(epochs, 0), "step")), 3);
+        json_decref(summary);
+    }
+}
+
+static void a_target_that_is_not_reached_says_so(void **state)
+{
+    (void)state;
+    const char *const job[] = {
+        "-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--target-accuracy",
+        "1",  NULL};
+    json_t *summary = programs_run_job(job);
+    const json_t *target = json_object_get(summary, "target");
+    assert_true(json_is_null(json_object_get(target, "steps")));
+    assert_int_equal(json_array_size(json_object_get(summary, "epochs")), 2);
+    json_decref(summary);
+}
+
+/* What only the data can tell: it is said before anything begins. */
+static void a_switch_at_a_step_that_never_comes_is_refused(void **state)
+{
+    (void)state;
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    const char *const args[] = {
+        "run", "--out",         out,   "--model",  "lenet5",       "--epochs", "2", "-b",
+        "10",  "--limit-train", "100", "--switch", "step:10=ring", NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    assert_int_not_equal(program_wait(&run), 0);
+    if (strstr(program_output(&run), "never comes: the job has 10 steps, 5 an epoch") == NULL) {
+        fail_msg("%s", program_output(&run));
+    }
+    programs_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(synchronous_phases_end_where_one_design_does),
+        cmocka_unit_test(seeded_phases_repeat_bit_by_bit),
+        cmocka_unit_test(free_phases_end_with_everybody_in_the_same_place),
+        cmocka_unit_test(local_steps_have_the_same_bits_in_both_designs),
+        cmocka_unit_test(delays_for_each_worker_repeat_bit_by_bit),
+        cmocka_unit_test(backup_workers_make_every_update_and_drop_what_is_late),
+        cmocka_unit_test(a_target_ends_the_job_at_the_evaluation_that_reaches_it),
+        cmocka_unit_test(a_target_that_is_not_reached_says_so),
+        cmocka_unit_test(a_switch_at_a_step_that_never_comes_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

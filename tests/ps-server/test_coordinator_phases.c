@@ -1,0 +1,99 @@
+/* Stories of phases: --switch, and a target that ends a job. */
+#include "tests/support/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static void passed(struct story *story, uint64_t peer, uint32_t phase)
+{
+    story_give(story, peer, (struct message){.kind = MESSAGE_PASSED, .phase = phase}, 40);
+}
+
+static void the_next_phase_begins_when_all_have_passed_and_are_connected(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    uint32_t sent = story.transcript.sent_count;
+    passed(&story, 1, 2); // not the next one
+    passed(&story, 1, 1);
+    passed(&story, 1, 1); // said twice
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    passed(&story, 2, 1);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
+    assert_int_equal(story.coordinator.phase_index, 1);
+    assert_int_equal(story.transcript.sent_count, sent + 2);
+    assert_int_equal(story_last_kind(&story), MESSAGE_START);
+    story_connected(&story, 2);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
+    story_connected(&story, 1);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story_last_kind(&story), MESSAGE_GO);
+    assert_int_equal(story.transcript.started_count, 1);
+    story_done(&story, 1, "same", 1000);
+    story_done(&story, 2, "same", 1000);
+    assert_int_equal(story.coordinator.verdict, STATUS_OK);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_phase_that_nobody_connects_to_fails_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    passed(&story, 1, 1);
+    passed(&story, 2, 1);
+    for (uint64_t now_ms = 1000; now_ms <= 31000; now_ms += 1000) {
+        for (uint64_t peer = 1; peer <= 2; peer++) {
+            story_give(&story, peer, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
+        }
+        coordinator_tick(&story.coordinator, now_ms);
+    }
+    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+    assert_non_null(strstr(story.coordinator.reason, "still connecting: rank 0 and 1"));
+    coordinator_finish(&story.coordinator);
+}
+
+static void evaluated(struct story *story, uint64_t peer, uint64_t epoch, uint64_t correct)
+{
+    struct wire_report report = {.is_epoch = true, .test_images = 50, .test_correct = correct};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_REPORT, .epoch = epoch, .report = &report}, 100);
+}
+
+static void workers_hear_when_the_target_is_reached(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    story.job.target_accuracy = 0.8;
+    uint32_t sent = story.transcript.sent_count;
+    evaluated(&story, 1, 0, 50);
+    assert_int_equal(story.transcript.sent_count, sent);
+    evaluated(&story, 2, 0, 29); // 79 of 100
+    assert_int_equal(story.transcript.sent_count, sent + 2);
+    assert_int_equal(story_last_kind(&story), MESSAGE_PROCEED);
+    assert_int_equal(story.transcript.sent[sent].reason, STATUS_OK);
+    evaluated(&story, 1, 1, 40);
+    evaluated(&story, 2, 1, 40); // 80 of 100
+    assert_int_equal(story.transcript.sent_count, sent + 4);
+    assert_int_equal(story.transcript.sent[sent + 3].reason, STATUS_END_OF_DATA);
+    assert_true(story.coordinator.results.has_reached_target);
+    assert_int_equal(story.coordinator.results.target_epoch, 1);
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_phase_begins_when_all_have_passed_and_are_connected),
+        cmocka_unit_test(a_phase_that_nobody_connects_to_fails_the_job),
+        cmocka_unit_test(workers_hear_when_the_target_is_reached),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

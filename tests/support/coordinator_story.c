@@ -1,0 +1,155 @@
+/* A transcript of what the coordinator did. */
+#include "tests/support/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+static void note_send(void *context, uint64_t peer, const struct message *message)
+{
+    struct transcript *transcript = context;
+    if (message->kind == MESSAGE_HEARTBEAT) {
+        return;
+    }
+    assert_in_range(transcript->sent_count, 0, SENT_MAX - 1);
+    uint32_t i = transcript->sent_count++;
+    transcript->sent[i].peer = peer;
+    transcript->sent[i].kind = message->kind;
+    transcript->sent[i].reason = message->reason;
+    transcript->sent[i].rank = message->rank;
+    snprintf(transcript->sent[i].text, sizeof(transcript->sent[i].text), "%s",
+             message->text != NULL ? message->text : "");
+}
+
+static void note_log(void *context, bool is_error, const char *sentence)
+{
+    struct transcript *transcript = context;
+    if (is_error) {
+        snprintf(transcript->last_error, sizeof(transcript->last_error), "%s", sentence);
+    }
+}
+
+static void note_started(void *context)
+{
+    ((struct transcript *)context)->started_count++;
+}
+
+static void note_reported(void *context, uint32_t rank, const struct message *message)
+{
+    (void)rank;
+    (void)message;
+    ((struct transcript *)context)->report_count++;
+}
+
+static void note_epoch(void *context, uint32_t epoch)
+{
+    (void)epoch;
+    ((struct transcript *)context)->epoch_count++;
+}
+
+void story_open(struct story *story, const char *mode, uint32_t workers, uint32_t servers)
+{
+    memset(story, 0, sizeof(*story));
+    snprintf(story->job.mode, sizeof(story->job.mode), "%s", mode);
+    story->job.workers = workers;
+    story->job.servers = servers;
+    story->job.start_timeout = 30;
+    story->job.lost_after = 5;
+    story->job.stall_warn = 10;
+    story->job.stall_fail = 120;
+    struct coordinator_port port = {
+        .context = &story->transcript,
+        .send = note_send,
+        .log = note_log,
+        .started = note_started,
+        .reported = note_reported,
+        .epoch_closed = note_epoch,
+    };
+    assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 0),
+                     STATUS_OK);
+}
+
+struct layout story_layout = {
+    .value_count = 10, .bucket_count = 1, .buckets = {{0, 10}}, .digest = 5};
+
+void story_give(struct story *story, uint64_t peer, struct message message, uint64_t now_ms)
+{
+    if (message.text == NULL) {
+        message.text = "";
+    }
+    coordinator_receive(&story->coordinator, peer, &message, now_ms);
+}
+
+void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank)
+{
+    struct wire_member member = {
+        .role = role, .has_rank = true, .rank = rank, .host = "node", .process_id = 100 + rank};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
+               10);
+}
+
+void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
+                 const struct layout *of)
+{
+    char place[64];
+    snprintf(place, sizeof(place), "place-%llu", (unsigned long long)peer);
+    struct wire_member member = {.role = role,
+                                 .host = "node",
+                                 .endpoints = place,
+                                 .params_digest = digest,
+                                 .device = "ref",
+                                 .train_samples = 100,
+                                 .test_samples = 10};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_READY,
+                                .member = &member,
+                                .layout = role == ROLE_WORKER ? of : NULL},
+               20);
+}
+
+void story_connected(struct story *story, uint64_t peer)
+{
+    story_give(story, peer, (struct message){.kind = MESSAGE_CONNECTED}, 30);
+}
+
+void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t now_ms)
+{
+    struct wire_member member = {.role = ROLE_WORKER, .params_digest = digest};
+    struct wire_report report = {.warm_images = 100, .warm_ns = 1000000000};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_DONE, .member = &member, .report = &report},
+               now_ms);
+}
+
+void story_open_training(struct story *story, uint32_t workers)
+{
+    story_open(story, "ring", workers, 0);
+    for (uint32_t i = 0; i < workers; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    for (uint32_t i = 0; i < workers; i++) {
+        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
+    }
+    assert_int_equal(story->coordinator.phase, COORDINATOR_CONNECTING);
+    for (uint32_t i = 0; i < workers; i++) {
+        assert_int_equal(story->transcript.started_count, 0);
+        story_connected(story, 1 + i);
+    }
+    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+}
+
+const char *story_last_text(const struct story *story)
+{
+    return story->transcript.sent[story->transcript.sent_count - 1].text;
+}
+
+enum message_kind story_last_kind(const struct story *story)
+{
+    return story->transcript.sent[story->transcript.sent_count - 1].kind;
+}

@@ -1,0 +1,50 @@
+/* Stories of a coordinator: joining, training and losing, in virtual time. */
+#ifndef TESTS_SUPPORT_COORDINATOR_STORY_H
+#define TESTS_SUPPORT_COORDINATOR_STORY_H
+
+#include "ps-server/coordinator.h"
+
+#include <stdint.h>
+
+#define SENT_MAX 256
+
+/* What the coordinator did, in order. */
+struct transcript {
+    struct {
+        uint64_t peer;
+        enum message_kind kind;
+        enum status reason;
+        uint32_t rank;
+        char text[512];
+    } sent[SENT_MAX];
+    uint32_t sent_count;
+    uint32_t started_count, report_count, epoch_count;
+    char last_error[512];
+};
+
+struct story {
+    struct job job;
+    struct transcript transcript;
+    struct coordinator coordinator;
+};
+
+extern struct layout story_layout;
+
+void story_open(struct story *story, const char *mode, uint32_t workers, uint32_t servers);
+
+/* A ring of `workers` that is training; the peers are 1, 2, ... */
+void story_open_training(struct story *story, uint32_t workers);
+
+/* What a peer says. */
+void story_give(struct story *story, uint64_t peer, struct message message, uint64_t now_ms);
+void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank);
+void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
+                 const struct layout *of);
+void story_connected(struct story *story, uint64_t peer);
+void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t now_ms);
+
+/* The last message that was sent. */
+const char *story_last_text(const struct story *story);
+enum message_kind story_last_kind(const struct story *story);
+
+#endif

@@ -1,0 +1,71 @@
+/* A shard and its workers in memory, where workers are free: for properties over thousands of
+ * interleavings.
+ *
+ * Workers behave as the trainer does, and a random number says whose next message is delivered.
+ * Every gradient is 1 everywhere and the optimizer takes it as it is, so a parameter says how many
+ * updates it has had: -version, in every element of one answer. */
+#ifndef TESTS_SUPPORT_SHARD_CLUSTER_H
+#define TESTS_SUPPORT_SHARD_CLUSTER_H
+
+#include "ps-server/shard.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLUSTER_VALUES      23
+#define CLUSTER_BUCKETS     3
+#define CLUSTER_WORKERS_MAX 6
+#define CLUSTER_QUEUE_MAX   32
+
+struct delivery {
+    enum message_kind kind;
+    uint64_t step, epoch;
+    uint32_t bucket;
+};
+
+enum activity { PULLS_FIRST, STEPS, PULLS_EPOCH, PULLS_NEXT, PULLS_LAST, DONE };
+
+struct worker {
+    enum activity activity;
+    struct delivery queue[CLUSTER_QUEUE_MAX]; // in flight to the shard, in order
+    uint32_t head, count;
+    uint64_t step, epochs_closed, epochs_passed;
+    float params[CLUSTER_VALUES];
+    uint32_t params_count; // of the answer that is coming
+    uint64_t read_version; // of the last answer to go on with
+    bool has_notice;       // that answer was given beyond the bound, to say that an epoch has ended
+};
+
+struct cluster {
+    uint64_t seed;
+    struct shard_config config;
+    struct shard *shard;
+    struct worker workers[CLUSTER_WORKERS_MAX];
+    uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each worker, as far as they were pushed whole
+    uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
+    uint64_t whole_pushes;
+    bool has_groups; // versions are not gradients: nothing is expected of them
+
+    // Instead of the checks for gradients that are applied one by one: called for every whole
+    // answer, which lies in the worker's params. Or NULL.
+    void (*check)(const struct cluster *cluster, uint32_t rank, uint64_t step);
+};
+
+/* Of one shard. Fails the test if there is no such mode or order. */
+struct shard_config cluster_config(const char *mode, const char *order, uint32_t workers);
+
+/* Marks of the phase. */
+uint64_t cluster_mark_count(const struct cluster *cluster);
+
+/* Gradients of a phase that begins at step 0. */
+uint64_t cluster_gradient_total(const struct shard_config *config);
+
+void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed);
+
+/* Delivers the next message of a worker. */
+void cluster_deliver(struct cluster *cluster, uint32_t rank);
+
+/* Delivers until everybody is done. Fails if nothing is in flight before. */
+void cluster_run(struct cluster *cluster);
+
+#endif

@@ -1,0 +1,139 @@
+/* What follows a step: sums, reports, marks. */
+#include "worker/trainer_state.h"
+
+#include <string.h>
+
+static void add_step(struct wire_report *report, uint32_t images, double loss_sum,
+                     const struct step_times *times, uint64_t total_ns)
+{
+    report->steps++;
+    report->images += images;
+    report->loss_sum += loss_sum;
+    report->input_wait_ns += times->input_ns;
+    report->compute_ns += times->compute_ns;
+    report->exchange_wait_ns += times->exchange_ns;
+    report->total_ns += total_ns;
+}
+
+void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
+                        const struct step_times *times, uint64_t total_ns)
+{
+    uint32_t images = job_batch_of(trainer->job, trainer->rank);
+    add_step(&trainer->interval, images, loss_sum, times, total_ns);
+    add_step(&trainer->epoch, images, loss_sum, times, total_ns);
+    if (step >= trainer->warmup_steps) {
+        trainer->warm_images += images;
+        trainer->warm_ns += total_ns;
+    }
+}
+
+static void report_interval(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    uint64_t sent, received;
+    link_traffic(link, &sent, &received);
+    trainer->interval.bytes_sent = sent - trainer->sent_before;
+    trainer->interval.bytes_received = received - trainer->received_before;
+    trainer->sent_before = sent;
+    trainer->received_before = received;
+    // Where workers are free, the job is where its servers are.
+    uint64_t made =
+        trainer->phase->is_free ? trainer->epochs_closed * trainer->phase->marks.period : step - 1;
+    link_report(link, step, made / trainer->steps_per_epoch, &trainer->interval);
+    trainer->interval = (struct wire_report){0};
+}
+
+/* A mark at `step` that ends a period, or the job: every worker evaluates its part of the test set
+ * on the same parameters, if there is an evaluation, and tells. `worker_step` is its own. */
+static enum status close_period(struct trainer *trainer, struct link *link, uint64_t worker_step,
+                                bool is_evaluated)
+{
+    enum status status = STATUS_OK;
+    if (is_evaluated) {
+        status = evaluator_run(trainer->evaluator, &trainer->epoch);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    uint64_t epoch = trainer->epochs_closed++;
+    trainer->epoch.is_epoch = true;
+    link_report(link, worker_step, epoch, &trainer->epoch);
+    trainer->epoch = (struct wire_report){0};
+    if (is_evaluated && trainer->job->target_accuracy > 0) {
+        status = link_await_decision(link, epoch, &trainer->is_enough);
+    }
+    return status;
+}
+
+static bool ends_period(const struct trainer *trainer, uint64_t step)
+{
+    return step % trainer->phase->marks.period == 0;
+}
+
+static bool is_evaluated_at(const struct trainer *trainer, uint64_t step)
+{
+    bool is_last = step == trainer->step_count;
+    return (ends_period(trainer, step) && strcmp(trainer->job->eval, "epoch") == 0) ||
+           (is_last && strcmp(trainer->job->eval, "end") == 0);
+}
+
+/* Closes a mark that the servers have passed: evaluates what they kept of it. */
+static enum status close_free_mark(struct trainer *trainer, struct link *link, uint64_t worker_step)
+{
+    const struct marks *marks = &trainer->phase->marks;
+    uint64_t mark = ++trainer->marks_closed, step = marks_step(marks, mark);
+    bool is_last = step == marks->end;
+    bool is_evaluated = is_evaluated_at(trainer, step);
+    enum status status = STATUS_OK;
+    if (is_evaluated || is_last) {
+        status = exchange_pull(trainer->exchange, mark);
+    }
+    if (status == STATUS_OK && (ends_period(trainer, step) || step == trainer->step_count)) {
+        status = close_period(trainer, link, worker_step, is_evaluated);
+    }
+    // What was evaluated is not what to go on with.
+    bool goes_on = is_evaluated && !is_last && !trainer->is_enough;
+    return status == STATUS_OK && goes_on ? exchange_pull(trainer->exchange, 0) : status;
+}
+
+/* Where workers are free: others may have brought the phase on. */
+static enum status after_free_step(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    enum status status = STATUS_OK;
+    uint64_t count = marks_count(&trainer->phase->marks);
+    uint64_t passed = exchange_epochs_passed(trainer->exchange);
+    passed = passed < count ? passed : count;
+    trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
+    if (passed == count || step % trainer->job->report_every == 0) {
+        report_interval(trainer, link, step);
+    }
+    while (status == STATUS_OK && !trainer->is_enough && trainer->marks_closed < passed) {
+        status = close_free_mark(trainer, link, step);
+    }
+    return status;
+}
+
+enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    link_set_step(link, step);
+    if (trainer->phase->is_free) {
+        return after_free_step(trainer, link, step);
+    }
+    bool is_last = step == trainer->step_count;
+    if (is_last || step % trainer->job->report_every == 0) {
+        report_interval(trainer, link, step);
+    }
+    if (!ends_period(trainer, step) && !is_last) {
+        return STATUS_OK;
+    }
+    enum status status = exchange_settle(trainer->exchange);
+    return status == STATUS_OK ? close_period(trainer, link, step, is_evaluated_at(trainer, step))
+                               : status;
+}
+
+bool trainer_phase_is_over(const struct trainer *trainer, uint64_t step)
+{
+    const struct marks *marks = &trainer->phase->marks;
+    bool is_over =
+        trainer->phase->is_free ? trainer->marks_closed == marks_count(marks) : step == marks->end;
+    return is_over || trainer->is_enough;
+}

@@ -1,0 +1,61 @@
+/* What the two sides of a link share: link.c (the trainer's thread) and communication.c. */
+#ifndef WORKER_LINK_STATE_H
+#define WORKER_LINK_STATE_H
+
+#include "common/endpoints.h"
+#include "common/member.h"
+#include "common/phases.h"
+#include "worker/link.h"
+#include "worker/neighbours.h"
+#include "worker/outbox.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum link_phase {
+    LINK_JOINING,  // the thread: waits for the welcome
+    LINK_WELCOMED, // the trainer: builds its model
+    LINK_PREPARED, // the thread: says ready, waits for the start
+    LINK_RUNNING,  // both
+    LINK_ENDED,    // the thread is over; `ending` says why
+};
+
+struct link {
+    struct link_options options;
+    struct channel *channel;
+    pthread_t thread;
+    bool has_thread;
+
+    // The thread's own.
+    struct member member;
+    char host[256];
+    char place[ENDPOINTS_PLACE_BYTES];
+    struct neighbours neighbours;
+
+    // Set by one side before the phase that lets the other read it.
+    struct job job;
+    uint32_t rank;
+    struct link_prepared prepared;
+    struct phases phases;
+    uint32_t phase_index; // of the job's phases: the one that is, or comes next
+    float *const *states; // of the optimizer, for servers of that phase
+    uint32_t state_count;
+    struct exchange *exchange;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    enum link_phase phase;
+    enum status ending;
+    bool is_closing;                    // link_destroy: leave when the outbox is empty
+    uint32_t ready[LAYOUT_BUCKETS_MAX]; // buckets, from ready_head, ready_count of them
+    uint32_t ready_head, ready_count;
+    struct outbox outbox;
+    uint64_t decided_count; // epochs of which the coordinator has said whether to go on
+    bool is_enough;         // it has said no
+    _Atomic uint64_t step;
+};
+
+/* The communication thread; data is the link. */
+void *communication_run(void *data);
+
+#endif

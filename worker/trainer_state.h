@@ -1,0 +1,83 @@
+/* What the parts of the trainer share: trainer.c (create, run), training_step.c (one step) and
+ * after_step.c (what follows it). */
+#ifndef WORKER_TRAINER_STATE_H
+#define WORKER_TRAINER_STATE_H
+
+#include "common/clock.h"
+#include "common/digest.h"
+#include "common/optimizer.h"
+#include "common/phases.h"
+#include "common/schedule.h"
+#include "worker/data/batcher.h"
+#include "worker/evaluator.h"
+#include "worker/model/model.h"
+#include "worker/straggling.h"
+#include "worker/trainer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trainer {
+    const struct job *job;
+    uint32_t rank;
+    struct model *model;
+    struct batcher *batcher;
+    struct evaluator *evaluator;
+    struct optimizer *optimizer; // NULL where servers run it throughout
+    struct exchange *exchange;   // of the link, for the phase; borrowed
+    struct schedule schedule;
+    uint64_t steps_per_epoch, step_count, warmup_steps;
+    uint64_t train_samples, test_samples, data_digest;
+    struct straggling straggling;
+    char digest[DIGEST_TEXT_BYTES];
+    char device[32];
+
+    struct phases phases;
+    const struct phase *phase; // that is; one of phases
+    uint64_t marks_closed;     // of the phase; where workers are free
+    uint64_t epochs_closed;    // periods of the job that were reported
+    bool is_enough;            // the target accuracy was reached
+
+    // Local SGD (--sync-every): NULL otherwise.
+    float *base;                // (value_count) parameters at the beginning of the round
+    struct optimizer *averager; // applies the mean change, where the exchange delivers that
+    uint64_t round;             // of the phase: a step of the exchange
+    uint32_t round_steps;       // that were made in it
+
+    // Of the step that ends: its number, and the time that its updates took.
+    uint64_t step, apply_ns;
+
+    // What has not been reported yet: of the interval, and of the epoch.
+    struct wire_report interval, epoch;
+    uint64_t warm_images, warm_ns;
+    uint64_t sent_before, received_before;
+};
+
+/* Where the time of one step went. */
+struct step_times {
+    uint64_t input_ns, compute_ns, exchange_ns;
+};
+
+/* Time since *since_ns, which becomes now. */
+static inline uint64_t lap(uint64_t *since_ns)
+{
+    uint64_t now_ns = clock_now_ns();
+    uint64_t passed_ns = now_ns - *since_ns;
+    *since_ns = now_ns;
+    return passed_ns;
+}
+
+/* One step of the job: batch, forward, backward, exchange. */
+enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
+                         struct step_times *ret_times);
+
+/* Counts a step; reports, evaluates and closes what ends with it. `step` counts those of the job
+ * that were made. */
+void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
+                        const struct step_times *times, uint64_t total_ns);
+enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step);
+
+/* No step of the phase is left to this worker. */
+bool trainer_phase_is_over(const struct trainer *trainer, uint64_t step);
+
+#endif

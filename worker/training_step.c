@@ -1,0 +1,169 @@
+/* One training step. START READING HERE: trainer_step. */
+#include "worker/trainer_state.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* Local SGD: by how much the parameters of a bucket have become less in this round, in the place of
+ * a gradient; they are again as they were, for the mean of all changes to be applied to. */
+static void make_change(struct trainer *trainer, struct span span)
+{
+    const float *base = trainer->base + span.offset;
+    float *params = model_params(trainer->model) + span.offset;
+    float *grads = model_grads(trainer->model) + span.offset;
+    for (uint64_t i = 0; i < span.count; i++) {
+        grads[i] = base[i] - params[i];
+    }
+    memcpy(params, base, span.count * sizeof(float));
+}
+
+/* The update of a bucket from this worker's own gradient. */
+static void update_alone(struct trainer *trainer, struct span span, uint64_t step)
+{
+    optimizer_apply(trainer->optimizer, span, model_params(trainer->model) + span.offset,
+                    model_grads(trainer->model) + span.offset, step + 1,
+                    schedule_rate(&trainer->schedule, step));
+}
+
+static enum status backward_and_send(struct trainer *trainer, uint64_t step, bool ends_round)
+{
+    // Each bucket travels while the next one is computed.
+    const struct layout *layout = model_layout(trainer->model);
+    for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+        enum status status = model_backward(trainer->model, bucket);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (trainer->base != NULL) {
+            update_alone(trainer, layout->buckets[bucket], step);
+        }
+        if (trainer->base != NULL && ends_round) {
+            make_change(trainer, layout->buckets[bucket]);
+        }
+        if (ends_round) {
+            exchange_bucket_ready(trainer->exchange, bucket);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* One optimizer update of one bucket, from its mean gradient: where the exchange delivers that. */
+static void apply_gradients(void *context, uint32_t bucket)
+{
+    struct trainer *trainer = context;
+    uint64_t clock_ns = clock_now_ns();
+    struct span span = model_layout(trainer->model)->buckets[bucket];
+    float *params = model_params(trainer->model) + span.offset;
+    const float *grads = model_grads(trainer->model) + span.offset;
+    if (trainer->averager != NULL) {
+        optimizer_apply(trainer->averager, span, params, grads, 1, 1);
+    } else {
+        uint64_t update =
+            trainer->phase->updates_before + trainer->step - trainer->phase->marks.first + 1;
+        optimizer_apply(trainer->optimizer, span, params, grads, update,
+                        schedule_rate(&trainer->schedule, trainer->step));
+    }
+    trainer->apply_ns += lap(&clock_ns);
+}
+
+/* Every rank's gradient is scaled so that their mean is that of the global batch, also where the
+ * slices differ by a sample. Where each makes updates of its own, it is the mean of its slice. */
+static float gradient_scale(const struct trainer *trainer, const struct batch *batch)
+{
+    if (trainer->phase->is_free || trainer->base != NULL) {
+        return 1.0f / (float)batch->count;
+    }
+    return (float)trainer->job->workers / (float)trainer->job->global_batch;
+}
+
+/* A round is what one exchange is for: a step, or --sync-every of them, or less if a mark comes
+ * where workers are in step. */
+static bool round_ends(const struct trainer *trainer, uint64_t step)
+{
+    const struct marks *marks = &trainer->phase->marks;
+    bool is_mark = (step + 1) % marks->period == 0 || step + 1 == marks->end;
+    return trainer->round_steps + 1 == trainer->job->sync_every ||
+           (is_mark && !trainer->phase->is_free);
+}
+
+static enum status begin_round(struct trainer *trainer)
+{
+    enum status status = exchange_begin_step(trainer->exchange, trainer->round);
+    if (status == STATUS_OK && trainer->base != NULL) {
+        memcpy(trainer->base, model_params(trainer->model),
+               model_layout(trainer->model)->value_count * sizeof(float));
+    }
+    return status;
+}
+
+static enum status end_round(struct trainer *trainer)
+{
+    enum status status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
+    if (status == STATUS_OK && trainer->phase->is_free) {
+        // The next parameters come with how far the job is: to be known before the next batch.
+        status = exchange_settle(trainer->exchange);
+    }
+    trainer->round++;
+    trainer->round_steps = 0;
+    return status;
+}
+
+static struct program_input input_of(const struct trainer *trainer, const struct batch *batch)
+{
+    return (struct program_input){
+        .pixels = batch->pixels,
+        .labels = batch->labels,
+        .sample_keys = batch->sample_keys,
+        .count = batch->count,
+        .gradient_scale = gradient_scale(trainer, batch),
+        .is_training = true,
+    };
+}
+
+enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
+                         struct step_times *ret_times)
+{
+    uint64_t clock_ns = clock_now_ns();
+    bool ends_round = round_ends(trainer, step);
+    struct batch batch;
+    enum status status = batcher_next(trainer->batcher, &batch);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    ret_times->input_ns = lap(&clock_ns);
+
+    status = trainer->round_steps == 0 ? begin_round(trainer) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    ret_times->exchange_ns = lap(&clock_ns);
+    straggling_wait(&trainer->straggling, trainer->exchange, step);
+
+    const struct program_input input = input_of(trainer, &batch); // until backward is done
+    struct program_result result;
+    status = model_forward(trainer->model, &input, &result);
+    if (status == STATUS_OK && !isfinite(result.loss_sum)) {
+        status = STATUS_NOT_FINITE;
+    }
+    if (status == STATUS_OK) {
+        status = backward_and_send(trainer, step, ends_round);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    ret_times->compute_ns = lap(&clock_ns);
+
+    trainer->step = step;
+    trainer->apply_ns = 0;
+    trainer->round_steps++;
+    status = ends_round ? end_round(trainer) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
+    ret_times->compute_ns += trainer->apply_ns;
+    straggling_note(&trainer->straggling, ret_times->compute_ns);
+    *ret_loss_sum = result.loss_sum;
+    return STATUS_OK;
+}
