@@ -1,7 +1,7 @@
 /* Writes the page: settings, table, verdicts, plots, how to reproduce. */
 #include "deploy/html.h"
 
-#include "common/log.h"
+#include "deploy/folder.h"
 #include "deploy/plots.h"
 #include "deploy/table.h"
 
@@ -14,10 +14,11 @@
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<title>Ringside report</title>\n<style>\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+
+static const char look[] =
     ":root { color-scheme: light dark; --line: #8884; --soft: #8881; }\n"
-    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 "
+    "body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 "
     "1rem; }\n"
     "h1 { margin-bottom: 0; } .lead { margin-top: .2rem; opacity: .8; }\n"
     ".scroll { overflow-x: auto; }\n"
@@ -119,7 +120,7 @@ static void write_verdicts(FILE *page, const struct report *report)
 }
 
 /* The SVG without its XML prolog. */
-static void write_plot(FILE *page, const char *folder, const struct plot *plot)
+void html_plot(FILE *page, const char *folder, const struct plot *plot)
 {
     char path[RUN_FOLDER_PATH_MAX + 64], line[8192];
     snprintf(path, sizeof(path), "%.4000s/%s.svg", folder, plot->name);
@@ -161,41 +162,45 @@ static void write_machine(FILE *page)
             name.release);
 }
 
-static void write_page(FILE *page, const char *folder, const struct report *report)
+void html_begin(FILE *page, const char *title)
 {
     fputs(head, page);
-    write_lead(page, report);
-    write_table(page, report);
-    write_verdicts(page, report);
-    for (size_t i = 0; plots[i].name != NULL; i++) {
-        write_plot(page, folder, &plots[i]);
-    }
+    fprintf(page, "<title>%s</title>\n<style>\n", title);
+    fputs(look, page);
+}
+
+void html_end(FILE *page, const char *command)
+{
     fprintf(page, "<h2>Reproduce</h2>\n");
-    if (report->command[0] != '\0') {
+    if (command[0] != '\0') {
         fprintf(page, "<pre>");
-        html_escape(page, report->command);
+        html_escape(page, command);
         fprintf(page, "</pre>\n");
     }
     write_machine(page);
     fprintf(page, "</body></html>\n");
 }
 
+struct page {
+    const char *folder;
+    const struct report *report;
+};
+
+static void write_page(FILE *file, const void *context)
+{
+    const struct page *page = context;
+    html_begin(file, "Ringside report");
+    write_lead(file, page->report);
+    write_table(file, page->report);
+    write_verdicts(file, page->report);
+    for (const struct plot *plot = plots; plot->name != NULL; plot++) {
+        html_plot(file, page->folder, plot);
+    }
+    html_end(file, page->report->command);
+}
+
 enum status html_write(const char *folder, const struct report *report)
 {
-    char path[RUN_FOLDER_PATH_MAX], draft[RUN_FOLDER_PATH_MAX + 8];
-    snprintf(path, sizeof(path), "%.4000s/report.html", folder);
-    snprintf(draft, sizeof(draft), "%s.part", path);
-    FILE *page = fopen(draft, "we");
-    bool is_written = page != NULL;
-    if (page != NULL) {
-        write_page(page, folder, report);
-        is_written = ferror(page) == 0;
-        is_written = fclose(page) == 0 && is_written;
-    }
-    if (!is_written || rename(draft, path) != 0) {
-        log_error("cannot write %s: %m", path);
-        unlink(draft);
-        return STATUS_IO;
-    }
-    return STATUS_OK;
+    const struct page page = {folder, report};
+    return folder_write(folder, "report.html", write_page, &page);
 }

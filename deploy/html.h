@@ -3,6 +3,7 @@
 #define DEPLOY_HTML_H
 
 #include "common/status.h"
+#include "deploy/gnuplot.h"
 #include "deploy/report.h"
 
 #include <stddef.h>
@@ -10,6 +11,12 @@
 
 /* FOLDER/report.html, with the plots of the folder in it. Logs. */
 enum status html_write(const char *folder, const struct report *report);
+
+/* Parts of such a page. The end says how to reproduce it, and on which machine it was made. */
+void html_begin(FILE *page, const char *title);
+void html_plot(FILE *page, const char *folder,
+               const struct plot *plot); // nothing if it has no file
+void html_end(FILE *page, const char *command);
 
 /* Text as HTML shows it. */
 void html_escape(FILE *stream, const char *text);

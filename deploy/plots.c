@@ -1,17 +1,9 @@
-/* gnuplot scripts from run folders.
- *
- * The data go into the script itself, as named blocks, so that a plot needs no other file. */
+/* gnuplot's commands from run folders. */
 #include "deploy/plots.h"
 
-#include "common/log.h"
-#include "deploy/process_run.h"
-
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define SCRIPT_NAME "plots.gnuplot"
 
 #define KEY_RUNS_MAX 20
 
@@ -26,30 +18,23 @@ const struct plot plots[] = {
     {NULL, NULL},
 };
 
-// Okabe and Ito's colours, which are told apart by colour-blind readers as well.
-static const char style[] =
-    "set grid back lc rgb '#dddddd'\n"
-    "set border 3 lc rgb '#666666'\n"
-    "set tics nomirror out\n"
-    "set linetype 1 lc rgb '#0072B2' lw 2\nset linetype 2 lc rgb '#E69F00' lw 2\n"
-    "set linetype 3 lc rgb '#009E73' lw 2\nset linetype 4 lc rgb '#CC79A7' lw 2\n"
-    "set linetype 5 lc rgb '#56B4E9' lw 2\nset linetype 6 lc rgb '#D55E00' lw 2\n"
-    "set linetype 7 lc rgb '#000000' lw 2\nset linetype cycle 7\n"
-    "set key outside right top noenhanced\n";
+/* What the data blocks hold; gnuplot refuses to plot nothing. */
+struct contents {
+    bool has_losses, has_epochs;
+};
 
-/* A run's label as it may stand in a script: quotes and backquotes mean something to gnuplot, and a
- * summary may come from anywhere. */
+/* The data of one script. */
+struct plotted {
+    const struct run_folder *runs;
+    size_t count;
+    struct contents *contents; // filled with the data
+};
+
+/* A run's label as it may stand in a script. */
 static const char *plain_label(const struct run_folder *run)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789 ,=.:_-";
     static char label[sizeof(run->label)];
-    snprintf(label, sizeof(label), "%s", run->label);
-    for (char *at = label; *at != '\0'; at++) {
-        if (strchr(plain, *at) == NULL) {
-            *at = '_';
-        }
-    }
+    gnuplot_label(run->label, label, sizeof(label));
     return label;
 }
 
@@ -90,18 +75,29 @@ static bool write_losses(FILE *script, const struct run_folder *run, size_t inde
     return has_losses;
 }
 
+/* Steps of an epoch; 0 if that is not known. */
+static double steps_per_epoch(const struct run_folder *run)
+{
+    double samples = json_number_value(json_object_get(run->job, "train_samples"));
+    double batch = run_folder_number(run, "global_batch");
+    return batch > 0 ? floor(samples / batch) : 0;
+}
+
 /* Whether there were any. */
 static bool write_epochs(FILE *script, const struct run_folder *run, size_t index)
 {
     bool has_epochs = false;
+    double per_epoch = steps_per_epoch(run);
     const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
     size_t i;
     fprintf(script, "$epochs%zu << END\n", index);
     json_array_foreach(epochs, i, epoch)
     {
         const json_t *accuracy = json_object_get(epoch, "test_accuracy");
+        double step = json_number_value(json_object_get(epoch, "step"));
         if (json_is_number(accuracy)) {
-            fprintf(script, "%zu %.6g\n", i + 1, 100 * json_number_value(accuracy));
+            fprintf(script, "%.6g %.6g\n", per_epoch > 0 ? step / per_epoch : (double)(i + 1),
+                    100 * json_number_value(accuracy));
             has_epochs = true;
         }
     }
@@ -122,19 +118,6 @@ static void write_bars(FILE *script, const struct run_folder *runs, size_t count
     fprintf(script, "END\n");
 }
 
-/* What the data blocks hold; gnuplot refuses to plot nothing. */
-struct contents {
-    bool has_losses, has_epochs;
-};
-
-static void write_empty(FILE *script, const char *why)
-{
-    fprintf(script,
-            "set label 1 '%s' at graph 0.5, 0.5 center\nplot [0:1][0:100] NaN notitle\n"
-            "unset label 1\n",
-            why);
-}
-
 /* "plot $block0 using ... title ..., ..." over all runs. */
 static void write_lines(FILE *script, const char *block, const char *columns, const char *with,
                         const struct run_folder *runs, size_t count)
@@ -148,119 +131,78 @@ static void write_lines(FILE *script, const char *block, const char *columns, co
 }
 
 static void write_losses_plot(FILE *script, const char *axis, const char *columns,
-                              const struct contents *contents, const struct run_folder *runs,
-                              size_t count)
+                              const struct plotted *plotted)
 {
     fprintf(script, "set xlabel '%s'\nset ylabel 'training loss (nats)'\n", axis);
-    if (contents->has_losses) {
-        write_lines(script, "loss", columns, "lines", runs, count);
+    if (plotted->contents->has_losses) {
+        write_lines(script, "loss", columns, "lines", plotted->runs, plotted->count);
     } else {
-        write_empty(script, "no run has reported a loss");
+        gnuplot_write_empty(script, "no run has reported a loss");
     }
 }
 
-static void write_accuracy_plot(FILE *script, const struct contents *contents,
-                                const struct run_folder *runs, size_t count)
+static void write_accuracy_plot(FILE *script, const struct plotted *plotted)
 {
-    fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\nset xtics 1\n");
-    if (contents->has_epochs) {
-        write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", runs, count);
+    fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\n");
+    if (plotted->contents->has_epochs) {
+        write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", plotted->runs,
+                    plotted->count);
     } else {
-        write_empty(script, "no run was evaluated");
+        gnuplot_write_empty(script, "no run was evaluated");
     }
-    fprintf(script, "set xtics autofreq\n");
 }
 
-static void write_plot(FILE *script, const char *name, const struct contents *contents,
-                       const struct run_folder *runs, size_t count)
+static void write_plot(FILE *script, const struct plot *plot, const void *context)
 {
+    const struct plotted *plotted = context;
+    const char *name = plot->name;
     if (strcmp(name, "loss-steps") == 0) {
-        write_losses_plot(script, "step", "1:3", contents, runs, count);
+        write_losses_plot(script, "step", "1:3", plotted);
     } else if (strcmp(name, "loss-seconds") == 0) {
-        write_losses_plot(script, "seconds", "2:3", contents, runs, count);
+        write_losses_plot(script, "seconds", "2:3", plotted);
     } else if (strcmp(name, "accuracy") == 0) {
-        write_accuracy_plot(script, contents, runs, count);
+        write_accuracy_plot(script, plotted);
     } else if (strcmp(name, "images") == 0) {
-        fprintf(script,
-                "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
-                "set style fill solid 0.9\nset boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
-                "plot $bars using 0:2:($0+1):xtic(1) with boxes lc variable notitle, \\\n"
-                "  $bars using 0:2:2 with labels offset 0,0.7 notitle\n");
+        fprintf(script, "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
+                        "set boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
+                        "plot $bars using 0:2:($0+1):xtic(1) with boxes lc variable notitle, \\\n"
+                        "  $bars using 0:2:2 with labels offset 0,0.7 notitle\n"
+                        "set xtics norotate\nset yrange [*:*]\n");
     } else {
-        fprintf(script, "set ylabel 'milliseconds per step'\nset yrange [0:*]\n"
+        fprintf(script, "set xlabel ''\nset ylabel 'milliseconds per step'\nset yrange [0:*]\n"
+                        "set xtics rotate by -20 noenhanced\n"
                         "set style data histograms\nset style histogram rowstacked\n"
                         "plot $bars using 3:xtic(1) lt 1 title 'compute', $bars using 4 lt 2 title "
                         "'exchange wait', $bars using 5 lt 3 title 'input wait'\n"
-                        "unset style histogram\nset style data points\nset yrange [*:*]\n");
+                        "unset style histogram\nset style data points\nset yrange [*:*]\n"
+                        "set xtics norotate\n");
     }
 }
 
-static enum status write_script(const char *path, const char *folder, const struct run_folder *runs,
-                                size_t count)
+static void write_data(FILE *script, const void *context)
 {
-    static const struct {
-        const char *ending, *terminal;
-    } formats[] = {
-        {"svg", "svg size 860,420 dynamic font 'sans-serif,13' background rgb 'white'"},
-        {"png", "pngcairo size 1290,630 font 'sans,17' background rgb 'white'"},
-    };
-    FILE *script = fopen(path, "we");
-    if (script == NULL) {
-        log_error("cannot write %s: %m", path);
-        return STATUS_IO;
+    const struct plotted *plotted = context;
+    for (size_t i = 0; i < plotted->count; i++) {
+        bool has_losses = write_losses(script, &plotted->runs[i], i);
+        bool has_epochs = write_epochs(script, &plotted->runs[i], i);
+        plotted->contents->has_losses = has_losses || plotted->contents->has_losses;
+        plotted->contents->has_epochs = has_epochs || plotted->contents->has_epochs;
     }
-    fputs(style, script);
-    struct contents contents = {false, false};
-    for (size_t i = 0; i < count; i++) {
-        contents.has_losses = write_losses(script, &runs[i], i) || contents.has_losses;
-        contents.has_epochs = write_epochs(script, &runs[i], i) || contents.has_epochs;
-    }
-    write_bars(script, runs, count);
-    if (count > KEY_RUNS_MAX) {
+    write_bars(script, plotted->runs, plotted->count);
+    if (plotted->count > KEY_RUNS_MAX) {
         fprintf(script, "unset key\n"); // a legend that long leaves no room for the curves
     }
-    for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
-        fprintf(script, "set terminal %s\nset xtics norotate\n", formats[f].terminal);
-        for (size_t i = 0; plots[i].name != NULL; i++) {
-            fprintf(script, "set output \"%s/%s.%s\"\n", folder, plots[i].name, formats[f].ending);
-            write_plot(script, plots[i].name, &contents, runs, count);
-        }
-    }
-    bool is_written = ferror(script) == 0;
-    is_written = fclose(script) == 0 && is_written;
-    if (!is_written) {
-        log_error("cannot write %s: %m", path);
-    }
-    return is_written ? STATUS_OK : STATUS_IO;
 }
 
 enum status plots_write(const char *folder, const struct run_folder *runs, size_t count)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], output[4096];
-    if (strpbrk(folder, "\"\\`\n") != NULL) {
-        printf("no plots: gnuplot cannot write to a folder with such a name\n");
-        return STATUS_OK;
-    }
-    snprintf(path, sizeof(path), "%.4000s/%s", folder, SCRIPT_NAME);
-    enum status status = write_script(path, folder, runs, count);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    const char *const argv[] = {"gnuplot", path, NULL};
-    const struct process_run_options options = {.argv = argv, .input = "", .takes_errors = true};
-    int code = 0;
-    status = process_run(&options, output, sizeof(output), &code);
-    if (status == STATUS_INTERRUPTED) {
-        unlink(path);
-        return status;
-    }
-    if (status == STATUS_OK && code == 127) {
-        printf("no plots: gnuplot is not installed (package gnuplot-nox)\n");
-    } else if (status != STATUS_OK || code != 0) {
-        // The script stays: it is what one needs to find out why.
-        printf("no plots, or not all: gnuplot refused %s:\n%s\n", path, output);
-        return STATUS_OK;
-    }
-    unlink(path);
-    return STATUS_OK;
+    struct contents contents = {false, false};
+    const struct plotted plotted = {runs, count, &contents};
+    const struct gnuplot_script script = {
+        .plots = plots,
+        .context = &plotted,
+        .write_data = write_data,
+        .write_plot = write_plot,
+    };
+    return gnuplot_write(folder, &script);
 }

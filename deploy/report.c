@@ -6,6 +6,8 @@
 #include "deploy/folder.h"
 #include "deploy/html.h"
 #include "deploy/plots.h"
+#include "deploy/sweep_file.h"
+#include "deploy/sweep_report.h"
 #include "deploy/table.h"
 
 #include <assert.h>
@@ -144,13 +146,14 @@ static void print_usage(FILE *stream)
 {
     fprintf(stream, "usage: ringside report FOLDER ... [--out DIR]\n\n"
                     "Run folders (or folders of them) to table.csv, table.md, plots and "
-                    "report.html, in DIR; by\ndefault in the first FOLDER.\n");
+                    "report.html, in DIR; by\ndefault in the first FOLDER. The folder of a sweep "
+                    "becomes what `ringside sweep` ends with.\n");
 }
 
 enum exit_code command_report(int argc, char **argv)
 {
     struct report report = {0};
-    const char *out = NULL, *first = NULL;
+    const char *out = NULL, *first = NULL, *sweep = NULL;
     enum exit_code code = EXIT_USAGE;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -166,6 +169,12 @@ enum exit_code command_report(int argc, char **argv)
             log_error("unknown option '%.60s', or its value is missing; there is --out DIR",
                       argv[i]);
             goto end;
+        } else if (sweep != NULL || (first != NULL && sweep_file_is_there(argv[i]))) {
+            log_error("the folder of a sweep is reported by itself, and %s is another one",
+                      argv[i]);
+            goto end;
+        } else if (sweep_file_is_there(argv[i])) {
+            sweep = first = argv[i];
         } else if (add_folder(&report, argv[i]) != STATUS_OK) {
             code = EXIT_FAILED;
             goto end;
@@ -179,6 +188,11 @@ enum exit_code command_report(int argc, char **argv)
     }
     code = EXIT_FAILED;
     if (out != NULL && folder_make(out, NULL) != STATUS_OK) {
+        goto end;
+    }
+    if (sweep != NULL) {
+        code = sweep_report_read(sweep, out != NULL ? out : sweep) == STATUS_OK ? EXIT_COMPLETED
+                                                                                : EXIT_FAILED;
         goto end;
     }
     report_set_command(&report, argc, argv);

@@ -10,10 +10,10 @@
 #include "deploy/folder.h"
 #include "deploy/launch.h"
 #include "deploy/launcher_options.h"
+#include "deploy/report.h"
+#include "deploy/sweep_file.h"
 #include "deploy/sweep_plan.h"
-#include "deploy/sweep_table.h"
-
-#include <jansson.h>
+#include "deploy/sweep_report.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -78,108 +78,12 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     return status;
 }
 
-/* Every run of the plan as text: what two sweeps have in common if they are the same. */
-static enum status write_plan(const struct sweep *sweep, FILE *file)
-{
-    static char text[JOB_TEXT_BYTES];
-    for (size_t i = 0; i < sweep->plan.count; i++) {
-        enum status status = job_encode(&sweep->plan.runs[i].job, text, sizeof(text));
-        if (status != STATUS_OK) {
-            return status;
-        }
-        fprintf(file, "[%s]\n%s\n", sweep->plan.runs[i].name, text);
-    }
-    return STATUS_OK;
-}
-
-/* The text of the plan; the caller frees it. NULL without memory. */
-static char *plan_text(const struct sweep *sweep)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (memory == NULL) {
-        return NULL;
-    }
-    enum status status = write_plan(sweep, memory);
-    bool is_written = fclose(memory) == 0 && status == STATUS_OK;
-    if (!is_written) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-/* Whether the file holds exactly this text. */
-static bool holds(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "re");
-    bool is_same = file != NULL;
-    for (const char *at = text; is_same; at++) {
-        int byte = fgetc(file);
-        is_same = byte == (*at == '\0' ? EOF : (unsigned char)*at);
-        if (*at == '\0') {
-            break;
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return is_same;
-}
-
-/* A new folder, or that of the same sweep. */
-static enum status open_folder(const struct sweep *sweep)
-{
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/sweep.txt", sweep->options.out);
-    char *text = plan_text(sweep);
-    if (text == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    enum status status = STATUS_OK;
-    if (access(path, F_OK) == 0) {
-        status = holds(path, text) ? STATUS_OK : STATUS_INVALID;
-        if (status != STATUS_OK) {
-            log_error("%s holds another sweep: choose another folder with --out, or give the "
-                      "options that it was begun with",
-                      sweep->options.out);
-        }
-    } else {
-        status = folder_make(sweep->options.out, NULL);
-        FILE *file = status == STATUS_OK ? fopen(path, "we") : NULL;
-        bool is_written = file != NULL && fputs(text, file) >= 0;
-        if (file != NULL && fclose(file) != 0) {
-            is_written = false;
-        }
-        if (status == STATUS_OK && !is_written) {
-            log_error("cannot write %s: %m", path);
-            status = STATUS_IO;
-        }
-    }
-    free(text);
-    return status;
-}
-
 static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
 {
     (void)facts;
     (void)kind;
     (void)where;
     return remove(path);
-}
-
-/* Reads what a run has left; NULL if it has left nothing. */
-static struct run_folder *read_summary(const char *folder)
-{
-    char path[PATH_BYTES + 16];
-    snprintf(path, sizeof(path), "%s/summary.json", folder);
-    struct run_folder *summary = access(path, F_OK) == 0 ? calloc(1, sizeof(*summary)) : NULL;
-    if (summary != NULL && run_folder_open(folder, summary) != STATUS_OK) {
-        free(summary);
-        return NULL;
-    }
-    return summary;
 }
 
 static void forget_summary(struct sweep *sweep, size_t index)
@@ -191,6 +95,16 @@ static void forget_summary(struct sweep *sweep, size_t index)
     }
 }
 
+/* Whether what one job finds when it is tried is what the other would. */
+static bool is_same_trial(const struct job *a, const struct job *b)
+{
+    return a->batch == b->batch && a->global_batch == b->global_batch && a->epochs == b->epochs &&
+           a->steps == b->steps && a->eval_every == b->eval_every &&
+           a->sync_every == b->sync_every && a->limit_train == b->limit_train &&
+           strcmp(a->switches, b->switches) == 0 && strcmp(a->model, b->model) == 0 &&
+           strcmp(a->data, b->data) == 0 && strcmp(a->device, b->device) == 0;
+}
+
 /* Tries each job once before anything is written; seeds do not matter to that. */
 static enum status try_runs(const struct sweep *sweep)
 {
@@ -199,10 +113,7 @@ static enum status try_runs(const struct sweep *sweep)
         const struct job *job = &sweep->plan.runs[i].job;
         bool is_tried = false;
         for (size_t k = 0; k < i && !is_tried; k++) {
-            const struct job *other = &sweep->plan.runs[k].job;
-            is_tried = other->batch == job->batch && strcmp(other->model, job->model) == 0 &&
-                       strcmp(other->data, job->data) == 0 &&
-                       strcmp(other->device, job->device) == 0;
+            is_tried = is_same_trial(&sweep->plan.runs[k].job, job);
         }
         enum status status =
             is_tried ? STATUS_OK : programs_try(&sweep->programs, job, line, sizeof(line));
@@ -234,7 +145,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
         .shows_progress = false,
     };
     enum exit_code code = launch_job(&sweep->programs, &launch);
-    sweep->summaries[index] = read_summary(folder);
+    sweep->summaries[index] = sweep_read_run(sweep->options.out, run->name);
     return code;
 }
 
@@ -284,23 +195,23 @@ static enum status open_summaries(struct sweep *sweep)
 {
     sweep->summaries = calloc(sweep->plan.count, sizeof(struct run_folder *));
     for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
-        char folder[PATH_BYTES];
-        snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, sweep->plan.runs[i].name);
-        sweep->summaries[i] = read_summary(folder);
+        sweep->summaries[i] = sweep_read_run(sweep->options.out, sweep->plan.runs[i].name);
     }
     return sweep->summaries != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum exit_code run_sweep(struct sweep *sweep)
+static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
 {
+    struct report report = {0};
     launch_block_signals();
     launcher_default_folder(&sweep->options, "sweep");
+    report_set_command(&report, argc, argv);
     enum status status = programs_find(&sweep->programs);
     if (status == STATUS_OK) {
         status = try_runs(sweep);
     }
     if (status == STATUS_OK) {
-        status = open_folder(sweep);
+        status = sweep_file_open(sweep->options.out, &sweep->plan, report.command);
     }
     if (status == STATUS_OK) {
         status = open_summaries(sweep);
@@ -310,10 +221,7 @@ static enum exit_code run_sweep(struct sweep *sweep)
     }
     enum exit_code code = run_all(sweep);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};
-    status = sweep_table_write(sweep->options.out, &results);
-    printf("\n");
-    sweep_table_print(stdout, &results);
-    printf("\nsweep: %s/sweep.md\n", sweep->options.out);
+    status = sweep_report_write(sweep->options.out, &results, report.command);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }
 
@@ -326,7 +234,7 @@ enum exit_code command_sweep(int argc, char **argv)
     }
     enum exit_code code = EXIT_USAGE;
     if (parse(argc, argv, sweep, &is_done) == STATUS_OK) {
-        code = is_done ? EXIT_COMPLETED : run_sweep(sweep);
+        code = is_done ? EXIT_COMPLETED : run_sweep(sweep, argc, argv);
     }
     for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
         forget_summary(sweep, i);

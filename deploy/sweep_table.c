@@ -1,67 +1,65 @@
-/* Means and intervals, as text. */
+/* Cells, and three ways to lay them out. */
 #include "deploy/sweep_table.h"
 
 #include "deploy/folder.h"
-#include "deploy/statistics.h"
 #include "deploy/table.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define LARGE 1e6
+#define LARGE       1e6
+#define COLUMNS_MAX 32
 
-struct measure {
-    const char *heading, *key;
-    double factor;
-    int digits;
+enum column_kind { COLUMN_LABEL, COLUMN_RUNS, COLUMN_FAILED, COLUMN_REACHED, COLUMN_RELATIVE };
+
+/* Either of a kind of its own, or a measure. */
+struct column {
+    bool is_measure;
+    enum column_kind kind;
+    enum sweep_measure measure;
 };
 
-static const struct measure measures[] = {
-    {"test accuracy %", "test_accuracy", 100, 2}, {"test loss", "test_loss", 1, 4},
-    {"train loss", "train_loss", 1, 4},           {"mean staleness", "staleness.mean", 1, 2},
-    {"images/s", "images_per_second", 1, 0},      {"seconds", "seconds", 1, 1},
-};
-#define MEASURES (sizeof(measures) / sizeof(measures[0]))
-
-/* One combination. */
-struct row {
-    const char *label;
-    size_t planned, failed;
-    struct statistics values[MEASURES];
-};
-
-static void fill_row(const struct sweep_results *results, size_t group, struct row *row)
+/* The columns that the settings have something for. */
+static size_t list_columns(const struct sweep_settings *settings, struct column *columns)
 {
-    static double values[MEASURES][SWEEP_REPEAT_MAX];
-    size_t counts[MEASURES] = {0};
-    *row = (struct row){0};
-    for (size_t i = 0; i < results->plan->count; i++) {
-        const struct run_folder *summary = results->summaries[i];
-        if (results->plan->runs[i].group != group) {
-            continue;
+    bool has_target = false;
+    size_t count = 0;
+    for (size_t i = 0; i < settings->count; i++) {
+        has_target = has_target || settings->list[i].has_target;
+    }
+    columns[count++] = (struct column){.kind = COLUMN_LABEL};
+    columns[count++] = (struct column){.kind = COLUMN_RUNS};
+    columns[count++] = (struct column){.kind = COLUMN_FAILED};
+    if (has_target) {
+        columns[count++] = (struct column){.kind = COLUMN_REACHED};
+    }
+    for (enum sweep_measure m = 0; m < MEASURE_COUNT; m++) {
+        if (sweep_settings_have(settings, m)) {
+            columns[count++] = (struct column){.is_measure = true, .measure = m};
         }
-        row->label = results->plan->runs[i].label;
-        row->planned++;
-        if (summary == NULL || !run_folder_is_completed(summary)) {
-            row->failed += summary != NULL;
-            continue;
-        }
-        for (size_t m = 0; m < MEASURES; m++) {
-            char text[64];
-            run_folder_value(summary, measures[m].key, text, sizeof(text));
-            if (text[0] != '\0') {
-                values[m][counts[m]++] =
-                    measures[m].factor * run_folder_number(summary, measures[m].key);
-            }
+        if (m == MEASURE_TARGET_STEPS && sweep_settings_have(settings, m)) {
+            columns[count++] = (struct column){.kind = COLUMN_RELATIVE};
         }
     }
-    for (size_t m = 0; m < MEASURES; m++) {
-        row->values[m] = statistics_of(values[m], counts[m]);
-    }
+    return count;
 }
 
-/* "87.56 +- 0.31"; "-" where there is no value. */
+const char *sweep_table_heading(const struct sweep_settings *settings, size_t column)
+{
+    static const char *const names[] = {
+        [COLUMN_LABEL] = "setting",   [COLUMN_RUNS] = "runs",         [COLUMN_FAILED] = "failed",
+        [COLUMN_REACHED] = "reached", [COLUMN_RELATIVE] = "relative",
+    };
+    struct column columns[COLUMNS_MAX];
+    if (column >= list_columns(settings, columns)) {
+        return NULL;
+    }
+    return columns[column].is_measure ? sweep_measures[columns[column].measure].heading
+                                      : names[columns[column].kind];
+}
+
+/* "87.56 ± 0.31"; "-" where there is no value. */
 static void format(const struct statistics *statistics, int digits, char *ret_text,
                    size_t text_size)
 {
@@ -69,31 +67,66 @@ static void format(const struct statistics *statistics, int digits, char *ret_te
     if (statistics->count == 0) {
         snprintf(ret_text, text_size, "-");
     } else if (is_large) { // a loss that has diverged
-        snprintf(ret_text, text_size, "%.3g +- %.3g", statistics->mean, statistics->half_width);
+        snprintf(ret_text, text_size, "%.3g", statistics->mean);
     } else if (statistics->count == 1) {
         snprintf(ret_text, text_size, "%.*f", digits, statistics->mean);
     } else {
-        snprintf(ret_text, text_size, "%.*f +- %.*f", digits, statistics->mean, digits,
+        snprintf(ret_text, text_size, "%.*f ± %.*f", digits, statistics->mean, digits,
                  statistics->half_width);
+    }
+}
+
+void sweep_table_cell(const struct sweep_settings *settings, size_t setting, size_t column,
+                      char *ret_text, size_t text_size)
+{
+    struct column columns[COLUMNS_MAX];
+    const struct sweep_setting *row = &settings->list[setting];
+    size_t count = list_columns(settings, columns);
+    snprintf(ret_text, text_size, "-");
+    if (column >= count) {
+        return;
+    }
+    if (columns[column].is_measure) {
+        enum sweep_measure measure = columns[column].measure;
+        format(&row->measures[measure], sweep_measures[measure].digits, ret_text, text_size);
+        return;
+    }
+    switch (columns[column].kind) {
+    case COLUMN_LABEL:
+        snprintf(ret_text, text_size, "%s", row->label);
+        break;
+    case COLUMN_RUNS:
+        snprintf(ret_text, text_size, "%zu", row->planned);
+        break;
+    case COLUMN_FAILED:
+        snprintf(ret_text, text_size, "%zu", row->failed);
+        break;
+    case COLUMN_REACHED:
+        snprintf(ret_text, text_size, "%zu of %zu", row->reached, row->planned);
+        break;
+    case COLUMN_RELATIVE:
+        format(&row->relative_steps, 2, ret_text, text_size);
+        break;
     }
 }
 
 static void write_csv(FILE *file, const void *context)
 {
-    const struct sweep_results *results = context;
-    fprintf(file, "setting,runs,failed");
-    for (size_t m = 0; m < MEASURES; m++) {
-        fprintf(file, ",%s mean,%s interval", measures[m].heading, measures[m].heading);
+    const struct sweep_settings *settings = context;
+    fprintf(file, "setting,series,runs,completed,failed,reached");
+    for (size_t m = 0; m < MEASURE_COUNT; m++) {
+        fprintf(file, ",%s mean,%s interval", sweep_measures[m].heading, sweep_measures[m].heading);
     }
     fprintf(file, "\n");
-    for (size_t group = 0; group < results->plan->group_count; group++) {
-        struct row row;
-        fill_row(results, group, &row);
-        table_write_csv_value(file, row.label);
-        fprintf(file, ",%zu,%zu", row.planned, row.failed);
-        for (size_t m = 0; m < MEASURES; m++) {
-            if (row.values[m].count > 0) {
-                fprintf(file, ",%.9g,%.9g", row.values[m].mean, row.values[m].half_width);
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *row = &settings->list[i];
+        table_write_csv_value(file, row->label);
+        fprintf(file, ",");
+        table_write_csv_value(file, row->series);
+        fprintf(file, ",%zu,%zu,%zu,%zu", row->planned, row->completed, row->failed, row->reached);
+        for (size_t m = 0; m < MEASURE_COUNT; m++) {
+            if (row->measures[m].count > 0) {
+                fprintf(file, ",%.9g,%.9g", row->measures[m].mean, row->measures[m].half_width);
             } else {
                 fprintf(file, ",,");
             }
@@ -104,57 +137,76 @@ static void write_csv(FILE *file, const void *context)
 
 static void write_markdown(FILE *file, const void *context)
 {
-    const struct sweep_results *results = context;
-    fprintf(file, "| setting | runs | failed ");
-    for (size_t m = 0; m < MEASURES; m++) {
-        fprintf(file, "| %s ", measures[m].heading);
+    const struct sweep_settings *settings = context;
+    char cell[SWEEP_TABLE_CELL_BYTES];
+    size_t columns = 0;
+    for (; sweep_table_heading(settings, columns) != NULL; columns++) {
+        fprintf(file, "| %s ", sweep_table_heading(settings, columns));
     }
-    fprintf(file, "|\n|---|--:|--:");
-    for (size_t m = 0; m < MEASURES; m++) {
+    fprintf(file, "|\n|---");
+    for (size_t k = 1; k < columns; k++) {
         fprintf(file, "|--:");
     }
     fprintf(file, "|\n");
-    for (size_t group = 0; group < results->plan->group_count; group++) {
-        struct row row;
-        fill_row(results, group, &row);
-        fprintf(file, "| %s | %zu | %zu ", row.label, row.planned, row.failed);
-        for (size_t m = 0; m < MEASURES; m++) {
-            char text[64];
-            format(&row.values[m], measures[m].digits, text, sizeof(text));
-            fprintf(file, "| %s ", text);
+    for (size_t i = 0; i < settings->count; i++) {
+        for (size_t k = 0; k < columns; k++) {
+            sweep_table_cell(settings, i, k, cell, sizeof(cell));
+            fprintf(file, "| ");
+            for (const char *at = cell; *at != '\0'; at++) {
+                fprintf(file, *at == '|' ? "\\|" : "%c", *at);
+            }
+            fprintf(file, " ");
         }
         fprintf(file, "|\n");
     }
-    fprintf(file, "\nMean over the seeds +- half of its 95 %% interval (Student's t).\n");
+    fprintf(file, "\n%s\n", SWEEP_TABLE_NOTE);
 }
 
-void sweep_table_print(FILE *stream, const struct sweep_results *results)
+/* Columns of a terminal that a text takes: characters, not bytes. */
+static int width_of(const char *text)
 {
-    int width = (int)strlen("setting");
-    for (size_t i = 0; i < results->plan->count; i++) {
-        int size = (int)strlen(results->plan->runs[i].label);
-        width = size > width ? size : width;
+    int width = 0;
+    for (; *text != '\0'; text++) {
+        width += ((unsigned char)*text & 0xC0) != 0x80;
     }
-    fprintf(stream, "%-*s  runs  failed", width, "setting");
-    for (size_t m = 0; m < MEASURES; m++) {
-        fprintf(stream, "  %18s", measures[m].heading);
+    return width;
+}
+
+void sweep_table_print(FILE *stream, const struct sweep_settings *settings)
+{
+    char cell[SWEEP_TABLE_CELL_BYTES];
+    int widths[COLUMNS_MAX];
+    size_t columns = 0;
+    for (; sweep_table_heading(settings, columns) != NULL; columns++) {
+        widths[columns] = width_of(sweep_table_heading(settings, columns));
+        for (size_t i = 0; i < settings->count; i++) {
+            sweep_table_cell(settings, i, columns, cell, sizeof(cell));
+            int width = width_of(cell);
+            widths[columns] = width > widths[columns] ? width : widths[columns];
+        }
+    }
+    for (size_t k = 0; k < columns; k++) {
+        const char *heading = sweep_table_heading(settings, k);
+        fprintf(stream, k == 0 ? "%-*s" : "  %*s", widths[k], heading);
     }
     fprintf(stream, "\n");
-    for (size_t group = 0; group < results->plan->group_count; group++) {
-        struct row row;
-        fill_row(results, group, &row);
-        fprintf(stream, "%-*s  %4zu  %6zu", width, row.label, row.planned, row.failed);
-        for (size_t m = 0; m < MEASURES; m++) {
-            char text[64];
-            format(&row.values[m], measures[m].digits, text, sizeof(text));
-            fprintf(stream, "  %18s", text);
+    for (size_t i = 0; i < settings->count; i++) {
+        for (size_t k = 0; k < columns; k++) {
+            sweep_table_cell(settings, i, k, cell, sizeof(cell));
+            int padding = widths[k] - width_of(cell);
+            if (k == 0) {
+                fprintf(stream, "%s%*s", cell, padding, "");
+            } else {
+                fprintf(stream, "  %*s%s", padding, "", cell);
+            }
         }
         fprintf(stream, "\n");
     }
 }
 
-enum status sweep_table_write(const char *folder, const struct sweep_results *results)
+enum status sweep_table_write(const char *folder, const struct sweep_settings *settings)
 {
-    enum status status = folder_write(folder, "sweep.csv", write_csv, results);
-    return status == STATUS_OK ? folder_write(folder, "sweep.md", write_markdown, results) : status;
+    enum status status = folder_write(folder, "sweep.csv", write_csv, settings);
+    return status == STATUS_OK ? folder_write(folder, "sweep.md", write_markdown, settings)
+                               : status;
 }

@@ -1,25 +1,28 @@
-/* What a sweep found: for each combination the mean over its seeds, with its interval. */
+/* What a sweep found, as tables: for each setting the means over its seeds, with their intervals.
+ */
 #ifndef DEPLOY_SWEEP_TABLE_H
 #define DEPLOY_SWEEP_TABLE_H
 
 #include "common/status.h"
-#include "deploy/run_folder.h"
-#include "deploy/sweep_plan.h"
+#include "deploy/sweep_settings.h"
 
 #include <stddef.h>
 #include <stdio.h>
 
-/* summaries[i] is that of run i of the plan, or NULL if it has none (not run yet, or failed before
- * it had one). Runs that failed are counted, and left out of the means. */
-struct sweep_results {
-    const struct sweep_plan *plan;
-    struct run_folder *const *summaries; // (plan->count)
-};
+#define SWEEP_TABLE_CELL_BYTES 320
+#define SWEEP_TABLE_NOTE                                                                           \
+    "Mean over the seeds ± half of its 95 % interval (Student's t). Failed runs are left out of " \
+    "the means, runs that did not reach the target out of those to the target."
+
+/* Columns: those that the sweep has something for. NULL behind the last. */
+const char *sweep_table_heading(const struct sweep_settings *settings, size_t column);
+void sweep_table_cell(const struct sweep_settings *settings, size_t setting, size_t column,
+                      char *ret_text, size_t text_size);
 
 /* For the terminal. */
-void sweep_table_print(FILE *stream, const struct sweep_results *results);
+void sweep_table_print(FILE *stream, const struct sweep_settings *settings);
 
 /* FOLDER/sweep.csv and FOLDER/sweep.md. Logs. */
-enum status sweep_table_write(const char *folder, const struct sweep_results *results);
+enum status sweep_table_write(const char *folder, const struct sweep_settings *settings);
 
 #endif

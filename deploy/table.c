@@ -3,6 +3,7 @@
 
 #include "common/consistency.h"
 #include "deploy/folder.h"
+#include "deploy/straggler_find.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,10 @@ static const char *const keys[] = {"version",
                                    "staleness.mean",
                                    "staleness.max",
                                    "staleness.histogram",
+                                   "staleness.late",
+                                   "target.accuracy",
+                                   "target.steps",
+                                   "target.seconds",
                                    "params_digest",
                                    "workers_lost",
                                    "restarts",
@@ -243,11 +248,22 @@ static void print_verdict(FILE *stream, const struct run_folder *runs, size_t co
     }
 }
 
+/* Who held a synchronous design up, or would have. */
+static void print_straggler(FILE *stream, const struct run_folder *run)
+{
+    struct straggler_found found;
+    if (straggler_find(run, &found)) {
+        fprintf(stream, "%s: worker %u is the straggler, %.1f times as slow as the others\n",
+                run->label, found.rank, found.ratio);
+    }
+}
+
 void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (run_folder_is_completed(&runs[i])) {
             print_verdict(stream, runs, count, i);
         }
+        print_straggler(stream, &runs[i]);
     }
 }

@@ -14,7 +14,8 @@ enum status table_write(const char *folder, const struct run_folder *runs, size_
 /* The same as table.md, aligned, for the terminal. */
 void table_print(FILE *stream, const struct run_folder *runs, size_t count);
 
-/* A sentence for each number of workers: whether the designs ended with the same parameters. */
+/* A sentence for each number of workers: whether the designs ended with the same parameters; and
+ * one for each run that had a straggler. */
 void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count);
 
 /* A value quoted for CSV (RFC 4180) if it needs to be. */

@@ -69,6 +69,8 @@ static void a_sweep_runs_every_combination_and_goes_on_where_it_stopped(void **s
     assert_int_equal(access(path, F_OK), 0);
     path_in(test, "sweep.md", path, sizeof(path));
     assert_int_equal(access(path, F_OK), 0);
+    path_in(test, "report.html", path, sizeof(path));
+    assert_int_equal(access(path, F_OK), 0);
 
     path_in(test, "0003-ps-async-seed1/summary.json", path, sizeof(path));
     assert_int_equal(unlink(path), 0);
@@ -80,6 +82,20 @@ static void a_sweep_runs_every_combination_and_goes_on_where_it_stopped(void **s
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);
     path_in(test, "0003-ps-async-seed1/summary.json", path, sizeof(path));
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+static void a_report_of_its_folder_is_what_it_ended_with(void **state)
+{
+    struct sweep_test *test = *state;
+    char path[2 * PROGRAM_PATH_BYTES];
+    assert_int_equal(run_sweep(test, "2"), 0);
+    path_in(test, "report.html", path, sizeof(path));
+    assert_int_equal(unlink(path), 0);
+    const char *const args[] = {"report", test->out, NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&test->run), 0);
+    check_said(test, "mode=ps-async     2       0");
     assert_int_equal(access(path, F_OK), 0);
 }
 
@@ -97,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(a_sweep_runs_every_combination_and_goes_on_where_it_stopped),
+        SWEEP_TEST(a_report_of_its_folder_is_what_it_ended_with),
         SWEEP_TEST(the_folder_of_another_sweep_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

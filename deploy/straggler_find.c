@@ -1,0 +1,73 @@
+/* Means over the lines of metrics.jsonl. */
+#include "deploy/straggler_find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS_MAX   4096
+#define RATIO_LEAST (4.0 / 3)
+
+struct rank_time {
+    double compute_ms;
+    unsigned count;
+};
+
+/* Sums of every rank. How many ranks there are, or more. */
+static size_t read_times(const struct run_folder *run, struct rank_time *times)
+{
+    char path[RUN_FOLDER_PATH_MAX + 32], line[4096];
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
+    FILE *file = fopen(path, "re");
+    size_t ranks = 0;
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        json_t *entry = json_loads(line, 0, NULL);
+        json_int_t rank = json_integer_value(json_object_get(entry, "rank"));
+        const json_t *compute = json_object_get(json_object_get(entry, "ms"), "compute");
+        if (json_is_number(compute) && rank >= 0 && rank < RANKS_MAX) {
+            times[rank].compute_ms += json_number_value(compute);
+            times[rank].count++;
+            ranks = (size_t)rank + 1 > ranks ? (size_t)rank + 1 : ranks;
+        }
+        json_decref(entry);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return ranks;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+bool straggler_find(const struct run_folder *run, struct straggler_found *ret_found)
+{
+    struct rank_time *times = calloc(RANKS_MAX, sizeof(*times));
+    double *others = calloc(RANKS_MAX, sizeof(*others));
+    bool is_found = false;
+    if (times != NULL && others != NULL) {
+        size_t ranks = read_times(run, times), slowest = 0, count = 0;
+        for (size_t i = 0; i < ranks; i++) {
+            times[i].compute_ms /= times[i].count > 0 ? times[i].count : 1;
+            slowest = times[i].compute_ms > times[slowest].compute_ms ? i : slowest;
+        }
+        for (size_t i = 0; i < ranks; i++) {
+            if (i != slowest && times[i].count > 0) {
+                others[count++] = times[i].compute_ms;
+            }
+        }
+        qsort(others, count, sizeof(*others), compare);
+        double median = count > 0 ? (others[count / 2] + others[(count - 1) / 2]) / 2 : 0;
+        is_found = median > 0 && times[slowest].compute_ms >= RATIO_LEAST * median;
+        if (is_found) {
+            ret_found->rank = (uint32_t)slowest;
+            ret_found->ratio = times[slowest].compute_ms / median;
+        }
+    }
+    free(times);
+    free(others);
+    return is_found;
+}

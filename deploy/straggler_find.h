@@ -1,0 +1,19 @@
+/* Who was slow in a run, by what its metrics say. */
+#ifndef DEPLOY_STRAGGLER_FIND_H
+#define DEPLOY_STRAGGLER_FIND_H
+
+#include "deploy/run_folder.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct straggler_found {
+    uint32_t rank;
+    double ratio; // of its computing time per step to the median of the other workers
+};
+
+/* The slowest worker, if it takes at least a third longer than the others. False if there is none,
+ * or fewer than two workers. */
+bool straggler_find(const struct run_folder *run, struct straggler_found *ret_found);
+
+#endif

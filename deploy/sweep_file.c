@@ -1,0 +1,212 @@
+/* "# command", then for each run "[name] label", the lines of its job, and an empty line. */
+#include "deploy/sweep_file.h"
+
+#include "common/log.h"
+#include "deploy/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES (FOLDER_PATH_MAX + 32)
+
+static void path_of(const char *folder, char ret_path[PATH_BYTES])
+{
+    snprintf(ret_path, PATH_BYTES, "%.4000s/" SWEEP_FILE_NAME, folder);
+}
+
+bool sweep_file_is_there(const char *folder)
+{
+    char path[PATH_BYTES];
+    path_of(folder, path);
+    return access(path, F_OK) == 0;
+}
+
+/* ==========================================================================================
+ * Writing
+ * ========================================================================================== */
+
+/* The runs as text, without the command; the caller frees it. NULL without memory. */
+static char *runs_text(const struct sweep_plan *plan)
+{
+    static char job[JOB_TEXT_BYTES];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    bool is_written = memory != NULL;
+    for (size_t i = 0; is_written && i < plan->count; i++) {
+        const struct sweep_run *run = &plan->runs[i];
+        is_written = job_encode(&run->job, job, sizeof(job)) == STATUS_OK &&
+                     fprintf(memory, "[%s] %s\n%s\n", run->name, run->label, job) > 0;
+    }
+    if (memory != NULL && fclose(memory) != 0) {
+        is_written = false;
+    }
+    if (!is_written) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* Behind the lines of the command. */
+static const char *skip_command(const char *text)
+{
+    while (*text == '#') {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return text;
+}
+
+/* The whole file; the caller frees it. NULL if it cannot be read. */
+static char *read_file(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "re");
+    // No file of ours has a byte of 0: this reads all of it.
+    ssize_t length = file != NULL ? getdelim(&text, &size, '\0', file) : -1;
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (length < 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static enum status check_same(const char *folder, const char *path, const char *runs)
+{
+    char *text = read_file(path);
+    bool is_same = text != NULL && strcmp(skip_command(text), runs) == 0;
+    free(text);
+    if (!is_same) {
+        log_error("%s holds another sweep: choose another folder with --out, or give the options "
+                  "that it was begun with",
+                  folder);
+    }
+    return is_same ? STATUS_OK : STATUS_INVALID;
+}
+
+struct contents {
+    const char *command, *runs;
+};
+
+static void write_contents(FILE *file, const void *context)
+{
+    const struct contents *contents = context;
+    fprintf(file, "# %s\n%s", contents->command, contents->runs);
+}
+
+enum status sweep_file_open(const char *folder, const struct sweep_plan *plan, const char *command)
+{
+    char path[PATH_BYTES];
+    path_of(folder, path);
+    char *runs = runs_text(plan);
+    if (runs == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status;
+    if (access(path, F_OK) == 0) {
+        status = check_same(folder, path, runs);
+    } else {
+        const struct contents contents = {command, runs};
+        status = folder_make(folder, NULL);
+        if (status == STATUS_OK) {
+            status = folder_write(folder, SWEEP_FILE_NAME, write_contents, &contents);
+        }
+    }
+    free(runs);
+    return status;
+}
+
+/* ==========================================================================================
+ * Reading
+ * ========================================================================================== */
+
+/* Cuts a line off; *at goes behind it. */
+static char *take_line(char **at)
+{
+    char *line = *at;
+    size_t size = strcspn(line, "\n");
+    *at = line + size + (line[size] == '\n');
+    line[size] = '\0';
+    return line;
+}
+
+/* "[name] label" */
+static bool parse_head(const char *line, struct sweep_run *run)
+{
+    size_t size = strcspn(line, "]");
+    if (line[0] != '[' || line[size] != ']' || line[size + 1] != ' ' ||
+        size - 1 >= sizeof(run->name) || strlen(line + size + 2) >= sizeof(run->label) ||
+        strchr(line, '/') != NULL) {
+        return false;
+    }
+    memcpy(run->name, line + 1, size - 1);
+    run->name[size - 1] = '\0';
+    snprintf(run->label, sizeof(run->label), "%s", line + size + 2);
+    return true;
+}
+
+/* Settings are told apart by their labels. */
+static void find_group(struct sweep_plan *plan, struct sweep_run *run)
+{
+    run->group = plan->group_count;
+    for (size_t i = 0; i < plan->count; i++) {
+        if (strcmp(plan->runs[i].label, run->label) == 0) {
+            run->group = plan->runs[i].group;
+        }
+    }
+    plan->group_count += run->group == plan->group_count;
+}
+
+static bool read_run(char **at, struct sweep_plan *plan)
+{
+    struct sweep_run *run = &plan->runs[plan->count];
+    char error[OPTION_ERROR_BYTES];
+    if (!parse_head(take_line(at), run)) {
+        return false;
+    }
+    char *end = strstr(*at, "\n\n");
+    if (end == NULL) {
+        return false;
+    }
+    end[1] = '\0';
+    if (job_decode(*at, &run->job, error, sizeof(error)) != STATUS_OK) {
+        return false;
+    }
+    *at = end + 2;
+    find_group(plan, run);
+    plan->count++;
+    return true;
+}
+
+enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
+                            char ret_command[REPORT_COMMAND_BYTES])
+{
+    char path[PATH_BYTES];
+    path_of(folder, path);
+    char *text = read_file(path), *at = text;
+    struct sweep_plan plan = {.runs = calloc(SWEEP_RUNS_MAX, sizeof(*plan.runs))};
+    bool is_sound = text != NULL && plan.runs != NULL && text[0] == '#';
+    if (is_sound) {
+        const char *command = take_line(&at);
+        snprintf(ret_command, REPORT_COMMAND_BYTES, "%s", command + 1 + (command[1] == ' '));
+    }
+    while (is_sound && *at != '\0') {
+        is_sound = plan.count < SWEEP_RUNS_MAX && read_run(&at, &plan);
+    }
+    free(text);
+    if (!is_sound || plan.count == 0) {
+        log_error("%s is no description of a sweep of this version (run %zu)", path,
+                  plan.count + 1);
+        sweep_plan_free(&plan);
+        return STATUS_MALFORMED;
+    }
+    *ret_plan = plan;
+    return STATUS_OK;
+}

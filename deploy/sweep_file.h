@@ -1,0 +1,25 @@
+/* FOLDER/sweep.txt: what a sweep is, as text. Two sweeps are the same if their files have the same
+ * runs, whatever command wrote them. */
+#ifndef DEPLOY_SWEEP_FILE_H
+#define DEPLOY_SWEEP_FILE_H
+
+#include "common/status.h"
+#include "deploy/report.h"
+#include "deploy/sweep_plan.h"
+
+#include <stdbool.h>
+
+#define SWEEP_FILE_NAME "sweep.txt"
+
+bool sweep_file_is_there(const char *folder);
+
+/* Makes the folder and writes the file; or, if it is there, finds that it holds the same sweep:
+ * STATUS_INVALID otherwise. Logs. */
+enum status sweep_file_open(const char *folder, const struct sweep_plan *plan, const char *command);
+
+/* Reads the plan (sweep_plan_free) and the command. STATUS_MALFORMED, with a line in the log, for
+ * what no sweep has written. */
+enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
+                            char ret_command[REPORT_COMMAND_BYTES]);
+
+#endif

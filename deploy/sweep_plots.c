@@ -1,0 +1,361 @@
+/* gnuplot's commands from settings.
+ *
+ * Where there are several series, with several settings in one of them, curves are drawn in panels,
+ * a series each: settings of equal place have equal colours. */
+#include "deploy/sweep_plots.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PANELS_MAX  9
+#define COLUMNS     3
+#define BANDS_MAX   7  // of one panel; more than so many hide each other
+#define KEYS_MAX    20 // lines that a legend has room for
+#define LABEL_BYTES 256
+
+// Of gradients: the few that are most stale would leave no room for the others.
+#define SHARES_SHOWN 0.995
+
+const struct plot sweep_plots[] = {
+    {"accuracy-steps",
+     "Accuracy on the test set over steps of the job: mean over the seeds, and its 95 % "
+     "interval as a band."},
+    {"accuracy-seconds", "The same over seconds of training, evaluations not counted."},
+    {"loss-steps",
+     "Training loss between evaluations, over steps: mean over the seeds, and its 95 % interval "
+     "as a band. What has diverged is cut off above."},
+    {"loss-seconds", "The same over seconds of training."},
+    {"target-steps", "Steps until the target accuracy, relative to the setting with the least "
+                     "staleness, as a function of the staleness that was measured; with 95 % "
+                     "intervals. Settings that did not reach it have no point."},
+    {"target-seconds", "Seconds of training until the target accuracy, relative in the same way."},
+    {"staleness", "How stale gradients were: the share of those that were so many updates old when "
+                  "they were applied. The most stale half of a percent is left out."},
+    {"images", "Images per second of the whole job, warm-up excluded, with 95 % intervals."},
+    {NULL, NULL},
+};
+
+static bool has_staleness(const struct sweep_settings *settings)
+{
+    return sweep_settings_have(settings, MEASURE_STALENESS);
+}
+
+static bool has_target(const struct sweep_settings *settings)
+{
+    return sweep_settings_have(settings, MEASURE_TARGET_STEPS);
+}
+
+/* Several settings in a series, and not too many series. */
+static bool has_panels(const struct sweep_settings *settings)
+{
+    return settings->series_count > 1 && settings->series_count <= PANELS_MAX &&
+           settings->count > settings->series_count;
+}
+
+static size_t row_count(const struct sweep_settings *settings)
+{
+    return has_panels(settings) ? (settings->series_count + COLUMNS - 1) / COLUMNS : 1;
+}
+
+/* ==========================================================================================
+ * Data
+ * ========================================================================================== */
+
+/* step, seconds, then accuracy and loss, each with its interval */
+static void write_curve(FILE *script, const struct sweep_setting *setting, size_t index)
+{
+    fprintf(script, "$curve%zu << END\n", index);
+    for (size_t i = 0; i < setting->point_count; i++) {
+        const struct sweep_point *point = &setting->points[i];
+        const struct statistics *values[] = {&point->accuracy, &point->train_loss};
+        fprintf(script, "%.0f %.6g", point->step, point->seconds.mean);
+        for (size_t k = 0; k < 2; k++) {
+            if (values[k]->count == 0) {
+                fprintf(script, " NaN NaN NaN");
+            } else {
+                fprintf(script, " %.6g %.6g %.6g", values[k]->mean,
+                        values[k]->mean - values[k]->half_width,
+                        values[k]->mean + values[k]->half_width);
+            }
+        }
+        fprintf(script, "\n");
+    }
+    if (setting->point_count == 0) {
+        fprintf(script, "NaN NaN NaN NaN NaN NaN NaN NaN\n"); // gnuplot refuses an empty block
+    }
+    fprintf(script, "END\n$shares%zu << END\n", index);
+    double sum = 0;
+    for (size_t bin = 0; bin < SWEEP_STALENESS_BINS && sum < SHARES_SHOWN; bin++) {
+        sum += setting->shares[bin];
+        fprintf(script, "%zu %.6g\n", bin, 100 * setting->shares[bin]);
+    }
+    fprintf(script, "END\n");
+}
+
+/* A series: staleness, relative steps and seconds with their intervals. */
+static void write_series(FILE *script, const struct sweep_settings *settings, size_t series)
+{
+    fprintf(script, "$series%zu << END\n", series);
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        const struct statistics *steps = &setting->relative_steps;
+        const struct statistics *seconds = &setting->relative_seconds;
+        if (setting->series_index == series && steps->count > 0) {
+            fprintf(script, "%.6g %.6g %.6g %.6g %.6g\n", setting->measures[MEASURE_STALENESS].mean,
+                    steps->mean, steps->half_width, seconds->mean, seconds->half_width);
+        }
+    }
+    fprintf(script, "NaN NaN NaN NaN NaN\nEND\n");
+}
+
+static void write_data(FILE *script, const void *context)
+{
+    const struct sweep_settings *settings = context;
+    char label[LABEL_BYTES];
+    for (size_t i = 0; i < settings->count; i++) {
+        write_curve(script, &settings->list[i], i);
+    }
+    for (size_t i = 0; i < settings->series_count; i++) {
+        write_series(script, settings, i);
+    }
+    fprintf(script, "$bars << END\n");
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct statistics *rate = &settings->list[i].measures[MEASURE_RATE];
+        gnuplot_label(settings->list[i].label, label, sizeof(label));
+        fprintf(script, "\"%s\" %.6g %.6g\n", label, rate->mean, rate->half_width);
+    }
+    fprintf(script, "END\n");
+}
+
+/* ==========================================================================================
+ * Curves
+ * ========================================================================================== */
+
+struct curve_plot {
+    const char *x_title, *y_title;
+    int x, y; // columns; the interval is in the two behind y
+    const char *range;
+};
+
+static void write_curve_panel(FILE *script, const struct sweep_settings *settings,
+                              const void *context, size_t series, bool is_alone)
+{
+    const struct curve_plot *curve = context;
+    size_t count = 0, colour = 0;
+    char label[LABEL_BYTES];
+    const char *separator = "plot ";
+    for (size_t i = 0; i < settings->count; i++) {
+        count += is_alone || settings->list[i].series_index == series;
+    }
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        if (!is_alone && setting->series_index != series) {
+            continue;
+        }
+        colour++;
+        gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
+                      sizeof(label));
+        if (count <= BANDS_MAX && setting->completed > 1) {
+            fprintf(script,
+                    "%s$curve%zu using %d:%d:%d with filledcurves lt %zu fs transparent solid "
+                    "0.15 notitle",
+                    separator, i, curve->x, curve->y + 1, curve->y + 2, colour);
+            separator = ", \\\n  ";
+        }
+        fprintf(script, "%s$curve%zu using %d:%d with lines lt %zu title \"%s\"", separator, i,
+                curve->x, curve->y, colour, count <= KEYS_MAX ? label : "");
+        separator = ", \\\n  ";
+    }
+    fprintf(script, "\n");
+}
+
+/* A distance between tics of which about four fit: 1, 2 or 5 times a power of ten. */
+static double tic_distance(const struct sweep_settings *settings, int x)
+{
+    double last = 0;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        for (size_t k = 0; k < setting->point_count; k++) {
+            const struct sweep_point *point = &setting->points[k];
+            double at = x == 1 ? point->step : point->seconds.mean;
+            last = at > last ? at : last;
+        }
+    }
+    double unit = last > 0 ? pow(10, floor(log10(last / 4))) : 1;
+    double units = last / 4 / unit;
+    return unit * (units <= 1 ? 1 : units <= 2 ? 2 : units <= 5 ? 5 : 10);
+}
+
+/* Draws one panel: the settings of a series, or all of them. */
+typedef void write_panel_fn(FILE *script, const struct sweep_settings *settings,
+                            const void *context, size_t series, bool is_alone);
+
+static void write_panels(FILE *script, const struct sweep_settings *settings,
+                         write_panel_fn *write_panel, const void *context)
+{
+    char title[LABEL_BYTES] = "";
+    size_t columns = settings->series_count < COLUMNS ? settings->series_count : COLUMNS;
+    if (!has_panels(settings)) {
+        write_panel(script, settings, context, 0, true);
+        return;
+    }
+    fprintf(script,
+            "set key bmargin left vertical maxcols 1 samplen 1.5 font ',10' noenhanced\n"
+            "set multiplot layout %zu,%zu\n",
+            row_count(settings), columns);
+    for (size_t series = 0; series < settings->series_count; series++) {
+        for (size_t i = 0; i < settings->count; i++) {
+            if (settings->list[i].series_index == series) {
+                gnuplot_label(settings->list[i].series, title, sizeof(title));
+            }
+        }
+        fprintf(script, "set title \"%s\" noenhanced\n", title);
+        write_panel(script, settings, context, series, false);
+    }
+    fprintf(script, "unset multiplot\nunset title\nset key default\n"
+                    "set key outside right top noenhanced\n");
+}
+
+static void write_curves(FILE *script, const struct sweep_settings *settings,
+                         const struct curve_plot *curve)
+{
+    fprintf(script, "set xlabel '%s'\nset ylabel '%s'\nset yrange [%s]\n", curve->x_title,
+            curve->y_title, curve->range);
+    if (has_panels(settings)) {
+        fprintf(script, "set xtics %.6g\n", tic_distance(settings, curve->x));
+    }
+    write_panels(script, settings, write_curve_panel, curve);
+    fprintf(script, "set yrange [*:*]\nset xtics autofreq\n");
+}
+
+/* ==========================================================================================
+ * The others
+ * ========================================================================================== */
+
+static void write_target(FILE *script, const struct sweep_settings *settings, const char *what,
+                         int column)
+{
+    char label[LABEL_BYTES];
+    fprintf(script,
+            "set xlabel 'mean staleness (updates)'\nset ylabel '%s to the target, relative'\n"
+            "set yrange [0:*]\nplot 1 with lines lc rgb '#999999' dt 2 notitle",
+            what);
+    for (size_t series = 0; series < settings->series_count; series++) {
+        for (size_t i = 0; i < settings->count; i++) {
+            if (settings->list[i].series_index == series) {
+                gnuplot_label(settings->list[i].series, label, sizeof(label));
+            }
+        }
+        fprintf(script,
+                ", \\\n  $series%zu using 1:%d with lines lt %zu notitle"
+                ", \\\n  $series%zu using 1:%d:%d with yerrorbars pt 7 ps 0.7 lt %zu title \"%s\"",
+                series, column, series + 1, series, column, column + 1, series + 1, label);
+    }
+    fprintf(script, "\nset yrange [*:*]\n");
+}
+
+static void write_staleness_panel(FILE *script, const struct sweep_settings *settings,
+                                  const void *context, size_t series, bool is_alone)
+{
+    char label[LABEL_BYTES];
+    const char *separator = "plot ";
+    size_t colour = 0;
+    (void)context;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        if (setting->completed == 0 || (!is_alone && setting->series_index != series)) {
+            continue;
+        }
+        gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
+                      sizeof(label));
+        // Beside each other, so that none hides another.
+        double shift = 0.08 * (double)colour++;
+        fprintf(script, "%s$shares%zu using ($1+%.2f):2 with impulses lw 4 lt %zu title \"%s\"",
+                separator, i, shift, colour, label);
+        separator = ", \\\n  ";
+    }
+    fprintf(script, "\n");
+    if (colour == 0) {
+        gnuplot_write_empty(script, "no run was completed");
+    }
+}
+
+static void write_staleness(FILE *script, const struct sweep_settings *settings)
+{
+    fprintf(script, "set xlabel 'staleness (updates)'\nset ylabel 'share of gradients (%%)'\n"
+                    "set yrange [0:*]\n");
+    write_panels(script, settings, write_staleness_panel, NULL);
+    fprintf(script, "set yrange [*:*]\n");
+}
+
+static void write_images(FILE *script)
+{
+    fprintf(script,
+            "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\nset boxwidth 0.6\n"
+            "set xtics rotate by -25 noenhanced font ',10'\n"
+            "plot $bars using 0:2:xtic(1) with boxes lt 5 notitle, \\\n"
+            "  $bars using 0:2:3 with yerrorbars lc rgb '#333333' pt 0 notitle\n"
+            "set xtics norotate font ''\nset yrange [*:*]\n");
+}
+
+static void write_plot(FILE *script, const struct plot *plot, const void *context)
+{
+    const struct sweep_settings *settings = context;
+    static const struct {
+        const char *name;
+        struct curve_plot curve;
+    } curves[] = {
+        {"accuracy-steps", {"step", "test accuracy (%)", 1, 3, "0:100"}},
+        {"accuracy-seconds", {"seconds of training", "test accuracy (%)", 2, 3, "0:100"}},
+        // Three times the loss of guessing one of ten: what has diverged is cut off there.
+        {"loss-steps", {"step", "training loss (nats)", 1, 6, "0:*<6.9"}},
+        {"loss-seconds", {"seconds of training", "training loss (nats)", 2, 6, "0:*<6.9"}},
+    };
+    for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++) {
+        if (strcmp(plot->name, curves[i].name) == 0) {
+            write_curves(script, settings, &curves[i].curve);
+        }
+    }
+    if (strcmp(plot->name, "target-steps") == 0) {
+        write_target(script, settings, "steps", 2);
+    } else if (strcmp(plot->name, "target-seconds") == 0) {
+        write_target(script, settings, "seconds", 4);
+    } else if (strcmp(plot->name, "staleness") == 0) {
+        write_staleness(script, settings);
+    } else if (strcmp(plot->name, "images") == 0) {
+        write_images(script);
+    }
+}
+
+static bool is_evaluated(const struct sweep_settings *settings)
+{
+    return sweep_settings_have(settings, MEASURE_ACCURACY);
+}
+
+static double height(const struct plot *plot, const void *context)
+{
+    const struct sweep_settings *settings = context;
+    bool is_curve = strncmp(plot->name, "accuracy", 8) == 0 || strncmp(plot->name, "loss", 4) == 0;
+    if (strncmp(plot->name, "accuracy", 8) == 0 && !is_evaluated(settings)) {
+        return 0;
+    }
+    if (strncmp(plot->name, "target", 6) == 0) {
+        return has_target(settings) && has_staleness(settings) ? 1 : 0;
+    }
+    if (strcmp(plot->name, "staleness") == 0) {
+        return has_staleness(settings) ? 0.2 + 0.8 * (double)row_count(settings) : 0;
+    }
+    return is_curve ? 0.2 + 0.8 * (double)row_count(settings) : 1.1;
+}
+
+enum status sweep_plots_write(const char *folder, const struct sweep_settings *settings)
+{
+    const struct gnuplot_script script = {
+        .plots = sweep_plots,
+        .context = settings,
+        .write_data = write_data,
+        .write_plot = write_plot,
+        .height = height,
+    };
+    return gnuplot_write(folder, &script);
+}

@@ -1,0 +1,14 @@
+/* Plots of a sweep: curves with their intervals, what staleness costs, how stale gradients were. */
+#ifndef DEPLOY_SWEEP_PLOTS_H
+#define DEPLOY_SWEEP_PLOTS_H
+
+#include "common/status.h"
+#include "deploy/gnuplot.h"
+#include "deploy/sweep_settings.h"
+
+extern const struct plot sweep_plots[]; // ends with a row whose name is NULL
+
+/* Those that the sweep has something for. See gnuplot_write. */
+enum status sweep_plots_write(const char *folder, const struct sweep_settings *settings);
+
+#endif

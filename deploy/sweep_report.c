@@ -1,0 +1,179 @@
+/* The page of a sweep. */
+#include "deploy/sweep_report.h"
+
+#include "common/log.h"
+#include "deploy/folder.h"
+#include "deploy/html.h"
+#include "deploy/sweep_file.h"
+#include "deploy/sweep_plots.h"
+#include "deploy/sweep_table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES (FOLDER_PATH_MAX + 256)
+
+struct page {
+    const char *folder, *command;
+    const struct sweep_results *results;
+    const struct sweep_settings *settings;
+};
+
+/* Options that all runs have in common, as far as they matter to most. */
+static void write_lead(FILE *file, const struct sweep_plan *plan)
+{
+    static const char *const names[] = {
+        "mode",         "model",       "data",   "workers",         "batch",
+        "global-batch", "epochs",      "steps",  "optimizer",       "lr",
+        "order",        "limit-train", "remedy", "target-accuracy", "device"};
+    fprintf(file, "<h1>Ringside sweep</h1>\n<p class=\"lead\">%zu settings, %zu runs",
+            plan->group_count, plan->count);
+    for (size_t i = 0; i < job_option_count; i++) {
+        char first[OPTION_VALUE_BYTES], other[OPTION_VALUE_BYTES];
+        bool matters = false, is_common = true;
+        for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+            matters = matters || strcmp(names[k], job_options[i].name) == 0;
+        }
+        option_format(&job_options[i], &plan->runs[0].job, first, sizeof(first));
+        for (size_t k = 1; k < plan->count && matters && is_common; k++) {
+            option_format(&job_options[i], &plan->runs[k].job, other, sizeof(other));
+            is_common = strcmp(first, other) == 0;
+        }
+        if (matters && is_common && strcmp(first, "0") != 0 && strcmp(first, "none") != 0) {
+            fprintf(file, " &middot; %s ", job_options[i].name);
+            html_escape(file, first);
+        }
+    }
+    fprintf(file, "</p>\n");
+}
+
+static void write_table(FILE *file, const struct sweep_settings *settings)
+{
+    char cell[SWEEP_TABLE_CELL_BYTES];
+    fprintf(file, "<div class=\"scroll\"><table><thead><tr>");
+    for (size_t k = 0; sweep_table_heading(settings, k) != NULL; k++) {
+        fprintf(file, "<th>%s</th>", sweep_table_heading(settings, k));
+    }
+    fprintf(file, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < settings->count; i++) {
+        fprintf(file, "<tr>");
+        for (size_t k = 0; sweep_table_heading(settings, k) != NULL; k++) {
+            sweep_table_cell(settings, i, k, cell, sizeof(cell));
+            fprintf(file, "<td>");
+            html_escape(file, cell);
+            fprintf(file, "</td>");
+        }
+        fprintf(file, "</tr>\n");
+    }
+    fprintf(file, "</tbody></table></div>\n<p class=\"lead\">%s</p>\n", SWEEP_TABLE_NOTE);
+}
+
+/* Who was slow, and which runs did not complete. */
+static void write_verdicts(FILE *file, const struct page *page)
+{
+    const struct sweep_settings *settings = page->settings;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        if (setting->has_straggler) {
+            fprintf(file, "<p class=\"verdict\">");
+            html_escape(file, setting->label);
+            fprintf(file,
+                    ": worker %u is the straggler, %.1f times as slow as the others; %.0f images/s"
+                    "</p>\n",
+                    setting->straggler.rank, setting->straggler.ratio,
+                    setting->measures[MEASURE_RATE].mean);
+        }
+    }
+    for (size_t i = 0; i < page->results->plan->count; i++) {
+        const struct run_folder *run = page->results->summaries[i];
+        char reason[512];
+        if (run == NULL || run_folder_is_completed(run)) {
+            continue;
+        }
+        run_folder_value(run, "reason", reason, sizeof(reason));
+        fprintf(file, "<p><strong>");
+        html_escape(file, page->results->plan->runs[i].name);
+        fprintf(file, "</strong> did not complete: ");
+        html_escape(file, reason);
+        fprintf(file, "</p>\n");
+    }
+}
+
+static void write_page(FILE *file, const void *context)
+{
+    const struct page *page = context;
+    html_begin(file, "Ringside sweep");
+    write_lead(file, page->results->plan);
+    write_table(file, page->settings);
+    for (const struct plot *plot = sweep_plots; plot->name != NULL; plot++) {
+        html_plot(file, page->folder, plot);
+    }
+    write_verdicts(file, page);
+    html_end(file, page->command);
+}
+
+enum status sweep_report_write(const char *folder, const struct sweep_results *results,
+                               const char *command)
+{
+    struct sweep_settings settings;
+    enum status status = sweep_settings_of(results, &settings);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct page page = {folder, command, results, &settings};
+    status = sweep_table_write(folder, &settings);
+    if (status == STATUS_OK) {
+        status = sweep_plots_write(folder, &settings);
+    }
+    if (status == STATUS_OK) {
+        status = folder_write(folder, "report.html", write_page, &page);
+    }
+    printf("\n");
+    sweep_table_print(stdout, &settings);
+    if (status == STATUS_OK) {
+        printf("\nreport: %s/report.html\n", folder);
+    }
+    fflush(stdout);
+    sweep_settings_free(&settings);
+    return status;
+}
+
+struct run_folder *sweep_read_run(const char *folder, const char *name)
+{
+    char path[PATH_BYTES], summary[PATH_BYTES + 16];
+    snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
+    snprintf(summary, sizeof(summary), "%s/summary.json", path);
+    struct run_folder *run = access(summary, F_OK) == 0 ? calloc(1, sizeof(*run)) : NULL;
+    if (run != NULL && run_folder_open(path, run) != STATUS_OK) {
+        free(run);
+        return NULL;
+    }
+    return run;
+}
+
+enum status sweep_report_read(const char *folder, const char *out)
+{
+    static char command[REPORT_COMMAND_BYTES];
+    struct sweep_plan plan;
+    enum status status = sweep_file_read(folder, &plan, command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct run_folder **runs = calloc(plan.count, sizeof(struct run_folder *));
+    for (size_t i = 0; runs != NULL && i < plan.count; i++) {
+        runs[i] = sweep_read_run(folder, plan.runs[i].name);
+    }
+    const struct sweep_results results = {&plan, runs};
+    status = runs != NULL ? sweep_report_write(out, &results, command) : STATUS_NO_MEMORY;
+    for (size_t i = 0; runs != NULL && i < plan.count; i++) {
+        if (runs[i] != NULL) {
+            run_folder_close(runs[i]);
+            free(runs[i]);
+        }
+    }
+    free(runs);
+    sweep_plan_free(&plan);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* Tests of finding who was slow. */
+#include "deploy/straggler_find.h"
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Two intervals for each of the times. */
+static bool find(const double *compute_ms, size_t ranks, struct straggler_found *found)
+{
+    static struct run_folder run;
+    char *folder = temp_folder_create(), text[4096] = "";
+    for (size_t i = 0; i < 2 * ranks; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "{\"rank\": %zu, \"ms\": {\"compute\": %g}}\n",
+                 i % ranks, compute_ms[i % ranks] + (i < ranks ? 0.5 : -0.5));
+    }
+    temp_folder_write(folder, "metrics.jsonl", text, strlen(text));
+    snprintf(run.path, sizeof(run.path), "%s", folder);
+    bool is_found = straggler_find(&run, found);
+    temp_folder_destroy(folder);
+    return is_found;
+}
+
+static void the_slowest_is_named_with_how_slow_it_is(void **state)
+{
+    (void)state;
+    struct straggler_found found;
+    assert_true(find((const double[]){10, 12, 36, 11}, 4, &found));
+    assert_int_equal(found.rank, 2);
+    assert_true(fabs(found.ratio - 36.0 / 11) < 1e-9);
+    assert_true(find((const double[]){20, 10}, 2, &found));
+    assert_int_equal(found.rank, 0);
+    assert_true(fabs(found.ratio - 2) < 1e-9);
+}
+
+static void where_all_are_about_as_fast_there_is_none(void **state)
+{
+    (void)state;
+    struct straggler_found found;
+    assert_false(find((const double[]){10, 12, 13, 11}, 4, &found));
+    assert_false(find((const double[]){10}, 1, &found));
+    assert_false(find(NULL, 0, &found));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_slowest_is_named_with_how_slow_it_is),
+        cmocka_unit_test(where_all_are_about_as_fast_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
