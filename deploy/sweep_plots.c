@@ -13,6 +13,10 @@
 #define KEYS_MAX    20 // lines that a legend has room for
 #define LABEL_BYTES 256
 
+// Of a curve's data block.
+#define COLUMN_ACCURACY 3
+#define COLUMN_LOSS     6
+
 // Of gradients: the few that are most stale would leave no room for the others.
 #define SHARES_SHOWN 0.995
 
@@ -137,6 +141,18 @@ struct curve_plot {
     const char *range;
 };
 
+/* Whether a setting has something for a curve; gnuplot refuses to plot nothing. */
+static bool has_curve(const struct sweep_setting *setting, const struct curve_plot *curve)
+{
+    for (size_t i = 0; i < setting->point_count; i++) {
+        const struct sweep_point *point = &setting->points[i];
+        if ((curve->y == COLUMN_ACCURACY ? point->accuracy.count : point->train_loss.count) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void write_curve_panel(FILE *script, const struct sweep_settings *settings,
                               const void *context, size_t series, bool is_alone)
 {
@@ -152,7 +168,10 @@ static void write_curve_panel(FILE *script, const struct sweep_settings *setting
         if (!is_alone && setting->series_index != series) {
             continue;
         }
-        colour++;
+        colour++; // also of one that has nothing: places have their colours
+        if (!has_curve(setting, curve)) {
+            continue;
+        }
         gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
                       sizeof(label));
         if (count <= BANDS_MAX && setting->completed > 1) {
@@ -167,6 +186,9 @@ static void write_curve_panel(FILE *script, const struct sweep_settings *setting
         separator = ", \\\n  ";
     }
     fprintf(script, "\n");
+    if (strcmp(separator, "plot ") == 0) {
+        gnuplot_write_empty(script, "no run was completed");
+    }
 }
 
 /* A distance between tics of which about four fit: 1, 2 or 5 times a power of ten. */
@@ -305,11 +327,13 @@ static void write_plot(FILE *script, const struct plot *plot, const void *contex
         const char *name;
         struct curve_plot curve;
     } curves[] = {
-        {"accuracy-steps", {"step", "test accuracy (%)", 1, 3, "0:100"}},
-        {"accuracy-seconds", {"seconds of training", "test accuracy (%)", 2, 3, "0:100"}},
+        {"accuracy-steps", {"step", "test accuracy (%)", 1, COLUMN_ACCURACY, "0:100"}},
+        {"accuracy-seconds",
+         {"seconds of training", "test accuracy (%)", 2, COLUMN_ACCURACY, "0:100"}},
         // Three times the loss of guessing one of ten: what has diverged is cut off there.
-        {"loss-steps", {"step", "training loss (nats)", 1, 6, "0:*<6.9"}},
-        {"loss-seconds", {"seconds of training", "training loss (nats)", 2, 6, "0:*<6.9"}},
+        {"loss-steps", {"step", "training loss (nats)", 1, COLUMN_LOSS, "0:*<6.9"}},
+        {"loss-seconds",
+         {"seconds of training", "training loss (nats)", 2, COLUMN_LOSS, "0:*<6.9"}},
     };
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++) {
         if (strcmp(plot->name, curves[i].name) == 0) {

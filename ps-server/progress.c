@@ -140,7 +140,9 @@ void progress_epoch(struct progress *progress, const struct coordinator *coordin
         progress->has_line = false;
     }
     if (coordinator->job->eval_every > 0) {
-        printf("step %llu", (unsigned long long)coordinator->job->eval_every * (epoch + 1));
+        uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
+        uint64_t step = coordinator->job->eval_every * (epoch + UINT64_C(1));
+        printf("step %llu", (unsigned long long)(step < total ? step : total));
     } else {
         printf("epoch %u", epoch + 1);
     }

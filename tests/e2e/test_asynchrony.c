@@ -93,6 +93,37 @@ static void a_free_job_makes_every_update_once(void **state)
     }
 }
 
+/* Every update makes the gradients of the N - 1 others one older: (N - 1) / c in the mean with c
+ * gradients an update, less what the gradients would have had that came too late. */
+static void free_staleness_has_the_mean_of_its_closed_form(void **state)
+{
+    (void)state;
+    static const char *const per_update[] = {"1", "2"};
+    for (int i = 0; i < 2; i++) {
+        const char *const job[] = {"--mode",
+                                   "ps-async",
+                                   "-n",
+                                   "4",
+                                   "--steps",
+                                   "250",
+                                   "--eval",
+                                   "none",
+                                   "--global-batch",
+                                   "16",
+                                   "--gradients-per-update",
+                                   per_update[i],
+                                   NULL};
+        json_t *summary = programs_run_job(job);
+        double mean =
+            json_number_value(json_object_get(json_object_get(summary, "staleness"), "mean"));
+        double closed_form = 3.0 / (i + 1);
+        json_decref(summary);
+        if (mean > closed_form + 0.01 || mean < 0.75 * closed_form) {
+            fail_msg("the mean is %.3f, not %.1f", mean, closed_form);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +131,7 @@ int main(void)
             a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
         cmocka_unit_test(one_worker_without_staleness_is_local),
         cmocka_unit_test(a_free_job_makes_every_update_once),
+        cmocka_unit_test(free_staleness_has_the_mean_of_its_closed_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,145 @@
+/* Tests of a sweep's plots: gnuplot takes all of them, whatever the settings have, and nothing that
+ * they are called is taken for a command. */
+#include "deploy/process_run.h"
+#include "deploy/sweep_plots.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SETTINGS_MAX 12
+
+struct plots_test {
+    char *folder;
+    struct sweep_setting list[SETTINGS_MAX];
+    struct sweep_point points[3];
+    struct sweep_settings settings;
+};
+
+static bool has_gnuplot(void)
+{
+    const char *const argv[] = {"gnuplot", "--version", NULL};
+    const struct process_run_options options = {.argv = argv, .input = "", .takes_errors = true};
+    char output[256];
+    int code = -1;
+    return process_run(&options, output, sizeof(output), &code) == STATUS_OK && code == 0;
+}
+
+/* `count` settings in `series` series, with everything that there can be. */
+static void open_test(struct plots_test *test, size_t count, size_t series)
+{
+    memset(test, 0, sizeof(*test));
+    test->folder = temp_folder_create();
+    for (size_t i = 0; i < 3; i++) {
+        double at = (double)(i + 1);
+        test->points[i] = (struct sweep_point){
+            10 * at, {3, at, 0.1}, {3, 2.3 / at, 0.2}, {3, 30 * at, i == 1 ? 200 : 5}};
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct sweep_setting *setting = &test->list[i];
+        *setting = (struct sweep_setting){
+            .label = "mode=ring lr=0.1", .planned = 3, .completed = 3, .reached = 3};
+        setting->series_index = i * series / count;
+        snprintf(setting->series, sizeof(setting->series), "lr=%zu", setting->series_index);
+        snprintf(setting->axis, sizeof(setting->axis), "mode=ps-ssp:%zu", i);
+        setting->points = test->points;
+        setting->point_count = 3;
+        for (size_t m = 0; m < MEASURE_COUNT; m++) {
+            setting->measures[m] = (struct statistics){3, (double)(i + 1), 0.5};
+        }
+        setting->relative_steps = setting->relative_seconds = (struct statistics){3, 1.5, 0.25};
+        setting->shares[i] = 1;
+    }
+    test->settings = (struct sweep_settings){test->list, count, series};
+}
+
+/* Names of the plots that are there. */
+static size_t plot_and_count(const struct plots_test *test)
+{
+    size_t count = 0;
+    captured_log_begin();
+    enum status status = sweep_plots_write(test->folder, &test->settings);
+    assert_string_equal(captured_log_end(), ""); // gnuplot's warnings are not the user's
+    assert_int_equal(status, STATUS_OK);
+    for (const struct plot *plot = sweep_plots; plot->name != NULL; plot++) {
+        char path[4096];
+        snprintf(path, sizeof(path), "%s/%s.svg", test->folder, plot->name);
+        bool is_there = access(path, F_OK) == 0;
+        snprintf(path, sizeof(path), "%s/%s.png", test->folder, plot->name);
+        assert_int_equal(access(path, F_OK) == 0, is_there);
+        count += is_there;
+    }
+    char script[4096];
+    snprintf(script, sizeof(script), "%s/plots.gnuplot", test->folder);
+    assert_int_not_equal(access(script, F_OK), 0); // it stays if gnuplot has refused it
+    return count;
+}
+
+static void every_shape_of_a_sweep_has_all_its_plots(void **state)
+{
+    (void)state;
+    static const size_t shapes[][2] = {{1, 1}, {4, 1}, {6, 2}, {12, 4}, {12, 12}};
+    if (!has_gnuplot()) {
+        print_message("skipped: gnuplot is not installed\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct plots_test test;
+        open_test(&test, shapes[i][0], shapes[i][1]);
+        assert_int_equal(plot_and_count(&test), 8);
+        temp_folder_destroy(test.folder);
+    }
+}
+
+/* All runs have failed: nothing was measured, and nothing is plotted of staleness and targets. */
+static void settings_without_any_number_have_the_plots_that_are_left(void **state)
+{
+    (void)state;
+    if (!has_gnuplot()) {
+        print_message("skipped: gnuplot is not installed\n");
+        skip();
+    }
+    struct plots_test test;
+    open_test(&test, 3, 1);
+    for (size_t i = 0; i < 3; i++) {
+        test.list[i] = (struct sweep_setting){.label = "mode=ring", .planned = 1, .failed = 1};
+    }
+    assert_int_equal(plot_and_count(&test), 3); // losses, and images
+    temp_folder_destroy(test.folder);
+}
+
+static void labels_that_read_like_commands_are_not_run(void **state)
+{
+    (void)state;
+    struct plots_test test;
+    char planted[4096], label[256];
+    open_test(&test, 4, 2);
+    snprintf(planted, sizeof(planted), "%s/planted", test.folder);
+    snprintf(label, sizeof(label), "`touch %.90s`\" \\", planted);
+    for (size_t i = 0; i < 4; i++) {
+        test.list[i].label = label;
+        memcpy(test.list[i].series, label, sizeof(label));
+        memcpy(test.list[i].axis, label, sizeof(label));
+    }
+    assert_int_equal(sweep_plots_write(test.folder, &test.settings), STATUS_OK);
+    assert_int_not_equal(access(planted, F_OK), 0);
+    temp_folder_destroy(test.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_of_a_sweep_has_all_its_plots),
+        cmocka_unit_test(settings_without_any_number_have_the_plots_that_are_left),
+        cmocka_unit_test(labels_that_read_like_commands_are_not_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
