@@ -107,6 +107,60 @@ void grid_value(const struct grid_axis *axis, size_t index, char ret_value[GRID_
     snprintf(ret_value, GRID_TEXT_BYTES, "%.*s", (int)strcspn(at, separator), at);
 }
 
+/* Cuts the next piece off a text. Where an axis has several options, plus signs join them. */
+static void take_piece(const struct grid_axis *axis, const char **at,
+                       char ret_piece[GRID_TEXT_BYTES])
+{
+    bool is_joined = strchr(axis->name, '+') != NULL;
+    size_t size = is_joined ? strcspn(*at, "+") : strlen(*at);
+    snprintf(ret_piece, GRID_TEXT_BYTES, "%.*s", (int)size, *at);
+    *at += size + ((*at)[size] == '+');
+}
+
+void grid_label(const struct grid_axis *axis, size_t index, char *ret_text, size_t text_size)
+{
+    char value[GRID_TEXT_BYTES], one_name[GRID_TEXT_BYTES], one_value[GRID_TEXT_BYTES];
+    const char *names = axis->name, *values = value;
+    size_t used = 0;
+    grid_value(axis, index, value);
+    ret_text[0] = '\0';
+    while (*names != '\0' && used < text_size) {
+        take_piece(axis, &names, one_name);
+        take_piece(axis, &values, one_value);
+        int wrote = snprintf(ret_text + used, text_size - used, "%s%s=%s", used > 0 ? " " : "",
+                             one_name, one_value);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* Sets the options of an axis, of which there may be several. */
+static enum status choose_value(const struct option_set *options, const struct grid_axis *axis,
+                                size_t index, char ret_error[OPTION_ERROR_BYTES])
+{
+    char value[GRID_TEXT_BYTES], one_name[GRID_TEXT_BYTES], one_value[GRID_TEXT_BYTES];
+    const char *names = axis->name, *values = value;
+    enum status status = STATUS_OK;
+    grid_value(axis, index, value);
+    while (*names != '\0' && status == STATUS_OK) {
+        if (*values == '\0') {
+            snprintf(ret_error, OPTION_ERROR_BYTES,
+                     "--grid %.60s has several options, and '%.60s' has fewer values: "
+                     "optimizer+lr=sgd+0.1,adam+0.001",
+                     axis->name, value);
+            return STATUS_INVALID;
+        }
+        take_piece(axis, &names, one_name);
+        take_piece(axis, &values, one_value);
+        status = options_set_text(options, 1, one_name, one_value, ret_error, OPTION_ERROR_BYTES);
+    }
+    if (status == STATUS_OK && *values != '\0') {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "--grid %.60s: '%.60s' has more values than options", axis->name, value);
+        return STATUS_INVALID;
+    }
+    return status;
+}
+
 bool grid_is_same_run(const struct job *a, const struct job *b)
 {
     char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
@@ -119,15 +173,12 @@ enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t ax
 {
     struct option_set options = job_option_set(job);
     for (size_t i = axis_count; i-- > 0;) {
-        char value[GRID_TEXT_BYTES];
         size_t count = grid_value_count(&axes[i]), index = number % count;
         number /= count;
         if (axes[i].values[0] == '\0') {
             continue;
         }
-        grid_value(&axes[i], index, value);
-        enum status status =
-            options_set_text(&options, 1, axes[i].name, value, ret_error, OPTION_ERROR_BYTES);
+        enum status status = choose_value(&options, &axes[i], index, ret_error);
         if (status != STATUS_OK) {
             return status;
         }

@@ -21,7 +21,8 @@ struct grid_cell {
     char name[64];  // of its folder: "ps-sync-n4-s2-tcp"
 };
 
-/* An option of the job, and the values that it takes in turn. */
+/* An option of the job, and the values that it takes in turn; or several options that change
+ * together: "optimizer+lr" with "sgd+0.1,adam+0.001". */
 struct grid_axis {
     const char *name;
     const char *values; // "1,2,4", or "a,b|c" where values hold commas; "": what the job says
@@ -29,6 +30,9 @@ struct grid_axis {
 
 size_t grid_value_count(const struct grid_axis *axis); // at least 1
 void grid_value(const struct grid_axis *axis, size_t index, char ret_value[GRID_TEXT_BYTES]);
+
+/* "optimizer=sgd lr=0.1": what an axis chooses, as text. Cut at text_size. */
+void grid_label(const struct grid_axis *axis, size_t index, char *ret_text, size_t text_size);
 
 /* Sets what combination `number` of the axes chooses (the last axis changes fastest), and resolves
  * the job. STATUS_INVALID with a sentence. */

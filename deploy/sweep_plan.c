@@ -41,6 +41,13 @@ static enum status add_axis(struct sweep_arguments *arguments, const char *text,
     }
     memcpy(name, text, size);
     name[size] = '\0';
+    // The last of several wins: a command line's over that of an experiment file.
+    for (size_t i = 0; i < arguments->axis_count; i++) {
+        if (strcmp(arguments->axes[i].name, name) == 0) {
+            arguments->axes[i].values = text + size + 1;
+            return STATUS_OK;
+        }
+    }
     arguments->axes[arguments->axis_count++] = (struct grid_axis){name, text + size + 1};
     return STATUS_OK;
 }
@@ -86,13 +93,13 @@ static void label_run(struct sweep_run *run, const struct sweep_arguments *argum
     size_t used = 0;
     run->label[0] = '\0';
     for (size_t i = arguments->axis_count; i-- > 0;) {
-        char value[GRID_TEXT_BYTES], rest[sizeof(run->label)];
+        char chosen[128], rest[sizeof(run->label)];
         size_t count = grid_value_count(&arguments->axes[i]);
-        grid_value(&arguments->axes[i], number % count, value);
+        grid_label(&arguments->axes[i], number % count, chosen, sizeof(chosen));
         number /= count;
         snprintf(rest, sizeof(rest), "%s", run->label);
-        used = (size_t)snprintf(run->label, sizeof(run->label), "%s=%.60s%s%s",
-                                arguments->axes[i].name, value, rest[0] != '\0' ? " " : "", rest);
+        used = (size_t)snprintf(run->label, sizeof(run->label), "%s%s%s", chosen,
+                                rest[0] != '\0' ? " " : "", rest);
     }
     if (used == 0) {
         snprintf(run->label, sizeof(run->label), "(one setting)");

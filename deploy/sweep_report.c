@@ -6,6 +6,7 @@
 #include "deploy/html.h"
 #include "deploy/sweep_file.h"
 #include "deploy/sweep_plots.h"
+#include "deploy/sweep_rates.h"
 #include "deploy/sweep_table.h"
 
 #include <stdio.h>
@@ -70,6 +71,31 @@ static void write_table(FILE *file, const struct sweep_settings *settings)
     fprintf(file, "</tbody></table></div>\n<p class=\"lead\">%s</p>\n", SWEEP_TABLE_NOTE);
 }
 
+/* The largest rates, where the sweep has several and they differ in staleness. */
+static void write_rates(FILE *file, const struct sweep_results *results)
+{
+    static struct sweep_rate rates[SWEEP_RATES_MAX];
+    size_t count = sweep_rates_of(results, rates);
+    if (count == 0 || rates[count - 1].staleness <= rates[0].staleness) {
+        return;
+    }
+    fprintf(file, "<h2>The largest rate that training survived</h2>\n<div class=\"scroll\"><table>"
+                  "<thead><tr><th>setting</th><th>mean staleness</th><th>largest rate</th>"
+                  "<th>relative</th><th>theory</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(file, "<tr><td>");
+        html_escape(file, rates[i].label);
+        fprintf(file, "</td><td>%.2f</td><td>%.3g ± %.2g</td><td>1/%.1f</td><td>1/%.1f</td></tr>\n",
+                rates[i].staleness, rates[i].rate.mean, rates[i].rate.half_width,
+                rates[i].relative > 0 ? 1 / rates[i].relative : 0, 1 / rates[i].theory);
+    }
+    fprintf(file,
+            "</tbody></table></div>\n<p class=\"lead\">Of the rates that were tried, the "
+            "largest one with at least half of the best accuracy of the sweep: mean over the "
+            "seeds ± half of its 95 %% interval. By theory a rate may be 2 sin(π / (4 τ + 2)) "
+            "over the largest curvature, about as 1 / (2 τ + 1).</p>\n");
+}
+
 /* Who was slow, and which runs did not complete. */
 static void write_verdicts(FILE *file, const struct page *page)
 {
@@ -107,6 +133,7 @@ static void write_page(FILE *file, const void *context)
     html_begin(file, "Ringside sweep");
     write_lead(file, page->results->plan);
     write_table(file, page->settings);
+    write_rates(file, page->results);
     for (const struct plot *plot = sweep_plots; plot->name != NULL; plot++) {
         html_plot(file, page->folder, plot);
     }

@@ -260,6 +260,22 @@ static void too_many_runs_are_refused(void **state)
     check_refused(&job, &lists, "more than 256 runs");
 }
 
+static void axes_of_several_options_need_as_many_values(void **state)
+{
+    (void)state;
+    static const char *const values[][2] = {{"sgd,adam+0.5", "has fewer values"},
+                                            {"sgd+0.1+7", "has more values than options"}};
+    for (size_t i = 0; i < 2; i++) {
+        const struct grid_axis axis = {"optimizer+lr", values[i][0]};
+        struct job job = job_of(16);
+        char error[OPTION_ERROR_BYTES] = "";
+        assert_int_equal(grid_choose(&job, &axis, 1, 0, error), STATUS_INVALID);
+        if (strstr(error, values[i][1]) == NULL) {
+            fail_msg("'%s' is refused with: %s", values[i][0], error);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +293,7 @@ int main(void)
         cmocka_unit_test(local_runs_again_for_another_global_batch),
         cmocka_unit_test(values_that_no_option_takes_are_refused),
         cmocka_unit_test(too_many_runs_are_refused),
+        cmocka_unit_test(axes_of_several_options_need_as_many_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,31 @@ static void values_that_hold_commas_are_separated_by_bars(void **state)
     sweep_plan_free(&plan);
 }
 
+static void options_may_change_together(void **state)
+{
+    (void)state;
+    struct sweep_plan plan;
+    make(TAKE("--grid", "optimizer+lr=sgd+0.5,adam+0.25", "--grid=mode=ring"), &plan);
+    assert_int_equal(plan.count, 2);
+    assert_string_equal(plan.runs[0].label, "optimizer=sgd lr=0.5 mode=ring");
+    assert_string_equal(plan.runs[1].job.optimizer, "adam");
+    assert_true(plan.runs[1].job.lr == 0.25);
+    sweep_plan_free(&plan);
+    make(TAKE("--grid", "lr=1e-2,1e+2", "--grid=mode=ring"), &plan);
+    assert_true(plan.runs[1].job.lr == 100);
+    sweep_plan_free(&plan);
+}
+
+static void the_last_axis_of_a_name_wins(void **state)
+{
+    (void)state;
+    struct sweep_plan plan;
+    make(TAKE("--grid", "mode=ring,ps-sync", "--grid=mode=ps-async"), &plan);
+    assert_int_equal(plan.count, 1);
+    assert_string_equal(plan.runs[0].job.mode, "ps-async");
+    sweep_plan_free(&plan);
+}
+
 static void without_a_grid_there_is_one_setting(void **state)
 {
     (void)state;
@@ -144,6 +169,8 @@ int main(void)
         cmocka_unit_test(axes_are_crossed_and_every_combination_has_its_seeds),
         cmocka_unit_test(what_contradicts_itself_is_left_out_and_equal_runs_are_there_once),
         cmocka_unit_test(values_that_hold_commas_are_separated_by_bars),
+        cmocka_unit_test(options_may_change_together),
+        cmocka_unit_test(the_last_axis_of_a_name_wins),
         cmocka_unit_test(without_a_grid_there_is_one_setting),
         cmocka_unit_test(what_is_no_grid_is_refused),
     };
