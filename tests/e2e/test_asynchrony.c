@@ -69,6 +69,21 @@ static void one_worker_without_staleness_is_local(void **state)
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
+/* Update t is t - 1 - max(0, t - 3) updates old: 0, 1, then 2. */
+static void a_seeded_job_has_the_staleness_that_was_drawn(void **state)
+{
+    (void)state;
+    const struct async_case job = {"ps-async", "seeded:constant:2", "3", "1", "auto", "24", "12"};
+    static const json_int_t expected[] = {1, 1, 34};
+    json_t *summary = programs_run_job(JOB_ARGS(&job));
+    const json_t *histogram = json_object_get(json_object_get(summary, "staleness"), "histogram");
+    assert_int_equal(json_array_size(histogram), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(json_integer_value(json_array_get(histogram, i)), expected[i]);
+    }
+    json_decref(summary);
+}
+
 static void a_free_job_makes_every_update_once(void **state)
 {
     (void)state;
@@ -130,6 +145,7 @@ int main(void)
         cmocka_unit_test(
             a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
         cmocka_unit_test(one_worker_without_staleness_is_local),
+        cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
         cmocka_unit_test(a_free_job_makes_every_update_once),
         cmocka_unit_test(free_staleness_has_the_mean_of_its_closed_form),
     };
