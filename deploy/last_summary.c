@@ -78,14 +78,13 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
         (json_int_t)job->seed, "batch_per_worker", (int)job->batch, "global_batch",
         (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr, "steps", steps,
         "seconds", seconds, "images_per_second");
-    json_t *rest = json_pack("{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, "
-                             "s:[], s:n}, s:n, s:n, s:n, "
-                             "s:i, s:s, s:s}",
-                             "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait",
-                             "total", "bytes_per_step", "worker_sent", "worker_received",
-                             "server_sent", "server_received", "staleness", "mean", "max",
-                             "histogram", "late", "target", "params_digest", "workers_lost",
-                             "restarts", 0, "outcome", "failed", "reason", reason);
+    json_t *rest = json_pack(
+        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:n, s:i, "
+        "s:s, s:s}",
+        "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait", "total",
+        "bytes_per_step", "worker_sent", "worker_received", "server_sent", "server_received",
+        "staleness", "mean", "max", "histogram", "params_digest", "workers_lost", "restarts", 0,
+        "outcome", "failed", "reason", reason);
     if (rest == NULL || json_object_update(summary, rest) != 0) {
         json_decref(summary);
         summary = NULL;

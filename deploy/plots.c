@@ -88,7 +88,7 @@ static bool write_epochs(FILE *script, const struct run_folder *run, size_t inde
 {
     bool has_epochs = false;
     double per_epoch = steps_per_epoch(run);
-    const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
+    const json_t *epochs = run_folder_epochs(run), *epoch;
     size_t i;
     fprintf(script, "$epochs%zu << END\n", index);
     json_array_foreach(epochs, i, epoch)
@@ -96,7 +96,8 @@ static bool write_epochs(FILE *script, const struct run_folder *run, size_t inde
         const json_t *accuracy = json_object_get(epoch, "test_accuracy");
         double step = json_number_value(json_object_get(epoch, "step"));
         if (json_is_number(accuracy)) {
-            fprintf(script, "%.6g %.6g\n", per_epoch > 0 ? step / per_epoch : (double)(i + 1),
+            fprintf(script, "%.6g %.6g\n",
+                    per_epoch > 0 && step > 0 ? step / per_epoch : (double)(i + 1),
                     100 * json_number_value(accuracy));
             has_epochs = true;
         }

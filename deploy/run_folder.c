@@ -23,6 +23,8 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
         json_decref(run.summary);
         return STATUS_MALFORMED;
     }
+    snprintf(file, sizeof(file), "%s/details.json", path);
+    run.details = json_load_file(file, 0, &error);
     snprintf(file, sizeof(file), "%s/job.json", path);
     run.job = json_load_file(file, 0, &error);
     const char *mode = json_string_value(json_object_get(run.summary, "mode"));
@@ -45,6 +47,7 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
 void run_folder_close(struct run_folder *run)
 {
     json_decref(run->summary);
+    json_decref(run->details);
     json_decref(run->job);
     *run = (struct run_folder){0};
 }
@@ -55,11 +58,24 @@ bool run_folder_is_completed(const struct run_folder *run)
     return outcome != NULL && strcmp(outcome, "completed") == 0;
 }
 
+const json_t *run_folder_epochs(const struct run_folder *run)
+{
+    const json_t *evaluations = json_object_get(run->details, "evaluations");
+    return evaluations != NULL ? evaluations : json_object_get(run->summary, "epochs");
+}
+
 /* Follows the dots of a key. NULL if there is nothing. */
 static const json_t *find(const struct run_folder *run, const char *key)
 {
     static const char *const of_epoch[] = {"test_accuracy", "test_loss", "train_loss"};
+    static const char *const of_details[] = {"target", "late_gradients"};
     const json_t *at = run->summary;
+    for (size_t i = 0; i < sizeof(of_details) / sizeof(of_details[0]); i++) {
+        size_t size = strlen(of_details[i]);
+        if (strncmp(key, of_details[i], size) == 0 && (key[size] == '.' || key[size] == '\0')) {
+            at = run->details;
+        }
+    }
     for (size_t i = 0; i < sizeof(of_epoch) / sizeof(of_epoch[0]); i++) {
         if (strcmp(key, of_epoch[i]) == 0) {
             const json_t *epochs = json_object_get(run->summary, "epochs");

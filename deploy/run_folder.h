@@ -15,6 +15,7 @@ struct run_folder {
     char path[RUN_FOLDER_PATH_MAX];
     char label[128]; // "ring, N = 4": what the plots call it
     json_t *summary; // owned
+    json_t *details; // owned; NULL if there is no details.json
     json_t *job;     // owned; NULL if there is no job.json
 };
 
@@ -24,9 +25,13 @@ void run_folder_close(struct run_folder *run);
 
 bool run_folder_is_completed(const struct run_folder *run);
 
-/* A key of the summary as text, of any length: nested keys with dots ("ms_per_step.compute");
- * test_accuracy, test_loss and train_loss are those of the last epoch. "" if there is no such
- * value, NULL if there is no memory. The caller frees it. */
+/* The evaluations with their steps, as far as these are known: of the details, or the epochs of the
+ * summary. Borrowed; NULL if there is neither. */
+const json_t *run_folder_epochs(const struct run_folder *run);
+
+/* A key of the summary, or of the details, as text, of any length: nested keys with dots
+ * ("ms_per_step.compute"); test_accuracy, test_loss and train_loss are those of the last epoch. ""
+ * if there is no such value, NULL if there is no memory. The caller frees it. */
 char *run_folder_text(const struct run_folder *run, const char *key);
 
 /* The same, cut at text_size. */

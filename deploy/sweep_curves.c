@@ -6,7 +6,7 @@
 
 static const json_t *epoch_at(const struct run_folder *run, size_t index)
 {
-    return json_array_get(json_object_get(run->summary, "epochs"), index);
+    return json_array_get(run_folder_epochs(run), index);
 }
 
 /* Seconds of training until the end of an epoch. */
@@ -22,7 +22,7 @@ static double seconds_until(const struct run_folder *run, size_t index)
 /* Whether a run has ended because it had reached its target. */
 static bool has_reached(const struct run_folder *run)
 {
-    return json_is_number(json_object_get(json_object_get(run->summary, "target"), "steps"));
+    return json_is_number(json_object_get(json_object_get(run->details, "target"), "steps"));
 }
 
 static struct sweep_point point_at(const struct run_folder *const *runs, size_t count, size_t index)
@@ -31,7 +31,7 @@ static struct sweep_point point_at(const struct run_folder *const *runs, size_t 
     struct sweep_point point = {.step = (double)(index + 1)};
     size_t running = 0, there = 0, evaluated = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t epochs = json_array_size(json_object_get(runs[i]->summary, "epochs"));
+        size_t epochs = json_array_size(run_folder_epochs(runs[i]));
         bool is_running = index < epochs;
         if (!is_running && (epochs == 0 || !has_reached(runs[i]))) {
             continue;
@@ -58,7 +58,7 @@ enum status sweep_curve_of(const struct run_folder *const *runs, size_t count,
 {
     size_t longest = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t epochs = json_array_size(json_object_get(runs[i]->summary, "epochs"));
+        size_t epochs = json_array_size(run_folder_epochs(runs[i]));
         longest = epochs > longest ? epochs : longest;
     }
     struct sweep_point *points = calloc(longest + 1, sizeof(*points));

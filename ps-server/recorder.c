@@ -158,7 +158,11 @@ enum status recorder_write_summary(struct recorder *recorder, const struct coord
     char path[PATH_BYTES];
     path_of(recorder, JOB_RESERVE_NAME, path);
     unlink(path);
-    return write_json(recorder, "summary.json", summary_json(coordinator));
+    enum status status = write_json(recorder, "summary.json", summary_json(coordinator));
+    if (status == STATUS_OK && coordinator->started_ms > 0) {
+        status = write_json(recorder, "details.json", summary_details_json(coordinator));
+    }
+    return status;
 }
 
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,

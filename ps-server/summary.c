@@ -100,31 +100,37 @@ static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
     return step < total ? step : total;
 }
 
-static json_t *epochs_json(const struct coordinator *coordinator)
+static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)
+{
+    const struct results_epoch *epoch = &coordinator->results.epochs[index];
+    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
+    uint64_t last_step = step_at(coordinator, index) - 1;
+    double seconds = (double)epoch->total_ns_max / 1e9;
+    json_t *test_loss = json_null(), *test_accuracy = json_null();
+    if (epoch->test_images > 0) {
+        test_loss = json_real(epoch->test_loss_sum / (double)epoch->test_images);
+        test_accuracy = json_real(results_accuracy(&coordinator->results, index));
+    }
+    return json_pack("{s:I, s:f, s:o, s:o, s:f, s:f}", "epoch",
+                     (json_int_t)(last_step / (per_epoch > 0 ? per_epoch : 1)), "train_loss",
+                     ratio(epoch->loss_sum, (double)epoch->images), "test_loss", test_loss,
+                     "test_accuracy", test_accuracy, "seconds", seconds, "images_per_second",
+                     ratio((double)epoch->images, seconds));
+}
+
+static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps)
 {
     const struct results *results = &coordinator->results;
-    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
     json_t *epochs = json_array();
     for (uint32_t i = 0; i < results->epoch_count; i++) {
         if (!results_epoch_is_complete(results, i)) {
             continue;
         }
-        const struct results_epoch *epoch = &results->epochs[i];
-        double seconds = (double)epoch->total_ns_max / 1e9;
-        double tested = (double)epoch->test_images;
-        json_t *test_loss = json_null(), *test_accuracy = json_null();
-        if (epoch->test_images > 0) {
-            test_loss = json_real(epoch->test_loss_sum / tested);
-            test_accuracy = json_real(results_accuracy(results, i));
+        json_t *epoch = epoch_json(coordinator, i);
+        if (has_steps) {
+            json_object_set_new(epoch, "step", integer(step_at(coordinator, i)));
         }
-        uint64_t step = step_at(coordinator, i);
-        json_array_append_new(
-            epochs,
-            json_pack("{s:I, s:I, s:f, s:o, s:o, s:f, s:f}", "epoch",
-                      (json_int_t)((step - 1) / (per_epoch > 0 ? per_epoch : 1)), "step",
-                      (json_int_t)step, "train_loss", ratio(epoch->loss_sum, (double)epoch->images),
-                      "test_loss", test_loss, "test_accuracy", test_accuracy, "seconds", seconds,
-                      "images_per_second", ratio((double)epoch->images, seconds)));
+        json_array_append_new(epochs, epoch);
     }
     return epochs;
 }
@@ -158,9 +164,8 @@ static json_t *staleness_json(const struct results *results, uint64_t steps)
     if (!is_counted) {
         json_array_append_new(histogram, integer(steps));
     }
-    return json_pack("{s:f, s:I, s:o, s:I}", "mean", staleness_mean(&results->staleness), "max",
-                     (json_int_t)results->staleness.max, "histogram", histogram, "late",
-                     (json_int_t)results->late_count);
+    return json_pack("{s:f, s:I, s:o}", "mean", staleness_mean(&results->staleness), "max",
+                     (json_int_t)results->staleness.max, "histogram", histogram);
 }
 
 /* When the target accuracy was reached; null if it was not, or there is none. */
@@ -191,7 +196,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
                         json_real((double)(ended_ms - coordinator->started_ms) / 1000));
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
-    json_object_set_new(summary, "epochs", epochs_json(coordinator));
+    json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
     json_object_set_new(summary, "ms_per_step",
                         times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
                                    sum.total_ns, sum.steps));
@@ -201,7 +206,6 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
                   "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
                   ratio((double)results->server_bytes_sent, job_steps), "server_received",
                   ratio((double)results->server_bytes_received, job_steps)));
-    json_object_set_new(summary, "target", target_json(coordinator));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 
@@ -229,4 +233,11 @@ json_t *summary_json(const struct coordinator *coordinator)
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
     json_object_set_new(summary, "reason", json_string(coordinator->reason));
     return summary;
+}
+
+json_t *summary_details_json(const struct coordinator *coordinator)
+{
+    return json_pack("{s:o, s:o, s:I}", "evaluations", epochs_json(coordinator, true), "target",
+                     target_json(coordinator), "late_gradients",
+                     (json_int_t)coordinator->results.late_count);
 }

@@ -12,4 +12,7 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                              const struct message *message, uint64_t now_ms);
 json_t *summary_json(const struct coordinator *coordinator);
 
+/* What the contract of summary.json has no key for. */
+json_t *summary_details_json(const struct coordinator *coordinator);
+
 #endif

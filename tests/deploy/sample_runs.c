@@ -30,25 +30,19 @@ static json_t *whole_summary(const struct sample_run *sample)
         "batch_per_worker", 8, "global_batch", 16, "optimizer", "momentum", "lr", 0.5, "steps", 4,
         "seconds", 1.25, "images_per_second",
         sample->images_per_second > 0 ? sample->images_per_second : 100.0);
-    json_t *epochs =
-        json_pack("[{s:i, s:i, s:f, s:n, s:n, s:f}, {s:i, s:i, s:f, s:f, s:f, s:f}]", "epoch", 0,
-                  "step", 2, "train_loss", 2.5, "test_loss", "test_accuracy", "seconds", 0.5,
-                  "epoch", 1, "step", 4, "train_loss", 0.5, "test_loss", 0.75, "test_accuracy",
-                  sample->accuracy > 0 ? sample->accuracy : 0.8125, "seconds", 0.75);
-    json_t *target = sample->target_steps > 0
-                         ? json_pack("{s:f, s:i, s:f}", "accuracy", 0.8, "steps",
-                                     sample->target_steps, "seconds", sample->target_steps * 0.5)
-                         : json_null();
+    json_t *epochs = json_pack("[{s:i, s:f, s:n, s:n, s:f}, {s:i, s:f, s:f, s:f, s:f}]", "epoch", 0,
+                               "train_loss", 2.5, "test_loss", "test_accuracy", "seconds", 0.5,
+                               "epoch", 1, "train_loss", 0.5, "test_loss", 0.75, "test_accuracy",
+                               sample->accuracy > 0 ? sample->accuracy : 0.8125, "seconds", 0.75);
     json_t *rest = json_pack(
-        "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i], s:i}, s:o, "
-        "s:s, "
-        "s:i, s:i, s:s, s:s}",
+        "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i]}, s:s, s:i, "
+        "s:i, s:s, s:s}",
         "epochs", epochs, "ms_per_step", "compute", 6.5, "exchange_wait", 0.25, "input_wait", 0.125,
         "total", 6.875, "bytes_per_step", "worker_sent", 1024.0, "worker_received", 2048.0,
         "server_sent", 0.0, "server_received", 0.0, "staleness", "mean", sample->staleness, "max",
-        1, "histogram", 3, 1, "late", 0, "target", target, "params_digest",
-        text_or(sample->digest, DIGEST), "workers_lost", 0, "restarts", 0, "outcome",
-        text_or(sample->outcome, "completed"), "reason", text_or(sample->reason, ""));
+        1, "histogram", 3, 1, "params_digest", text_or(sample->digest, DIGEST), "workers_lost", 0,
+        "restarts", 0, "outcome", text_or(sample->outcome, "completed"), "reason",
+        text_or(sample->reason, ""));
     assert_non_null(summary);
     assert_non_null(rest);
     assert_int_equal(json_object_update(summary, rest), 0);
@@ -56,16 +50,42 @@ static json_t *whole_summary(const struct sample_run *sample)
     return summary;
 }
 
+/* The epochs with their steps (2 and 4), and the target. */
+static json_t *whole_details(const struct sample_run *sample, const json_t *summary)
+{
+    json_t *evaluations = json_deep_copy(json_object_get(summary, "epochs")), *evaluation;
+    size_t i;
+    json_array_foreach(evaluations, i, evaluation)
+    {
+        json_object_set_new(evaluation, "step", json_integer((json_int_t)(2 * (i + 1))));
+    }
+    json_t *target = sample->target_steps > 0
+                         ? json_pack("{s:f, s:i, s:f}", "accuracy", 0.8, "steps",
+                                     sample->target_steps, "seconds", sample->target_steps * 0.5)
+                         : json_null();
+    return json_pack("{s:o, s:o, s:i}", "evaluations", evaluations, "target", target,
+                     "late_gradients", 0);
+}
+
+static void write_tree(const char *folder, const char *run, const char *name, const json_t *tree)
+{
+    char path[RUN_FOLDER_PATH_MAX];
+    char *text = json_dumps(tree, 0);
+    assert_non_null(text);
+    snprintf(path, sizeof(path), "%s/%s", run, name);
+    temp_folder_write(folder, path, text, strlen(text));
+    free(text);
+}
+
 void sample_runs_open(const char *folder, const char *name, const struct sample_run *sample,
                       struct run_folder *ret_run)
 {
     char path[RUN_FOLDER_PATH_MAX];
     json_t *summary = whole_summary(sample);
-    char *text = json_dumps(summary, 0);
-    assert_non_null(text);
-    snprintf(path, sizeof(path), "%s/summary.json", name);
-    temp_folder_write(folder, path, text, strlen(text));
-    free(text);
+    json_t *details = whole_details(sample, summary);
+    write_tree(folder, name, "summary.json", summary);
+    write_tree(folder, name, "details.json", details);
+    json_decref(details);
     json_decref(summary);
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     assert_int_equal(run_folder_open(path, ret_run), STATUS_OK);

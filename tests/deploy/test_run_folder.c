@@ -64,6 +64,8 @@ static void values_are_found_by_keys_with_dots(void **state)
     check_value(&run, "ms_per_step.compute", "6.5");
     check_value(&run, "bytes_per_step.worker_received", "2048");
     check_value(&run, "staleness.histogram", "[3,1]");
+    check_value(&run, "late_gradients", "0");
+    check_value(&run, "target.steps", "");
     check_value(&run, "nothing", "");
     check_value(&run, "ms_per_step.nothing", "");
     check_value(&run, "ms_per_step.compute.deeper", "");

@@ -119,7 +119,8 @@ static void backup_workers_make_every_update_and_drop_what_is_late(void **state)
     const json_t *histogram = json_object_get(staleness, "histogram");
     assert_int_equal(json_array_size(histogram), 1);
     assert_true(json_integer_value(json_array_get(histogram, 0)) >= 60); // 20 of 3 each
-    assert_true(json_integer_value(json_object_get(staleness, "late")) > 0);
+    const json_t *details = json_object_get(summary, "details");
+    assert_true(json_integer_value(json_object_get(details, "late_gradients")) > 0);
     json_decref(summary);
 }
 
@@ -134,8 +135,9 @@ static void a_target_ends_the_job_at_the_evaluation_that_reaches_it(void **state
             "--epochs", "4", "--eval-every", "3",      "--target-accuracy", "0.01",
             NULL};
         json_t *summary = programs_run_job(job);
-        const json_t *target = json_object_get(summary, "target");
-        const json_t *epochs = json_object_get(summary, "epochs");
+        const json_t *details = json_object_get(summary, "details");
+        const json_t *target = json_object_get(details, "target");
+        const json_t *epochs = json_object_get(details, "evaluations");
         assert_int_equal(json_integer_value(json_object_get(target, "steps")), 3);
         assert_true(json_number_value(json_object_get(target, "seconds")) > 0);
         assert_int_equal(json_array_size(epochs), 1);
@@ -151,7 +153,7 @@ static void a_target_that_is_not_reached_says_so(void **state)
         "-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--target-accuracy",
         "1",  NULL};
     json_t *summary = programs_run_job(job);
-    const json_t *target = json_object_get(summary, "target");
+    const json_t *target = json_object_get(json_object_get(summary, "details"), "target");
     assert_true(json_is_null(json_object_get(target, "steps")));
     assert_int_equal(json_array_size(json_object_get(summary, "epochs")), 2);
     json_decref(summary);

@@ -240,6 +240,7 @@ json_t *programs_run_job(const char *const *args)
     }
     json_t *summary = programs_read_json(out, "summary.json");
     assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "completed");
+    json_object_set_new(summary, "details", programs_read_json(out, "details.json"));
     programs_remove_folder(folder);
     return summary;
 }

@@ -50,8 +50,8 @@ void programs_wait_for_file(const char *folder, const char *name);
 json_t *programs_read_json(const char *folder, const char *name);
 
 /* Runs a small job by `ringside run` with the arguments (NULL-terminated; what they leave out is
- * small: lenet5 on a few images) to its end. Its summary, which the caller owns; fails the test
- * unless it is completed. */
+ * small: lenet5 on a few images) to its end. Its summary, with the details as key "details", which
+ * the caller owns; fails the test unless it is completed. */
 json_t *programs_run_job(const char *const *args);
 
 /* The same, of which only the digest of the parameters counts. */
