@@ -57,7 +57,7 @@ static json_t *whole_details(const struct sample_run *sample, const json_t *summ
     size_t i;
     json_array_foreach(evaluations, i, evaluation)
     {
-        json_object_set_new(evaluation, "step", json_integer((json_int_t)(2 * (i + 1))));
+        json_object_set_new(evaluation, "step", json_integer(2 * (json_int_t)(i + 1)));
     }
     json_t *target = sample->target_steps > 0
                          ? json_pack("{s:f, s:i, s:f}", "accuracy", 0.8, "steps",
