@@ -220,7 +220,7 @@ const struct option job_options[] = {
     {"eval", 0, OPTION_CHOICE, FIELD(eval), "epoch", NO_RANGE, evals, NULL, NULL,
      "when to evaluate"},
     {"eval-every", 0, OPTION_U64, FIELD(eval_every), "0", 0, 1e15, NULL, NULL, "STEPS",
-     "steps between evaluations, instead of an epoch; 0: at the end of each epoch"},
+     "steps between evaluations, the last one at the end; 0: at the end of each epoch"},
     {"target-accuracy", 0, OPTION_REAL, FIELD(target_accuracy), "0", 0, 1, NULL, NULL, "FRACTION",
      "end the job at the first evaluation that reaches it, such as 0.9; 0: no target"},
     {"limit-train", 0, OPTION_U64, FIELD(limit_train), "0", 0, 1e12, NULL, NULL, "IMAGES",

@@ -64,6 +64,20 @@ const json_t *run_folder_epochs(const struct run_folder *run)
     return evaluations != NULL ? evaluations : json_object_get(run->summary, "epochs");
 }
 
+/* The last epoch that has a value; what is left of an epoch at the end of a job is not evaluated.
+ */
+static const json_t *last_epoch_with(const struct run_folder *run, const char *key)
+{
+    const json_t *epochs = json_object_get(run->summary, "epochs");
+    for (size_t i = json_array_size(epochs); i-- > 0;) {
+        const json_t *epoch = json_array_get(epochs, i);
+        if (json_is_number(json_object_get(epoch, key))) {
+            return epoch;
+        }
+    }
+    return NULL;
+}
+
 /* Follows the dots of a key. NULL if there is nothing. */
 static const json_t *find(const struct run_folder *run, const char *key)
 {
@@ -78,9 +92,7 @@ static const json_t *find(const struct run_folder *run, const char *key)
     }
     for (size_t i = 0; i < sizeof(of_epoch) / sizeof(of_epoch[0]); i++) {
         if (strcmp(key, of_epoch[i]) == 0) {
-            const json_t *epochs = json_object_get(run->summary, "epochs");
-            size_t count = json_array_size(epochs);
-            at = count > 0 ? json_array_get(epochs, count - 1) : NULL;
+            at = last_epoch_with(run, key);
         }
     }
     while (at != NULL && *key != '\0') {

@@ -72,7 +72,9 @@ static bool ends_period(const struct trainer *trainer, uint64_t step)
 static bool is_evaluated_at(const struct trainer *trainer, uint64_t step)
 {
     bool is_last = step == trainer->step_count;
-    return (ends_period(trainer, step) && strcmp(trainer->job->eval, "epoch") == 0) ||
+    // --eval-every has the end of the job, too.
+    bool is_due = ends_period(trainer, step) || (is_last && trainer->job->eval_every > 0);
+    return (is_due && strcmp(trainer->job->eval, "epoch") == 0) ||
            (is_last && strcmp(trainer->job->eval, "end") == 0);
 }
 

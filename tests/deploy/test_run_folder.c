@@ -85,6 +85,20 @@ static void results_are_those_of_the_last_epoch(void **state)
     run_folder_close(&run);
 }
 
+static void what_was_not_evaluated_in_the_end_was_so_before(void **state)
+{
+    static const char summary[] = "{\"epochs\": [{\"test_accuracy\": 0.5, \"train_loss\": 2.0},"
+                                  "{\"test_accuracy\": null, \"train_loss\": 1.0}]}";
+    struct run_folder run;
+    char path[RUN_FOLDER_PATH_MAX];
+    temp_folder_write(*state, "run/summary.json", summary, strlen(summary));
+    snprintf(path, sizeof(path), "%s/run", (const char *)*state);
+    assert_int_equal(run_folder_open(path, &run), STATUS_OK);
+    check_value(&run, "test_accuracy", "0.5");
+    check_value(&run, "train_loss", "1");
+    run_folder_close(&run);
+}
+
 static void a_run_without_epochs_has_no_results(void **state)
 {
     static const char *const summaries[] = {
@@ -250,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(values_are_found_by_keys_with_dots),
         FOLDER_TEST(results_are_those_of_the_last_epoch),
+        FOLDER_TEST(what_was_not_evaluated_in_the_end_was_so_before),
         FOLDER_TEST(a_run_without_epochs_has_no_results),
         FOLDER_TEST(people_read_percent_and_round_numbers),
         FOLDER_TEST(numbers_are_0_where_there_is_none),

@@ -159,6 +159,29 @@ static void a_target_that_is_not_reached_says_so(void **state)
     json_decref(summary);
 }
 
+/* Ten steps, and evaluations every four. */
+static void the_end_of_a_job_is_evaluated_whatever_the_period(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ring", "ps-async"};
+    static const json_int_t steps[] = {4, 8, 10};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const job[] = {"-n", "2",        "--mode", modes[i],       "--global-batch",
+                                   "24", "--epochs", "2",      "--eval-every", "4",
+                                   NULL};
+        json_t *summary = programs_run_job(job);
+        const json_t *evaluations =
+            json_object_get(json_object_get(summary, "details"), "evaluations");
+        assert_int_equal(json_array_size(evaluations), 3);
+        for (size_t k = 0; k < 3; k++) {
+            const json_t *evaluation = json_array_get(evaluations, k);
+            assert_int_equal(json_integer_value(json_object_get(evaluation, "step")), steps[k]);
+            assert_true(json_is_real(json_object_get(evaluation, "test_accuracy")));
+        }
+        json_decref(summary);
+    }
+}
+
 /* What only the data can tell: it is said before anything begins. */
 static void a_switch_at_a_step_that_never_comes_is_refused(void **state)
 {
@@ -189,6 +212,7 @@ int main(void)
         cmocka_unit_test(backup_workers_make_every_update_and_drop_what_is_late),
         cmocka_unit_test(a_target_ends_the_job_at_the_evaluation_that_reaches_it),
         cmocka_unit_test(a_target_that_is_not_reached_says_so),
+        cmocka_unit_test(the_end_of_a_job_is_evaluated_whatever_the_period),
         cmocka_unit_test(a_switch_at_a_step_that_never_comes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
