@@ -30,8 +30,8 @@ bool run_folder_is_completed(const struct run_folder *run);
 const json_t *run_folder_epochs(const struct run_folder *run);
 
 /* A key of the summary, or of the details, as text, of any length: nested keys with dots
- * ("ms_per_step.compute"); test_accuracy, test_loss and train_loss are those of the last epoch that has them. ""
- * if there is no such value, NULL if there is no memory. The caller frees it. */
+ * ("ms_per_step.compute"); test_accuracy, test_loss and train_loss are those of the last epoch that
+ * has them. "" if there is no such value, NULL if there is no memory. The caller frees it. */
 char *run_folder_text(const struct run_folder *run, const char *key);
 
 /* The same, cut at text_size. */
