@@ -1,6 +1,6 @@
 /* Tests of plots: what a summary says is never taken for a command. */
 #include "deploy/plots.h"
-#include "deploy/process_run.h"
+#include "tests/deploy/has_gnuplot.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/temp_folder.h"
 
@@ -28,15 +28,6 @@ static void a_mode_that_reads_like_a_command_is_not_run(void **state)
     assert_int_not_equal(access(planted, F_OK), 0);
     run_folder_close(&run);
     temp_folder_destroy(folder);
-}
-
-static bool has_gnuplot(void)
-{
-    const char *const argv[] = {"gnuplot", "--version", NULL};
-    const struct process_run_options options = {.argv = argv, .input = "", .takes_errors = true};
-    char output[256];
-    int code = -1;
-    return process_run(&options, output, sizeof(output), &code) == STATUS_OK && code == 0;
 }
 
 /* A job that failed before its first report has no losses, no epochs and no rates. */

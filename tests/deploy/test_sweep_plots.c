@@ -1,7 +1,7 @@
 /* Tests of a sweep's plots: gnuplot takes all of them, whatever the settings have, and nothing that
  * they are called is taken for a command. */
-#include "deploy/process_run.h"
 #include "deploy/sweep_plots.h"
+#include "tests/deploy/has_gnuplot.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/temp_folder.h"
 
@@ -23,15 +23,6 @@ struct plots_test {
     struct sweep_point points[3];
     struct sweep_settings settings;
 };
-
-static bool has_gnuplot(void)
-{
-    const char *const argv[] = {"gnuplot", "--version", NULL};
-    const struct process_run_options options = {.argv = argv, .input = "", .takes_errors = true};
-    char output[256];
-    int code = -1;
-    return process_run(&options, output, sizeof(output), &code) == STATUS_OK && code == 0;
-}
 
 /* `count` settings in `series` series, with everything that there can be. */
 static void open_test(struct plots_test *test, size_t count, size_t series)

@@ -1,0 +1,9 @@
+/* Whether plots can be made here: tests that look at them are skipped otherwise. */
+#ifndef TESTS_DEPLOY_HAS_GNUPLOT_H
+#define TESTS_DEPLOY_HAS_GNUPLOT_H
+
+#include <stdbool.h>
+
+bool has_gnuplot(void);
+
+#endif
