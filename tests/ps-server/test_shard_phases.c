@@ -53,18 +53,31 @@ static struct shard *open_shard(const char *mode)
     return shard;
 }
 
-static enum status give(struct shard *shard, struct answers *answers, enum message_kind kind,
-                        uint32_t bucket, uint64_t step, uint32_t vector, float value)
+/* What the worker says of a bucket; all values are alike. */
+struct event {
+    enum message_kind kind;
+    uint32_t bucket;
+    uint64_t step;
+    uint32_t vector;
+    float value;
+};
+
+static enum status give(struct shard *shard, struct answers *answers, struct event event)
 {
     float values[VALUES];
     for (size_t i = 0; i < VALUES; i++) {
-        values[i] = value;
+        values[i] = event.value;
     }
     struct message message = {
-        .kind = kind, .step = step, .bucket = bucket, .vector = vector, .span = buckets[bucket]};
+        .kind = event.kind,
+        .step = event.step,
+        .bucket = event.bucket,
+        .vector = event.vector,
+        .span = buckets[event.bucket],
+    };
     struct envelope envelope;
     assert_int_equal(envelope_copy_floats(values, message.span.count, &envelope), STATUS_OK);
-    message.values = kind == MESSAGE_PULL ? NULL : envelope.payload;
+    message.values = event.kind == MESSAGE_PULL ? NULL : envelope.payload;
     enum status status = shard_receive(shard, &message, &envelope, take, answers);
     envelope_release(&envelope);
     return status;
@@ -75,7 +88,8 @@ static void give_all(struct shard *shard, struct answers *answers, enum message_
                      uint64_t step, uint32_t vector, float value)
 {
     for (uint32_t bucket = 0; bucket < 2; bucket++) {
-        assert_int_equal(give(shard, answers, kind, bucket, step, vector, value), STATUS_OK);
+        assert_int_equal(give(shard, answers, (struct event){kind, bucket, step, vector, value}),
+                         STATUS_OK);
     }
 }
 
@@ -136,9 +150,9 @@ static void nothing_is_answered_before_everything_is_seeded(void **state)
     give_all(shard, &answers, MESSAGE_PULL, 0, 0, 0);
     give_all(shard, &answers, MESSAGE_SEED, 0, 0, 3);
     give_all(shard, &answers, MESSAGE_SEED, 0, 1, 0.25f);
-    assert_int_equal(give(shard, &answers, MESSAGE_SEED, 0, 0, 2, 0.5f), STATUS_OK);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_SEED, 0, 0, 2, 0.5f}), STATUS_OK);
     assert_int_equal(answers.count, 0);
-    assert_int_equal(give(shard, &answers, MESSAGE_SEED, 1, 0, 2, 0.5f), STATUS_OK);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_SEED, 1, 0, 2, 0.5f}), STATUS_OK);
     assert_int_equal(answers.count, 2);
     shard_destroy(shard);
 }
@@ -150,17 +164,23 @@ static void what_does_not_fit_a_phase_is_refused(void **state)
     struct answers answers = {0};
     seed(shard, &answers);
     // Twice the same seed; a state that Adam does not have; states before the phase is over.
-    assert_int_equal(give(shard, &answers, MESSAGE_SEED, 0, 0, 1, 0), STATUS_MALFORMED);
-    assert_int_equal(give(shard, &answers, MESSAGE_SEED, 0, 0, 3, 0), STATUS_MALFORMED);
-    assert_int_equal(give(shard, &answers, MESSAGE_SEED, 0, 0, UINT32_MAX, 0), STATUS_MALFORMED);
-    assert_int_equal(give(shard, &answers, MESSAGE_PULL, 0, 0, 1, 0), STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_SEED, 0, 0, 1, 0}),
+                     STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_SEED, 0, 0, 3, 0}),
+                     STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_SEED, 0, 0, UINT32_MAX, 0}),
+                     STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PULL, 0, 0, 1, 0}),
+                     STATUS_MALFORMED);
     for (uint64_t step = 0; step < 2; step++) {
         give_all(shard, &answers, MESSAGE_PULL, step + 1, 0, 0);
         give_all(shard, &answers, MESSAGE_PUSH, step, 0, 1);
     }
-    assert_int_equal(give(shard, &answers, MESSAGE_PULL, 0, 2, 3, 0), STATUS_MALFORMED);
-    assert_int_equal(give(shard, &answers, MESSAGE_PULL, 0, 2, UINT32_MAX, 0), STATUS_MALFORMED);
-    assert_int_equal(give(shard, &answers, MESSAGE_PULL, 0, 2, 2, 0), STATUS_OK);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PULL, 0, 2, 3, 0}),
+                     STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PULL, 0, 2, UINT32_MAX, 0}),
+                     STATUS_MALFORMED);
+    assert_int_equal(give(shard, &answers, (struct event){MESSAGE_PULL, 0, 2, 2, 0}), STATUS_OK);
     shard_destroy(shard);
 }
 
