@@ -269,6 +269,8 @@ static void handle_connected(struct coordinator *coordinator, struct slot *slot,
     if (coordinator->phase_index == 0) {
         coordinator->started_ms = now_ms;
         coordinator->port.started(coordinator->port.context);
+    } else {
+        coordinator->port.switched(coordinator->port.context);
     }
     struct message go = {.kind = MESSAGE_GO};
     send_all(coordinator, &go);

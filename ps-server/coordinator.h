@@ -38,7 +38,8 @@ struct coordinator_port {
     void *context;
     void (*send)(void *context, uint64_t peer, const struct message *message);
     void (*log)(void *context, bool is_error, const char *sentence);
-    void (*started)(void *context); // training begins: layout and samples are known
+    void (*started)(void *context);  // training begins: layout and samples are known
+    void (*switched)(void *context); // training goes on in the phase of phase_index
     void (*reported)(void *context, uint32_t rank, const struct message *message);
     void (*epoch_closed)(void *context, uint32_t epoch);
 };

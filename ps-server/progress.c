@@ -82,6 +82,19 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
+void progress_switched(struct progress *progress, const struct coordinator *coordinator)
+{
+    struct phases phases;
+    char why[OPTION_ERROR_BYTES];
+    progress_break(progress);
+    if (progress->is_on && phases_of(coordinator->job, coordinator->train_samples, &phases, why,
+                                     sizeof(why)) == STATUS_OK) {
+        const struct phase *phase = &phases.list[coordinator->phase_index];
+        printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first, phase->mode);
+        fflush(stdout);
+    }
+}
+
 /* The step that every worker has reported; where each goes its own way, the average worker. */
 static uint64_t step_of_all(const struct coordinator *coordinator)
 {

@@ -65,6 +65,12 @@ static void port_started(void *context)
     }
 }
 
+static void port_switched(void *context)
+{
+    struct server *server = context;
+    progress_switched(&server->progress, &server->coordinator);
+}
+
 static void port_reported(void *context, uint32_t rank, const struct message *message)
 {
     struct server *server = context;
@@ -161,6 +167,7 @@ static enum status open_server(struct server *server)
         .send = port_send,
         .log = port_log,
         .started = port_started,
+        .switched = port_switched,
         .reported = port_reported,
         .epoch_closed = port_epoch_closed,
     };

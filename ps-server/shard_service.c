@@ -17,6 +17,8 @@
 #define POLL_MS   100
 #define LINGER_MS 200
 
+#define SLOTS_BYTES_MAX (UINT64_C(1) << 30)
+
 struct service {
     const struct shard_service_options *options;
     struct channel *channel;
@@ -25,19 +27,40 @@ struct service {
     struct phases phases; // of the job, from the first START on
     uint32_t next_phase;  // that the next START begins
     struct shard *shard;  // of this phase; NULL before, and in a phase without servers
-    struct region region; // its parameters, if workers of this host may read them; or empty
     uint64_t *peers;      // (workers) where each worker's HELLO came from; 0: not yet
+
+    // What workers of this host may read: the parameters, and behind them a slot for each worker's
+    // answers while workers are free. Empty if there is none.
+    struct region region;
+    uint64_t slot_count, value_count; // of the slots; of the parameters, and of a slot
 
     // Of the phases that are over.
     struct staleness staleness;
     uint64_t late_count, update_count;
 };
 
+/* Copies an answer to where it stays as it is: a worker asks again only after it has read all of
+ * the last one, so each has one slot. False if there is none. */
+static bool keep_answer(struct service *service, uint32_t rank, struct message *message)
+{
+    struct span span;
+    if (service->slot_count == 0) {
+        return false;
+    }
+    float *params = service->region.bytes;
+    const float *part = shard_params(service->shard, message->bucket, &span);
+    float *slot = params + (1 + rank) * service->value_count + (part - params);
+    memcpy(slot, message->values, message->span.count * sizeof(float));
+    message->values = slot;
+    return true;
+}
+
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
 {
     struct service *service = context;
-    bool is_stable = shard_values_are_stable(service->shard);
-    if (channel_send(service->channel, service->peers[rank], message,
+    struct message answer = *message;
+    bool is_stable = shard_values_are_stable(service->shard) || keep_answer(service, rank, &answer);
+    if (channel_send(service->channel, service->peers[rank], &answer,
                      is_stable ? payload_keep : NULL, NULL) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
@@ -55,8 +78,14 @@ static enum status create_region(struct service *service, struct shard_config *c
     if (config->params != NULL) {
         return STATUS_OK; // of an earlier phase, which nobody reads any more
     }
-    enum status status = region_create(count * sizeof(float), &service->region);
+    uint64_t slots = job_is_free(&service->job) ? service->job.workers : 0;
+    if (slots * count * sizeof(float) > SLOTS_BYTES_MAX) {
+        slots = 0; // answers are copied into messages then
+    }
+    enum status status = region_create((1 + slots) * count * sizeof(float), &service->region);
     if (status == STATUS_OK) {
+        service->slot_count = slots;
+        service->value_count = count;
         config->params = service->region.bytes;
         channel_share(service->channel, &service->region);
     }

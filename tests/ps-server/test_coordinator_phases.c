@@ -35,6 +35,7 @@ static void the_next_phase_begins_when_all_have_passed_and_are_connected(void **
     assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
     assert_int_equal(story_last_kind(&story), MESSAGE_GO);
     assert_int_equal(story.transcript.started_count, 1);
+    assert_int_equal(story.transcript.switched_count, 1);
     story_done(&story, 1, "same", 1000);
     story_done(&story, 2, "same", 1000);
     assert_int_equal(story.coordinator.verdict, STATUS_OK);

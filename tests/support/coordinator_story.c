@@ -39,6 +39,11 @@ static void note_started(void *context)
     ((struct transcript *)context)->started_count++;
 }
 
+static void note_switched(void *context)
+{
+    ((struct transcript *)context)->switched_count++;
+}
+
 static void note_reported(void *context, uint32_t rank, const struct message *message)
 {
     (void)rank;
@@ -67,6 +72,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
         .send = note_send,
         .log = note_log,
         .started = note_started,
+        .switched = note_switched,
         .reported = note_reported,
         .epoch_closed = note_epoch,
     };

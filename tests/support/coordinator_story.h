@@ -18,7 +18,7 @@ struct transcript {
         char text[512];
     } sent[SENT_MAX];
     uint32_t sent_count;
-    uint32_t started_count, report_count, epoch_count;
+    uint32_t started_count, switched_count, report_count, epoch_count;
     char last_error[512];
 };
 
