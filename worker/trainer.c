@@ -172,8 +172,8 @@ static enum status create_optimizers(struct trainer *trainer)
     return status == STATUS_OK && is_local_sgd && trainer->base == NULL ? STATUS_NO_MEMORY : status;
 }
 
-static enum status create_batches(struct trainer *trainer, const struct dataset *train,
-                                  const struct dataset *test)
+/* When which mode rules; before anything is built that might not be needed. */
+static enum status plan_phases(struct trainer *trainer)
 {
     const struct job *job = trainer->job;
     char error[OPTION_ERROR_BYTES];
@@ -185,6 +185,13 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
     trainer->phase = &trainer->phases.list[0];
     trainer->steps_per_epoch = job_steps_per_epoch(job, trainer->train_samples);
     trainer->step_count = job_total_steps(job, trainer->train_samples);
+    return STATUS_OK;
+}
+
+static enum status create_batches(struct trainer *trainer, const struct dataset *train,
+                                  const struct dataset *test)
+{
+    const struct job *job = trainer->job;
     trainer->warmup_steps = trainer->step_count / 5;
     if (trainer->warmup_steps > WARMUP_STEPS_MAX) {
         trainer->warmup_steps = WARMUP_STEPS_MAX;
@@ -233,7 +240,10 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     trainer->data_digest = dataset_digest(test, trainer->test_samples, trainer->data_digest);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", device->ops->name);
-    enum status status = create_model(trainer, device, train);
+    enum status status = plan_phases(trainer);
+    if (status == STATUS_OK) {
+        status = create_model(trainer, device, train);
+    }
     if (status == STATUS_OK) {
         status = create_batches(trainer, train, test);
     }
@@ -241,8 +251,10 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
         status = create_optimizers(trainer);
     }
     if (status != STATUS_OK) {
-        log_error("cannot prepare training of %s on %s: %s", job->model, job->data,
-                  status_text(status));
+        if (status != STATUS_INVALID) { // what does not fit was said where it was found
+            log_error("cannot prepare training of %s on %s: %s", job->model, job->data,
+                      status_text(status));
+        }
         trainer_destroy(trainer);
         return status;
     }
