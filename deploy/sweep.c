@@ -47,12 +47,14 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         .name = "ringside sweep",
         .usage =
             "ringside sweep [--experiment FILE] [--grid NAME=VALUES ...] [--repeat R] [OPTION ...]",
-        .summary = "Runs a job with every combination of the values of some of its options, each "
-                   "with R seeds, and tells\nmeans with their 95 % intervals. Values are separated "
-                   "by commas, or by bars where they hold commas.\nThe same command with the same "
-                   "--out goes on where it stopped. FILE is an "
-                   "INI file with sections\n[job], [grid] and [sweep] (repeat); options of the "
-                   "command line win over its own.",
+        .summary =
+            "Runs a job with every combination of the values of some of its options, each "
+            "with R seeds, and ends in a\ntable and a report: means with their 95 % "
+            "intervals. Values are separated by commas, or by bars where\nthey hold commas. "
+            "Options that change together are joined: optimizer+lr=sgd+0.1,adam+0.001. The "
+            "same\ncommand with the same --out goes on where it stopped. FILE is an INI file "
+            "with sections [job], [grid]\nand [sweep] (repeat); options of the command line "
+            "win over its own.",
         .example = "  ringside sweep --grid mode=ring,ps-sync,ps-async --grid workers=1,2,4\n"
                    "  ringside sweep --mode ps-async --grid "
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
