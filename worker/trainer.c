@@ -20,7 +20,6 @@
 /* All steps of a phase. *step counts those of the job that were made. */
 static enum status train_phase(struct trainer *trainer, struct link *link, uint64_t *step)
 {
-    trainer->exchange = link_exchange(link);
     trainer->marks_closed = trainer->round = trainer->round_steps = 0;
     while (!trainer_phase_is_over(trainer, *step)) {
         uint64_t started_ns = clock_now_ns();
@@ -59,6 +58,7 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
     }
     if (status == STATUS_OK) {
         status = link_pass(link, states, count);
+        trainer->exchange = link_exchange(link); // the old one may be gone, also if the job ends
     }
     if (status == STATUS_OK) {
         status = batcher_seek(trainer->batcher, next->marks.first / trainer->steps_per_epoch,
@@ -103,6 +103,7 @@ static void say_why_not(const struct trainer *trainer, struct link *link, uint64
 
 enum status trainer_run(struct trainer *trainer, struct link *link)
 {
+    trainer->exchange = link_exchange(link);
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
     enum status ending = exchange_stopped(trainer->exchange);

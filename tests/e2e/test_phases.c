@@ -7,8 +7,10 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define ARGS_MAX 24
 
@@ -182,6 +184,67 @@ static void the_end_of_a_job_is_evaluated_whatever_the_period(void **state)
     }
 }
 
+/* The pid of server 1, which in a ring has nothing to do. */
+static pid_t idle_server(const char *out)
+{
+    json_t *job = programs_read_json(out, "job.json");
+    const json_t *members = json_object_get(job, "members"), *member;
+    size_t i;
+    json_int_t pid = 0;
+    json_array_foreach(members, i, member)
+    {
+        const char *role = json_string_value(json_object_get(member, "role"));
+        bool is_it = strcmp(role, "server") == 0 &&
+                     json_integer_value(json_object_get(member, "index")) == 1;
+        pid = is_it ? json_integer_value(json_object_get(member, "pid")) : pid;
+    }
+    json_decref(job);
+    assert_true(pid > 0);
+    return (pid_t)pid;
+}
+
+/* A worker that has come to its end says so. */
+static void check_last_words(const char *out, const char *name)
+{
+    char path[2 * PROGRAM_PATH_BYTES], text[4096];
+    snprintf(path, sizeof(path), "%s/logs/%s", out, name);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    if (strstr(text, "the job ended early for this worker") == NULL) {
+        fail_msg("%s: %s", name, text);
+    }
+}
+
+/* All workers have passed, and have replaced what they exchanged with; one server never comes. */
+static void a_job_that_fails_between_two_phases_ends_in_order(void **state)
+{
+    (void)state;
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    assert_int_equal(mkdir(out, 0700), 0); // to watch it
+    const char *const args[] = {
+        "run",          "--out",  out,           "--model",  "lenet5",
+        "--mode",       "ring",   "-s",          "2",        "--steps",
+        "400",          "--eval", "none",        "--switch", "step:20=ps-sync",
+        "--lost-after", "2",      "--log-level", "info",     NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    programs_wait_for_file(out, "job.json");
+    pid_t server = idle_server(out);
+    assert_int_equal(kill(server, SIGSTOP), 0);
+    int code = program_wait(&run);
+    kill(server, SIGKILL);
+    if (code != 1 || strstr(program_output(&run), "server 1") == NULL) {
+        fail_msg("%d: %s", code, program_output(&run));
+    }
+    check_last_words(out, "worker-0.log");
+    check_last_words(out, "worker-1.log");
+    programs_remove_folder(folder);
+}
+
 /* What only the data can tell: it is said before anything begins. */
 static void a_switch_at_a_step_that_never_comes_is_refused(void **state)
 {
@@ -213,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_target_ends_the_job_at_the_evaluation_that_reaches_it),
         cmocka_unit_test(a_target_that_is_not_reached_says_so),
         cmocka_unit_test(the_end_of_a_job_is_evaluated_whatever_the_period),
+        cmocka_unit_test(a_job_that_fails_between_two_phases_ends_in_order),
         cmocka_unit_test(a_switch_at_a_step_that_never_comes_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
