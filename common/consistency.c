@@ -1,6 +1,8 @@
 /* The modes of the parameter server, one row each. */
 #include "common/consistency.h"
 
+#include "common/number.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -15,26 +17,6 @@ static const struct row modes[] = {
     {{.mode = "ps-async", .update = UPDATE_ON_PUSH, .slack_steps = UINT64_MAX}, false},
 };
 
-/* A decimal number up to the limit, and nothing behind it. */
-static bool parse_bound(const char *text, uint64_t *ret_bound)
-{
-    uint64_t bound = 0;
-    if (*text == '\0') {
-        return false;
-    }
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9') {
-            return false;
-        }
-        bound = 10 * bound + (uint64_t)(*text - '0');
-        if (bound > CONSISTENCY_SLACK_MAX) {
-            return false;
-        }
-    }
-    *ret_bound = bound;
-    return true;
-}
-
 enum status consistency_find(const char *mode, struct consistency *ret_consistency)
 {
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
@@ -44,9 +26,10 @@ enum status consistency_find(const char *mode, struct consistency *ret_consisten
             continue;
         }
         struct consistency found = row->consistency;
-        bool is_whole = row->has_bound
-                            ? mode[size] == ':' && parse_bound(mode + size + 1, &found.slack_steps)
-                            : mode[size] == '\0';
+        bool is_whole = row->has_bound ? mode[size] == ':' &&
+                                             number_whole(mode + size + 1, strlen(mode + size + 1),
+                                                          CONSISTENCY_SLACK_MAX, &found.slack_steps)
+                                       : mode[size] == '\0';
         if (is_whole) {
             *ret_consistency = found;
             return STATUS_OK;

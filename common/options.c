@@ -1,10 +1,10 @@
 /* Values of options: read from text, checked against their rows. */
 #include "common/options.h"
 
+#include "common/number.h"
 #include "common/options_format.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -45,16 +45,6 @@ static bool parse_flag(const char *text, bool *ret_value)
     return false;
 }
 
-static bool parse_whole(const char *text, uint64_t *ret_value)
-{
-    if (text[0] == '\0' || strspn(text, "0123456789") != strlen(text)) {
-        return false;
-    }
-    errno = 0;
-    *ret_value = strtoull(text, NULL, 10);
-    return errno == 0;
-}
-
 static bool parse_real(const char *text, double *ret_value)
 {
     // Plain decimals only: strtod would take "inf", "nan" and hexadecimals as well.
@@ -85,7 +75,8 @@ static enum status set_whole(const struct option *row, void *values, const char 
     char *field = field_of(row, values);
     uint64_t whole;
     // Limits are compared as integers: a double cannot tell large ones from their neighbours.
-    if (!parse_whole(value, &whole) || whole < (uint64_t)row->min || whole > (uint64_t)row->max) {
+    if (!number_whole(value, strlen(value), UINT64_MAX, &whole) || whole < (uint64_t)row->min ||
+        whole > (uint64_t)row->max) {
         return refuse_number(row, value, ret_error, error_size);
     }
     if (row->type == OPTION_U64) {

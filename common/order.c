@@ -1,6 +1,7 @@
 /* Drawing the staleness of each update. */
 #include "common/order.h"
 
+#include "common/number.h"
 #include "common/random.h"
 
 #include <assert.h>
@@ -14,15 +15,7 @@
 
 static bool parse_count(const char *text, size_t size, uint64_t *ret_count)
 {
-    uint64_t count = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9' || count > ORDER_STALENESS_MAX) {
-            return false;
-        }
-        count = 10 * count + (uint64_t)(text[i] - '0');
-    }
-    *ret_count = count;
-    return size > 0 && count <= ORDER_STALENESS_MAX;
+    return number_whole(text, size, ORDER_STALENESS_MAX, ret_count);
 }
 
 static bool parse_range(const char *text, struct order *order, char *ret_why, size_t why_size)
@@ -44,19 +37,9 @@ static bool parse_range(const char *text, struct order *order, char *ret_why, si
 
 static bool parse_probability(const char *text, struct order *order, char *ret_why, size_t why_size)
 {
-    // No strtod: it follows the locale.
-    double value = 0, place = 1;
-    bool has_point = false, is_number = *text != '\0';
-    for (; *text != '\0'; text++) {
-        if (*text == '.' && !has_point) {
-            has_point = true;
-        } else if (*text >= '0' && *text <= '9') {
-            place = has_point ? place / 10 : place;
-            value = has_point ? value + place * (*text - '0') : 10 * value + (*text - '0');
-        } else {
-            is_number = false;
-        }
-    }
+    double value = 0;
+    size_t size = number_decimal(text, &value);
+    bool is_number = size > 0 && text[size] == '\0';
     double cut = value < 1 ? ceil(log(TAIL) / log1p(-value)) : 0;
     if (!is_number || value <= 0 || value > 1 || cut > ORDER_STALENESS_MAX) {
         snprintf(ret_why, why_size,

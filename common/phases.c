@@ -1,6 +1,8 @@
 /* Reading --switch, and placing it on the steps of a job. */
 #include "common/phases.h"
 
+#include "common/number.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,12 +50,11 @@ static bool parse_rule(const char *text, size_t size, struct switch_rule *rule)
             continue;
         }
         *rule = (struct switch_rule){.is_epoch = unit == 1};
-        while (at < size && text[at] >= '0' && text[at] <= '9' && rule->at < AT_MAX) {
-            rule->at = 10 * rule->at + (uint64_t)(text[at++] - '0');
-        }
+        size_t digits = strspn(text + prefix, "0123456789");
+        at += digits;
         size_t mode_size = size - at - 1;
-        bool is_whole = at > prefix && at + 1 < size && text[at] == '=' && rule->at <= AT_MAX &&
-                        mode_size < sizeof(rule->mode);
+        bool is_whole = at + 1 < size && text[at] == '=' && mode_size < sizeof(rule->mode) &&
+                        number_whole(text + prefix, digits, AT_MAX, &rule->at);
         if (is_whole) {
             memcpy(rule->mode, text + at + 1, mode_size);
         }
@@ -114,6 +115,13 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
 uint64_t phases_period(const struct job *job, uint64_t sample_count)
 {
     return job->eval_every > 0 ? job->eval_every : job_steps_per_epoch(job, sample_count);
+}
+
+uint64_t phases_period_end(const struct job *job, uint64_t sample_count, uint64_t index)
+{
+    uint64_t total = job_total_steps(job, sample_count);
+    uint64_t step = times(index + 1, phases_period(job, sample_count));
+    return step < total ? step : total;
 }
 
 uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t sync_every,

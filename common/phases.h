@@ -65,6 +65,9 @@ enum status phases_of(const struct job *job, uint64_t sample_count, struct phase
 /* Steps between evaluations. */
 uint64_t phases_period(const struct job *job, uint64_t sample_count);
 
+/* The step at the end of a period, from 0; the last one may be short. */
+uint64_t phases_period_end(const struct job *job, uint64_t sample_count, uint64_t index);
+
 /* Gradients (or, with --sync-every K, changes by K local steps) that a phase where workers are
  * free has had when the average worker is at `step`. Capped. */
 uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t sync_every,

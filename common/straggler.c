@@ -1,6 +1,7 @@
 /* Reading who is slow, and drawing by how much. */
 #include "common/straggler.h"
 
+#include "common/number.h"
 #include "common/random.h"
 
 #include <math.h>
@@ -11,28 +12,6 @@
 #define FACTOR_MAX  1000
 #define MEAN_MS_MAX 60000
 
-/* A decimal number without sign or exponent (strtod follows the locale); *at goes behind it. */
-static bool parse_number(const char **at, double *ret_value)
-{
-    double value = 0, place = 1;
-    bool has_point = false, has_digit = false;
-    const char *text = *at;
-    for (;; text++) {
-        if (*text == '.' && !has_point) {
-            has_point = true;
-        } else if (*text >= '0' && *text <= '9' && value < 1e9) {
-            has_digit = true;
-            place = has_point ? place / 10 : place;
-            value = has_point ? value + place * (*text - '0') : 10 * value + (*text - '0');
-        } else {
-            break;
-        }
-    }
-    *at = text;
-    *ret_value = value;
-    return has_digit;
-}
-
 /* "name=number" of one of two names; *at goes behind it. */
 static bool parse_field(const char **at, const char *name, double min, double max,
                         double *ret_value)
@@ -42,7 +21,9 @@ static bool parse_field(const char **at, const char *name, double min, double ma
         return false;
     }
     *at += size + 1;
-    return parse_number(at, ret_value) && *ret_value >= min && *ret_value <= max;
+    size_t digits = number_decimal(*at, ret_value);
+    *at += digits;
+    return digits > 0 && *ret_value >= min && *ret_value <= max;
 }
 
 /* Goes behind a text, if it is next. */

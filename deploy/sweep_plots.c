@@ -61,6 +61,19 @@ static size_t row_count(const struct sweep_settings *settings)
     return has_panels(settings) ? (settings->series_count + COLUMNS - 1) / COLUMNS : 1;
 }
 
+/* What the settings of a series have in common. */
+static void series_label(const struct sweep_settings *settings, size_t series,
+                         char ret_label[LABEL_BYTES])
+{
+    ret_label[0] = '\0';
+    for (size_t i = 0; i < settings->count; i++) {
+        if (settings->list[i].series_index == series) {
+            gnuplot_label(settings->list[i].series, ret_label, LABEL_BYTES);
+            return;
+        }
+    }
+}
+
 /* ==========================================================================================
  * Data
  * ========================================================================================== */
@@ -215,7 +228,7 @@ typedef void write_panel_fn(FILE *script, const struct sweep_settings *settings,
 static void write_panels(FILE *script, const struct sweep_settings *settings,
                          write_panel_fn *write_panel, const void *context)
 {
-    char title[LABEL_BYTES] = "";
+    char title[LABEL_BYTES];
     size_t columns = settings->series_count < COLUMNS ? settings->series_count : COLUMNS;
     if (!has_panels(settings)) {
         write_panel(script, settings, context, 0, true);
@@ -226,11 +239,7 @@ static void write_panels(FILE *script, const struct sweep_settings *settings,
             "set multiplot layout %zu,%zu\n",
             row_count(settings), columns);
     for (size_t series = 0; series < settings->series_count; series++) {
-        for (size_t i = 0; i < settings->count; i++) {
-            if (settings->list[i].series_index == series) {
-                gnuplot_label(settings->list[i].series, title, sizeof(title));
-            }
-        }
+        series_label(settings, series, title);
         fprintf(script, "set title \"%s\" noenhanced\n", title);
         write_panel(script, settings, context, series, false);
     }
@@ -263,11 +272,7 @@ static void write_target(FILE *script, const struct sweep_settings *settings, co
             "set yrange [0:*]\nplot 1 with lines lc rgb '#999999' dt 2 notitle",
             what);
     for (size_t series = 0; series < settings->series_count; series++) {
-        for (size_t i = 0; i < settings->count; i++) {
-            if (settings->list[i].series_index == series) {
-                gnuplot_label(settings->list[i].series, label, sizeof(label));
-            }
-        }
+        series_label(settings, series, label);
         fprintf(script,
                 ", \\\n  $series%zu using 1:%d with lines lt %zu notitle"
                 ", \\\n  $series%zu using 1:%d:%d with yerrorbars pt 7 ps 0.7 lt %zu title \"%s\"",

@@ -153,9 +153,8 @@ void progress_epoch(struct progress *progress, const struct coordinator *coordin
         progress->has_line = false;
     }
     if (coordinator->job->eval_every > 0) {
-        uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
-        uint64_t step = coordinator->job->eval_every * (epoch + UINT64_C(1));
-        printf("step %llu", (unsigned long long)(step < total ? step : total));
+        printf("step %llu", (unsigned long long)phases_period_end(
+                                coordinator->job, coordinator->train_samples, epoch));
     } else {
         printf("epoch %u", epoch + 1);
     }

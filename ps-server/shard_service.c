@@ -24,10 +24,9 @@ struct service {
     struct channel *channel;
     struct member member;
     struct job job;
-    struct phases phases; // of the job, from the first START on
-    uint32_t next_phase;  // that the next START begins
-    struct shard *shard;  // of this phase; NULL before, and in a phase without servers
-    uint64_t *peers;      // (workers) where each worker's HELLO came from; 0: not yet
+    uint32_t next_phase; // that the next START begins
+    struct shard *shard; // of this phase; NULL before, and in a phase without servers
+    uint64_t *peers;     // (workers) where each worker's HELLO came from; 0: not yet
 
     // What workers of this host may read: the parameters, and behind them a slot for each worker's
     // answers while workers are free. Empty if there is none.
@@ -177,13 +176,14 @@ static void add_counts(struct service *service)
 /* START: a phase begins. */
 static enum status begin_phase(struct service *service, const struct message *start)
 {
+    struct phases phases;
     char why[OPTION_ERROR_BYTES];
-    enum status status = phases_of(&service->job, start->step, &service->phases, why, sizeof(why));
+    enum status status = phases_of(&service->job, start->step, &phases, why, sizeof(why));
     if (status != STATUS_OK) {
         log_error("%s", why);
         return status;
     }
-    if (start->phase != service->next_phase || start->phase >= service->phases.count) {
+    if (start->phase != service->next_phase || start->phase >= phases.count) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
     service->next_phase++;
@@ -191,7 +191,7 @@ static enum status begin_phase(struct service *service, const struct message *st
     add_counts(service);
     shard_destroy(service->shard);
     service->shard = NULL;
-    const struct phase *phase = &service->phases.list[start->phase];
+    const struct phase *phase = &phases.list[start->phase];
     if (strcmp(phase->mode, "ring") != 0) {
         status = create_shard(service, start, phase);
     }

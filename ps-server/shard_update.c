@@ -8,6 +8,12 @@
 // Summed, scaled and applied at once, so that the values stay in the cache. In floats.
 #define BLOCK_FLOATS 4096
 
+/* The number of the next update in the job, from 1. */
+static uint64_t number_of_update(const struct shard *shard, const struct group *group)
+{
+    return shard->config.updates_before + group->version + 1;
+}
+
 /* The ranks whose pushes are whole, in ring order: from `chunk` on. How many there are. */
 static uint32_t list_contributors(struct shard *shard, const struct group *group, uint32_t chunk)
 {
@@ -23,7 +29,7 @@ static uint32_t list_contributors(struct shard *shard, const struct group *group
 
 /* Sums one chunk's piece of the part over the contributors and applies it, block by block. */
 static void update_piece(struct shard *shard, const struct part *part, struct span piece,
-                         uint32_t contributor_count, uint64_t version, double rate)
+                         uint32_t contributor_count, uint64_t update, double rate)
 {
     const uint32_t *ranks = shard->contributors;
     const float mean_factor = 1.0f / (float)contributor_count;
@@ -45,7 +51,7 @@ static void update_piece(struct shard *shard, const struct part *part, struct sp
             vector_scale(sum, mean_factor, count);
         }
         optimizer_apply(shard->optimizer, (struct span){part->offset + at, count},
-                        shard->params + part->offset + at, sum, version + 1, rate);
+                        shard->params + part->offset + at, sum, update, rate);
         done += count;
     }
 }
@@ -81,7 +87,7 @@ void shard_update_from_all(struct shard *shard, struct group *group)
 {
     uint32_t workers = shard->config.workers, contributor_count = 0;
     double rate = schedule_rate(&shard->config.schedule, step_of(shard, group));
-    uint64_t version = shard->config.updates_before + group->version;
+    uint64_t update = number_of_update(shard, group);
     for (uint32_t chunk = 0; chunk < workers; chunk++) {
         contributor_count = list_contributors(shard, group, chunk);
         for (uint32_t i = group->first; i < group->end; i++) {
@@ -89,7 +95,7 @@ void shard_update_from_all(struct shard *shard, struct group *group)
             struct span bucket = shard->config.layout.buckets[i];
             struct span piece = span_intersect(part->span, span_part(bucket, workers, chunk));
             if (part->span.count > 0) {
-                update_piece(shard, part, piece, contributor_count, version, rate);
+                update_piece(shard, part, piece, contributor_count, update, rate);
             }
         }
     }
@@ -140,7 +146,7 @@ static void take_part(struct shard *shard, const struct group *group, const stru
             vector_add(shard->sum + at, gradient, count);
         } else {
             optimizer_apply(shard->optimizer, (struct span){at, count}, shard->params + at,
-                            gradient, shard->config.updates_before + group->version + 1, rate);
+                            gradient, number_of_update(shard, group), rate);
         }
         done += count;
     }
@@ -151,7 +157,7 @@ static void apply_sum(struct shard *shard, struct group *group, double rate)
 {
     vector_scale(shard->sum, 1.0f / (float)group->summed, shard->value_count);
     optimizer_apply(shard->optimizer, (struct span){0, shard->value_count}, shard->params,
-                    shard->sum, shard->config.updates_before + group->version + 1, rate);
+                    shard->sum, number_of_update(shard, group), rate);
     memset(shard->sum, 0, shard->value_count * sizeof(float));
 }
 

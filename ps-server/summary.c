@@ -91,13 +91,9 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                      ratio(report->staleness_sum, (double)report->steps));
 }
 
-/* The step at the end of an epoch, or of a period of --eval-every. */
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
 {
-    uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
-    uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
-    uint64_t step = (epoch + UINT64_C(1)) * period;
-    return step < total ? step : total;
+    return phases_period_end(coordinator->job, coordinator->train_samples, epoch);
 }
 
 static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)

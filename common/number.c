@@ -1,0 +1,45 @@
+/* Digits, one by one. */
+#include "common/number.h"
+
+// More digits than any number of ours has are no part of it.
+#define DECIMAL_MAX 1e9
+
+bool number_whole(const char *text, size_t size, uint64_t max, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        bool is_digit = text[i] >= '0' && text[i] <= '9';
+        if (!is_digit || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value) || value > max) {
+            return false;
+        }
+    }
+    if (size > 0) {
+        *ret_value = value;
+    }
+    return size > 0;
+}
+
+size_t number_decimal(const char *text, double *ret_value)
+{
+    double value = 0, place = 1;
+    bool has_point = false, has_digit = false;
+    size_t size = 0;
+    for (;; size++) {
+        if (text[size] == '.' && !has_point) {
+            has_point = true;
+        } else if (text[size] >= '0' && text[size] <= '9' && value < DECIMAL_MAX) {
+            has_digit = true;
+            place = has_point ? place / 10 : place;
+            value =
+                has_point ? value + place * (text[size] - '0') : 10 * value + (text[size] - '0');
+        } else {
+            break;
+        }
+    }
+    if (!has_digit) {
+        return 0;
+    }
+    *ret_value = value;
+    return size;
+}
