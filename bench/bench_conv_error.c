@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     printf("%-22s %12s %12s\n", "gradient of", "direct", "winograd");
     for (uint32_t i = 0; i < plan.tensor_count; i++) {
         const struct op *op = &plan.ops[plan.tensors[i].op];
-        if (plan.tensors[i].is_bias) {
+        if (plan.tensors[i].kind == TENSOR_BIAS) {
             continue;
         }
         char text[64];

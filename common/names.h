@@ -6,9 +6,13 @@
 #include "common/options.h"
 
 // X(identifier, "name", "summary")
-#define MODEL_MAP(X)                                                            \
-    X(lenet5, "lenet5", "LeNet-5 with ReLU and max pooling; 61,706 parameters") \
-    X(cnn, "cnn", "Keras's CIFAR-10 example: four convolutions, two dense layers")
+#define MODEL_MAP(X)                                                                      \
+    X(lenet5, "lenet5", "LeNet-5 with ReLU and max pooling; 61,706 parameters")           \
+    X(cnn, "cnn", "Keras's CIFAR-10 example: four convolutions, two dense layers")        \
+    X(resnet20, "resnet20", "He et al.'s 20 layers for CIFAR; 269,722 parameters")        \
+    X(resnet50v2, "resnet50v2", "50 layers with pre-activation; 25.6 million parameters") \
+    X(resnet152v2, "resnet152v2", "152 layers with pre-activation; 60.4 million")         \
+    X(vgg16, "vgg16", "Simonyan and Zisserman's 16 layers, dense layers of 4096")
 
 // X(identifier, "name", takes a path, "summary")
 #define DATASET_MAP(X)                                                                 \

@@ -35,6 +35,7 @@ static void run_program(struct run *run)
         .batch_size = fixture->batch_size,
         .params = fixture->params,
         .grads = fixture->input.is_training ? fixture->grads : NULL,
+        .statistics = fixture->statistics,
         .conv = run->conv,
     };
     struct program *program;
@@ -59,13 +60,34 @@ static void init_run(struct run *run, const struct network_plan *plan,
     }
 }
 
+static double norm_of(const float *values, uint64_t count)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        sum += (double)values[i] * (double)values[i];
+    }
+    return sqrt(sum);
+}
+
+/* Errors are relative to a tensor's own norm, but to no less than a hundredth of the largest: a
+ * bias in front of a normalisation has a gradient of zero, of which rounding leaves something else.
+ */
 static void compare_grads(const struct network_plan *plan, const float *subject,
                           const float *reference, struct program_difference *ret_difference)
 {
+    double largest = 0;
+    for (uint32_t t = 0; t < plan->tensor_count; t++) {
+        struct span span = plan->tensors[t].span;
+        largest = fmax(largest, norm_of(reference + span.offset, span.count));
+    }
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         struct span span = plan->tensors[t].span;
         double error = program_fixture_relative_error(subject + span.offset,
                                                       reference + span.offset, span.count);
+        double norm = norm_of(reference + span.offset, span.count);
+        if (norm < largest / 100) {
+            error *= (norm > 0 ? norm : 1) / (largest / 100);
+        }
         ret_difference->tensors[t] = error;
         if (error > ret_difference->grads) {
             ret_difference->grads = error;
@@ -90,6 +112,8 @@ void program_compare(const struct network_plan *plan, const struct program_compa
         fabs(subject.result.loss_sum - reference.result.loss_sum) / fabs(reference.result.loss_sum);
     ret_difference->correct =
         (int64_t)subject.result.correct_count - (int64_t)reference.result.correct_count;
+    ret_difference->statistics = program_fixture_relative_error(
+        subject.fixture.statistics, reference.fixture.statistics, plan->statistic_count);
     if (!options->is_evaluation) {
         compare_grads(plan, subject.fixture.grads, reference.fixture.grads, ret_difference);
     }

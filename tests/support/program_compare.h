@@ -19,6 +19,7 @@ struct program_compare_options {
 struct program_difference {
     double loss;                         // relative
     double grads;                        // largest of tensors[]
+    double statistics;                   // relative L2 error of them all
     uint32_t worst_tensor;               // its index
     double tensors[NETWORK_TENSORS_MAX]; // relative L2 error of each gradient tensor of the plan
     int64_t correct;                     // difference of correct_count

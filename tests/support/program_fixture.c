@@ -30,9 +30,12 @@ static void draw_params(struct program_fixture *fixture, uint64_t seed)
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         const struct network_tensor *tensor = &plan->tensors[t];
         double fan_in = (double)layer_fan_in(&plan->ops[tensor->op]);
-        float limit = tensor->is_bias ? 0.2f : (float)sqrt(6 / fan_in);
-        fill_uniform(fixture->params + tensor->span.offset, tensor->span.count, limit,
-                     random_key(seed, RANDOM_PARAMS, t, 0));
+        float limit = tensor->kind == TENSOR_WEIGHT ? (float)sqrt(6 / fan_in) : 0.2f;
+        float *values = fixture->params + tensor->span.offset;
+        fill_uniform(values, tensor->span.count, limit, random_key(seed, RANDOM_PARAMS, t, 0));
+        for (uint64_t i = 0; tensor->kind == TENSOR_SCALE && i < tensor->span.count; i++) {
+            values[i] += 1;
+        }
     }
 }
 
@@ -52,17 +55,20 @@ static void draw_batch(struct program_fixture *fixture, uint64_t seed)
     }
 }
 
-void program_fixture_plan(const struct layer *layers, uint32_t layer_count, struct shape input,
+void program_fixture_plan(const struct layer *list, uint32_t layer_count, struct shape input,
                           struct network_plan *ret_plan)
 {
-    const struct network network = {
-        .name = "test",
-        .layers = layers,
-        .layer_count = layer_count,
-    };
+    static struct layers layers;
+    layers.count = 0;
+    layers_append(&layers, list, layer_count);
+    program_fixture_plan_layers(&layers, input, list[layer_count - 1].channels, ret_plan);
+}
+
+void program_fixture_plan_layers(const struct layers *layers, struct shape input,
+                                 uint32_t class_count, struct network_plan *ret_plan)
+{
     uint32_t bad_layer;
-    uint32_t class_count = layers[layer_count - 1].channels;
-    enum status status = network_make_plan(&network, input, class_count, ret_plan, &bad_layer);
+    enum status status = network_plan_layers(layers, input, class_count, ret_plan, &bad_layer);
     assert(status == STATUS_OK);
     (void)status;
 }
@@ -74,6 +80,8 @@ void program_fixture_init(struct program_fixture *fixture, const struct network_
     fixture->batch_size = batch_size;
     fixture->params = allocate(plan->value_count, sizeof(float));
     fixture->grads = allocate(plan->value_count, sizeof(float));
+    fixture->statistics = allocate(plan->statistic_count + 1, sizeof(float));
+    network_init_statistics(plan, fixture->statistics);
     fixture->labels = allocate(batch_size, sizeof(uint32_t));
     fixture->sample_keys = allocate(batch_size, sizeof(uint64_t));
     draw_params(fixture, seed);
@@ -93,6 +101,7 @@ void program_fixture_finish(struct program_fixture *fixture)
 {
     free(fixture->params);
     free(fixture->grads);
+    free(fixture->statistics);
     free(fixture->pixels);
     free(fixture->labels);
     free(fixture->sample_keys);

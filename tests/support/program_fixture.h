@@ -13,15 +13,21 @@ struct program_fixture {
     uint32_t batch_size;
     float *params;              // (value_count), owned
     float *grads;               // (value_count), owned; not-a-number at first
+    float *statistics;          // (statistic_count), owned
     float *pixels;              // (N, C, H, W), owned
     uint32_t *labels;           // (N), owned
     uint64_t *sample_keys;      // (N), owned
     struct program_input input; // of the above, all of the batch, training, mean gradient
 };
 
-/* The plan of some layers and the loss; fails the test if they do not fit. */
-void program_fixture_plan(const struct layer *layers, uint32_t layer_count, struct shape input,
+/* The plan of some layers, one behind the other, and the loss; fails the test if they do not fit.
+ */
+void program_fixture_plan(const struct layer *list, uint32_t layer_count, struct shape input,
                           struct network_plan *ret_plan);
+
+/* The same of layers that may branch. */
+void program_fixture_plan_layers(const struct layers *layers, struct shape input,
+                                 uint32_t class_count, struct network_plan *ret_plan);
 
 void program_fixture_init(struct program_fixture *fixture, const struct network_plan *plan,
                           uint32_t batch_size, uint64_t seed);

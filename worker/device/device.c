@@ -195,8 +195,25 @@ static void check_shapes(const struct op *op)
     case OP_DROPOUT:
         assert(op->rate >= 0 && op->rate < 1 && shapes_are_equal(op->x, op->y));
         break;
+    case OP_BATCH_NORM:
+        assert(op->has_bias && op->epsilon > 0 && shapes_are_equal(op->x, op->y));
+        break;
     case OP_RELU:
+    case OP_ADD:
         assert(shapes_are_equal(op->x, op->y));
+        break;
+    case OP_SUBSAMPLE:
+        assert(op->window == 1 && op->padding == 0 && op->y.channels >= op->x.channels);
+        assert(op->y.rows == size_after_window(op->x.rows, op));
+        assert(op->y.columns == size_after_window(op->x.columns, op));
+        break;
+    case OP_PAD:
+        assert(op->y.channels == op->x.channels);
+        assert(op->y.rows == op->x.rows + 2 * op->padding);
+        assert(op->y.columns == op->x.columns + 2 * op->padding);
+        break;
+    case OP_GLOBAL_POOL:
+        assert(op->y.channels == op->x.channels && op->y.rows == 1 && op->y.columns == 1);
         break;
     case OP_SOFTMAX_LOSS:
         assert(op->x.rows == 1 && op->x.columns == 1 && shapes_are_equal(op->x, op->y));
@@ -204,9 +221,22 @@ static void check_shapes(const struct op *op)
     }
 }
 
-/* No kind of operation has two inputs yet, so a program without useless parts is a chain. */
+/* Operation i reads the result of operation `input`, or the pixels. */
+static void check_input(const struct program_options *options, uint32_t i, uint32_t input,
+                        bool *is_read)
+{
+    const struct op *op = &options->ops[i];
+    if (input == DEVICE_INPUT_PIXELS) {
+        return;
+    }
+    assert(input < i && shapes_are_equal(options->ops[input].y, op->x));
+    is_read[input] = true;
+}
+
+/* Operations come in an order in which they can run, and all of them lead to the loss. */
 static void check_program(const struct program_options *options)
 {
+    bool is_read[DEVICE_OPS_MAX] = {false};
     assert(options->op_count >= 1 && options->op_count <= DEVICE_OPS_MAX);
     assert(options->batch_size >= 1);
     assert(options->ops[options->op_count - 1].kind == OP_SOFTMAX_LOSS);
@@ -214,11 +244,21 @@ static void check_program(const struct program_options *options)
         const struct op *op = &options->ops[i];
         assert(op->x.channels >= 1 && op->x.rows >= 1 && op->x.columns >= 1);
         assert(op->y.channels >= 1);
-        assert(op->input == (i == 0 ? DEVICE_INPUT_PIXELS : i - 1));
-        assert(i == 0 || shapes_are_equal(options->ops[i - 1].y, op->x));
+        assert(i > 0 || op->input == DEVICE_INPUT_PIXELS);
         assert(op->kind != OP_SOFTMAX_LOSS || i == options->op_count - 1);
+        assert(op->kind != OP_BATCH_NORM || options->statistics != NULL);
+        check_input(options, i, op->input, is_read);
+        if (op->kind == OP_ADD) {
+            assert(op->input != DEVICE_INPUT_PIXELS && op->other != DEVICE_INPUT_PIXELS);
+            assert(op->input != op->other);
+            check_input(options, i, op->other, is_read);
+        }
         check_shapes(op);
     }
+    for (uint32_t i = 0; i + 1 < options->op_count; i++) {
+        assert(is_read[i]);
+    }
+    (void)is_read;
 }
 
 enum status device_compile(struct device *device, const struct program_options *options,

@@ -10,7 +10,9 @@
  *
  * Parameters and gradients stay in two flat host vectors that the caller owns; operations say where
  * in them their weights begin. Weights are row-major: conv2d (K, C, R, S), linear (K, C*H*W), each
- * followed by its bias (K). */
+ * followed by its bias (K), if it has one; batch_norm's are its scale (C), followed by its shift
+ * (C). A third vector, the statistics, holds what batch_norm has learned of the data without
+ * gradients. */
 #ifndef WORKER_DEVICE_DEVICE_H
 #define WORKER_DEVICE_DEVICE_H
 
@@ -20,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DEVICE_OPS_MAX      512
+#define DEVICE_OPS_MAX      1024
 #define DEVICE_INPUT_PIXELS UINT32_MAX // as op.input: the batch itself
 
 struct shape {
@@ -28,24 +30,39 @@ struct shape {
 };
 
 enum op_kind {
-    OP_CONV2D,       // y = w * x + b; square window, padding on all sides
+    OP_CONV2D,       // y = w * x + b; square window, zeros as padding on all sides
     OP_LINEAR,       // y = w x + b over the flattened sample, in (C, H, W) order
     OP_RELU,         // y = max(x, 0)
     OP_MAX_POOL,     // over square windows, no padding; floor division
     OP_DROPOUT,      // training: y = x * kept / (1 - rate); otherwise y = x
+    OP_BATCH_NORM,   // y = scale (x - mean) / sqrt(variance + epsilon) + shift, for each channel
+    OP_ADD,          // y = x + the result of `other`
+    OP_SUBSAMPLE,    // every stride-th row and column; channels that x does not have are zero
+    OP_PAD,          // zeros around each channel
+    OP_GLOBAL_POOL,  // the mean over rows and columns
     OP_SOFTMAX_LOSS, // cross-entropy against the labels, y = softmax(x); a program ends with one
 };
 
-/* One operation. Its result is the input of those that name its index. */
+/* One operation. Its result is the input of those that name its index.
+ *
+ * Batch_norm (Ioffe and Szegedy 2015) in training takes mean and variance over the batch, its rows
+ * and its columns, and moves its statistics towards them: by a tenth of the difference, the
+ * variance as n / (n - 1) of the batch's, as PyTorch does. Otherwise it takes the statistics. */
 struct op {
     enum op_kind kind;
     uint32_t input; // index of an earlier operation, or DEVICE_INPUT_PIXELS
+    uint32_t other; // add: likewise, and of the same shape
     struct shape x, y;
-    uint32_t window, stride, padding; // conv2d, max_pool; in pixels
-    uint64_t weight, bias;            // conv2d, linear: offsets into params and grads
+    uint32_t window, stride, padding; // conv2d, max_pool, subsample, pad; in pixels
+    bool has_bias;                    // conv2d, linear, batch_norm (where it is the shift)
+    uint64_t weight, bias;            // of those: offsets into params and grads
+    uint64_t statistics;              // batch_norm: offset of mean (C), then variance (C)
+    float epsilon;                    // batch_norm
     float rate;                       // dropout: share of elements dropped, in [0, 1)
     uint32_t stream;                  // dropout: which of the job's dropout layers this is
 };
+
+#define DEVICE_STATISTICS_RATE 0.1f // of batch_norm's statistics, a step
 
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 
@@ -54,13 +71,14 @@ struct device_options {
     uint32_t index;   // which of the backend's devices; device_open fills it in ("cuda:1")
 };
 
-/* Borrows ops only for the call, params and grads until program_destroy. */
+/* Borrows ops only for the call, the vectors until program_destroy. */
 struct program_options {
     const struct op *ops;
     uint32_t op_count;
     uint32_t batch_size; // N of every forward
     const float *params; // flat, host
     float *grads;        // flat, host; NULL: a program that only evaluates
+    float *statistics;   // of batch_norm, flat, host; training changes them
     enum conv_algorithm conv;
 };
 
@@ -74,6 +92,12 @@ struct program_input {
     uint32_t count;              // the first so many samples count; the rest of N is padding
     float gradient_scale;        // factor of each sample's gradient of the loss: 1/N for the mean
     bool is_training;
+
+    /* Batch_norm over the batches of all workers (--sync-bn): adds up `values` over them, in place.
+     * Waits. Called in every training forward and backward, in the same order on all workers. NULL:
+     * each worker normalises its own batch. */
+    enum status (*sum_over_workers)(void *context, double *values, uint32_t count);
+    void *context;
 };
 
 struct program_result {

@@ -20,8 +20,9 @@ static const struct layer layers[] = {
     {OP_LINEAR, .channels = LAYER_CLASSES},
 };
 
-const struct network model_cnn = {
-    .name = "cnn",
-    .layers = layers,
-    .layer_count = sizeof(layers) / sizeof(layers[0]),
-};
+static void build(struct layers *ret_layers)
+{
+    layers_append(ret_layers, layers, sizeof(layers) / sizeof(layers[0]));
+}
+
+const struct network model_cnn = {.name = "cnn", .build = build};

@@ -8,17 +8,42 @@
 struct kind_row {
     const char *name;
     bool has_params;
-    bool has_window; // slides over rows and columns
+    bool has_channels; // the layer says how many the result has
+    bool has_window;   // slides over rows and columns
+    bool is_flat;      // the result has one row and one column
 };
 
 static const struct kind_row kinds[] = {
-    [OP_CONV2D] = {"conv2d", .has_params = true, .has_window = true},
-    [OP_LINEAR] = {"linear", .has_params = true},
+    [OP_CONV2D] = {"conv2d", .has_params = true, .has_channels = true, .has_window = true},
+    [OP_LINEAR] = {"linear", .has_params = true, .has_channels = true, .is_flat = true},
     [OP_RELU] = {"relu"},
     [OP_MAX_POOL] = {"max_pool", .has_window = true},
     [OP_DROPOUT] = {"dropout"},
+    [OP_BATCH_NORM] = {"batch_norm", .has_params = true},
+    [OP_ADD] = {"add"},
+    [OP_SUBSAMPLE] = {"subsample", .has_channels = true, .has_window = true},
+    [OP_PAD] = {"pad"},
+    [OP_GLOBAL_POOL] = {"global_pool", .is_flat = true},
     [OP_SOFTMAX_LOSS] = {"softmax_loss"},
 };
+
+uint32_t layers_add(struct layers *layers, uint32_t input, struct layer layer)
+{
+    assert(layers->count < LAYERS_MAX);
+    assert(input == DEVICE_INPUT_PIXELS || input < layers->count);
+    layer.input = input;
+    layers->list[layers->count] = layer;
+    return layers->count++;
+}
+
+uint32_t layers_append(struct layers *layers, const struct layer *list, uint32_t count)
+{
+    uint32_t last = layers->count == 0 ? DEVICE_INPUT_PIXELS : layers->count - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        last = layers_add(layers, last, list[i]);
+    }
+    return last;
+}
 
 const char *layer_name(enum op_kind kind)
 {
@@ -32,14 +57,14 @@ static bool is_countable(struct shape shape)
     return plane <= ELEMENTS_MAX && plane * shape.channels <= ELEMENTS_MAX;
 }
 
-static bool slide_window(const struct layer *layer, uint32_t size, uint32_t *ret_size)
+static bool slide_window(const struct op *op, uint32_t size, uint32_t *ret_size)
 {
-    assert(layer->window >= 1 && layer->stride >= 1);
-    uint64_t padded = size + 2 * (uint64_t)layer->padding;
-    if (padded < layer->window) {
+    assert(op->window >= 1 && op->stride >= 1);
+    uint64_t padded = size + 2 * (uint64_t)op->padding;
+    if (padded < op->window) {
         return false;
     }
-    *ret_size = (uint32_t)((padded - layer->window) / layer->stride + 1);
+    *ret_size = (uint32_t)((padded - op->window) / op->stride + 1);
     return true;
 }
 
@@ -50,22 +75,28 @@ enum status layer_make_op(const struct layer *layer, struct shape x, uint32_t cl
         .kind = layer->kind,
         .x = x,
         .y = x,
-        .window = layer->window,
+        .window = layer->kind == OP_SUBSAMPLE ? 1 : layer->window,
         .stride = layer->stride,
         .padding = layer->padding,
         .rate = layer->rate,
+        .epsilon = layer->epsilon,
+        .has_bias = kinds[layer->kind].has_params && !layer->has_no_bias,
     };
     const struct kind_row *kind = &kinds[layer->kind];
-    if (kind->has_params) {
+    if (kind->has_channels) {
         op.y.channels = layer->channels == LAYER_CLASSES ? class_count : layer->channels;
     }
-    if (layer->kind == OP_LINEAR) {
+    if (kind->is_flat) {
         op.y.rows = 1;
         op.y.columns = 1;
     }
-    if (kind->has_window && !(slide_window(layer, x.rows, &op.y.rows) &&
-                              slide_window(layer, x.columns, &op.y.columns))) {
+    if (kind->has_window &&
+        !(slide_window(&op, x.rows, &op.y.rows) && slide_window(&op, x.columns, &op.y.columns))) {
         return STATUS_INVALID;
+    }
+    if (layer->kind == OP_PAD) {
+        op.y.rows += 2 * op.padding;
+        op.y.columns += 2 * op.padding;
     }
     if (!is_countable(op.x) || !is_countable(op.y)) {
         return STATUS_INVALID;
@@ -76,12 +107,20 @@ enum status layer_make_op(const struct layer *layer, struct shape x, uint32_t cl
 
 uint64_t layer_weight_count(const struct op *op)
 {
+    if (op->kind == OP_BATCH_NORM) {
+        return op->x.channels;
+    }
     return kinds[op->kind].has_params ? layer_fan_in(op) * op->y.channels : 0;
 }
 
 uint64_t layer_bias_count(const struct op *op)
 {
-    return kinds[op->kind].has_params ? op->y.channels : 0;
+    return op->has_bias ? op->y.channels : 0;
+}
+
+uint64_t layer_statistic_count(const struct op *op)
+{
+    return op->kind == OP_BATCH_NORM ? 2 * (uint64_t)op->x.channels : 0;
 }
 
 uint64_t layer_fan_in(const struct op *op)

@@ -25,6 +25,7 @@ struct model {
     uint32_t first_ops[LAYOUT_BUCKETS_MAX]; // of each bucket; its last is before the next bucket's
     float *params;                          // (value_count), owned
     float *grads;                           // (value_count), owned
+    float *statistics;                      // (statistic_count), owned
     struct region region;                   // of grads, or empty
     struct device *device;                  // borrowed
     struct program *program;                // owned
@@ -40,10 +41,11 @@ static enum status make_plan(struct model *model, const struct model_options *op
     if (status == STATUS_OK) {
         return STATUS_OK;
     }
-    const struct layer *layer = &network->layers[bad_layer];
-    struct shape x = bad_layer == 0 ? input : model->plan.ops[bad_layer - 1].y;
+    const struct layer *layer = &model->plan.layers.list[bad_layer];
+    bool is_first = layer->input == DEVICE_INPUT_PIXELS;
+    struct shape x = is_first ? input : model->plan.ops[layer->input].y;
     log_error("model %s does not fit samples of %ux%ux%u: its layer %u (%s, window %u) would get "
-              "%ux%ux%u; choose another model or dataset",
+              "%ux%ux%u; choose another model or dataset, or a larger --image-size",
               network->name, input.channels, input.rows, input.columns, bad_layer + 1,
               layer_name(layer->kind), layer->window, x.channels, x.rows, x.columns);
     return status;
@@ -60,7 +62,7 @@ static uint32_t first_op_of(const struct network_plan *plan, uint64_t offset)
         t++;
         assert(t < plan->tensor_count);
     }
-    assert(!plan->tensors[t].is_bias);
+    assert(plan->tensors[t].kind != TENSOR_BIAS);
     return plan->tensors[t].op;
 }
 
@@ -71,7 +73,7 @@ static enum status make_layout(struct model *model, uint64_t bucket_bytes)
     unsigned char may_close[NETWORK_TENSORS_MAX];
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         spans[t] = plan->tensors[t].span;
-        may_close[t] = !plan->tensors[t].is_bias;
+        may_close[t] = plan->tensors[t].kind != TENSOR_BIAS;
     }
     enum status status =
         layout_make_buckets(spans, may_close, plan->tensor_count, bucket_bytes, &model->layout);
@@ -96,7 +98,8 @@ static enum status create_vectors(struct model *model, bool has_region)
     } else if (region_create(bytes, &model->region) == STATUS_OK) {
         model->grads = model->region.bytes;
     }
-    if (model->params == NULL || model->grads == NULL) {
+    model->statistics = memory_create_large(model->plan.statistic_count * sizeof(float) + 1);
+    if (model->params == NULL || model->grads == NULL || model->statistics == NULL) {
         log_error("no memory for model %s: two vectors of %zu MiB", model->network->name,
                   bytes >> 20);
         return STATUS_NO_MEMORY;
@@ -112,6 +115,7 @@ static enum status compile(struct model *model, const struct model_options *opti
         .batch_size = options->batch_size,
         .params = model->params,
         .grads = model->grads,
+        .statistics = model->statistics,
         .conv = options->conv,
     };
     return device_compile(model->device, &program, &model->program);
@@ -132,6 +136,7 @@ static enum status fill_model(struct model *model, const struct model_options *o
         return status;
     }
     network_init_params(&model->plan, options->seed, model->params);
+    network_init_statistics(&model->plan, model->statistics);
     return compile(model, options);
 }
 
@@ -167,6 +172,7 @@ void model_destroy(struct model *model)
     }
     size_t bytes = model->plan.value_count * sizeof(float);
     program_destroy(model->program);
+    memory_destroy_large(model->statistics, model->plan.statistic_count * sizeof(float) + 1);
     memory_destroy_large(model->params, bytes);
     if (model->region.bytes == NULL) {
         memory_destroy_large(model->grads, bytes);
@@ -188,6 +194,21 @@ float *model_params(struct model *model)
 float *model_grads(struct model *model)
 {
     return model->grads;
+}
+
+float *model_statistics(struct model *model)
+{
+    return model->statistics;
+}
+
+uint64_t model_statistic_count(const struct model *model)
+{
+    return model->plan.statistic_count;
+}
+
+uint64_t model_published_count(const struct model *model)
+{
+    return network_published_count(model->network, &model->plan);
 }
 
 const struct region *model_region(const struct model *model)

@@ -32,6 +32,13 @@ const struct layout *model_layout(const struct model *model);
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
 
+/* What batch normalisation has learned of the data: not exchanged with the gradients. */
+float *model_statistics(struct model *model); // (statistic_count)
+uint64_t model_statistic_count(const struct model *model);
+
+/* Parameters as the authors of the network count them. */
+uint64_t model_published_count(const struct model *model);
+
 /* Where the gradients lie; NULL without has_region. */
 const struct region *model_region(const struct model *model);
 

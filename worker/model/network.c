@@ -7,56 +7,61 @@
 #include <math.h>
 #include <string.h>
 
-static void add_tensor(struct network_plan *plan, uint32_t op, uint64_t count, bool is_bias)
+static uint64_t add_tensor(struct network_plan *plan, uint64_t count, enum tensor_kind kind)
 {
     assert(plan->tensor_count < NETWORK_TENSORS_MAX);
     struct network_tensor *tensor = &plan->tensors[plan->tensor_count++];
     tensor->span.offset = plan->value_count;
     tensor->span.count = count;
-    tensor->op = op;
-    tensor->is_bias = is_bias;
+    tensor->op = plan->op_count;
+    tensor->kind = kind;
     plan->value_count += count;
+    return tensor->span.offset;
+}
+
+static struct shape shape_of(const struct network_plan *plan, struct shape input, uint32_t layer)
+{
+    return layer == DEVICE_INPUT_PIXELS ? input : plan->ops[layer].y;
 }
 
 static bool add_layer(struct network_plan *plan, const struct layer *layer, struct shape x,
                       uint32_t class_count)
 {
     assert(plan->op_count < DEVICE_OPS_MAX);
-    uint32_t index = plan->op_count;
-    struct op *op = &plan->ops[index];
+    struct op *op = &plan->ops[plan->op_count];
     if (layer_make_op(layer, x, class_count, op) != STATUS_OK) {
         return false;
     }
-    op->input = index == 0 ? DEVICE_INPUT_PIXELS : index - 1;
-    plan->op_count++;
+    op->input = layer->input;
+    op->other = layer->other;
 
     uint64_t weight_count = layer_weight_count(op);
     if (weight_count > UINT32_MAX) {
         return false; // more than random_element can count
     }
     if (weight_count > 0) {
-        op->weight = plan->value_count;
-        add_tensor(plan, index, weight_count, false);
-        op->bias = plan->value_count;
-        add_tensor(plan, index, layer_bias_count(op), true);
+        op->weight = add_tensor(plan, weight_count,
+                                op->kind == OP_BATCH_NORM ? TENSOR_SCALE : TENSOR_WEIGHT);
     }
+    if (op->has_bias) {
+        op->bias = add_tensor(plan, layer_bias_count(op), TENSOR_BIAS);
+    }
+    op->statistics = plan->statistic_count;
+    plan->statistic_count += layer_statistic_count(op);
+    plan->op_count++;
     return true;
 }
 
-enum status network_make_plan(const struct network *network, struct shape input,
-                              uint32_t class_count, struct network_plan *ret_plan,
-                              uint32_t *ret_bad_layer)
+/* Plans the layers that are in the plan. */
+static enum status plan_layers(struct network_plan *plan, struct shape input, uint32_t class_count,
+                               uint32_t *ret_bad_layer)
 {
-    assert(network->layer_count < DEVICE_OPS_MAX);
-    struct network_plan *plan = ret_plan;
-    plan->op_count = 0;
-    plan->tensor_count = 0;
-    plan->value_count = 0;
-
-    struct shape x = input;
+    plan->op_count = plan->tensor_count = 0;
+    plan->value_count = plan->statistic_count = 0;
     uint32_t stream = 0;
-    for (uint32_t i = 0; i < network->layer_count; i++) {
-        if (!add_layer(plan, &network->layers[i], x, class_count)) {
+    for (uint32_t i = 0; i < plan->layers.count; i++) {
+        const struct layer *layer = &plan->layers.list[i];
+        if (!add_layer(plan, layer, shape_of(plan, input, layer->input), class_count)) {
             *ret_bad_layer = i;
             return STATUS_INVALID;
         }
@@ -64,15 +69,37 @@ enum status network_make_plan(const struct network *network, struct shape input,
         if (op->kind == OP_DROPOUT) {
             op->stream = stream++;
         }
-        x = op->y;
     }
 
-    static const struct layer loss = {.kind = OP_SOFTMAX_LOSS};
+    const struct layer loss = {.kind = OP_SOFTMAX_LOSS, .input = plan->op_count - 1};
+    struct shape x = shape_of(plan, input, loss.input);
     assert(x.rows == 1 && x.columns == 1 && x.channels == class_count);
     bool fits = add_layer(plan, &loss, x, class_count);
     assert(fits);
     (void)fits;
     return STATUS_OK;
+}
+
+enum status network_make_plan(const struct network *network, struct shape input,
+                              uint32_t class_count, struct network_plan *ret_plan,
+                              uint32_t *ret_bad_layer)
+{
+    ret_plan->layers.count = 0;
+    network->build(&ret_plan->layers);
+    return plan_layers(ret_plan, input, class_count, ret_bad_layer);
+}
+
+enum status network_plan_layers(const struct layers *layers, struct shape input,
+                                uint32_t class_count, struct network_plan *ret_plan,
+                                uint32_t *ret_bad_layer)
+{
+    ret_plan->layers = *layers;
+    return plan_layers(ret_plan, input, class_count, ret_bad_layer);
+}
+
+uint64_t network_published_count(const struct network *network, const struct network_plan *plan)
+{
+    return plan->value_count + (network->counts_statistics ? plan->statistic_count : 0);
 }
 
 /* sqrt is correctly rounded everywhere, so the limit has the same bits on every machine. */
@@ -81,13 +108,30 @@ static float first_weight_limit(const struct op *op)
     return (float)sqrt(6.0 / (double)(layer_fan_in(op) + layer_fan_out(op)));
 }
 
+static void fill(float *values, uint64_t count, float value)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        values[i] = value;
+    }
+}
+
+void network_init_statistics(const struct network_plan *plan, float *ret_statistics)
+{
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        uint64_t channels = layer_statistic_count(op) / 2;
+        fill(ret_statistics + op->statistics, channels, 0);
+        fill(ret_statistics + op->statistics + channels, channels, 1);
+    }
+}
+
 void network_init_params(const struct network_plan *plan, uint64_t seed, float *ret_params)
 {
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         const struct network_tensor *tensor = &plan->tensors[t];
         float *values = ret_params + tensor->span.offset;
-        if (tensor->is_bias) {
-            memset(values, 0, tensor->span.count * sizeof(*values));
+        if (tensor->kind != TENSOR_WEIGHT) {
+            fill(values, tensor->span.count, tensor->kind == TENSOR_SCALE ? 1 : 0);
             continue;
         }
         float limit = first_weight_limit(&plan->ops[tensor->op]);

@@ -10,25 +10,29 @@
 
 #define NETWORK_TENSORS_MAX (2 * DEVICE_OPS_MAX)
 
-/* A row of a model's own file. The loss is not in the list: every network ends with it. */
+/* A row of a model's own file. The loss is not among the layers: every network ends with it. */
 struct network {
     const char *name;
-    const struct layer *layers;
-    uint32_t layer_count; // below DEVICE_OPS_MAX
+    void (*build)(struct layers *layers);
+    bool counts_statistics; // where the network was published, with its parameters
 };
+
+enum tensor_kind { TENSOR_WEIGHT, TENSOR_SCALE, TENSOR_BIAS };
 
 struct network_tensor {
     struct span span;
     uint32_t op; // whose parameters they are
-    bool is_bias;
+    enum tensor_kind kind;
 };
 
 struct network_plan {
+    struct layers layers;
     struct op ops[DEVICE_OPS_MAX]; // one for each layer, then the loss
     uint32_t op_count;
     struct network_tensor tensors[NETWORK_TENSORS_MAX];
     uint32_t tensor_count;
-    uint64_t value_count;
+    uint64_t value_count;     // of the flat vector
+    uint64_t statistic_count; // of the vector of statistics
 };
 
 /* STATUS_INVALID: layer *ret_bad_layer does not fit what comes out of the layers before it. */
@@ -36,11 +40,22 @@ enum status network_make_plan(const struct network *network, struct shape input,
                               uint32_t class_count, struct network_plan *ret_plan,
                               uint32_t *ret_bad_layer);
 
+/* The same of layers that are no model. */
+enum status network_plan_layers(const struct layers *layers, struct shape input,
+                                uint32_t class_count, struct network_plan *ret_plan,
+                                uint32_t *ret_bad_layer);
+
+/* The number of parameters as the network's authors count them. */
+uint64_t network_published_count(const struct network *network, const struct network_plan *plan);
+
 /* Writes the first parameters, (value_count): weights uniform within sqrt(6 / (fan_in + fan_out))
- * of zero (Glorot and Bengio 2010, as Keras draws them), biases zero. They depend on the seed
- * alone, bit for bit. lenet5 on Fashion-MNIST ended higher with them than with He's or PyTorch's
- * limits. */
+ * of zero (Glorot and Bengio 2010, as Keras draws them), scales one, biases zero. They depend on
+ * the seed alone, bit for bit. lenet5 on Fashion-MNIST ended higher with them than with He's or
+ * PyTorch's limits. */
 void network_init_params(const struct network_plan *plan, uint64_t seed, float *ret_params);
+
+/* Writes the first statistics, (statistic_count): means of zero, variances of one. */
+void network_init_statistics(const struct network_plan *plan, float *ret_statistics);
 
 /* Of everything that workers must agree on: name, shapes of input and tensors, classes. */
 uint64_t network_digest(const struct network *network, const struct network_plan *plan);

@@ -41,11 +41,16 @@ static void connect_call(struct ref_kernel_fixture *fixture, uint32_t batch_size
         .input = &fixture->input,
         .result = &fixture->result,
         .x = fixture->x,
+        .other = fixture->other,
         .y = fixture->y,
         .dy = fixture->dy,
         .dx = fixture->dx,
+        .dother = fixture->dother,
         .params = fixture->params,
         .grads = fixture->grads,
+        .statistics = fixture->statistics,
+        .saved = fixture->saved,
+        .status = &fixture->status,
         .scratch = fixture->scratch,
     };
 }
@@ -61,6 +66,7 @@ void ref_kernel_fixture_init(struct ref_kernel_fixture *fixture, const struct re
     fixture->param_count = fixture->weight_count + layer_bias_count(op);
     fixture->op.weight = 0;
     fixture->op.bias = fixture->weight_count;
+    fixture->op.statistics = 0;
 
     fixture->x = draw_uniform(fixture->x_count, random_mix(seed));
     fixture->dy = draw_uniform(fixture->y_count, random_mix(seed + 1));
@@ -68,6 +74,14 @@ void ref_kernel_fixture_init(struct ref_kernel_fixture *fixture, const struct re
     fixture->y = allocate(fixture->y_count, sizeof(float));
     fixture->dx = allocate(fixture->x_count, sizeof(float));
     fixture->grads = allocate(fixture->param_count, sizeof(float));
+    fixture->other = draw_uniform(fixture->x_count, random_mix(seed + 3));
+    fixture->dother = allocate(fixture->x_count, sizeof(float));
+    fixture->statistics = allocate(2 * (size_t)op->x.channels, sizeof(float));
+    fixture->saved = allocate(2 * (size_t)op->x.channels, sizeof(double));
+    for (uint32_t c = 0; c < op->x.channels; c++) {
+        fixture->statistics[op->x.channels + c] = 1;
+    }
+    fixture->status = STATUS_OK;
     fixture->scratch = allocate(ref_scratch_count(op), sizeof(double));
     fixture->labels = allocate(batch_size, sizeof(uint32_t));
     fixture->sample_keys = allocate(batch_size, sizeof(uint64_t));
@@ -86,6 +100,10 @@ void ref_kernel_fixture_finish(struct ref_kernel_fixture *fixture)
     free(fixture->dx);
     free(fixture->params);
     free(fixture->grads);
+    free(fixture->other);
+    free(fixture->dother);
+    free(fixture->statistics);
+    free(fixture->saved);
     free(fixture->scratch);
     free(fixture->labels);
     free(fixture->sample_keys);
@@ -100,6 +118,7 @@ void ref_kernel_fixture_forward(struct ref_kernel_fixture *fixture)
 void ref_kernel_fixture_backward(struct ref_kernel_fixture *fixture)
 {
     program_fixture_poison(fixture->dx, fixture->x_count);
+    program_fixture_poison(fixture->dother, fixture->x_count);
     program_fixture_poison(fixture->grads, fixture->param_count);
     fixture->kernel->backward(&fixture->call);
 }
@@ -118,6 +137,12 @@ static double weighted_sum(void *context)
 double ref_kernel_fixture_x_error(struct ref_kernel_fixture *fixture, float step)
 {
     return gradient_check(weighted_sum, fixture, fixture->x, fixture->dx, fixture->x_count, step);
+}
+
+double ref_kernel_fixture_other_error(struct ref_kernel_fixture *fixture, float step)
+{
+    return gradient_check(weighted_sum, fixture, fixture->other, fixture->dother, fixture->x_count,
+                          step);
 }
 
 double ref_kernel_fixture_params_error(struct ref_kernel_fixture *fixture, float step)

@@ -76,6 +76,7 @@ static void compile(struct bench *bench, const char *backend, uint32_t batch_siz
         .batch_size = batch_size,
         .params = bench->fixture.params,
         .grads = has_grads ? bench->fixture.grads : NULL,
+        .statistics = bench->fixture.statistics,
     };
     assert_int_equal(device_compile(bench->device, &options, &bench->program), STATUS_OK);
 }
@@ -388,7 +389,7 @@ static void keep_from_kinks(struct bench *bench)
     for (uint32_t t = 0; t < plan->tensor_count; t++) {
         float *values = bench->fixture.params + plan->tensors[t].span.offset;
         for (uint64_t i = 0; i < plan->tensors[t].span.count; i++) {
-            if (plan->tensors[t].is_bias) {
+            if (plan->tensors[t].kind == TENSOR_BIAS) {
                 values[i] = i % 3 == 2 ? -2 : 2;
             } else {
                 values[i] *= 0.25f;

@@ -34,6 +34,7 @@ static const struct geometry geometries[] = {
 };
 #define GEOMETRY_COUNT (sizeof(geometries) / sizeof(geometries[0]))
 
+/* With an odd number of results it has a bias. */
 static struct op make_op(const struct geometry *geometry)
 {
     const struct layer layer = {
@@ -42,6 +43,7 @@ static struct op make_op(const struct geometry *geometry)
         .window = geometry->window,
         .stride = geometry->stride,
         .padding = geometry->padding,
+        .has_no_bias = geometry->results % 2 == 0,
     };
     struct op op;
     struct shape x = {geometry->channels, geometry->rows, geometry->columns};
@@ -67,7 +69,7 @@ static double textbook(const struct ref_kernel_fixture *fixture, uint32_t n, uin
 {
     const struct op *op = &fixture->op;
     const float *weight = fixture->params + op->weight + (size_t)k * layer_fan_in(op);
-    double sum = (double)fixture->params[op->bias + k];
+    double sum = op->has_bias ? (double)fixture->params[op->bias + k] : 0;
     for (uint32_t c = 0; c < op->x.channels; c++) {
         for (uint32_t r = 0; r < op->window; r++) {
             for (uint32_t s = 0; s < op->window; s++) {

@@ -14,7 +14,7 @@
 static void the_sample_is_flattened_channel_by_channel(void **state)
 {
     (void)state;
-    const struct op op = {.kind = OP_LINEAR, .x = {2, 1, 2}, .y = {2, 1, 1}};
+    const struct op op = {.kind = OP_LINEAR, .has_bias = true, .x = {2, 1, 2}, .y = {2, 1, 1}};
     struct ref_kernel_fixture fixture;
     ref_kernel_fixture_init(&fixture, &ref_linear, &op, 2, 0);
     static const float x[] = {1, 2, 3, 4, -1, 0, 1, 0};
@@ -35,9 +35,9 @@ static void gradients_agree_with_finite_differences(void **state)
 {
     (void)state;
     static const struct op ops[] = {
-        {.kind = OP_LINEAR, .x = {1, 1, 1}, .y = {1, 1, 1}},
-        {.kind = OP_LINEAR, .x = {7, 1, 1}, .y = {5, 1, 1}},
-        {.kind = OP_LINEAR, .x = {3, 2, 5}, .y = {11, 1, 1}},
+        {.kind = OP_LINEAR, .has_bias = true, .x = {1, 1, 1}, .y = {1, 1, 1}},
+        {.kind = OP_LINEAR, .has_bias = true, .x = {7, 1, 1}, .y = {5, 1, 1}},
+        {.kind = OP_LINEAR, .has_bias = true, .x = {3, 2, 5}, .y = {11, 1, 1}},
     };
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
         for (uint32_t batch_size = 1; batch_size <= 3; batch_size++) {
@@ -55,7 +55,7 @@ static void gradients_agree_with_finite_differences(void **state)
 static void without_an_input_gradient_only_parameters_get_theirs(void **state)
 {
     (void)state;
-    const struct op op = {.kind = OP_LINEAR, .x = {3, 2, 2}, .y = {4, 1, 1}};
+    const struct op op = {.kind = OP_LINEAR, .has_bias = true, .x = {3, 2, 2}, .y = {4, 1, 1}};
     struct ref_kernel_fixture fixture;
     ref_kernel_fixture_init(&fixture, &ref_linear, &op, 2, 1);
     fixture.call.dx = NULL;

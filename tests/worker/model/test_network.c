@@ -23,11 +23,14 @@ static const struct layer layers[] = {
     {OP_LINEAR, .channels = LAYER_CLASSES},
 };
 
-static const struct network network = {
-    .name = "small",
-    .layers = layers,
-    .layer_count = sizeof(layers) / sizeof(layers[0]),
-};
+#define LAYER_COUNT (sizeof(layers) / sizeof(layers[0]))
+
+static void build(struct layers *ret_layers)
+{
+    layers_append(ret_layers, layers, LAYER_COUNT);
+}
+
+static const struct network network = {.name = "small", .build = build};
 
 static const struct shape input = {2, 8, 9};
 
@@ -43,7 +46,7 @@ static void operations_are_a_chain_from_the_pixels_to_the_loss(void **state)
     (void)state;
     struct network_plan plan;
     make_plan(&network, &plan);
-    assert_int_equal(plan.op_count, network.layer_count + 1);
+    assert_int_equal(plan.op_count, LAYER_COUNT + 1);
     assert_int_equal(plan.ops[0].input, DEVICE_INPUT_PIXELS);
     assert_memory_equal(&plan.ops[0].x, &input, sizeof(input));
     for (uint32_t i = 1; i < plan.op_count; i++) {
@@ -67,10 +70,10 @@ static void tensors_lie_in_the_order_of_the_layers_without_gaps(void **state)
         const struct network_tensor *tensor = &plan.tensors[t];
         const struct op *op = &plan.ops[tensor->op];
         assert_int_equal(tensor->op, ops[t]);
-        assert_int_equal(tensor->is_bias, t % 2);
+        assert_int_equal(tensor->kind, t % 2 == 0 ? TENSOR_WEIGHT : TENSOR_BIAS);
         assert_int_equal(tensor->span.offset, offset);
         assert_int_equal(tensor->span.count, counts[t]);
-        assert_int_equal(tensor->is_bias ? op->bias : op->weight, offset);
+        assert_int_equal(t % 2 == 1 ? op->bias : op->weight, offset);
         offset += counts[t];
     }
     assert_int_equal(plan.value_count, offset);
@@ -93,10 +96,11 @@ static void a_layer_that_does_not_fit_is_named(void **state)
         {OP_CONV2D, .channels = 3, .window = 5, .stride = 1},
         {OP_LINEAR, .channels = LAYER_CLASSES},
     };
-    const struct network too_deep = {.name = "deep", .layers = deep, .layer_count = 3};
+    struct layers too_deep = {.count = 0};
+    layers_append(&too_deep, deep, 3);
     struct network_plan plan;
     uint32_t bad_layer = 0;
-    assert_int_equal(network_make_plan(&too_deep, input, CLASSES, &plan, &bad_layer),
+    assert_int_equal(network_plan_layers(&too_deep, input, CLASSES, &plan, &bad_layer),
                      STATUS_INVALID);
     assert_int_equal(bad_layer, 1);
 }
@@ -105,11 +109,12 @@ static void a_tensor_too_large_to_draw_is_refused(void **state)
 {
     (void)state;
     static const struct layer wide[] = {{OP_LINEAR, .channels = LAYER_CLASSES}};
-    const struct network too_wide = {.name = "wide", .layers = wide, .layer_count = 1};
+    struct layers too_wide = {.count = 0};
+    layers_append(&too_wide, wide, 1);
     struct network_plan plan;
     uint32_t bad_layer;
     assert_int_equal(
-        network_make_plan(&too_wide, (struct shape){1, 1 << 15, 1 << 14}, 8, &plan, &bad_layer),
+        network_plan_layers(&too_wide, (struct shape){1, 1 << 15, 1 << 14}, 8, &plan, &bad_layer),
         STATUS_INVALID);
 }
 
@@ -195,13 +200,10 @@ static void everything_that_workers_must_agree_on_changes_the_digest(void **stat
         STATUS_OK);
     assert_true(digest != network_digest(&network, &plan));
 
-    struct layer changed[sizeof(layers) / sizeof(layers[0])];
-    memcpy(changed, layers, sizeof(layers));
-    changed[2].channels = 71;
-    struct network wider = network;
-    wider.layers = changed;
-    make_plan(&wider, &plan);
-    assert_true(digest != network_digest(&wider, &plan));
+    struct layers changed = plan.layers;
+    changed.list[2].channels = 71;
+    assert_int_equal(network_plan_layers(&changed, input, CLASSES, &plan, &bad_layer), STATUS_OK);
+    assert_true(digest != network_digest(&network, &plan));
 }
 
 int main(void)

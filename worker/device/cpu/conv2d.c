@@ -129,7 +129,9 @@ static void pad_weights(struct conv2d *conv)
         memcpy(conv->padded.weight + k * padded_row, params + op->weight + k * row,
                row * sizeof(float));
     }
-    memcpy(conv->padded.bias, params + op->bias, op->y.channels * sizeof(float));
+    if (op->has_bias) {
+        memcpy(conv->padded.bias, params + op->bias, op->y.channels * sizeof(float));
+    }
 }
 
 static void unpad_gradients(struct conv2d *conv)
@@ -142,7 +144,9 @@ static void unpad_gradients(struct conv2d *conv)
         memcpy(grads + op->weight + k * row, conv->padded.weight_grad + k * padded_row,
                row * sizeof(float));
     }
-    memcpy(grads + op->bias, conv->padded.bias_grad, op->y.channels * sizeof(float));
+    if (op->has_bias) {
+        memcpy(grads + op->bias, conv->padded.bias_grad, op->y.channels * sizeof(float));
+    }
 }
 
 /* Memory descriptors of one convolution; weights with any layout, and with the plain one. */
@@ -188,18 +192,19 @@ static dnnl_primitive_desc_t describe_pass(const struct node *node, const struct
 {
     dnnl_convolution_desc_t desc;
     dnnl_status_t result;
+    const dnnl_memory_desc_t *bias = node->op.has_bias ? &shapes->bias : NULL;
     if (kind == dnnl_forward_training) {
         result = dnnl_convolution_forward_desc_init(
-            &desc, kind, algorithm, &shapes->x, &shapes->weights, &shapes->bias, &shapes->y,
-            shapes->strides, shapes->padding, shapes->padding);
+            &desc, kind, algorithm, &shapes->x, &shapes->weights, bias, &shapes->y, shapes->strides,
+            shapes->padding, shapes->padding);
     } else if (kind == dnnl_backward_data) {
         result = dnnl_convolution_backward_data_desc_init(
             &desc, algorithm, &shapes->x, &shapes->weights, &shapes->y, shapes->strides,
             shapes->padding, shapes->padding);
     } else {
         result = dnnl_convolution_backward_weights_desc_init(
-            &desc, algorithm, &shapes->x, &shapes->weights, &shapes->bias, &shapes->y,
-            shapes->strides, shapes->padding, shapes->padding);
+            &desc, algorithm, &shapes->x, &shapes->weights, bias, &shapes->y, shapes->strides,
+            shapes->padding, shapes->padding);
     }
     dnnl_primitive_attr_t attributes;
     bool has_relu = kind == dnnl_forward_training && node->has_relu;
@@ -316,7 +321,8 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
         {&conv->data.call, DNNL_ARG_DIFF_DST, &shapes->y, NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].call->primitive == NULL) {
+        bool is_bias = rows[i].desc == &shapes->bias;
+        if (rows[i].call->primitive == NULL || (is_bias && !op->has_bias)) {
             continue;
         }
         enum status status =
@@ -446,6 +452,8 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     }
     conv->base = *base;
     conv->base.ops = &conv2d_ops;
+    conv->base.keeps_x = true;
+    conv->base.keeps_y = base->has_relu;
     base->y->block = onednn_block();
     struct shapes shapes;
     enum status status = make_shapes(&conv->base, &shapes);

@@ -5,7 +5,6 @@
 #include "worker/device/cpu/node.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What is dropped of one sample, and what becomes of the rest. */
@@ -117,31 +116,23 @@ static enum status dropout_forward(struct node *node)
 
 static enum status dropout_backward(struct node *node)
 {
+    if (node->x != node->y && !node->x->is_pixels) {
+        memcpy(node->x->grad, node->y->grad, cpu_tensor_count(node->y) * sizeof(float));
+    }
     if (!node->x->is_pixels && node->op.rate > 0) {
-        apply(node, node->y->grad);
+        apply(node, node->x->grad);
     }
     return STATUS_OK;
-}
-
-static void dropout_destroy(struct node *node)
-{
-    free(node);
 }
 
 static const struct node_ops dropout_ops = {
     .forward = dropout_forward,
     .backward = dropout_backward,
-    .destroy = dropout_destroy,
+    .destroy = node_destroy_plain,
 };
 
 enum status node_create_dropout(struct node *base, struct node **ret_node)
 {
-    struct node *node = calloc(1, sizeof(*node));
-    if (node == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    *node = *base;
-    node->ops = &dropout_ops;
-    *ret_node = node;
-    return STATUS_OK;
+    base->y->block = base->x->block;
+    return node_create_plain(base, &dropout_ops, ret_node);
 }

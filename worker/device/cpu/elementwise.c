@@ -97,6 +97,16 @@ void elementwise_relu(float *data, size_t count, uint32_t threads)
     }
 }
 
+void elementwise_add(float *to, const float *from, size_t count, uint32_t threads)
+{
+    enum variant variant = variant_best();
+    size_t blocks = (count + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t i = 0; i < blocks; i++) {
+        variants[variant].add(to + i * BLOCK, from + i * BLOCK, block_at(i, count));
+    }
+}
+
 void elementwise_add_bias(float *y, const float *bias, size_t rows, size_t columns, int has_relu)
 {
     enum variant variant = variant_best();

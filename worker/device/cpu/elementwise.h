@@ -11,6 +11,9 @@ void elementwise_mask_positive(float *grad, const float *data, size_t count, uin
 /* data[i] = max(data[i], 0) */
 void elementwise_relu(float *data, size_t count, uint32_t threads);
 
+/* to[i] += from[i] */
+void elementwise_add(float *to, const float *from, size_t count, uint32_t threads);
+
 /* y[n][k] += bias[k], then relu if asked; y is (rows, columns). */
 void elementwise_add_bias(float *y, const float *bias, size_t rows, size_t columns, int has_relu);
 

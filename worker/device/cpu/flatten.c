@@ -2,8 +2,6 @@
  * weights stay in the flat vector as they are. */
 #include "worker/device/cpu/node.h"
 
-#include <stdlib.h>
-
 /* Walks one sample: element i of the plain order is at offset of the blocked one. */
 static void unblock(const struct cpu_tensor *blocked, const float *from, float *to)
 {
@@ -49,26 +47,14 @@ static enum status flatten_backward(struct node *node)
     return STATUS_OK;
 }
 
-static void flatten_destroy(struct node *node)
-{
-    free(node);
-}
-
 static const struct node_ops flatten_ops = {
     .forward = flatten_forward,
     .backward = flatten_backward,
-    .destroy = flatten_destroy,
+    .destroy = node_destroy_plain,
 };
 
 enum status node_create_flatten(struct node *base, struct node **ret_node)
 {
-    struct node *node = calloc(1, sizeof(*node));
-    if (node == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    *node = *base;
-    node->ops = &flatten_ops;
-    node->y->block = 1;
-    *ret_node = node;
-    return STATUS_OK;
+    base->y->block = 1;
+    return node_create_plain(base, &flatten_ops, ret_node);
 }

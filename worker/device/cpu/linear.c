@@ -5,7 +5,6 @@
 #include "worker/device/cpu/onednn.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 struct sizes {
     dnnl_dim_t samples, inputs, outputs;
@@ -41,7 +40,7 @@ static enum status linear_backward(struct node *node)
     struct sizes n = sizes_of(node);
     const struct cpu_context *context = node->context;
     float *dy = node->y->grad;
-    if (node->has_relu) {
+    if (node->has_relu && !node->y->is_grad_masked) {
         elementwise_mask_positive(dy, node->y->data, cpu_tensor_count(node->y), 1);
     }
     elementwise_sum_rows(dy, context->grads + node->op.bias, (size_t)n.samples, (size_t)n.outputs);
@@ -58,27 +57,17 @@ static enum status linear_backward(struct node *node)
                          "multiply matrices");
 }
 
-static void linear_destroy(struct node *node)
-{
-    free(node);
-}
-
 static const struct node_ops linear_ops = {
     .forward = linear_forward,
     .backward = linear_backward,
-    .destroy = linear_destroy,
+    .destroy = node_destroy_plain,
 };
 
 enum status node_create_linear(struct node *base, struct node **ret_node)
 {
     assert(base->x->block == 1);
-    struct node *node = calloc(1, sizeof(*node));
-    if (node == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    *node = *base;
-    node->ops = &linear_ops;
-    node->y->block = 1;
-    *ret_node = node;
-    return STATUS_OK;
+    base->y->block = 1;
+    base->keeps_x = true;
+    base->keeps_y = base->has_relu;
+    return node_create_plain(base, &linear_ops, ret_node);
 }

@@ -160,7 +160,7 @@ static struct geometry geometry_of(const struct node *node)
         .y_columns = node->op.y.columns,
         .window = node->op.window,
         .stride = node->op.stride,
-        .is_masked = node->x->is_rectified,
+        .is_masked = node->x->is_grad_masked,
     };
 }
 
@@ -229,7 +229,8 @@ enum status node_create_max_pool(struct node *base, struct node **ret_node)
     pool->base = *base;
     pool->base.ops = &max_pool_ops;
     base->y->block = base->x->block;
-    base->x->is_grad_masked = base->x->is_rectified;
+    base->x->is_grad_masked = base->x->is_rectified && !base->x->is_shared;
+    pool->base.keeps_y = base->x->is_grad_masked;
     pool->bytes = cpu_tensor_count(base->y);
     pool->indices = memory_create_large(pool->bytes);
     if (pool->indices == NULL) {

@@ -118,7 +118,7 @@ static void forward_plane(const struct ref_call *call, uint32_t n, uint32_t k)
     size_t plane = (size_t)op->y.rows * op->y.columns;
 
     for (size_t i = 0; i < plane; i++) {
-        sums[i] = (double)call->params[op->bias + k];
+        sums[i] = op->has_bias ? (double)call->params[op->bias + k] : 0;
     }
     for (uint32_t c = 0; c < op->x.channels; c++) {
         for (uint32_t i = 0; i < op->window * op->window; i++) {
@@ -205,7 +205,9 @@ static void backward(const struct ref_call *call)
         for (uint32_t c = 0; c < op->x.channels; c++) {
             weight_gradient(call, k, c);
         }
-        bias_gradient(call, k);
+        if (op->has_bias) {
+            bias_gradient(call, k);
+        }
     }
     if (call->dx == NULL) {
         return;

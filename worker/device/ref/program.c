@@ -17,23 +17,36 @@ struct ref_program {
     uint32_t batch_size;
     const float *params;
     float *grads; // NULL: evaluation only
+    float *statistics;
 
     // Buffers of each operation, inside `memory`.
     float **results;   // (op_count) of (N, y)
     float **gradients; // (op_count) of (N, y): of the loss by that result; the last is NULL
+    double **saved;    // (op_count): batch_norm
+    float *spares[2];  // a gradient on its way to where one is already
     double *scratch;
     void *memory;
     size_t memory_bytes;
 
     // Between forward and the end of backward.
     struct program_input input;
-    uint32_t backward_next; // operations below this have not run backward yet
+    uint32_t backward_next;            // operations below this have not run backward yet
+    bool has_gradient[DEVICE_OPS_MAX]; // of a result: one of its readers has written it
+    enum status status;
 };
 
 static const struct ref_kernel *const kernels[] = {
-    [OP_CONV2D] = &ref_conv2d,   [OP_LINEAR] = &ref_linear,
-    [OP_RELU] = &ref_relu,       [OP_MAX_POOL] = &ref_max_pool,
-    [OP_DROPOUT] = &ref_dropout, [OP_SOFTMAX_LOSS] = &ref_softmax_loss,
+    [OP_CONV2D] = &ref_conv2d,
+    [OP_LINEAR] = &ref_linear,
+    [OP_RELU] = &ref_relu,
+    [OP_MAX_POOL] = &ref_max_pool,
+    [OP_DROPOUT] = &ref_dropout,
+    [OP_BATCH_NORM] = &ref_batch_norm,
+    [OP_ADD] = &ref_add,
+    [OP_SUBSAMPLE] = &ref_subsample,
+    [OP_PAD] = &ref_pad,
+    [OP_GLOBAL_POOL] = &ref_global_pool,
+    [OP_SOFTMAX_LOSS] = &ref_softmax_loss,
 };
 
 /* Takes count items of item_bytes from the plan; returns where they begin, in bytes. Past SIZE_MAX
@@ -51,14 +64,14 @@ static size_t reserve(size_t *plan_bytes, size_t count, size_t item_bytes)
 }
 
 struct buffer_plan {
-    size_t results[DEVICE_OPS_MAX], gradients[DEVICE_OPS_MAX]; // in bytes
-    size_t scratch;
+    size_t results[DEVICE_OPS_MAX], gradients[DEVICE_OPS_MAX], saved[DEVICE_OPS_MAX]; // in bytes
+    size_t scratch, spares[2];
     size_t bytes;
 };
 
 static void plan_buffers(const struct ref_program *program, struct buffer_plan *ret_plan)
 {
-    size_t scratch_count = 0;
+    size_t scratch_count = 0, largest = 0;
     ret_plan->bytes = 0;
     for (uint32_t i = 0; i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
@@ -66,12 +79,19 @@ static void plan_buffers(const struct ref_program *program, struct buffer_plan *
         ret_plan->results[i] = reserve(&ret_plan->bytes, count, sizeof(float));
         if (program->grads != NULL && i + 1 < program->op_count) {
             ret_plan->gradients[i] = reserve(&ret_plan->bytes, count, sizeof(float));
+            largest = largest < count ? count : largest;
         }
+        ret_plan->saved[i] =
+            reserve(&ret_plan->bytes, op->kind == OP_BATCH_NORM ? 2 * (size_t)op->x.channels : 0,
+                    sizeof(double));
         if (scratch_count < ref_scratch_count(op)) {
             scratch_count = ref_scratch_count(op);
         }
     }
     ret_plan->scratch = reserve(&ret_plan->bytes, scratch_count, sizeof(double));
+    for (uint32_t i = 0; i < 2; i++) {
+        ret_plan->spares[i] = reserve(&ret_plan->bytes, largest, sizeof(float));
+    }
 }
 
 static enum status create_buffers(struct ref_program *program)
@@ -92,8 +112,12 @@ static enum status create_buffers(struct ref_program *program)
         if (program->grads != NULL && i + 1 < program->op_count) {
             program->gradients[i] = (void *)(memory + plan.gradients[i]);
         }
+        program->saved[i] = (void *)(memory + plan.saved[i]);
     }
     program->scratch = (void *)(memory + plan.scratch);
+    for (uint32_t i = 0; i < 2; i++) {
+        program->spares[i] = (void *)(memory + plan.spares[i]);
+    }
     return STATUS_OK;
 }
 
@@ -106,12 +130,15 @@ static struct ref_call make_call(struct ref_program *program, uint32_t index)
         .batch_size = program->batch_size,
         .input = &program->input,
         .x = is_first ? program->input.pixels : program->results[op->input],
+        .other = op->kind == OP_ADD ? program->results[op->other] : NULL,
         .y = program->results[index],
         .dy = program->gradients[index],
-        .dx = is_first ? NULL : program->gradients[op->input],
         .params = program->params,
         .grads = program->grads,
+        .statistics = program->statistics,
+        .saved = program->saved[index],
         .scratch = program->scratch,
+        .status = &program->status,
     };
     return call;
 }
@@ -124,13 +151,38 @@ static enum status forward(struct program *base, const struct program_input *inp
     assert(!input->is_training || program->grads != NULL);
 
     program->input = *input;
-    for (uint32_t i = 0; i < program->op_count; i++) {
+    program->status = STATUS_OK;
+    for (uint32_t i = 0; i < program->op_count && program->status == STATUS_OK; i++) {
         struct ref_call call = make_call(program, i);
         call.result = ret_result;
         kernels[call.op->kind]->forward(&call);
     }
     program->backward_next = input->is_training ? program->op_count : 0;
-    return STATUS_OK;
+    memset(program->has_gradient, 0, sizeof(program->has_gradient));
+    return program->status;
+}
+
+/* Where a kernel writes the gradient of an input: in its place, if it is the first to do so. */
+static float *gradient_target(const struct ref_program *program, uint32_t input, uint32_t spare)
+{
+    if (input == DEVICE_INPUT_PIXELS) {
+        return NULL;
+    }
+    return program->has_gradient[input] ? program->spares[spare] : program->gradients[input];
+}
+
+/* A result that several operations read has the sum of their gradients. */
+static void collect_gradient(struct ref_program *program, uint32_t input, const float *written)
+{
+    if (input == DEVICE_INPUT_PIXELS) {
+        return;
+    }
+    float *gradient = program->gradients[input];
+    size_t count = program->batch_size * ref_element_count(program->ops[input].y);
+    for (size_t i = 0; gradient != written && i < count; i++) {
+        gradient[i] += written[i];
+    }
+    program->has_gradient[input] = true;
 }
 
 static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
@@ -138,18 +190,27 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
     struct ref_program *program = (struct ref_program *)base;
     assert(last_op + 1 == program->backward_next); // after forward, from the end, each once
 
-    for (uint32_t i = last_op + 1; i-- > first_op;) {
+    for (uint32_t i = last_op + 1; i-- > first_op && program->status == STATUS_OK;) {
         struct ref_call call = make_call(program, i);
+        call.dx = gradient_target(program, call.op->input, 0);
+        if (call.op->kind == OP_ADD) {
+            call.dother = gradient_target(program, call.op->other, 1);
+        }
         kernels[call.op->kind]->backward(&call);
+        collect_gradient(program, call.op->input, call.dx);
+        if (call.op->kind == OP_ADD) {
+            collect_gradient(program, call.op->other, call.dother);
+        }
     }
     program->backward_next = first_op;
-    return STATUS_OK;
+    return program->status;
 }
 
 static void destroy(struct program *base)
 {
     struct ref_program *program = (struct ref_program *)base;
     memory_destroy_large(program->memory, program->memory_bytes);
+    free(program->saved);
     free(program->gradients);
     free(program->results);
     free(program->ops);
@@ -173,12 +234,15 @@ enum status ref_program_create(const struct program_options *options, struct pro
     program->batch_size = options->batch_size;
     program->params = options->params;
     program->grads = options->grads;
+    program->statistics = options->statistics;
     program->ops = calloc(options->op_count, sizeof(*program->ops));
     program->results = calloc(options->op_count, sizeof(*program->results));
     program->gradients = calloc(options->op_count, sizeof(*program->gradients));
+    program->saved = calloc(options->op_count, sizeof(*program->saved));
 
     enum status status = STATUS_NO_MEMORY;
-    if (program->ops != NULL && program->results != NULL && program->gradients != NULL) {
+    if (program->ops != NULL && program->results != NULL && program->gradients != NULL &&
+        program->saved != NULL) {
         memcpy(program->ops, options->ops, options->op_count * sizeof(*program->ops));
         status = create_buffers(program);
     }
