@@ -1,6 +1,8 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE]]]]
+ *
+ * SIZE: rows and columns of the images, 32 (lenet5: 28) otherwise.
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -87,6 +89,14 @@ static double cpu_seconds(void)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+/* The most memory that the process has had. */
+static double largest_memory_mb(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024;
+}
+
 static enum status run_round(struct bench *bench, const char *model, uint32_t threads)
 {
     uint64_t start_ns = clock_now_ns(), steps = 0;
@@ -103,22 +113,25 @@ static enum status run_round(struct bench *bench, const char *model, uint32_t th
            images = (double)(steps * bench->batch);
     double per_step = 1e6 * (double)steps;
     printf("{\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"images_per_second\":%.1f,"
-           "\"images_per_cpu_second\":%.1f,\"ms\":{\"forward\":%.3f,\"backward\":%.3f,"
-           "\"optimizer\":%.3f}}\n",
+           "\"images_per_cpu_second\":%.1f,\"memory_mb\":%.0f,\"ms\":{\"forward\":%.3f,"
+           "\"backward\":%.3f,\"optimizer\":%.3f}}\n",
            model, bench->batch, threads, images / seconds, images / (cpu_seconds() - start_cpu),
-           (double)bench->forward_ns / per_step, (double)bench->backward_ns / per_step,
-           (double)bench->optimizer_ns / per_step);
+           largest_memory_mb(), (double)bench->forward_ns / per_step,
+           (double)bench->backward_ns / per_step, (double)bench->optimizer_ns / per_step);
     fflush(stdout);
     return STATUS_OK;
 }
 
-static enum status open_bench(struct bench *bench, const char *name, uint32_t threads,
-                              const char *conv, const char *device_name)
+static struct shape shape_of(const char *model, uint32_t size)
 {
-    struct shape shape = {3, 32, 32};
-    if (strcmp(name, "lenet5") == 0) {
-        shape = (struct shape){1, 28, 28};
-    }
+    bool is_lenet5 = strcmp(model, "lenet5") == 0;
+    uint32_t pixels = size > 0 ? size : is_lenet5 ? 28 : 32;
+    return (struct shape){is_lenet5 ? 1 : 3, pixels, pixels};
+}
+
+static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
+                              uint32_t threads, const char *conv, const char *device_name)
+{
     struct device_options device = {.threads = threads};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
@@ -156,14 +169,15 @@ int main(int argc, char **argv)
     memory_keep_heap();
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS]]]\n");
+        fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE]]]]\n");
         return 2;
     }
     static struct bench bench;
     bench.batch = (uint32_t)strtoul(argv[2], NULL, 10);
     uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
-    if (open_bench(&bench, argv[1], threads, argc > 4 ? argv[4] : "auto",
+    struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
+    if (open_bench(&bench, argv[1], shape, threads, argc > 4 ? argv[4] : "auto",
                    argc > 5 ? argv[5] : "cpu") != STATUS_OK) {
         return 1;
     }

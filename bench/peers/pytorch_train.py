@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The same training in PyTorch: forward, backward and momentum SGD over batches in memory.
 
-usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS]      LAYOUT: default or channels_last
+usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS [SIZE]]   LAYOUT: default, channels_last
 
 Prints a line of JSON for each round of about half a second. Run it with Debian's /usr/bin/python3
 (package python3-torch). The settings of malloc come from the environment: see bench/train.
 """
 import json
+import resource
 import sys
 import time
 
@@ -35,13 +36,84 @@ def lenet5():
         nn.Linear(120, 84), nn.ReLU(inplace=True), nn.Linear(84, 10))
 
 
+class Subsample(nn.Module):
+    """Every stride-th row and column, and channels of zeros."""
+
+    def __init__(self, stride, new_channels):
+        super().__init__()
+        self.stride, self.new_channels = stride, new_channels
+
+    def forward(self, x):
+        x = x[:, :, ::self.stride, ::self.stride]
+        return functional.pad(x, (0, 0, 0, 0, 0, self.new_channels)) if self.new_channels else x
+
+
+class Block(nn.Module):
+    """Of resnet20: relu behind the sum."""
+
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        self.branch = nn.Sequential(
+            nn.Conv2d(inputs, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, 1, 1, bias=False), nn.BatchNorm2d(channels))
+        self.shortcut = Subsample(stride, channels - inputs) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        return functional.relu(self.branch(x) + self.shortcut(x), inplace=True)
+
+
+def resnet20():
+    layers = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)]
+    inputs = 16
+    for channels in (16, 32, 64):
+        for _ in range(3):
+            layers.append(Block(inputs, channels, 2 if inputs != channels else 1))
+            inputs = channels
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class BlockV2(nn.Module):
+    """Of resnet50v2, as Keras has it: pre-activation, the last block of a stage strides."""
+
+    def __init__(self, inputs, narrow, stride, has_projection):
+        super().__init__()
+        self.norm = nn.Sequential(nn.BatchNorm2d(inputs, 1.001e-5), nn.ReLU(inplace=True))
+        self.projection = nn.Conv2d(inputs, 4 * narrow, 1) if has_projection else None
+        self.shortcut = Subsample(stride, 0) if stride > 1 else nn.Identity()
+        self.branch = nn.Sequential(
+            nn.Conv2d(inputs, narrow, 1, bias=False), nn.BatchNorm2d(narrow, 1.001e-5),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(narrow, narrow, 3, stride, 1, bias=False), nn.BatchNorm2d(narrow, 1.001e-5),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(narrow, 4 * narrow, 1))
+
+    def forward(self, x):
+        normed = self.norm(x)
+        shortcut = self.projection(normed) if self.projection else self.shortcut(x)
+        return self.branch(normed) + shortcut
+
+
+def resnet50v2():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.ZeroPad2d(1), nn.MaxPool2d(3, 2)]
+    inputs = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            stride = 2 if block + 1 == blocks and stage < 3 else 1
+            layers.append(BlockV2(inputs, 64 << stage, stride, block == 0))
+            inputs = 256 << stage
+    return nn.Sequential(*layers, nn.BatchNorm2d(inputs, 1.001e-5), nn.ReLU(inplace=True),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
+
+
 def main():
     name, batch, threads, layout = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     rounds = int(sys.argv[5]) if len(sys.argv) > 5 else 1
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = {"cnn": cnn, "lenet5": lenet5}[name]()
-    shape = (1, 28, 28) if name == "lenet5" else (3, 32, 32)
+    model = {"cnn": cnn, "lenet5": lenet5, "resnet20": resnet20, "resnet50v2": resnet50v2}[name]()
+    size = int(sys.argv[6]) if len(sys.argv) > 6 and int(sys.argv[6]) else 32
+    shape = (1, 28, 28) if name == "lenet5" else (3, size, size)
     batches = [(torch.rand(batch, *shape) * 2 - 1, torch.randint(0, 10, (batch,)))
                for _ in range(4)]
     if layout == "channels_last":
@@ -65,7 +137,9 @@ def main():
             steps += 1
         seconds = time.perf_counter() - start
         print(json.dumps({"model": name, "batch": batch, "threads": threads, "layout": layout,
-                          "images_per_second": steps * batch / seconds}), flush=True)
+                          "images_per_second": steps * batch / seconds,
+                          "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}),
+              flush=True)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@
  * windows of 3x3 and stride 1. `auto` takes it from WINOGRAD_CHANNELS_MIN channels on both sides
  * up, for the forward pass and the data gradient: of `cnn` at batch 128 these took 0.52 to 0.87 and
  * 0.65 to 0.73 of direct convolution's time on one core with AVX-512, weight gradients 0.94
- * to 1.31. Its relative error against `ref` is about 1e-6, twice that of direct convolution
- * (bench/bench_conv_error).
+ * to 1.31. It also transforms the weights, however few pixels they are used for: with fewer than
+ * WINOGRAD_PIXELS_MIN in the results of a batch it took 1.1 to 10 times as long, with as many 0.5
+ * to 0.9 (64 to 512 channels of `resnet50v2` and `vgg16`). Its relative error against `ref` is
+ * about 1e-6, twice that of direct convolution (bench/bench_conv_error).
  *
  * Blocked tensors have their channels padded to whole blocks, but the library's fast code wants the
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
@@ -28,12 +30,12 @@
 #include <string.h>
 
 #define WINOGRAD_CHANNELS_MIN 32
+#define WINOGRAD_PIXELS_MIN   1024
 
-/* One pass: the primitive, and the copy of weights before or after it. */
+/* One pass: the primitive, and the copy of weights before or after it, to or from the scratch that
+ * all convolutions share: it stays in the cache, and models have many more weights than that. */
 struct pass {
     struct onednn_call call, reorder;
-    float *weights; // in the pass's own layout; NULL if that is the plain one
-    size_t weight_bytes;
     bool is_winograd;
 };
 
@@ -61,7 +63,6 @@ static void pass_destroy(struct pass *pass)
 {
     onednn_call_destroy(&pass->call);
     onednn_call_destroy(&pass->reorder);
-    memory_destroy_large(pass->weights, pass->weight_bytes);
 }
 
 static void conv2d_destroy(struct node *node)
@@ -223,8 +224,9 @@ static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
     if (node->context->conv == CONV_DIRECT || op->window != 3 || op->stride != 1) {
         return false;
     }
+    uint64_t pixels = (uint64_t)node->x->batch * op->y.rows * op->y.columns;
     bool is_worth_it = kind != dnnl_backward_weights && op->x.channels >= WINOGRAD_CHANNELS_MIN &&
-                       op->y.channels >= WINOGRAD_CHANNELS_MIN;
+                       op->y.channels >= WINOGRAD_CHANNELS_MIN && pixels >= WINOGRAD_PIXELS_MIN;
     return node->context->conv == CONV_WINOGRAD || is_worth_it;
 }
 
@@ -253,20 +255,18 @@ static enum status create_reorder(struct node *node, struct pass *pass,
 {
     struct cpu_context *context = node->context;
     const struct conv2d *conv = conv_of(node);
-    pass->weight_bytes = dnnl_memory_desc_get_size(own);
-    pass->weights = memory_create_large(pass->weight_bytes);
-    if (pass->weights == NULL) {
-        return STATUS_NO_MEMORY;
+    size_t bytes = dnnl_memory_desc_get_size(own);
+    if (bytes > context->weight_bytes) {
+        context->weight_bytes = bytes;
     }
     if (is_gradient) {
         const float *to =
             is_padded(conv) ? conv->padded.weight_grad : context->grads + node->op.weight;
-        return onednn_reorder_create(context, own, &shapes->plain_weights, pass->weights, to,
+        return onednn_reorder_create(context, own, &shapes->plain_weights, NULL, to,
                                      &pass->reorder);
     }
     const float *from = is_padded(conv) ? conv->padded.weight : context->params + node->op.weight;
-    return onednn_reorder_create(context, &shapes->plain_weights, own, from, pass->weights,
-                                 &pass->reorder);
+    return onednn_reorder_create(context, &shapes->plain_weights, own, from, NULL, &pass->reorder);
 }
 
 static enum status create_pass(struct node *node, const struct shapes *shapes,
@@ -292,9 +292,9 @@ static enum status create_pass(struct node *node, const struct shapes *shapes,
         status = create_reorder(node, pass, &own, shapes, is_gradient);
     }
     if (status == STATUS_OK) {
-        status = onednn_call_add(node->context, &pass->call,
-                                 is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, &own,
-                                 pass->weights);
+        status =
+            onednn_call_add(node->context, &pass->call,
+                            is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, &own, NULL);
     }
     return status;
 }
@@ -339,11 +339,18 @@ static enum status conv2d_bind(struct node *node)
     struct conv2d *conv = conv_of(node);
     const float *x = conv->packed.data != NULL ? conv->packed.data : node->x->data;
     const float *x_grad = conv->packed.grad != NULL ? conv->packed.grad : node->x->grad;
+    const void *weights = node->context->weights;
     const struct {
         struct onednn_call *call;
         int argument;
         const void *data;
     } rows[] = {
+        {&conv->forward.reorder, DNNL_ARG_TO, weights},
+        {&conv->forward.call, DNNL_ARG_WEIGHTS, weights},
+        {&conv->data.reorder, DNNL_ARG_TO, weights},
+        {&conv->data.call, DNNL_ARG_WEIGHTS, weights},
+        {&conv->weights.reorder, DNNL_ARG_FROM, weights},
+        {&conv->weights.call, DNNL_ARG_DIFF_WEIGHTS, weights},
         {&conv->forward.call, DNNL_ARG_SRC, x},
         {&conv->forward.call, DNNL_ARG_DST, node->y->data},
         {&conv->forward.call, DNNL_ARG_SCRATCHPAD, node->context->scratch},

@@ -43,6 +43,8 @@ struct cpu_context {
     float *statistics;
     void *scratch; // of whichever primitive runs
     size_t scratch_bytes;
+    void *weights; // of the pass of a convolution that runs, in the layout that it wants
+    size_t weight_bytes;
     enum conv_algorithm conv;
     const struct program_input *input; // of the forward that runs, or ran last
     struct program_result result;      // written by the loss

@@ -115,24 +115,26 @@ static void place_tensors(struct cpu_program *program, bool is_trained,
         }
     }
     program->context.scratch = program->arena + buffers[0].offset;
+    program->context.weights = program->arena + buffers[2 * count].offset;
 }
 
-/* Places all tensors, and the scratch, in the arena. */
+/* Places all tensors, the scratch and the weights of one convolution in the arena. */
 static enum status plan(struct cpu_program *program, bool is_trained)
 {
     uint32_t count = program->tensor_count;
-    struct plan_buffer *buffers = calloc(2 * (size_t)count, sizeof(*buffers));
+    struct plan_buffer *buffers = calloc(2 * (size_t)count + 1, sizeof(*buffers));
     if (buffers == NULL) {
         return STATUS_NO_MEMORY;
     }
     // The pixels have no memory here; their place is that of the scratch.
     plan_data(program, is_trained, buffers);
-    buffers[0] = (struct plan_buffer){.bytes = program->context.scratch_bytes,
-                                      .last = 2 * program->node_count};
+    uint32_t end = 2 * program->node_count;
+    buffers[0] = (struct plan_buffer){.bytes = program->context.scratch_bytes, .last = end};
+    buffers[2 * count] = (struct plan_buffer){.bytes = program->context.weight_bytes, .last = end};
     if (is_trained) {
         plan_gradients(program, buffers + count);
     }
-    program->arena_bytes = memory_plan(buffers, 2 * count) + MEMORY_ALIGNMENT;
+    program->arena_bytes = memory_plan(buffers, 2 * count + 1) + MEMORY_ALIGNMENT;
     program->arena = memory_create_large(program->arena_bytes);
     if (program->arena != NULL) {
         place_tensors(program, is_trained, buffers);
