@@ -18,16 +18,18 @@
 /* In a run folder, until there is a summary: room that the summary takes over. */
 #define JOB_RESERVE_NAME ".summary.reserve"
 
-#define JOB_WORKERS_MAX 4096
-#define JOB_SERVERS_MAX 256
-#define JOB_BATCH_MAX   (1 << 24) // images in a step of all workers
-#define JOB_TEXT_BYTES  (16 * 1024)
+#define JOB_WORKERS_MAX    4096
+#define JOB_SERVERS_MAX    256
+#define JOB_BATCH_MAX      (1 << 24) // images in a step of all workers
+#define JOB_IMAGE_SIZE_MAX 1024
+#define JOB_TEXT_BYTES     (16 * 1024)
 
 struct job {
     char mode[JOB_NAME_BYTES];
     uint32_t workers, servers;
     char model[JOB_NAME_BYTES];
     char data[JOB_PATH_BYTES]; // "cifar10:/data"
+    uint32_t image_size;       // rows and columns of images; 0: as the data have them
     uint32_t batch;            // per worker; 0: from global_batch
     uint32_t global_batch;     // 0: workers x batch
     uint32_t epochs;           // 0: from steps
@@ -58,6 +60,7 @@ struct job {
     char order[JOB_NAME_BYTES];       // free, seeded:DIST
     char delay_model[JOB_NAME_BYTES]; // server, per-worker: of a seeded order
     char switches[JOB_PATH_BYTES];    // to other modes: none, or see phases.h
+    bool sync_bn;                     // batch normalisation over the batches of all workers
     uint32_t backup;                  // ps-sync: workers whose gradients an update does not need
     uint32_t sync_every;              // steps that a worker makes alone (local SGD); 1: none
     char transport[JOB_NAME_BYTES];   // auto, tcp, ipc, shm

@@ -225,6 +225,17 @@ static enum status check_backup(const struct job *job, char *ret_error, size_t e
     return STATUS_OK;
 }
 
+static enum status check_sync_bn(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (job->sync_bn && job_is_free(job)) {
+        snprintf(ret_error, error_size,
+                 "--sync-bn needs workers that make their steps together: ring, or ps-sync without "
+                 "--backup");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_straggler(const struct job *job, char *ret_error, size_t error_size)
 {
     struct straggler straggler;
@@ -254,8 +265,8 @@ static enum status check_evaluation(const struct job *job, char *ret_error, size
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,     check_delay_model, check_remedy,
-        check_backup,   check_straggler, check_evaluation,
+        check_switches, check_order,   check_delay_model, check_remedy,
+        check_backup,   check_sync_bn, check_straggler,   check_evaluation,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

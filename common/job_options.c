@@ -175,6 +175,8 @@ const struct option job_options[] = {
      "the network"},
     {"data", 0, OPTION_TEXT, FIELD(data), "shapes", NO_RANGE, NULL, data_is_valid, "NAME[:DIR]",
      "the images: shapes, synthetic, cifar10:DIR, mnist:DIR or fashion-mnist:DIR"},
+    {"image-size", 0, OPTION_U32, FIELD(image_size), "0", 0, JOB_IMAGE_SIZE_MAX, NULL, NULL,
+     "PIXELS", "scale images to so many rows and columns (bilinear); 0: as the data have them"},
     {"batch", 'b', OPTION_U32, FIELD(batch), "0", 0, JOB_BATCH_MAX, NULL, NULL, "IMAGES",
      "images per worker and step; 0: from --global-batch, or 32"},
     {"global-batch", 0, OPTION_U32, FIELD(global_batch), "0", 0, JOB_BATCH_MAX, NULL, NULL,
@@ -247,6 +249,9 @@ const struct option job_options[] = {
     {"backup", 0, OPTION_U32, FIELD(backup), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "COUNT",
      "backup workers in ps-sync: an update needs the gradients of all workers but so many, and "
      "drops those that come late (Chen et al. 2016)"},
+    {"sync-bn", 0, OPTION_FLAG, FIELD(sync_bn), "false", NO_RANGE, NULL, NULL, NULL,
+     "batch normalisation over the batches of all workers instead of each worker's own; in ring "
+     "and ps-sync"},
     {"sync-every", 0, OPTION_U32, FIELD(sync_every), "1", 1, 1000000, NULL, NULL, "STEPS",
      "local SGD: every worker makes so many steps with an optimizer of its own, then their "
      "changes are exchanged instead of gradients; 1: gradients in every step"},

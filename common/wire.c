@@ -51,6 +51,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_RETURN] = {"RETURN", WIRE__KIND__KIND_RETURN, CARRIES_LOAN},
     [MESSAGE_PASSED] = {"PASSED", WIRE__KIND__KIND_PASSED, 0},
     [MESSAGE_PROCEED] = {"PROCEED", WIRE__KIND__KIND_PROCEED, 0},
+    [MESSAGE_SUM] = {"SUM", WIRE__KIND__KIND_SUM, CARRIES_VALUES},
 };
 
 /* Hands out the scratch piece by piece; frees nothing. */
@@ -105,6 +106,7 @@ static void pack_member(const struct wire_member *member, Wire__Member *packed)
     packed->test_samples = member->test_samples;
     packed->device = text_of(member->device);
     packed->data_digest = member->data_digest;
+    packed->parameters = member->parameters;
 }
 
 static void pack_report(const struct wire_report *report, Wire__Report *packed)
@@ -259,6 +261,7 @@ static bool unpack_member(const Wire__Member *packed, struct wire_member *member
         .test_samples = packed->test_samples,
         .device = packed->device,
         .data_digest = packed->data_digest,
+        .parameters = packed->parameters,
     };
     return true;
 }

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       4
+#define WIRE_VERSION       5
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX 4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
@@ -44,6 +44,8 @@ enum message_kind {
     MESSAGE_RETURN,    // values that were lent have been read
     MESSAGE_PASSED,    // worker -> coordinator: has ended a phase, and what it needs of it is here
     MESSAGE_PROCEED, // coordinator -> worker: `epoch` was evaluated; `reason` says whether to go on
+    MESSAGE_SUM, // worker -> coordinator: doubles, to be added up over workers; the answer: their
+                 // sum
     MESSAGE_KIND_COUNT
 };
 
@@ -61,6 +63,7 @@ struct wire_member {
     const char *params_digest;
     uint64_t train_samples, test_samples;
     uint64_t data_digest; // of some of them
+    uint64_t parameters;  // of the model, as its authors count them
     const char *device;
 };
 

@@ -1,6 +1,7 @@
 /* Joining, starting, watching, ending. */
 #include "ps-server/coordinator.h"
 
+#include "ps-server/agreement.h"
 #include "ps-server/deadlines.h"
 
 #include <assert.h>
@@ -66,14 +67,18 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
         return status;
     }
     status = results_init(&coordinator->results, job->workers);
+    if (status == STATUS_OK) {
+        status = sums_init(&coordinator->sums, job->workers);
+    }
     if (status != STATUS_OK) {
-        membership_finish(&coordinator->membership);
+        coordinator_finish(coordinator);
     }
     return status;
 }
 
 void coordinator_finish(struct coordinator *coordinator)
 {
+    sums_finish(&coordinator->sums);
     results_finish(&coordinator->results);
     membership_finish(&coordinator->membership);
 }
@@ -156,49 +161,6 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
     struct message welcome = {
         .kind = MESSAGE_WELCOME, .rank = index, .text = coordinator->job_text};
     send(coordinator, peer, &welcome);
-}
-
-/* Whether a worker would train the same thing as the others; otherwise writes what differs. */
-static bool agrees(const struct coordinator *coordinator, const struct message *message,
-                   char *ret_why, size_t why_size)
-{
-    const struct layout *layout = message->layout;
-    const struct layout *first = &coordinator->layout;
-    if (layout->digest != first->digest || layout->value_count != first->value_count ||
-        layout->bucket_count != first->bucket_count ||
-        memcmp(layout->buckets, first->buckets, layout->bucket_count * sizeof(struct span)) != 0) {
-        snprintf(ret_why, why_size,
-                 "its model differs: layout digest %016llx with %llu parameters, the others have "
-                 "%016llx with %llu",
-                 (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
-                 (unsigned long long)first->digest, (unsigned long long)first->value_count);
-        return false;
-    }
-    if (message->member->train_samples != coordinator->train_samples ||
-        message->member->test_samples != coordinator->test_samples) {
-        snprintf(ret_why, why_size,
-                 "its data differ: %llu training and %llu test samples, the others have %llu and "
-                 "%llu",
-                 (unsigned long long)message->member->train_samples,
-                 (unsigned long long)message->member->test_samples,
-                 (unsigned long long)coordinator->train_samples,
-                 (unsigned long long)coordinator->test_samples);
-        return false;
-    }
-    if (message->member->data_digest != coordinator->data_digest) {
-        snprintf(ret_why, why_size,
-                 "its data differ: as many samples as the others have, but not the same");
-        return false;
-    }
-    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
-        const struct slot *slot = &coordinator->membership.workers[i];
-        if (slot->state == SLOT_READY &&
-            strcmp(slot->digest, message->member->params_digest) != 0) {
-            snprintf(ret_why, why_size, "its first parameters differ from those of worker %u", i);
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool everybody_is(const struct coordinator *coordinator, enum slot_state state)
@@ -293,7 +255,8 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
             coordinator->train_samples = message->member->train_samples;
             coordinator->test_samples = message->member->test_samples;
             coordinator->data_digest = message->member->data_digest;
-        } else if (!agrees(coordinator, message, why, sizeof(why))) {
+            coordinator->parameters = message->member->parameters;
+        } else if (!agreement_check(coordinator, message, why, sizeof(why))) {
             char sentence[2 * COORDINATOR_REASON_BYTES];
             snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", index, slot->host, why);
             refuse(coordinator, slot->peer, STATUS_MISMATCH, sentence);
@@ -401,6 +364,33 @@ static void handle_report(struct coordinator *coordinator, uint32_t rank,
     }
 }
 
+/* Every worker waits for the sum that it gives to: none can be a round ahead. */
+static void handle_sum(struct coordinator *coordinator, const struct slot *slot, uint32_t rank,
+                       const struct message *message, uint64_t now_ms)
+{
+    const double *sum;
+    uint32_t count = (uint32_t)(message->span.count / 2);
+    if (coordinator->phase != COORDINATOR_TRAINING || message->values == NULL ||
+        message->span.count > 2 * (uint64_t)SUMS_COUNT_MAX || message->span.count % 2 != 0) {
+        return;
+    }
+    enum status status =
+        sums_add(&coordinator->sums, rank, message->step, message->values, count, &sum);
+    if (status != STATUS_OK) {
+        fail_job(coordinator, status, now_ms,
+                 "worker %u (host %s) gave %u numbers to sum %llu, the others %u to sum %llu", rank,
+                 slot->host, count, (unsigned long long)message->step, coordinator->sums.count,
+                 (unsigned long long)coordinator->sums.round);
+    } else if (sum != NULL) {
+        const void *bytes = sum;
+        const struct message answer = {.kind = MESSAGE_SUM,
+                                       .step = message->step,
+                                       .span = {0, message->span.count},
+                                       .values = bytes};
+        send_workers(coordinator, &answer);
+    }
+}
+
 static void handle_leave(struct coordinator *coordinator, struct slot *slot, enum member_role role,
                          uint32_t index, const struct message *message, uint64_t now_ms)
 {
@@ -438,6 +428,8 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
         handle_passed(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {
         handle_report(coordinator, index, message);
+    } else if (message->kind == MESSAGE_SUM && role == ROLE_WORKER) {
+        handle_sum(coordinator, slot, index, message, now_ms);
     } else if (message->kind == MESSAGE_DONE) {
         handle_done(coordinator, slot, role, index, message, now_ms);
     } else if (message->kind == MESSAGE_LEAVE) {

@@ -19,6 +19,7 @@
 #include "common/wire.h"
 #include "ps-server/membership.h"
 #include "ps-server/results.h"
+#include "ps-server/sums.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +52,7 @@ struct coordinator {
     enum coordinator_phase phase;
     struct membership membership;
     struct results results;
+    struct sums sums;
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, heartbeat_sent_ms;
@@ -58,6 +60,7 @@ struct coordinator {
     struct layout layout; // of the first worker that was ready
     bool has_layout;
     uint64_t train_samples, test_samples, data_digest;
+    uint64_t parameters;    // of the model, as its authors count them
     uint32_t phase_index;   // of the job's phases
     uint64_t connecting_ms; // since when members connect
 

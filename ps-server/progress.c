@@ -70,7 +70,7 @@ void progress_started(struct progress *progress, const struct coordinator *coord
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
     printf(": %s (%llu parameters) on %s, %llu training and %llu test images\n", job->model,
-           (unsigned long long)coordinator->layout.value_count, job->data,
+           (unsigned long long)coordinator->parameters, job->data,
            (unsigned long long)coordinator->train_samples,
            (unsigned long long)coordinator->test_samples);
     uint64_t per_epoch = job_steps_per_epoch(job, coordinator->train_samples);

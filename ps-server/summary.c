@@ -60,7 +60,7 @@ json_t *summary_job_json(const struct coordinator *coordinator)
     }
     return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:o}", "version", RINGSIDE_VERSION,
                      "wire_version", WIRE_VERSION, "parameters",
-                     (json_int_t)coordinator->layout.value_count, "train_samples",
+                     (json_int_t)coordinator->parameters, "train_samples",
                      (json_int_t)coordinator->train_samples, "test_samples",
                      (json_int_t)coordinator->test_samples, "options", options, "members", members);
 }
@@ -210,14 +210,13 @@ json_t *summary_json(const struct coordinator *coordinator)
     const struct job *job = coordinator->job;
     bool is_completed = coordinator->verdict == STATUS_OK;
     const char *device = coordinator->membership.workers[0].device;
-    json_t *summary =
-        json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f}",
-                  "version", RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers,
-                  "servers", (int)job->servers, "model", job->model, "parameters",
-                  (json_int_t)coordinator->layout.value_count, "dataset", job->data, "device",
-                  device[0] != '\0' ? device : job->device, "transport", job->transport, "seed",
-                  (json_int_t)job->seed, "batch_per_worker", (int)job->batch, "global_batch",
-                  (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr);
+    json_t *summary = json_pack(
+        "{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f}", "version",
+        RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
+        (int)job->servers, "model", job->model, "parameters", (json_int_t)coordinator->parameters,
+        "dataset", job->data, "device", device[0] != '\0' ? device : job->device, "transport",
+        job->transport, "seed", (json_int_t)job->seed, "batch_per_worker", (int)job->batch,
+        "global_batch", (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr);
     if (summary == NULL) {
         return NULL;
     }

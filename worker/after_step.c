@@ -42,6 +42,25 @@ static void report_interval(struct trainer *trainer, struct link *link, uint64_t
     trainer->interval = (struct wire_report){0};
 }
 
+/* Batch normalisation has learned something else on every worker: each goes on from the mean. Where
+ * workers are free none waits for another, and each evaluates with its own. */
+static enum status average_statistics(struct trainer *trainer)
+{
+    uint64_t count = model_statistic_count(trainer->model);
+    float *statistics = model_statistics(trainer->model);
+    if (trainer->statistics == NULL || trainer->phase->is_free) {
+        return STATUS_OK;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        trainer->statistics[i] = (double)statistics[i];
+    }
+    enum status status = link_sum(trainer->link, trainer->statistics, (uint32_t)count);
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+        statistics[i] = (float)(trainer->statistics[i] / trainer->job->workers);
+    }
+    return status;
+}
+
 /* A mark at `step` that ends a period, or the job: every worker evaluates its part of the test set
  * on the same parameters, if there is an evaluation, and tells. `worker_step` is its own. */
 static enum status close_period(struct trainer *trainer, struct link *link, uint64_t worker_step,
@@ -49,6 +68,9 @@ static enum status close_period(struct trainer *trainer, struct link *link, uint
 {
     enum status status = STATUS_OK;
     if (is_evaluated) {
+        status = average_statistics(trainer);
+    }
+    if (is_evaluated && status == STATUS_OK) {
         status = evaluator_run(trainer->evaluator, &trainer->epoch);
     }
     if (status != STATUS_OK) {

@@ -174,6 +174,20 @@ static void note_decision(struct link *link, const struct message *message)
     pthread_mutex_unlock(&link->mutex);
 }
 
+static void note_sum(struct link *link, const struct message *message)
+{
+    pthread_mutex_lock(&link->mutex);
+    bool is_awaited = link->sum != NULL && message->step == link->sum_round &&
+                      message->span.count == 2 * (uint64_t)link->sum_count;
+    if (is_awaited && message->values != NULL) {
+        memcpy(link->sum, message->values, link->sum_count * sizeof(*link->sum));
+        link->sum = NULL;
+        link->sum_round++;
+        pthread_cond_broadcast(&link->changed);
+    }
+    pthread_mutex_unlock(&link->mutex);
+}
+
 /* What the coordinator says to workers alone. */
 static enum status handle_coordinator(struct link *link, const struct message *message)
 {
@@ -186,6 +200,9 @@ static enum status handle_coordinator(struct link *link, const struct message *m
     }
     if (message->kind == MESSAGE_PROCEED) {
         note_decision(link, message);
+    }
+    if (message->kind == MESSAGE_SUM) {
+        note_sum(link, message);
     }
     return STATUS_OK;
 }
@@ -302,6 +319,7 @@ static enum status say_ready(struct link *link)
     link->member.self.train_samples = link->prepared.train_samples;
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;
+    link->member.self.parameters = link->prepared.parameters;
     return member_ready(&link->member, link->prepared.layout);
 }
 

@@ -146,6 +146,27 @@ enum status link_await_decision(struct link *link, uint64_t epoch, bool *ret_is_
     return status;
 }
 
+enum status link_sum(struct link *link, double *values, uint32_t count)
+{
+    pthread_mutex_lock(&link->mutex);
+    link->sum = values;
+    link->sum_count = count;
+    uint64_t round = link->sum_round;
+    pthread_mutex_unlock(&link->mutex);
+    const void *bytes = values; // until the answer comes
+    struct message message = {
+        .kind = MESSAGE_SUM, .step = round, .span = {0, 2 * (uint64_t)count}, .values = bytes};
+    post_message(link, &message);
+    pthread_mutex_lock(&link->mutex);
+    while (link->sum != NULL && link->phase != LINK_ENDED) {
+        pthread_cond_wait(&link->changed, &link->mutex);
+    }
+    enum status status = link->sum == NULL ? STATUS_OK : link->ending;
+    link->sum = NULL;
+    pthread_mutex_unlock(&link->mutex);
+    return status;
+}
+
 void link_set_step(struct link *link, uint64_t step)
 {
     link->step = step;

@@ -40,6 +40,7 @@ struct link_prepared {
     const char *device;
     uint64_t train_samples, test_samples;
     uint64_t data_digest; // of some of the samples
+    uint64_t parameters;  // of the model, as its authors count them
 };
 
 /* Borrows options' strings. */
@@ -62,6 +63,10 @@ enum status link_pass(struct link *link, float *const *states, uint32_t state_co
 /* After the report that closed an epoch of a job with a target: waits until it is known whether the
  * job goes on. */
 enum status link_await_decision(struct link *link, uint64_t epoch, bool *ret_is_enough);
+
+/* Adds up `values` over all workers, in place: the same numbers on each, which all have to call it
+ * as often. Waits. Where workers are in step. */
+enum status link_sum(struct link *link, double *values, uint32_t count);
 
 /* Bytes sent and received so far, headers included. */
 void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received);

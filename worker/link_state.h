@@ -52,6 +52,9 @@ struct link {
     struct outbox outbox;
     uint64_t decided_count; // epochs of which the coordinator has said whether to go on
     bool is_enough;         // it has said no
+    double *sum;            // (sum_count) that the trainer waits for; NULL: it does not
+    uint32_t sum_count;
+    uint64_t sum_round; // how many were before
     _Atomic uint64_t step;
 };
 

@@ -103,6 +103,7 @@ static void say_why_not(const struct trainer *trainer, struct link *link, uint64
 
 enum status trainer_run(struct trainer *trainer, struct link *link)
 {
+    trainer->link = link;
     trainer->exchange = link_exchange(link);
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
@@ -150,6 +151,15 @@ static enum status create_model(struct trainer *trainer, struct device *device,
     }
     const struct layout *layout = model_layout(trainer->model);
     digest_floats(model_params(trainer->model), layout->value_count, trainer->digest);
+    uint64_t statistics = model_statistic_count(trainer->model);
+    if (job->sync_bn && statistics == 0) {
+        log_error("--sync-bn is for models with batch normalisation, and %s has none", job->model);
+        return STATUS_INVALID;
+    }
+    if (statistics > 0 && job->workers > 1) {
+        trainer->statistics = calloc(statistics, sizeof(*trainer->statistics));
+        return trainer->statistics != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    }
     return STATUS_OK;
 }
 
@@ -276,6 +286,7 @@ void trainer_destroy(struct trainer *trainer)
         memory_destroy_large(trainer->base,
                              model_layout(trainer->model)->value_count * sizeof(float));
     }
+    free(trainer->statistics);
     model_destroy(trainer->model);
     free(trainer);
 }
@@ -292,6 +303,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .train_samples = trainer->train_samples,
         .test_samples = trainer->test_samples,
         .data_digest = trainer->data_digest,
+        .parameters = model_published_count(trainer->model),
     };
 }
 

@@ -24,7 +24,9 @@ struct trainer {
     struct batcher *batcher;
     struct evaluator *evaluator;
     struct optimizer *optimizer; // NULL where servers run it throughout
+    struct link *link;           // borrowed
     struct exchange *exchange;   // of the link, for the phase; borrowed
+    double *statistics; // (statistic_count) of the model, to be averaged; NULL: it has none
     struct schedule schedule;
     uint64_t steps_per_epoch, step_count, warmup_steps;
     uint64_t train_samples, test_samples, data_digest;
@@ -44,8 +46,8 @@ struct trainer {
     uint64_t round;             // of the phase: a step of the exchange
     uint32_t round_steps;       // that were made in it
 
-    // Of the step that ends: its number, and the time that its updates took.
-    uint64_t step, apply_ns;
+    // Of the step that ends: its number, and the time that its updates and its sums took.
+    uint64_t step, apply_ns, sum_ns;
 
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;

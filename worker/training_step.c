@@ -109,9 +109,22 @@ static enum status end_round(struct trainer *trainer)
     return status;
 }
 
-static struct program_input input_of(const struct trainer *trainer, const struct batch *batch)
+/* Of batch normalisation; time in which others are waited for is not computing. */
+static enum status sum_over_workers(void *context, double *values, uint32_t count)
 {
+    struct trainer *trainer = context;
+    uint64_t clock_ns = clock_now_ns();
+    enum status status = link_sum(trainer->link, values, count);
+    trainer->sum_ns += lap(&clock_ns);
+    return status;
+}
+
+static struct program_input input_of(struct trainer *trainer, const struct batch *batch)
+{
+    bool sums = trainer->job->sync_bn && trainer->job->workers > 1;
     return (struct program_input){
+        .sum_over_workers = sums ? sum_over_workers : NULL,
+        .context = trainer,
         .pixels = batch->pixels,
         .labels = batch->labels,
         .sample_keys = batch->sample_keys,
@@ -140,6 +153,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     ret_times->exchange_ns = lap(&clock_ns);
     straggling_wait(&trainer->straggling, trainer->exchange, step);
 
+    trainer->sum_ns = 0;
     const struct program_input input = input_of(trainer, &batch); // until backward is done
     struct program_result result;
     status = model_forward(trainer->model, &input, &result);
@@ -152,7 +166,8 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     if (status != STATUS_OK) {
         return status;
     }
-    ret_times->compute_ns = lap(&clock_ns);
+    ret_times->compute_ns = lap(&clock_ns) - trainer->sum_ns;
+    ret_times->exchange_ns += trainer->sum_ns;
 
     trainer->step = step;
     trainer->apply_ns = 0;

@@ -3,6 +3,7 @@
 
 #include "common/layout.h"
 #include "common/log.h"
+#include "worker/data/resized.h"
 
 #include <jansson.h>
 
@@ -22,14 +23,22 @@ static uint32_t thread_count(const struct job *job, uint32_t local_size)
     return threads > 0 ? threads : 1;
 }
 
+static enum status open_images(const struct job *job, enum dataset_split split,
+                               struct dataset **ret_dataset)
+{
+    struct dataset *dataset;
+    enum status status = dataset_open(job->data, job->seed, split, &dataset);
+    return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
+}
+
 enum status workplace_open(struct workplace *workplace, const struct job *job, uint32_t rank,
                            uint32_t local_size)
 {
     *workplace = (struct workplace){0};
     struct device_options device = {.threads = thread_count(job, local_size)};
-    enum status status = dataset_open(job->data, job->seed, DATASET_TRAIN, &workplace->train);
+    enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
     if (status == STATUS_OK) {
-        status = dataset_open(job->data, job->seed, DATASET_TEST, &workplace->test);
+        status = open_images(job, DATASET_TEST, &workplace->test);
     }
     if (status == STATUS_OK) {
         status = device_open(job->device, &device, &workplace->device);
@@ -84,10 +93,10 @@ enum status workplace_probe(void)
     trainer_describe(workplace.trainer, &prepared);
     trainer_describe_program(workplace.trainer, program, sizeof(program));
     status = print_line(json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "model", job.model,
-                                  "parameters", (json_int_t)prepared.layout->value_count,
-                                  "train_samples", (json_int_t)prepared.train_samples,
-                                  "test_samples", (json_int_t)prepared.test_samples, "device",
-                                  prepared.device, "program", program));
+                                  "parameters", (json_int_t)prepared.parameters, "train_samples",
+                                  (json_int_t)prepared.train_samples, "test_samples",
+                                  (json_int_t)prepared.test_samples, "device", prepared.device,
+                                  "program", program));
     workplace_close(&workplace);
     return status;
 }

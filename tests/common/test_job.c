@@ -391,7 +391,7 @@ static void every_row_has_what_help_shows(void **state)
             row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
         assert_true(!is_number || row->max > row->min);
         assert_true((row->type == OPTION_CHOICE) == (row->choices != NULL));
-        assert_true(row->type == OPTION_CHOICE || row->metavar != NULL);
+        assert_true(row->type == OPTION_CHOICE || row->type == OPTION_FLAG || row->metavar != NULL);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(row->name, job_options[j].name);
             assert_true(row->letter == 0 || row->letter != job_options[j].letter);

@@ -56,6 +56,17 @@ static void backup_workers_are_some_of_the_workers_of_ps_sync(void **state)
     assert_true(job_is_free(&job));
 }
 
+static void the_batch_of_all_workers_needs_workers_in_step(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "sync-bn=true"), "make their steps together");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "backup=1", "sync-bn=true"), "without --backup");
+    sample_job_refuse(
+        SAMPLE_JOB("mode=ring", "epochs=4", "switch=epoch:2=ps-ssp:1", "sync-bn=true"),
+        "make their steps together");
+    assert_true(sample_job_resolved(SAMPLE_JOB("mode=ring", "sync-bn=true")).sync_bn);
+}
+
 static void a_switch_comes_within_the_job_and_to_a_mode_that_there_is(void **state)
 {
     (void)state;
@@ -109,6 +120,7 @@ int main(void)
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
+        cmocka_unit_test(the_batch_of_all_workers_needs_workers_in_step),
         cmocka_unit_test(a_switch_comes_within_the_job_and_to_a_mode_that_there_is),
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),

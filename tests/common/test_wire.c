@@ -84,7 +84,7 @@ static struct message make(enum message_kind kind)
         message.report = &report;
     }
     if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
-        kind == MESSAGE_CHUNK) {
+        kind == MESSAGE_CHUNK || kind == MESSAGE_SUM) {
         message.values = values;
     }
     message.region = kind == MESSAGE_OFFER ? &region : NULL;

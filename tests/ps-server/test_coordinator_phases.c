@@ -89,12 +89,56 @@ static void workers_hear_when_the_target_is_reached(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+static void give_sum(struct story *story, uint64_t peer, uint64_t round, const double *values,
+                     uint32_t count)
+{
+    const void *bytes = values;
+    story_give(
+        story, peer,
+        (struct message){
+            .kind = MESSAGE_SUM, .step = round, .span = {0, 2 * (uint64_t)count}, .values = bytes},
+        100);
+}
+
+static void all_workers_hear_the_sum_when_each_has_given_its_part(void **state)
+{
+    (void)state;
+    static const double values[] = {1, 2, 3};
+    struct story story;
+    story_open_training(&story, 3);
+    uint32_t sent = story.transcript.sent_count;
+    for (uint64_t round = 0; round < 2; round++) {
+        give_sum(&story, 2, round, values, 3);
+        give_sum(&story, 1, round, values, 3);
+        assert_int_equal(story.transcript.sent_count, sent + 3 * round);
+        give_sum(&story, 3, round, values, 3);
+        assert_int_equal(story.transcript.sent_count, sent + 3 * (round + 1));
+        assert_int_equal(story_last_kind(&story), MESSAGE_SUM);
+    }
+    coordinator_finish(&story.coordinator);
+}
+
+static void workers_whose_numbers_do_not_fit_together_fail_the_job(void **state)
+{
+    (void)state;
+    static const double values[] = {1, 2, 3};
+    struct story story;
+    story_open_training(&story, 2);
+    give_sum(&story, 1, 0, values, 3);
+    give_sum(&story, 2, 0, values, 2);
+    assert_int_equal(story.coordinator.verdict, STATUS_MISMATCH);
+    assert_non_null(strstr(story.coordinator.reason, "gave 2 numbers"));
+    coordinator_finish(&story.coordinator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_phase_begins_when_all_have_passed_and_are_connected),
         cmocka_unit_test(a_phase_that_nobody_connects_to_fails_the_job),
         cmocka_unit_test(workers_hear_when_the_target_is_reached),
+        cmocka_unit_test(all_workers_hear_the_sum_when_each_has_given_its_part),
+        cmocka_unit_test(workers_whose_numbers_do_not_fit_together_fail_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
