@@ -7,7 +7,7 @@
 
 static enum status add_forward(struct node *node)
 {
-    size_t count = cpu_tensor_count(node->y);
+    size_t count = tensor_count(node->y);
     uint32_t threads = node->context->threads;
     if (node->x != node->y) {
         memcpy(node->y->data, node->x->data, count * sizeof(float));
@@ -19,9 +19,9 @@ static enum status add_forward(struct node *node)
     return STATUS_OK;
 }
 
-static void pass_on(const struct node *node, struct cpu_tensor *to, bool adds)
+static void pass_on(const struct node *node, struct tensor *to, bool adds)
 {
-    size_t count = cpu_tensor_count(to);
+    size_t count = tensor_count(to);
     if (adds) {
         elementwise_add(to->grad, node->y->grad, count, node->context->threads);
     } else {
@@ -32,7 +32,7 @@ static void pass_on(const struct node *node, struct cpu_tensor *to, bool adds)
 static enum status add_backward(struct node *node)
 {
     if (node->has_relu && !node->y->is_grad_masked) {
-        elementwise_mask_positive(node->y->grad, node->y->data, cpu_tensor_count(node->y),
+        elementwise_mask_positive(node->y->grad, node->y->data, tensor_count(node->y),
                                   node->context->threads);
     }
     if (node->x != node->y) {

@@ -98,7 +98,7 @@ static struct norm_lanes *lanes_of(const struct batch_norm *norm, uint32_t chann
  * rounding where a channel's mean is large beside its deviation. */
 static void centre_on_first_pixel(struct batch_norm *norm)
 {
-    const struct cpu_tensor *x = norm->base.x;
+    const struct tensor *x = norm->base.x;
     for (size_t i = 0; i < norm->blocks; i++) {
         memcpy(norm->lanes[i].centre, x->data + i * norm->pixels * x->block,
                x->block * sizeof(float));
@@ -231,7 +231,7 @@ static enum status reduce_gradients(struct batch_norm *norm)
 
 static void pass_on_to_other(const struct node *node)
 {
-    size_t count = cpu_tensor_count(node->y);
+    size_t count = tensor_count(node->y);
     if (node->adds_other) {
         elementwise_add(node->other->grad, node->y->grad, count, node->context->threads);
     } else {
@@ -279,7 +279,7 @@ enum status node_create_batch_norm(struct node *base, struct node **ret_node)
     norm->base.keeps_x = true;
     norm->base.keeps_y = base->has_relu && base->other != NULL;
     norm->pixels = (size_t)base->op.x.rows * base->op.x.columns;
-    norm->blocks = cpu_tensor_stride(base->x) / norm->pixels / base->x->block;
+    norm->blocks = tensor_stride(base->x) / norm->pixels / base->x->block;
     size_t channels = base->op.x.channels;
     norm->lanes = calloc(norm->blocks, sizeof(*norm->lanes));
     norm->mean = calloc(4 * channels + 1, sizeof(*norm->mean));

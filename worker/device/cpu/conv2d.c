@@ -77,7 +77,7 @@ static void conv2d_destroy(struct node *node)
 }
 
 /* Channels of a tensor as the library is told. */
-static uint32_t channels_of(const struct cpu_tensor *tensor)
+static uint32_t channels_of(const struct tensor *tensor)
 {
     return (tensor->shape.channels + tensor->block - 1) / tensor->block * tensor->block;
 }
@@ -253,7 +253,7 @@ static enum status create_reorder(struct node *node, struct pass *pass,
                                   const dnnl_memory_desc_t *own, const struct shapes *shapes,
                                   bool is_gradient)
 {
-    struct cpu_context *context = node->context;
+    struct node_context *context = node->context;
     const struct conv2d *conv = conv_of(node);
     size_t bytes = dnnl_memory_desc_get_size(own);
     if (bytes > context->weight_bytes) {
@@ -301,7 +301,7 @@ static enum status create_pass(struct node *node, const struct shapes *shapes,
 
 static enum status add_arguments(struct conv2d *conv, const struct shapes *shapes)
 {
-    struct cpu_context *context = conv->base.context;
+    struct node_context *context = conv->base.context;
     const struct op *op = &conv->base.op;
     const float *bias = is_padded(conv) ? conv->padded.bias : context->params + op->bias;
     const float *bias_grad = is_padded(conv) ? conv->padded.bias_grad : context->grads + op->bias;
@@ -400,7 +400,7 @@ static enum status conv2d_backward(struct node *node)
     struct conv2d *conv = conv_of(node);
     enum status status = STATUS_OK;
     if (node->has_relu && !node->y->is_grad_masked) {
-        elementwise_mask_positive(node->y->grad, node->y->data, cpu_tensor_count(node->y),
+        elementwise_mask_positive(node->y->grad, node->y->data, tensor_count(node->y),
                                   node->context->threads);
     }
     if (node->x->is_pixels) {

@@ -72,7 +72,7 @@ static void apply_sample(const struct node *node, float *values, uint64_t key)
         [VARIANT_AVX2] = apply_plain_avx2,
         [VARIANT_AVX512] = apply_plain_avx512,
     };
-    const struct cpu_tensor *tensor = node->y;
+    const struct tensor *tensor = node->y;
     uint32_t plane = tensor->shape.rows * tensor->shape.columns, block = tensor->block;
     const struct mask mask = {
         .key = key,
@@ -96,7 +96,7 @@ static void apply_sample(const struct node *node, float *values, uint64_t key)
 static void apply(struct node *node, float *values)
 {
     const uint64_t *keys = node->context->input->sample_keys;
-    size_t stride = cpu_tensor_stride(node->y);
+    size_t stride = tensor_stride(node->y);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->y->batch; n++) {
         apply_sample(node, values + n * stride, random_mix(keys[n] + node->op.stream));
@@ -106,7 +106,7 @@ static void apply(struct node *node, float *values)
 static enum status dropout_forward(struct node *node)
 {
     if (node->x != node->y) {
-        memcpy(node->y->data, node->x->data, cpu_tensor_count(node->y) * sizeof(float));
+        memcpy(node->y->data, node->x->data, tensor_count(node->y) * sizeof(float));
     }
     if (node->context->input->is_training && node->op.rate > 0) {
         apply(node, node->y->data);
@@ -117,7 +117,7 @@ static enum status dropout_forward(struct node *node)
 static enum status dropout_backward(struct node *node)
 {
     if (node->x != node->y && !node->x->is_pixels) {
-        memcpy(node->x->grad, node->y->grad, cpu_tensor_count(node->y) * sizeof(float));
+        memcpy(node->x->grad, node->y->grad, tensor_count(node->y) * sizeof(float));
     }
     if (!node->x->is_pixels && node->op.rate > 0) {
         apply(node, node->x->grad);

@@ -3,7 +3,7 @@
 #include "worker/device/cpu/node.h"
 
 /* Walks one sample: element i of the plain order is at offset of the blocked one. */
-static void unblock(const struct cpu_tensor *blocked, const float *from, float *to)
+static void unblock(const struct tensor *blocked, const float *from, float *to)
 {
     size_t plane = (size_t)blocked->shape.rows * blocked->shape.columns, block = blocked->block;
     for (size_t channel = 0; channel < blocked->shape.channels; channel++) {
@@ -14,10 +14,10 @@ static void unblock(const struct cpu_tensor *blocked, const float *from, float *
     }
 }
 
-static void reblock(const struct cpu_tensor *blocked, const float *from, float *to)
+static void reblock(const struct tensor *blocked, const float *from, float *to)
 {
     size_t plane = (size_t)blocked->shape.rows * blocked->shape.columns, block = blocked->block;
-    size_t padded = cpu_tensor_stride(blocked) / plane;
+    size_t padded = tensor_stride(blocked) / plane;
     for (size_t channel = 0; channel < padded; channel++) {
         float *target = to + channel / block * block * plane + channel % block;
         bool is_padding = channel >= blocked->shape.channels;
@@ -29,7 +29,7 @@ static void reblock(const struct cpu_tensor *blocked, const float *from, float *
 
 static enum status flatten_forward(struct node *node)
 {
-    size_t from_stride = cpu_tensor_stride(node->x), to_stride = cpu_tensor_stride(node->y);
+    size_t from_stride = tensor_stride(node->x), to_stride = tensor_stride(node->y);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->x->batch; n++) {
         unblock(node->x, node->x->data + n * from_stride, node->y->data + n * to_stride);
@@ -39,7 +39,7 @@ static enum status flatten_forward(struct node *node)
 
 static enum status flatten_backward(struct node *node)
 {
-    size_t from_stride = cpu_tensor_stride(node->y), to_stride = cpu_tensor_stride(node->x);
+    size_t from_stride = tensor_stride(node->y), to_stride = tensor_stride(node->x);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->x->batch; n++) {
         reblock(node->x, node->y->grad + n * from_stride, node->x->grad + n * to_stride);

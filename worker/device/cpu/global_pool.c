@@ -12,7 +12,7 @@ struct planes {
 static struct planes planes_of(const struct node *node)
 {
     size_t pixels = (size_t)node->op.x.rows * node->op.x.columns, block = node->x->block;
-    size_t count = cpu_tensor_count(node->x) / pixels / block;
+    size_t count = tensor_count(node->x) / pixels / block;
     return (struct planes){count, pixels, block, count / node->x->batch};
 }
 

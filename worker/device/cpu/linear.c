@@ -38,10 +38,10 @@ static enum status linear_forward(struct node *node)
 static enum status linear_backward(struct node *node)
 {
     struct sizes n = sizes_of(node);
-    const struct cpu_context *context = node->context;
+    const struct node_context *context = node->context;
     float *dy = node->y->grad;
     if (node->has_relu && !node->y->is_grad_masked) {
-        elementwise_mask_positive(dy, node->y->data, cpu_tensor_count(node->y), 1);
+        elementwise_mask_positive(dy, node->y->data, tensor_count(node->y), 1);
     }
     elementwise_sum_rows(dy, context->grads + node->op.bias, (size_t)n.samples, (size_t)n.outputs);
     enum status status = onednn_status(dnnl_sgemm('T', 'N', n.outputs, n.inputs, n.samples, 1.0f,

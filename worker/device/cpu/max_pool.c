@@ -171,7 +171,7 @@ static void run_planes(struct node *node, plane_fn *run)
     struct geometry g = geometry_of(node);
     size_t x_plane = g.x_rows * g.x_columns * node->x->block;
     size_t y_plane = g.y_rows * g.y_columns * node->x->block;
-    size_t planes = cpu_tensor_count(node->x) / x_plane;
+    size_t planes = tensor_count(node->x) / x_plane;
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t i = 0; i < planes; i++) {
         const struct plane plane = {
@@ -231,7 +231,7 @@ enum status node_create_max_pool(struct node *base, struct node **ret_node)
     base->y->block = base->x->block;
     base->x->is_grad_masked = base->x->is_rectified && !base->x->is_shared;
     pool->base.keeps_y = base->x->is_grad_masked;
-    pool->bytes = cpu_tensor_count(base->y);
+    pool->bytes = tensor_count(base->y);
     pool->indices = memory_create_large(pool->bytes);
     if (pool->indices == NULL) {
         free(pool);

@@ -54,8 +54,8 @@ enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_a
     return STATUS_OK;
 }
 
-enum status onednn_describe_tensor(const struct cpu_tensor *tensor, uint32_t channels,
-                                   bool is_packed, dnnl_memory_desc_t *ret_desc)
+enum status onednn_describe_tensor(const struct tensor *tensor, uint32_t channels, bool is_packed,
+                                   dnnl_memory_desc_t *ret_desc)
 {
     const dnnl_dims_t dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns};
     dnnl_format_tag_t tag = is_packed             ? dnnl_acdb
@@ -66,7 +66,7 @@ enum status onednn_describe_tensor(const struct cpu_tensor *tensor, uint32_t cha
                          "describe a tensor");
 }
 
-enum status onednn_call_create(struct cpu_context *context, dnnl_primitive_desc_t desc,
+enum status onednn_call_create(struct node_context *context, dnnl_primitive_desc_t desc,
                                struct onednn_call *ret_call)
 {
     struct onednn_call call = {0};
@@ -115,7 +115,7 @@ static void *writable(const void *data)
     return cast.out;
 }
 
-enum status onednn_call_add(struct cpu_context *context, struct onednn_call *call, int argument,
+enum status onednn_call_add(struct node_context *context, struct onednn_call *call, int argument,
                             const dnnl_memory_desc_t *desc, const void *data)
 {
     assert(call->arg_count < ONEDNN_ARGS_MAX);
@@ -141,7 +141,7 @@ enum status onednn_call_point(struct onednn_call *call, int argument, const void
     return STATUS_OK; // a primitive that has no such argument needs no such memory
 }
 
-enum status onednn_call_run(struct cpu_context *context, const struct onednn_call *call)
+enum status onednn_call_run(struct node_context *context, const struct onednn_call *call)
 {
     if (call->primitive == NULL) {
         return STATUS_OK;
@@ -151,7 +151,7 @@ enum status onednn_call_run(struct cpu_context *context, const struct onednn_cal
         "run a primitive");
 }
 
-enum status onednn_reorder_create(struct cpu_context *context, const dnnl_memory_desc_t *from_desc,
+enum status onednn_reorder_create(struct node_context *context, const dnnl_memory_desc_t *from_desc,
                                   const dnnl_memory_desc_t *to_desc, const void *from,
                                   const void *to, struct onednn_call *ret_call)
 {

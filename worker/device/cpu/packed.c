@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum status packed_create(const struct cpu_tensor *blocked, struct packed *ret_packed)
+enum status packed_create(const struct tensor *blocked, struct packed *ret_packed)
 {
     assert(blocked->shape.channels <= blocked->block);
     size_t pixels = (size_t)blocked->batch * blocked->shape.rows * blocked->shape.columns;
@@ -26,10 +26,10 @@ void packed_destroy(struct packed *packed)
     *packed = (struct packed){0};
 }
 
-void packed_read(const struct packed *packed, const struct cpu_tensor *blocked, uint32_t threads)
+void packed_read(const struct packed *packed, const struct tensor *blocked, uint32_t threads)
 {
     size_t channels = blocked->shape.channels, block = blocked->block;
-    size_t pixels = cpu_tensor_count(blocked) / block;
+    size_t pixels = tensor_count(blocked) / block;
     const float *restrict from = blocked->data;
     float *restrict to = packed->data;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
@@ -40,11 +40,10 @@ void packed_read(const struct packed *packed, const struct cpu_tensor *blocked, 
     }
 }
 
-void packed_write_grad(const struct packed *packed, const struct cpu_tensor *blocked,
-                       uint32_t threads)
+void packed_write_grad(const struct packed *packed, const struct tensor *blocked, uint32_t threads)
 {
     size_t channels = blocked->shape.channels, block = blocked->block;
-    size_t pixels = cpu_tensor_count(blocked) / block;
+    size_t pixels = tensor_count(blocked) / block;
     const float *restrict from = packed->grad;
     float *restrict to = blocked->grad;
 #pragma omp parallel for num_threads(threads) if (threads > 1)

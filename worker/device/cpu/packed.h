@@ -15,14 +15,13 @@ struct packed {
     size_t bytes;
 };
 
-enum status packed_create(const struct cpu_tensor *blocked, struct packed *ret_packed);
+enum status packed_create(const struct tensor *blocked, struct packed *ret_packed);
 void packed_destroy(struct packed *packed);
 
 /* The tensor's data into its packed copy. */
-void packed_read(const struct packed *packed, const struct cpu_tensor *blocked, uint32_t threads);
+void packed_read(const struct packed *packed, const struct tensor *blocked, uint32_t threads);
 
 /* The packed gradient into the tensor's, whose padding becomes zero. */
-void packed_write_grad(const struct packed *packed, const struct cpu_tensor *blocked,
-                       uint32_t threads);
+void packed_write_grad(const struct packed *packed, const struct tensor *blocked, uint32_t threads);
 
 #endif

@@ -9,7 +9,7 @@ static void copy_inner(const struct node *node, const float *from, float *to, bo
     const struct op *op = &node->op;
     size_t block = node->x->block, row_length = op->x.columns * block;
     size_t x_plane = op->x.rows * row_length, y_row = op->y.columns * block;
-    size_t planes = cpu_tensor_count(node->x) / x_plane;
+    size_t planes = tensor_count(node->x) / x_plane;
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t i = 0; i < planes; i++) {
         for (size_t row = 0; row < op->x.rows; row++) {
@@ -23,7 +23,7 @@ static void copy_inner(const struct node *node, const float *from, float *to, bo
 
 static enum status pad_forward(struct node *node)
 {
-    memset(node->y->data, 0, cpu_tensor_count(node->y) * sizeof(float));
+    memset(node->y->data, 0, tensor_count(node->y) * sizeof(float));
     copy_inner(node, node->x->data, node->y->data, true);
     return STATUS_OK;
 }

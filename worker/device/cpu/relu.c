@@ -6,7 +6,7 @@
 
 static enum status relu_forward(struct node *node)
 {
-    size_t count = cpu_tensor_count(node->y);
+    size_t count = tensor_count(node->y);
     if (node->x != node->y) {
         memcpy(node->y->data, node->x->data, count * sizeof(float));
     }
@@ -16,7 +16,7 @@ static enum status relu_forward(struct node *node)
 
 static enum status relu_backward(struct node *node)
 {
-    size_t count = cpu_tensor_count(node->y);
+    size_t count = tensor_count(node->y);
     if (node->x->is_pixels || (node->x == node->y && node->y->is_grad_masked)) {
         return STATUS_OK;
     }

@@ -37,7 +37,7 @@ static double sample_loss(const float *logits, uint32_t classes, uint32_t label,
 static enum status loss_forward(struct node *node)
 {
     struct softmax_loss *loss = (struct softmax_loss *)node;
-    struct cpu_context *context = node->context;
+    struct node_context *context = node->context;
     uint32_t classes = node->op.x.channels;
     context->result = (struct program_result){0};
     for (uint32_t n = 0; n < context->input->count; n++) {

@@ -12,9 +12,9 @@ struct plane {
 static struct plane plane_at(const struct node *node, size_t index)
 {
     size_t x_blocks =
-        cpu_tensor_stride(node->x) / node->x->block / node->op.x.rows / node->op.x.columns;
+        tensor_stride(node->x) / node->x->block / node->op.x.rows / node->op.x.columns;
     size_t y_blocks =
-        cpu_tensor_stride(node->y) / node->y->block / node->op.y.rows / node->op.y.columns;
+        tensor_stride(node->y) / node->y->block / node->op.y.rows / node->op.y.columns;
     size_t n = index / y_blocks, block = index % y_blocks;
     size_t x_plane = (size_t)node->op.x.rows * node->op.x.columns * node->x->block;
     size_t y_plane = (size_t)node->op.y.rows * node->op.y.columns * node->y->block;
@@ -27,7 +27,7 @@ static struct plane plane_at(const struct node *node, size_t index)
 
 static size_t plane_count(const struct node *node)
 {
-    return cpu_tensor_count(node->y) / node->y->block / node->op.y.rows / node->op.y.columns;
+    return tensor_count(node->y) / node->y->block / node->op.y.rows / node->op.y.columns;
 }
 
 /* Where pixel i of y comes from, in floats from the beginning of the plane. */

@@ -2,7 +2,7 @@
  * otherwise. */
 #include "common/memory.h"
 #include "common/random.h"
-#include "worker/device/cpu/memory_plan.h"
+#include "worker/device/memory_plan.h"
 
 // clang-format off
 #include <setjmp.h>

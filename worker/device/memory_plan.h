@@ -2,13 +2,13 @@
  *
  * Time counts executions: operation i runs forward at time i, and backward at 2n-1-i of n
  * operations. Two buffers may share memory if they are never alive at the same time. */
-#ifndef WORKER_DEVICE_CPU_MEMORY_PLAN_H
-#define WORKER_DEVICE_CPU_MEMORY_PLAN_H
+#ifndef WORKER_DEVICE_MEMORY_PLAN_H
+#define WORKER_DEVICE_MEMORY_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLAN_BUFFERS_MAX 4096
+#define PLAN_BUFFERS_MAX 16384
 
 struct plan_buffer {
     size_t bytes;

@@ -1,11 +1,5 @@
-/* From operations to nodes: what is fused, what works in place, which gradients share memory.
- *
- *     a relu behind a convolution, a linear layer, a normalisation or an add is part of that node
- *     an add behind a normalisation is part of that node, too
- *     other relus and dropout work in place, an add in the place of one operand
- *     the gradient of an add is that of both operands: they share its memory
- *     a linear layer behind blocked channels gets a flatten node before it */
-#include "worker/device/cpu/program_state.h"
+/* Builds nodes from operations; shares the memory of gradients. */
+#include "worker/device/graph.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,26 +8,12 @@
 
 /* What is known of each operation while nodes are made. */
 struct builder {
-    struct cpu_program *program;
+    struct graph *graph;
+    const struct graph_options *options;
     const struct op *ops;
-    uint32_t op_count;
     uint32_t readers[DEVICE_OPS_MAX]; // how many operations read the result
     uint32_t reader[DEVICE_OPS_MAX];  // the last of them
-    struct cpu_tensor *results[DEVICE_OPS_MAX];
-};
-
-static enum status (*const creators[])(struct node *base, struct node **ret_node) = {
-    [OP_CONV2D] = node_create_conv2d,
-    [OP_LINEAR] = node_create_linear,
-    [OP_RELU] = node_create_relu,
-    [OP_MAX_POOL] = node_create_max_pool,
-    [OP_DROPOUT] = node_create_dropout,
-    [OP_BATCH_NORM] = node_create_batch_norm,
-    [OP_ADD] = node_create_add,
-    [OP_SUBSAMPLE] = node_create_subsample,
-    [OP_PAD] = node_create_pad,
-    [OP_GLOBAL_POOL] = node_create_global_pool,
-    [OP_SOFTMAX_LOSS] = node_create_softmax_loss,
+    struct tensor *results[DEVICE_OPS_MAX];
 };
 
 enum status node_create_plain(const struct node *base, const struct node_ops *ops,
@@ -108,27 +88,29 @@ static bool is_taken_norm(const struct builder *builder, uint32_t index)
     return add != NO_OP && norm_of_add(builder, add) == index;
 }
 
-static struct cpu_tensor *add_tensor(struct cpu_program *program, struct shape shape)
+static struct tensor *add_tensor(struct graph *graph, struct shape shape, uint32_t batch)
 {
-    assert(program->tensor_count < TENSORS_MAX);
-    struct cpu_tensor *tensor = &program->tensors[program->tensor_count++];
-    *tensor = (struct cpu_tensor){.shape = shape, .batch = program->context.batch, .block = 1};
+    assert(graph->tensor_count < GRAPH_TENSORS_MAX);
+    struct tensor *tensor = &graph->tensors[graph->tensor_count++];
+    *tensor = (struct tensor){.shape = shape, .batch = batch, .block = 1};
     return tensor;
 }
 
-static struct cpu_tensor *input_of(const struct builder *builder, uint32_t input)
+static struct tensor *input_of(const struct builder *builder, uint32_t input)
 {
-    return input == DEVICE_INPUT_PIXELS ? &builder->program->tensors[0] : builder->results[input];
+    return input == DEVICE_INPUT_PIXELS ? &builder->graph->tensors[0] : builder->results[input];
 }
 
 /* Adds a node that reads x, and perhaps other, and writes y. */
-static enum status add_node(struct cpu_program *program, uint32_t op_index, const struct node *base,
+static enum status add_node(const struct builder *builder, uint32_t op_index,
+                            const struct node *base,
                             enum status (*create)(struct node *base, struct node **ret_node))
 {
+    struct graph *graph = builder->graph;
     struct node node = *base;
-    node.context = &program->context;
-    uint32_t index = program->node_count;
-    assert(index < NODES_MAX);
+    node.context = builder->options->context;
+    uint32_t index = graph->node_count;
+    assert(index < GRAPH_NODES_MAX);
     if (base->x != base->y) {
         base->y->producer = index;
     }
@@ -136,32 +118,31 @@ static enum status add_node(struct cpu_program *program, uint32_t op_index, cons
     if (base->other != NULL) {
         base->other->last = index;
     }
-    enum status status = create(&node, &program->nodes[index]);
+    enum status status = create(&node, &graph->nodes[index]);
     if (status == STATUS_OK) {
-        base->y->is_kept |= program->nodes[index]->keeps_y;
-        program->node_ops[index] = op_index;
-        program->node_count++;
+        base->y->is_kept |= graph->nodes[index]->keeps_y;
+        graph->node_ops[index] = op_index;
+        graph->node_count++;
     }
     return status;
 }
 
 /* A linear layer reads channels that are not in blocks. */
-static enum status add_flatten(struct cpu_program *program, uint32_t op_index,
-                               struct cpu_tensor **x)
+static enum status add_flatten(const struct builder *builder, uint32_t op_index, struct tensor **x)
 {
-    struct node node = {.x = *x, .y = add_tensor(program, (*x)->shape)};
+    struct node node = {.x = *x, .y = add_tensor(builder->graph, (*x)->shape, (*x)->batch)};
     *x = node.y;
-    return add_node(program, op_index, &node, node_create_flatten);
+    return add_node(builder, op_index, &node, builder->options->flatten);
 }
 
 /* Whether a node may write its result where its input is: nobody else reads that, and the node that
  * wrote it does not need it again. */
-static bool may_overwrite(const struct cpu_tensor *tensor)
+static bool may_overwrite(const struct tensor *tensor)
 {
     return !tensor->is_pixels && !tensor->is_shared && !tensor->is_kept;
 }
 
-static bool is_in_place(enum op_kind kind, const struct cpu_tensor *x)
+static bool is_in_place(enum op_kind kind, const struct tensor *x)
 {
     if (kind == OP_ADD) {
         return may_overwrite(x);
@@ -184,7 +165,7 @@ static void describe_node(const struct builder *builder, uint32_t index, struct 
             node.op = builder->ops[norm];
             node.x = input_of(builder, node.op.input);
         } else if (!may_overwrite(node.x) && may_overwrite(node.other)) {
-            struct cpu_tensor *x = node.x;
+            struct tensor *x = node.x;
             node.x = node.other;
             node.other = x;
         }
@@ -194,7 +175,6 @@ static void describe_node(const struct builder *builder, uint32_t index, struct 
 
 static enum status add_operation(struct builder *builder, uint32_t index)
 {
-    struct cpu_program *program = builder->program;
     if (is_taken_norm(builder, index)) {
         return STATUS_OK;
     }
@@ -205,8 +185,8 @@ static enum status add_operation(struct builder *builder, uint32_t index)
     }
     struct node node;
     describe_node(builder, index, &node);
-    if (node.op.kind == OP_LINEAR && node.x->block != 1) {
-        enum status status = add_flatten(program, index, &node.x);
+    if (node.op.kind == OP_LINEAR && node.x->block != 1 && builder->options->flatten != NULL) {
+        enum status status = add_flatten(builder, index, &node.x);
         if (status != STATUS_OK) {
             return status;
         }
@@ -214,20 +194,20 @@ static enum status add_operation(struct builder *builder, uint32_t index)
     node.has_relu = takes_relu(node.op.kind) && only_reader(builder, index, OP_RELU) != NO_OP;
     node.y = node.x;
     if (!is_in_place(node.op.kind, node.x)) {
-        node.y = add_tensor(program, node.op.y);
+        node.y = add_tensor(builder->graph, node.op.y, builder->options->batch);
     }
     node.y->is_rectified =
         node.has_relu || (node.y == node.x && node.x->is_rectified && node.op.kind != OP_ADD);
     node.y->is_shared = builder->readers[index] > 1;
     builder->results[index] = node.y;
-    return add_node(program, index, &node, creators[node.op.kind]);
+    return add_node(builder, index, &node, builder->options->kinds[node.op.kind]);
 }
 
 /* Whether the node's other operand may have its gradient where that of the sum is: the node is the
  * first to write it, and whoever wrote x has read it before anybody else changes it. */
-static bool may_share_gradient(const struct cpu_program *program, uint32_t index)
+static bool may_share_gradient(const struct graph *graph, uint32_t index)
 {
-    const struct node *node = program->nodes[index];
+    const struct node *node = graph->nodes[index];
     if (node->other->is_pixels || node->other->last != index) {
         return false;
     }
@@ -235,7 +215,7 @@ static bool may_share_gradient(const struct cpu_program *program, uint32_t index
         return true; // it has read all of it before it ends
     }
     for (uint32_t i = node->x->producer + 1; i < index; i++) {
-        const struct node *between = program->nodes[i];
+        const struct node *between = graph->nodes[i];
         if (between->x == node->other || between->other == node->other || between->x == node->x) {
             return false;
         }
@@ -244,49 +224,57 @@ static bool may_share_gradient(const struct cpu_program *program, uint32_t index
 }
 
 /* A node that is not the last to read a tensor adds to its gradient. */
-static void share_gradients(struct cpu_program *program)
+static void share_gradients(struct graph *graph)
 {
-    for (uint32_t i = 0; i < program->node_count; i++) {
-        struct node *node = program->nodes[i];
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct node *node = graph->nodes[i];
         node->adds_x = node->x->last != i && node->x != node->y && !node->x->is_pixels;
-        if (node->other != NULL && may_share_gradient(program, i)) {
+        if (node->other != NULL && may_share_gradient(graph, i)) {
             node->other->grad_of = node->y;
         } else if (node->other != NULL) {
             node->adds_other = node->other->last != i;
         }
         if (node->adds_x && !node->ops->adds_gradients) {
-            struct cpu_tensor *stand_in = add_tensor(program, node->x->shape);
+            struct tensor *stand_in = add_tensor(graph, node->x->shape, node->x->batch);
             *stand_in = *node->x;
             stand_in->is_stand_in = true;
-            program->targets[i] = node->x;
+            graph->targets[i] = node->x;
             node->x = stand_in;
         }
     }
 }
 
-enum status cpu_graph_build(struct cpu_program *program, const struct program_options *options)
+enum status graph_build(const struct graph_options *options, struct graph *ret_graph)
 {
     struct builder *builder = calloc(1, sizeof(*builder));
     if (builder == NULL) {
         return STATUS_NO_MEMORY;
     }
-    builder->program = program;
+    builder->graph = ret_graph;
+    builder->options = options;
     builder->ops = options->ops;
-    builder->op_count = options->op_count;
     for (uint32_t i = 0; i < options->op_count; i++) {
         count_reader(builder, options->ops[i].input, i);
         if (options->ops[i].kind == OP_ADD) {
             count_reader(builder, options->ops[i].other, i);
         }
     }
-    add_tensor(program, options->ops[0].x)->is_pixels = true;
+    add_tensor(ret_graph, options->ops[0].x, options->batch)->is_pixels = true;
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < options->op_count && status == STATUS_OK; i++) {
         status = add_operation(builder, i);
     }
-    if (status == STATUS_OK && options->grads != NULL) {
-        share_gradients(program);
+    if (status == STATUS_OK && options->is_trained) {
+        share_gradients(ret_graph);
     }
     free(builder);
     return status;
+}
+
+void graph_destroy_nodes(struct graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        graph->nodes[i]->ops->destroy(graph->nodes[i]);
+    }
+    graph->node_count = 0;
 }

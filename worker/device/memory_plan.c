@@ -1,5 +1,5 @@
 /* First-fit placement of buffers by their lifetimes. */
-#include "worker/device/cpu/memory_plan.h"
+#include "worker/device/memory_plan.h"
 
 #include "common/memory.h"
 
