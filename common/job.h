@@ -50,8 +50,10 @@ struct job {
     double target_accuracy;           // the job ends once it is reached; 0: there is none
     uint64_t limit_train, limit_test; // use only so many samples; 0: all
     char device[JOB_NAME_BYTES];
-    uint32_t threads;          // per worker; 0: cores / workers on the host
-    char conv[JOB_NAME_BYTES]; // auto, direct, winograd
+    uint32_t threads;               // per worker; 0: cores / workers on the host
+    char conv[JOB_NAME_BYTES];      // auto, direct, winograd
+    char precision[JOB_NAME_BYTES]; // fp32, tf32, bf16
+    bool allow_nondeterministic;    // algorithms whose bits differ from run to run
     double bucket_mb;
     uint32_t gradients_per_update;    // ps-ssp and ps-async
     char remedy[JOB_NAME_BYTES];      // against staleness: none, staleness-lr, dc, dc-adaptive

@@ -59,6 +59,13 @@ static const struct option_choice convs[] = {
     {NULL, NULL},
 };
 
+static const struct option_choice precisions[] = {
+    {"fp32", "float throughout"},
+    {"tf32", "float whose products are taken in 10 bits on tensor cores; cuda"},
+    {"bf16", "bfloat16 between layers; parameters, gradients and sums stay float; cuda"},
+    {NULL, NULL},
+};
+
 static const struct option_choice transports[] = {
     {"auto", "shared memory or ipc on one host, tcp across hosts"},
     {"tcp", "TCP throughout"},
@@ -235,6 +242,11 @@ const struct option job_options[] = {
      "compute threads of each worker; 0: the host's cores shared out among its workers"},
     {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", NO_RANGE, convs, NULL, NULL,
      "algorithm of convolutions on cpu"},
+    {"precision", 0, OPTION_CHOICE, FIELD(precision), "fp32", NO_RANGE, precisions, NULL, NULL,
+     "what is computed in"},
+    {"allow-nondeterministic", 0, OPTION_FLAG, FIELD(allow_nondeterministic), "false", NO_RANGE,
+     NULL, NULL, NULL,
+     "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
     {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "4", 0.001, 65536, NULL, NULL, "MIB",
      "size of the buckets in which gradients travel"},
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",

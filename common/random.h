@@ -26,7 +26,12 @@ enum random_purpose {
     RANDOM_STRAGGLER,
 };
 
-static inline uint64_t random_mix(uint64_t x)
+// What a GPU draws as well says so before it includes this file.
+#ifndef RANDOM_FUNCTION
+#define RANDOM_FUNCTION static inline
+#endif
+
+RANDOM_FUNCTION uint64_t random_mix(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -40,7 +45,7 @@ static inline uint64_t random_key(uint64_t seed, enum random_purpose purpose, ui
     return random_mix(random_mix(random_mix(random_mix(seed) + (uint64_t)purpose) + a) + b);
 }
 
-static inline uint32_t random_element(uint64_t key, uint32_t index)
+RANDOM_FUNCTION uint32_t random_element(uint64_t key, uint32_t index)
 {
     uint32_t x = (uint32_t)key + index * 0x9E3779B9u;
     x ^= x >> 16;
@@ -52,7 +57,7 @@ static inline uint32_t random_element(uint64_t key, uint32_t index)
 }
 
 /* Uniform in [0, 1) with 24 bits, exactly representable. */
-static inline float random_unit_float(uint32_t bits)
+RANDOM_FUNCTION float random_unit_float(uint32_t bits)
 {
     return (float)(bits >> 8) * 0x1p-24f;
 }

@@ -35,6 +35,10 @@ static unsigned print_backends(const struct programs *programs)
         const char *why = json_string_value(json_object_get(backend, "why"));
         printf("device       %-5s %s: %s\n", name != NULL ? name : "?",
                is_available ? "yes" : "no ", is_available ? summary : why);
+        const char *list = json_string_value(json_object_get(backend, "list"));
+        if (list != NULL && list[0] != '\0') {
+            printf("             %s\n", list);
+        }
         available += is_available;
         json_decref(backend);
     }

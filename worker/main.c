@@ -34,7 +34,12 @@ static enum status train(const struct worker_options *options, struct link *link
     }
     log_set_rank(rank);
     apply_overrides(options, job);
-    status = workplace_open(workplace, job, rank, options->local_size);
+    const struct workplace_seat seat = {
+        .rank = rank,
+        .local_rank = options->has_local_rank ? options->local_rank : rank,
+        .local_size = options->local_size,
+    };
+    status = workplace_open(workplace, job, &seat);
     if (status != STATUS_OK) {
         char text[128];
         snprintf(text, sizeof(text), "it cannot prepare (%s); its log says more",

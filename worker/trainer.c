@@ -130,6 +130,14 @@ static enum conv_algorithm conv_find(const char *name)
     return strcmp(name, "winograd") == 0 ? CONV_WINOGRAD : CONV_AUTO;
 }
 
+static enum precision precision_find(const char *name)
+{
+    if (strcmp(name, "tf32") == 0) {
+        return PRECISION_TF32;
+    }
+    return strcmp(name, "bf16") == 0 ? PRECISION_BF16 : PRECISION_FP32;
+}
+
 static enum status create_model(struct trainer *trainer, struct device *device,
                                 const struct dataset *train)
 {
@@ -143,6 +151,7 @@ static enum status create_model(struct trainer *trainer, struct device *device,
         .seed = job->seed,
         .bucket_bytes = (uint64_t)(job->bucket_mb * 1024 * 1024),
         .conv = conv_find(job->conv),
+        .precision = precision_find(job->precision),
         .has_region = has_peers && endpoints_may_share(job->transport),
     };
     enum status status = model_create(&options, device, &trainer->model);

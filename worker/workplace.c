@@ -31,11 +31,15 @@ static enum status open_images(const struct job *job, enum dataset_split split,
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
 
-enum status workplace_open(struct workplace *workplace, const struct job *job, uint32_t rank,
-                           uint32_t local_size)
+enum status workplace_open(struct workplace *workplace, const struct job *job,
+                           const struct workplace_seat *seat)
 {
     *workplace = (struct workplace){0};
-    struct device_options device = {.threads = thread_count(job, local_size)};
+    const struct device_options device = {
+        .threads = thread_count(job, seat->local_size),
+        .local_rank = seat->local_rank,
+        .allows_nondeterministic = job->allow_nondeterministic,
+    };
     enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
     if (status == STATUS_OK) {
         status = open_images(job, DATASET_TEST, &workplace->test);
@@ -44,8 +48,8 @@ enum status workplace_open(struct workplace *workplace, const struct job *job, u
         status = device_open(job->device, &device, &workplace->device);
     }
     if (status == STATUS_OK) {
-        status = trainer_create(job, rank, workplace->device, workplace->train, workplace->test,
-                                &workplace->trainer);
+        status = trainer_create(job, seat->rank, workplace->device, workplace->train,
+                                workplace->test, &workplace->trainer);
     }
     if (status != STATUS_OK) {
         workplace_close(workplace);
@@ -85,7 +89,7 @@ enum status workplace_probe(void)
         return STATUS_INVALID;
     }
     struct workplace workplace;
-    enum status status = workplace_open(&workplace, &job, 0, 0);
+    enum status status = workplace_open(&workplace, &job, &(struct workplace_seat){.rank = 0});
     if (status != STATUS_OK) {
         return status;
     }
@@ -106,10 +110,14 @@ enum status workplace_print_backends(void)
     enum status status = STATUS_OK;
     for (const struct device_ops *const *backend = device_backends();
          *backend != NULL && status == STATUS_OK; backend++) {
-        char why[256] = "";
+        char why[256] = "", list[1024] = "";
         bool is_available = (*backend)->is_available(why, sizeof(why));
-        status = print_line(json_pack("{s:s, s:b, s:s, s:s}", "name", (*backend)->name, "available",
-                                      is_available, "summary", (*backend)->summary, "why", why));
+        if ((*backend)->list != NULL) {
+            (*backend)->list(list, sizeof(list));
+        }
+        status = print_line(json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", (*backend)->name,
+                                      "available", is_available, "summary", (*backend)->summary,
+                                      "why", why, "list", list));
     }
     return status;
 }

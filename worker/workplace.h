@@ -16,10 +16,16 @@ struct workplace {
     struct trainer *trainer;
 };
 
-/* local_size: workers that share this host's cores. Borrows job. On failure everything is closed
- * again. Logs. */
-enum status workplace_open(struct workplace *workplace, const struct job *job, uint32_t rank,
-                           uint32_t local_size);
+/* Which of the workers it is for. */
+struct workplace_seat {
+    uint32_t rank;
+    uint32_t local_rank; // on this host: picks one of its GPUs
+    uint32_t local_size; // workers that share this host's cores; 0: all of the job
+};
+
+/* Borrows job. On failure everything is closed again. Logs. */
+enum status workplace_open(struct workplace *workplace, const struct job *job,
+                           const struct workplace_seat *seat);
 void workplace_close(struct workplace *workplace); // zeroed is fine
 
 /* --probe: opens the job's workplace as rank 0 would, prints one JSON line. Reads the job from

@@ -17,7 +17,7 @@ common/wire\.c                  common/[^/]+\.h|wire\.pb-c\.h
 common/.*                       common/[^/]+\.h
 ps-server/.*                    (common|ps-server)/[^/]+\.h
 deploy/.*                       (common|deploy)/[^/]+\.h
-worker/device/cuda/.*\.cu       worker/device/cuda/kernels\.h
+worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/random\.h
 worker/device/device\.c         common/(status|memory|random|log|vector)\.h|worker/device/.*\.h
 worker/device/[^/]+             common/(status|memory|random|log|vector)\.h|worker/device/[^/]+\.h
 worker/device/ref/.*            common/(status|memory|random|log|vector)\.h|worker/device/(ref/)?[^/]+\.h
@@ -28,7 +28,7 @@ worker/model/.*                 common/[^/]+\.h|worker/model/[^/]+\.h|worker/dev
 worker/exchange/.*              common/[^/]+\.h|worker/exchange/[^/]+\.h
 worker/.*                       (common|worker)/.*\.h
 bench/.*                        (bench|common|deploy|ps-server|worker|tests/support)/.*\.h
-tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\.h
+tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\.(h|inc)
 '
 
 # header of a library           the only files that may include it; bench and tests may, too

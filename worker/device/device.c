@@ -98,22 +98,22 @@ static enum status pick_fastest(const struct device_ops **ret_ops)
 
 /* The backend that `text` names, if this machine can run it. */
 static enum status pick_named(const char *text, const struct device_ops **ret_ops,
-                              uint32_t *ret_index)
+                              struct device_options *ret_options)
 {
     char names[WHY_BYTES];
     list_names(names, sizeof(names));
 
     char name[NAME_BYTES];
-    bool has_index;
+    bool *has_index = &ret_options->has_index;
     const struct backend_row *row = NULL;
-    if (split_name(text, name, &has_index, ret_index)) {
+    if (split_name(text, name, has_index, &ret_options->index)) {
         row = find_row(name);
     }
     if (row == NULL) {
         log_error("unknown device '%s'; this build has: %s", text, names);
         return STATUS_INVALID;
     }
-    if (has_index && !row->is_numbered) {
+    if (*has_index && !row->is_numbered) {
         log_error("device '%s': %s has no numbered devices; say --device %s", text, name, name);
         return STATUS_INVALID;
     }
@@ -144,7 +144,7 @@ enum status device_open(const char *name, const struct device_options *options,
     if (strcmp(name, "auto") == 0) {
         status = pick_fastest(&ops);
     } else {
-        status = pick_named(name, &ops, &completed.index);
+        status = pick_named(name, &ops, &completed);
     }
     if (status != STATUS_OK) {
         return status;
@@ -265,6 +265,13 @@ enum status device_compile(struct device *device, const struct program_options *
                            struct program **ret_program)
 {
     check_program(options);
+    enum precision precision = options->precision;
+    bool (*has_precision)(enum precision) = device->ops->has_precision;
+    if (precision != PRECISION_FP32 && (has_precision == NULL || !has_precision(precision))) {
+        log_error("device %s does not compute in %s: use --precision fp32", device->ops->name,
+                  precision == PRECISION_TF32 ? "tf32" : "bf16");
+        return STATUS_UNSUPPORTED;
+    }
     return device->ops->compile(device, options, ret_program);
 }
 

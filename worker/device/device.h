@@ -64,11 +64,23 @@ struct op {
 
 #define DEVICE_STATISTICS_RATE 0.1f // of batch_norm's statistics, a step
 
+/* Of what is computed; parameters, gradients and sums are float in all of them. */
+enum precision {
+    PRECISION_FP32, // float
+    PRECISION_TF32, // float, whose products take 10 bits of the fraction on tensor cores
+    PRECISION_BF16, // bfloat16 from layer to layer, 7 bits of the fraction
+};
+
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 
 struct device_options {
-    uint32_t threads; // at least 1
-    uint32_t index;   // which of the backend's devices; device_open fills it in ("cuda:1")
+    uint32_t threads;             // at least 1
+    uint32_t local_rank;          // of the process on this host: picks one of several devices
+    bool allows_nondeterministic; // algorithms whose bits differ from run to run, where faster
+
+    // Which of the backend's devices; device_open fills it in ("cuda:1").
+    bool has_index;
+    uint32_t index;
 };
 
 /* Borrows ops only for the call, the vectors until program_destroy. */
@@ -80,6 +92,7 @@ struct program_options {
     float *grads;        // flat, host; NULL: a program that only evaluates
     float *statistics;   // of batch_norm, flat, host; training changes them
     enum conv_algorithm conv;
+    enum precision precision;
 };
 
 /* One batch. Borrowed for forward and the backward calls after it. */
@@ -131,6 +144,12 @@ struct device_ops {
 
     /* Whether this machine can run it; if not, writes why. */
     bool (*is_available)(char *ret_why, size_t why_size);
+
+    /* Whether some device of the backend has it. NULL: PRECISION_FP32 alone. */
+    bool (*has_precision)(enum precision precision);
+
+    /* What devices there are, and versions, in one line. NULL: there is nothing to say. */
+    void (*list)(char *ret_text, size_t text_size);
     enum status (*open)(const struct device_options *options, struct device **ret_device);
     enum status (*compile)(struct device *device, const struct program_options *options,
                            struct program **ret_program);

@@ -117,6 +117,7 @@ static enum status compile(struct model *model, const struct model_options *opti
         .grads = model->grads,
         .statistics = model->statistics,
         .conv = options->conv,
+        .precision = options->precision,
     };
     return device_compile(model->device, &program, &model->program);
 }

@@ -19,6 +19,7 @@ struct model_options {
     uint64_t seed;       // for the first parameters
     uint64_t bucket_bytes;
     enum conv_algorithm conv;
+    enum precision precision;
     bool has_region; // the gradients lie where other processes of this host can read them
 };
 

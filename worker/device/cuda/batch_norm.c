@@ -1,0 +1,247 @@
+/* Batch normalisation, with the add and the relu behind it, by kernels of our own: cuDNN's knows no
+ * sums over workers, and compiles each shape while the job starts. Formulas: ref/batch_norm.c. */
+#include "worker/device/cuda/context.h"
+
+#include <stdlib.h>
+
+#define VECTORS 5 // centre, factor, shift, slope, offset
+
+struct batch_norm {
+    struct node base;
+    size_t parts;
+    float *vectors;  // (VECTORS, C), device memory, owned
+    double *inverse; // (C), likewise
+};
+
+static struct batch_norm *norm_of(struct node *node)
+{
+    return (struct batch_norm *)node;
+}
+
+static void norm_destroy(struct node *node)
+{
+    struct batch_norm *norm = norm_of(node);
+    cudaFree(norm->vectors);
+    cudaFree(norm->inverse);
+    free(norm);
+}
+
+static enum status norm_bind(struct node *node)
+{
+    struct batch_norm *norm = norm_of(node);
+    size_t channels = node->op.x.channels;
+    int result = (int)cudaMalloc((void **)&norm->vectors, VECTORS * channels * sizeof(float));
+    if (result == 0) {
+        result = (int)cudaMalloc((void **)&norm->inverse, channels * sizeof(double));
+    }
+    return cuda_check(result, "get memory for a normalisation");
+}
+
+static size_t pixels_of(const struct node *node)
+{
+    return (size_t)node->op.x.rows * node->op.x.columns;
+}
+
+static struct cuda_norm shape_of(const struct batch_norm *norm)
+{
+    const struct node *node = &norm->base;
+    bool is_masked = node->has_relu && !node->y->is_grad_masked;
+    return (struct cuda_norm){
+        .channels = node->op.x.channels,
+        .rows = node->context->batch * pixels_of(node),
+        .counted = node->context->input->count * pixels_of(node),
+        .parts = norm->parts,
+        .mask = !is_masked            ? CUDA_NO_MASK
+                : node->other != NULL ? CUDA_MASK_Y
+                                      : CUDA_MASK_X,
+        .has_relu = node->has_relu,
+        .adds_x = node->adds_x,
+    };
+}
+
+static struct cuda_norm_operands operands_of(const struct batch_norm *norm)
+{
+    const struct node *node = &norm->base;
+    size_t channels = node->op.x.channels;
+    return (struct cuda_norm_operands){
+        .x = node->x->data,
+        .other = node->other != NULL ? node->other->data : NULL,
+        .y = node->y->data,
+        .centre = norm->vectors,
+        .factor = norm->vectors + channels,
+        .shift = norm->vectors + 2 * channels,
+        .slope = norm->vectors + 3 * channels,
+        .offset = norm->vectors + 4 * channels,
+        .parts = node->context->parts,
+    };
+}
+
+static struct cuda_norm_channel channel_of(const struct batch_norm *norm)
+{
+    const struct node *node = &norm->base;
+    const struct node_context *context = node->context;
+    const struct op *op = &node->op;
+    size_t channels = op->x.channels;
+    return (struct cuda_norm_channel){
+        .scale = context->params + op->weight,
+        .bias = context->params + op->bias,
+        .statistic_mean = context->statistics + op->statistics,
+        .statistic_variance = context->statistics + op->statistics + channels,
+        .centre = norm->vectors,
+        .factor = norm->vectors + channels,
+        .shift = norm->vectors + 2 * channels,
+        .slope = norm->vectors + 3 * channels,
+        .offset = norm->vectors + 4 * channels,
+        .dscale = context->is_trained ? context->grads + op->weight : NULL,
+        .dbias = context->is_trained ? context->grads + op->bias : NULL,
+        .inverse = norm->inverse,
+        .sums = context->sums,
+        .count = (double)context->input->count * (double)pixels_of(node),
+        .epsilon = op->epsilon,
+        .rate = DEVICE_STATISTICS_RATE,
+        .has_sums = context->input->sum_over_workers != NULL,
+    };
+}
+
+/* Sums of this worker to the host, over all workers, and back. */
+static enum status sum_over_workers(const struct node_context *context, size_t channels)
+{
+    size_t count = 2 * channels + 1, bytes = count * sizeof(double);
+    int result = (int)cudaMemcpyAsync(context->host_sums, context->sums, bytes,
+                                      cudaMemcpyDeviceToHost, context->stream);
+    if (result == 0) {
+        result = (int)cudaStreamSynchronize(context->stream);
+    }
+    enum status status = cuda_check(result, "read the sums of a normalisation");
+    if (status == STATUS_OK) {
+        status = context->input->sum_over_workers(context->input->context, context->host_sums,
+                                                  (uint32_t)count);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return cuda_check((int)cudaMemcpyAsync(context->sums, context->host_sums, bytes,
+                                           cudaMemcpyHostToDevice, context->stream),
+                      "write the sums of a normalisation");
+}
+
+static enum status take_batch_statistics(struct batch_norm *norm)
+{
+    const struct node_context *context = norm->base.context;
+    const struct cuda_norm shape = shape_of(norm);
+    const struct cuda_norm_operands operands = operands_of(norm);
+    const struct cuda_norm_channel channel = channel_of(norm);
+    int result = kernel_norm_centre(context->type, norm->base.x->data, norm->vectors,
+                                    shape.channels, context->stream);
+    if (result == 0) {
+        result = kernel_norm_sums(context->type, &shape, &operands, context->sums, context->stream);
+    }
+    if (result == 0 && channel.has_sums) {
+        result = kernel_norm_uncentre(&channel, shape.channels, context->stream);
+    }
+    enum status status = cuda_check(result, "take the statistics of a batch");
+    if (status == STATUS_OK && channel.has_sums) {
+        status = sum_over_workers(context, shape.channels);
+    }
+    return status == STATUS_OK
+               ? cuda_check(kernel_norm_forward(&channel, shape.channels, context->stream),
+                            "take the statistics of a batch")
+               : status;
+}
+
+static enum status norm_forward(struct node *node)
+{
+    struct batch_norm *norm = norm_of(node);
+    const struct node_context *context = node->context;
+    const struct cuda_norm shape = shape_of(norm);
+    const struct cuda_norm_operands operands = operands_of(norm);
+    const struct cuda_norm_channel channel = channel_of(norm);
+    enum status status =
+        context->input->is_training
+            ? take_batch_statistics(norm)
+            : cuda_check(kernel_norm_recall(&channel, shape.channels, context->stream),
+                         "recall statistics");
+    return status == STATUS_OK
+               ? cuda_check(kernel_norm_apply(context->type, &shape, &operands, context->stream),
+                            "normalise")
+               : status;
+}
+
+static enum status reduce_gradients(struct batch_norm *norm)
+{
+    const struct node_context *context = norm->base.context;
+    const struct cuda_norm shape = shape_of(norm);
+    struct cuda_norm_operands operands = operands_of(norm);
+    const struct cuda_norm_channel channel = channel_of(norm);
+    operands.dy = norm->base.y->grad;
+    int result = kernel_norm_sums(context->type, &shape, &operands, context->sums, context->stream);
+    if (result == 0) {
+        result = kernel_norm_param_gradients(&channel, shape.channels, context->stream);
+    }
+    enum status status = cuda_check(result, "reduce the gradients of a normalisation");
+    if (status == STATUS_OK && channel.has_sums) {
+        status = sum_over_workers(context, shape.channels);
+    }
+    return status == STATUS_OK
+               ? cuda_check(kernel_norm_backward(&channel, shape.channels, context->stream),
+                            "reduce the gradients of a normalisation")
+               : status;
+}
+
+static enum status pass_on_to_other(const struct node *node)
+{
+    const struct node_context *context = node->context;
+    size_t count = tensor_count(node->y);
+    if (node->adds_other) {
+        return cuda_check(kernel_add(context->type, node->other->grad, node->y->grad,
+                                     node->other->grad, false, count, context->stream),
+                          "add gradients");
+    }
+    return cuda_check((int)cudaMemcpyAsync(node->other->grad, node->y->grad,
+                                           count * cuda_element_bytes(context),
+                                           cudaMemcpyDeviceToDevice, context->stream),
+                      "copy a gradient");
+}
+
+static enum status norm_backward(struct node *node)
+{
+    struct batch_norm *norm = norm_of(node);
+    const struct node_context *context = node->context;
+    enum status status = reduce_gradients(norm);
+    if (status == STATUS_OK && !node->x->is_pixels) {
+        const struct cuda_norm shape = shape_of(norm);
+        struct cuda_norm_operands operands = operands_of(norm);
+        operands.dy = node->y->grad;
+        operands.dx = node->x->grad;
+        status = cuda_check(kernel_norm_gradient(context->type, &shape, &operands, context->stream),
+                            "compute the gradient of a normalisation");
+    }
+    if (status == STATUS_OK && node->other != NULL && node->other->grad_of == NULL) {
+        status = pass_on_to_other(node);
+    }
+    return status;
+}
+
+static const struct node_ops norm_ops = {
+    .bind = norm_bind,
+    .forward = norm_forward,
+    .backward = norm_backward,
+    .destroy = norm_destroy,
+    .adds_gradients = true,
+};
+
+enum status cuda_create_batch_norm(struct node *base, struct node **ret_node)
+{
+    struct batch_norm *norm = calloc(1, sizeof(*norm));
+    if (norm == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    norm->base = *base;
+    norm->base.ops = &norm_ops;
+    norm->base.keeps_x = true;
+    norm->base.keeps_y = base->has_relu && base->other != NULL;
+    norm->parts = cuda_reserve_sums(base->context, base->context->batch * pixels_of(base),
+                                    base->op.x.channels);
+    *ret_node = &norm->base;
+    return STATUS_OK;
+}

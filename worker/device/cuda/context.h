@@ -1,0 +1,76 @@
+/* The parts of the CUDA backend: what the nodes of a program share, and one file for each group of
+ * kinds. Activations lie as (N, H, W, C), in float or bfloat16; all vectors, sums and statistics
+ * are float or double. Pointers are device memory unless said otherwise. */
+#ifndef WORKER_DEVICE_CUDA_CONTEXT_H
+#define WORKER_DEVICE_CUDA_CONTEXT_H
+
+#include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/kernels.h"
+#include "worker/device/graph.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+struct node_context {
+    struct dnn_target dnn;
+    cublasLtHandle_t blas;
+    cudaStream_t stream;
+    enum cuda_type type;
+    uint32_t batch;
+    bool is_trained;
+
+    // Flat vectors, as the host's.
+    float *params, *grads, *statistics;
+    void *weights;  // weights and biases as the libraries want them, where params has them
+    void *dweights; // the weight gradient of the node that runs, likewise
+    size_t dweight_bytes;
+
+    void *workspace; // of the library's call that runs
+    size_t workspace_bytes;
+    double *parts; // of sums over rows: see kernel_norm_sums
+    double *sums;  // (2C + 1)
+    size_t part_bytes, sum_bytes;
+    double *host_sums; // host: sums that are added up over workers
+
+    uint32_t *labels;
+    uint64_t *sample_keys;
+    double *losses;
+    uint32_t *hits;
+    const struct program_input *input; // host
+};
+
+enum status cuda_create_conv2d(struct node *base, struct node **ret_node);
+enum status cuda_create_linear(struct node *base, struct node **ret_node);
+enum status cuda_create_relu(struct node *base, struct node **ret_node);
+enum status cuda_create_dropout(struct node *base, struct node **ret_node);
+enum status cuda_create_add(struct node *base, struct node **ret_node);
+enum status cuda_create_max_pool(struct node *base, struct node **ret_node);
+enum status cuda_create_subsample(struct node *base, struct node **ret_node);
+enum status cuda_create_pad(struct node *base, struct node **ret_node);
+enum status cuda_create_global_pool(struct node *base, struct node **ret_node);
+enum status cuda_create_batch_norm(struct node *base, struct node **ret_node);
+enum status cuda_create_softmax_loss(struct node *base, struct node **ret_node);
+
+/* STATUS_DEVICE, reported with what was attempted, unless `result` (of CUDA, or of a launch) is
+ * success. */
+enum status cuda_check(int result, const char *what);
+
+/* The sum of the rows of dy, (rows, K), as floats: the gradient of a bias. */
+enum status cuda_sum_rows(struct node_context *context, void *dy, size_t rows, size_t outputs,
+                          float *to);
+
+/* Threads that share a channel's sums, for so many rows; notes the memory that they need. */
+size_t cuda_reserve_sums(struct node_context *context, size_t rows, size_t channels);
+
+static inline size_t cuda_element_bytes(const struct node_context *context)
+{
+    return context->type == CUDA_TYPE_BF16 ? 2 : sizeof(float);
+}
+
+/* Where a parameter's counterpart lies in `weights`. */
+static inline void *cuda_weight_at(const struct node_context *context, uint64_t offset)
+{
+    return (char *)context->weights + offset * cuda_element_bytes(context);
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* The CUDA backend: devices, and what they can do. */
+#include "worker/device/cuda/module.h"
+#include "worker/device/cuda/program.h"
+#include "worker/device/cuda/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct cuda_device {
+    struct device base;
+    struct dnn_target dnn;
+    cublasLtHandle_t blas;
+    cudaStream_t stream;
+    int index, major, minor; // compute capability
+    char name[256];
+};
+
+/* "13.0" */
+static void version_text(int version, char *ret_text, size_t text_size)
+{
+    snprintf(ret_text, text_size, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+/* How many GPUs there are; 0, and why. */
+static int count_devices(char *ret_why, size_t why_size)
+{
+    int count = 0, driver = 0;
+    char needed[16], found[16];
+    cudaError_t error = cudaGetDeviceCount(&count);
+    cudaDriverGetVersion(&driver);
+    version_text(CUDART_VERSION, needed, sizeof(needed));
+    version_text(driver, found, sizeof(found));
+    if (error == cudaSuccess && count > 0) {
+        return count;
+    }
+    if (driver == 0) {
+        snprintf(ret_why, why_size, "there is no NVIDIA driver (libcuda.so.1)");
+    } else if (error == cudaErrorInsufficientDriver) {
+        snprintf(ret_why, why_size,
+                 "the NVIDIA driver is too old: it is for CUDA %s, this build for %s", found,
+                 needed);
+    } else {
+        snprintf(ret_why, why_size, "the driver finds no GPU: %s",
+                 error == cudaSuccess ? "none is visible" : cudaGetErrorString(error));
+    }
+    return 0;
+}
+
+static bool is_available(char *ret_why, size_t why_size)
+{
+    return count_devices(ret_why, why_size) > 0;
+}
+
+static void close_cuda(struct device *base)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    if (device->blas != NULL) {
+        cublasLtDestroy(device->blas);
+    }
+    if (device->dnn.handle != NULL) {
+        cudnnDestroy(device->dnn.handle);
+    }
+    if (device->stream != NULL) {
+        cudaStreamDestroy(device->stream);
+    }
+    free(device);
+}
+
+static enum status open_libraries(struct cuda_device *device)
+{
+    struct cudaDeviceProp properties;
+    enum status status = cuda_check((int)cudaSetDevice(device->index), "take a GPU");
+    if (status == STATUS_OK) {
+        status = cuda_check((int)cudaGetDeviceProperties(&properties, device->index),
+                            "ask a GPU what it is");
+    }
+    if (status == STATUS_OK) {
+        device->major = properties.major;
+        device->minor = properties.minor;
+        snprintf(device->name, sizeof(device->name), "%s", properties.name);
+        status = cuda_check((int)cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
+                            "create a stream");
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    cudnnStatus_t dnn = cudnnCreate(&device->dnn.handle);
+    if (dnn == CUDNN_STATUS_SUCCESS) {
+        dnn = cudnnSetStream(device->dnn.handle, device->stream);
+    }
+    if (dnn != CUDNN_STATUS_SUCCESS) {
+        report_error("cuDNN does not start on GPU %d (%s): %s", device->index, device->name,
+                     cudnnGetErrorString(dnn));
+        return STATUS_DEVICE;
+    }
+    cublasStatus_t blas = cublasLtCreate(&device->blas);
+    if (blas != CUBLAS_STATUS_SUCCESS) {
+        report_error("cuBLASLt does not start on GPU %d (%s): %s", device->index, device->name,
+                     cublasLtGetStatusString(blas));
+        return STATUS_DEVICE;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_cuda(const struct device_options *options, struct device **ret_device)
+{
+    char why[256] = "";
+    int count = count_devices(why, sizeof(why));
+    if (count == 0) {
+        report_error("device cuda: %s", why);
+        return STATUS_UNSUPPORTED;
+    }
+    if (options->has_index && options->index >= (uint32_t)count) {
+        report_error("device 'cuda:%u' does not exist: this host has %d GPU%s, cuda:0 to cuda:%d",
+                     options->index, count, count == 1 ? "" : "s", count - 1);
+        return STATUS_INVALID;
+    }
+    struct cuda_device *device = calloc(1, sizeof(*device));
+    if (device == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    device->base.ops = ringside_cuda_module(NULL);
+    device->index =
+        (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
+    device->dnn.allows_nondeterministic = options->allows_nondeterministic;
+    enum status status = open_libraries(device);
+    if (status != STATUS_OK) {
+        close_cuda(&device->base);
+        return status;
+    }
+    *ret_device = &device->base;
+    return STATUS_OK;
+}
+
+static enum status compile(struct device *base, const struct program_options *options,
+                           struct program **ret_program)
+{
+    const struct cuda_device *device = (const struct cuda_device *)base;
+    if (options->precision != PRECISION_FP32 && device->major < 8) {
+        report_error("GPU %d (%s, compute capability %d.%d) has no tensor cores for this "
+                     "precision, which needs 8.0: use --precision fp32",
+                     device->index, device->name, device->major, device->minor);
+        return STATUS_UNSUPPORTED;
+    }
+    return cuda_program_create(options, &device->dnn, device->blas, device->stream, ret_program);
+}
+
+static bool has_precision(enum precision precision)
+{
+    (void)precision; // what a device lacks is found when a program is compiled for it
+    return true;
+}
+
+/* "0: NVIDIA H200, 9.0, 139 GiB; driver for CUDA 13.0, ..." */
+static void list_devices(char *ret_text, size_t text_size)
+{
+    char why[256], driver_text[16], runtime_text[16];
+    int driver = 0, used = 0;
+    int count = count_devices(why, sizeof(why));
+    for (int i = 0; i < count && used >= 0 && (size_t)used < text_size; i++) {
+        struct cudaDeviceProp properties;
+        if (cudaGetDeviceProperties(&properties, i) == cudaSuccess) {
+            used += snprintf(ret_text + used, text_size - (size_t)used,
+                             "cuda:%d %s (compute capability %d.%d, %zu GiB); ", i, properties.name,
+                             properties.major, properties.minor, properties.totalGlobalMem >> 30);
+        }
+    }
+    cudaDriverGetVersion(&driver);
+    version_text(driver, driver_text, sizeof(driver_text));
+    version_text(CUDART_VERSION, runtime_text, sizeof(runtime_text));
+    size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
+    if (used >= 0 && (size_t)used < text_size) {
+        snprintf(ret_text + used, text_size - (size_t)used,
+                 "driver %s%s, CUDA %s, cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu",
+                 driver > 0 ? "for CUDA " : "none", driver > 0 ? driver_text : "", runtime_text,
+                 dnn / 10000, dnn / 100 % 100, dnn % 100, blas / 10000, blas / 100 % 100,
+                 blas % 100);
+    }
+}
+
+static const struct device_ops cuda_ops = {
+    .name = "cuda",
+    .summary = "cuDNN and cuBLASLt",
+    .is_available = is_available,
+    .has_precision = has_precision,
+    .list = list_devices,
+    .open = open_cuda,
+    .compile = compile,
+    .describe = cuda_program_describe,
+    .close = close_cuda,
+};
+
+const struct device_ops *ringside_cuda_module(void (*write)(enum log_level level,
+                                                            const char *sentence))
+{
+    if (write != NULL) {
+        report_set(write);
+    }
+    return &cuda_ops;
+}

@@ -1,0 +1,64 @@
+/* cuDNN's graph interface in few words: a convolution's three passes, each as a plan that was
+ * chosen once for a device, and runs.
+ *
+ * Plans are made for the device of a handle, or for one that is only described, as the library
+ * writes a device down (JSON): so a machine without a GPU can tell whether every convolution of a
+ * model has an engine. */
+#ifndef WORKER_DEVICE_CUDA_DNN_H
+#define WORKER_DEVICE_CUDA_DNN_H
+
+#include "common/status.h"
+#include "worker/device/device.h"
+
+#include <cudnn.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What plans are made for. */
+struct dnn_target {
+    cudnnHandle_t handle;               // of the device; or NULL
+    cudnnBackendDescriptor_t described; // used where handle is NULL
+    enum precision precision;
+    bool allows_nondeterministic;
+};
+
+/* STATUS_UNSUPPORTED, logged, if the library does not take the description. */
+enum status dnn_describe_device(const char *json, cudnnBackendDescriptor_t *ret_described);
+void dnn_forget_device(cudnnBackendDescriptor_t described); // NULL is fine
+
+enum dnn_pass { DNN_FORWARD, DNN_DATA_GRADIENT, DNN_WEIGHT_GRADIENT };
+
+/* Channels beside each other, x (N, H, W, C), w (K, R, S, C), y (N, P, Q, K). */
+struct dnn_conv {
+    uint32_t batch, inputs, outputs; // N, C, K
+    uint32_t x_rows, x_columns, y_rows, y_columns;
+    uint32_t window, stride, padding;
+    bool has_bias, has_relu; // forward: y = relu(conv + bias)
+};
+
+/* A plan. Zeroed is empty. */
+struct dnn_plan {
+    cudnnBackendDescriptor_t plan, pack;
+    size_t workspace_bytes;
+    char engine[64]; // for the log
+};
+
+/* The best plan of the library's heuristics that keeps to the target: deterministic unless that was
+ * waived, in full float unless the precision says otherwise. STATUS_UNSUPPORTED, not logged, if
+ * there is none. */
+enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
+                          enum dnn_pass pass, struct dnn_plan *ret_plan);
+void dnn_plan_destroy(struct dnn_plan *plan);
+
+/* Device memory that a pass works on; the result is the one of x, w and y that is computed. */
+struct dnn_operands {
+    void *x, *w, *y, *bias;
+    void *workspace;
+};
+
+enum status dnn_plan_run(const struct dnn_target *target, struct dnn_plan *plan,
+                         const struct dnn_operands *operands);
+
+#endif

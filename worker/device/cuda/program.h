@@ -1,0 +1,20 @@
+/* A program of the CUDA backend: a graph in the GPU's memory, and the copies to and from the host.
+ */
+#ifndef WORKER_DEVICE_CUDA_PROGRAM_H
+#define WORKER_DEVICE_CUDA_PROGRAM_H
+
+#include "worker/device/cuda/context.h"
+
+/* Borrows dnn's handle, blas and stream. Reports. */
+enum status cuda_program_create(const struct program_options *options, const struct dnn_target *dnn,
+                                cublasLtHandle_t blas, cudaStream_t stream,
+                                struct program **ret_program);
+
+void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size);
+
+/* Makes the graph of a program, all plans included, for a device that is only described, and how
+ * much of its memory the program would take. Reports what has no engine. */
+enum status cuda_program_try(const struct program_options *options, const struct dnn_target *dnn,
+                             size_t *ret_bytes);
+
+#endif

@@ -1,0 +1,13 @@
+/* Lines for the log, handed to the program that has loaded this backend: it has the log. */
+#ifndef WORKER_DEVICE_CUDA_REPORT_H
+#define WORKER_DEVICE_CUDA_REPORT_H
+
+#include "common/log.h"
+
+/* Who takes them. NULL: nobody. */
+void report_set(void (*write)(enum log_level level, const char *sentence));
+
+__attribute__((format(printf, 1, 2))) void report_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void report_info(const char *format, ...);
+
+#endif
