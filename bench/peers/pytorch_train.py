@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The same training in PyTorch: forward, backward and momentum SGD over batches in memory.
 
-usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS [SIZE]]   LAYOUT: default, channels_last
+usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS [SIZE [PRECISION]]]
+
+LAYOUT is default or channels_last, PRECISION fp32 or bf16: autocast, the parameters in float.
 
 Prints a line of JSON for each round of about half a second. Run it with Debian's /usr/bin/python3
 (package python3-torch). The settings of malloc come from the environment: see bench/train.
@@ -122,10 +124,14 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     model.train()
 
+    is_bf16 = len(sys.argv) > 7 and sys.argv[7] == "bf16"
+
     def step(index):
         x, y = batches[index % len(batches)]
         optimizer.zero_grad(set_to_none=False)
-        functional.cross_entropy(model(x), y).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
+            loss = functional.cross_entropy(model(x), y)
+        loss.backward()
         optimizer.step()
 
     for index in range(5):

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 // Floats of an image before it is scaled: read into a thread's stack.
-#define INNER_MAX (3 * 128 * 128)
+#define INNER_MAX ((size_t)3 * 128 * 128)
 
 /* Where a row or column of the result lies between two of the image. */
 struct tap {
@@ -49,9 +49,9 @@ static void scale_plane(const struct resized *resized, const float *from, float 
         const float *high = from + (size_t)tap->high * width;
         for (uint32_t i = 0; i < size; i++) {
             const struct tap *column = &resized->columns[i];
-            float above = between(low[column->low], low[column->high], column->weight);
-            float below = between(high[column->low], high[column->high], column->weight);
-            to[(size_t)row * size + i] = between(above, below, tap->weight);
+            float first = between(low[column->low], low[column->high], column->weight);
+            float second = between(high[column->low], high[column->high], column->weight);
+            to[(size_t)row * size + i] = between(first, second, tap->weight);
         }
     }
 }

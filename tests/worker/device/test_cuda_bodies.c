@@ -24,7 +24,7 @@
 // clang-format on
 
 #define TOLERANCE 1e-5
-#define BATCH     3
+#define BATCH     ((size_t)3)
 
 static float *allocate(size_t count)
 {
@@ -66,7 +66,7 @@ static void check_nhwc(float *values, const float *expected, struct shape shape)
 
 static size_t count_of(struct shape shape)
 {
-    return (size_t)BATCH * shape.channels * shape.rows * shape.columns;
+    return BATCH * shape.channels * shape.rows * shape.columns;
 }
 
 static struct cuda_window window_of(const struct op *op)
@@ -79,7 +79,7 @@ static struct cuda_window window_of(const struct op *op)
 static void run_reference(struct ref_kernel_fixture *fixture, const struct ref_kernel *kernel,
                           const struct op *op, uint64_t seed)
 {
-    ref_kernel_fixture_init(fixture, kernel, op, BATCH, seed);
+    ref_kernel_fixture_init(fixture, kernel, op, (uint32_t)BATCH, seed);
     ref_kernel_fixture_forward(fixture);
     ref_kernel_fixture_backward(fixture);
 }
@@ -172,7 +172,7 @@ static void the_loss_is_that_of_ref(void **state)
     (void)state;
     static const struct op op = {.kind = OP_SOFTMAX_LOSS, .x = {7, 1, 1}, .y = {7, 1, 1}};
     struct ref_kernel_fixture fixture;
-    ref_kernel_fixture_init(&fixture, &ref_softmax_loss, &op, BATCH, 3);
+    ref_kernel_fixture_init(&fixture, &ref_softmax_loss, &op, (uint32_t)BATCH, 3);
     fixture.input.count = 2;
     fixture.input.gradient_scale = 0.25f;
     ref_kernel_fixture_forward(&fixture);
@@ -196,18 +196,20 @@ static void the_loss_is_that_of_ref(void **state)
     ref_kernel_fixture_finish(&fixture);
 }
 
+#define FILTERS ((size_t)7 * 5 * 9)
+
 static void weights_come_back_from_the_librarys_layout(void **state)
 {
     (void)state;
     const struct cuda_weights w = {.inputs = 5, .taps = 9};
-    float from[7 * 5 * 9], to[7 * 5 * 9], back[7 * 5 * 9];
-    for (size_t i = 0; i < 7 * 5 * 9; i++) {
+    float from[FILTERS], to[FILTERS], back[FILTERS];
+    for (size_t i = 0; i < FILTERS; i++) {
         from[i] = (float)i;
     }
-    for (size_t i = 0; i < 7 * 5 * 9; i++) {
+    for (size_t i = 0; i < FILTERS; i++) {
         body_weights_in(&w, from, to, i);
     }
-    for (size_t i = 0; i < 7 * 5 * 9; i++) {
+    for (size_t i = 0; i < FILTERS; i++) {
         body_weights_out(&w, to, back, i);
     }
     // Filter 2, channel 3, tap 4.
@@ -217,9 +219,9 @@ static void weights_come_back_from_the_librarys_layout(void **state)
 
 /* ---- Batch normalisation ---- */
 
-#define CHANNELS 5
+#define CHANNELS ((size_t)5)
 #define ROWS     (BATCH * 12) // pixels of all samples
-#define PARTS    4
+#define PARTS    ((size_t)4)
 
 struct norm_bench {
     struct cuda_norm norm;
@@ -244,8 +246,10 @@ static void take_sums(struct norm_bench *bench)
 
 static void connect(struct norm_bench *bench, const struct ref_kernel_fixture *fixture)
 {
-    bench->norm = (struct cuda_norm){
-        .channels = CHANNELS, .rows = ROWS, .counted = fixture->input.count * 12, .parts = PARTS};
+    bench->norm = (struct cuda_norm){.channels = CHANNELS,
+                                     .rows = ROWS,
+                                     .counted = fixture->input.count * (size_t)12,
+                                     .parts = PARTS};
     bench->operands = (struct cuda_norm_operands){.centre = bench->vectors[0],
                                                   .factor = bench->vectors[1],
                                                   .shift = bench->vectors[2],
@@ -310,16 +314,13 @@ static void run_norm(struct norm_bench *bench, const float *x, const float *dy, 
 static void normalisation_is_that_of_ref(void **state)
 {
     (void)state;
-    static const struct op op = {.kind = OP_BATCH_NORM,
-                                 .x = {CHANNELS, 3, 4},
-                                 .y = {CHANNELS, 3, 4},
-                                 .has_bias = true,
-                                 .epsilon = 1e-3f};
+    static const struct op op = {
+        .kind = OP_BATCH_NORM, .x = {5, 3, 4}, .y = {5, 3, 4}, .has_bias = true, .epsilon = 1e-3f};
     for (uint32_t i = 0; i < 4; i++) {
         struct ref_kernel_fixture fixture;
         struct norm_bench bench;
-        ref_kernel_fixture_init(&fixture, &ref_batch_norm, &op, BATCH, i);
-        fixture.input.count = i % 2 == 0 ? BATCH : 2;
+        ref_kernel_fixture_init(&fixture, &ref_batch_norm, &op, (uint32_t)BATCH, i);
+        fixture.input.count = i % 2 == 0 ? (uint32_t)BATCH : 2;
         for (size_t k = 0; k < fixture.x_count; k++) {
             fixture.x[k] += 10; // a mean far from zero
         }
@@ -328,7 +329,7 @@ static void normalisation_is_that_of_ref(void **state)
         run_norm(&bench, x, dy, i >= 2);
         ref_kernel_fixture_forward(&fixture);
         ref_kernel_fixture_backward(&fixture);
-        for (size_t k = 0; k < 2 * (size_t)CHANNELS; k++) {
+        for (size_t k = 0; k < 2 * CHANNELS; k++) {
             float grad = k < CHANNELS ? bench.dparams[0][k] : bench.dparams[1][k - CHANNELS];
             assert_true(fabsf(grad - fixture.grads[k]) < 1e-4f);
             assert_true(fabsf(bench.statistics[k] - fixture.statistics[k]) < 1e-5f);
@@ -345,14 +346,11 @@ static void normalisation_is_that_of_ref(void **state)
 static void a_relu_behind_a_normalisation_masks_alike_from_x_and_from_y(void **state)
 {
     (void)state;
-    static const struct op op = {.kind = OP_BATCH_NORM,
-                                 .x = {CHANNELS, 3, 4},
-                                 .y = {CHANNELS, 3, 4},
-                                 .has_bias = true,
-                                 .epsilon = 1e-3f};
+    static const struct op op = {
+        .kind = OP_BATCH_NORM, .x = {5, 3, 4}, .y = {5, 3, 4}, .has_bias = true, .epsilon = 1e-3f};
     struct ref_kernel_fixture fixture;
     struct norm_bench from_x, from_y;
-    ref_kernel_fixture_init(&fixture, &ref_batch_norm, &op, BATCH, 9);
+    ref_kernel_fixture_init(&fixture, &ref_batch_norm, &op, (uint32_t)BATCH, 9);
     float *x = to_nhwc(fixture.x, op.x), *dy = to_nhwc(fixture.dy, op.y);
     connect(&from_x, &fixture);
     connect(&from_y, &fixture);

@@ -154,7 +154,7 @@ static void check_graph(const char *backend, const struct graph *graph)
             .threads = 1 + i % 2,
             .batch_size = 3 + i,
             .count = i % 4 == 3 ? 2 + i : 0,
-            .seed = 17 * i,
+            .seed = 17 * (uint64_t)i,
         };
         program_compare(&plan, &options, &difference);
         double statistics = difference.statistics;

@@ -12,13 +12,13 @@
 // clang-format on
 
 #define BATCH_SIZE 5
-#define CHANNELS   3
+#define CHANNELS   ((size_t)3)
 #define EPSILON    1e-5f
 
 static const struct op op = {
     .kind = OP_BATCH_NORM,
-    .x = {CHANNELS, 2, 3},
-    .y = {CHANNELS, 2, 3},
+    .x = {3, 2, 3},
+    .y = {3, 2, 3},
     .has_bias = true,
     .epsilon = EPSILON,
 };
@@ -162,7 +162,7 @@ static void the_batch_may_be_that_of_all_workers(void **state)
         peer.sums[c] += x;
         peer.sums[CHANNELS + c] += x * x;
     }
-    peer.sums[2 * (size_t)CHANNELS] = 3 * (double)plane;
+    peer.sums[2 * CHANNELS] = 3 * (double)plane;
     ref_kernel_fixture_forward(&half);
     for (size_t i = 0; i < 2 * CHANNELS * plane; i++) {
         assert_true(fabs((double)half.y[i] - (double)whole.y[i]) < 1e-6);

@@ -32,7 +32,7 @@ VARIANT_BODY void statistics_body(const struct norm_plane *plane, const struct n
                                   struct norm_sums *sums, uint32_t block)
 {
     float centre[LANES] = {0}, first[LANES] = {0}, second[LANES] = {0};
-    size_t count = plane->pixels * block, group = GROUP * block, i = 0;
+    size_t count = plane->pixels * block, group = (size_t)GROUP * block, i = 0;
     const float *restrict x = plane->x;
     repeat(lanes->centre, block, centre);
     for (uint32_t in_chunk = 0; i < count; i += group) {
@@ -83,7 +83,7 @@ VARIANT_BODY void reduce_body(const struct norm_plane *plane, const struct norm_
 {
     float centre[LANES] = {0}, factor[LANES] = {0}, shift[LANES] = {0}, first[LANES] = {0},
           second[LANES] = {0};
-    size_t count = plane->pixels * block, group = GROUP * block, i = 0;
+    size_t count = plane->pixels * block, group = (size_t)GROUP * block, i = 0;
     const float *restrict x = plane->x, *restrict y = plane->y;
     float *restrict dy = plane->dy;
     repeat(lanes->centre, block, centre);

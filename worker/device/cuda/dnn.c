@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIMS        4
-#define DIMS_SPACE  2
-#define CONFIGS_MAX 64
-#define NOTES_MAX   CUDNN_NUMERICAL_NOTE_TYPE_COUNT
+#define DIMS           4
+#define DIMS_SPACE     2
+#define OPERATIONS_MAX 3
+#define CONFIGS_MAX    64
+#define NOTES_MAX      CUDNN_NUMERICAL_NOTE_TYPE_COUNT
 
 // What operands are called in a plan's pack.
 enum uid { UID_X = 1, UID_W, UID_Y, UID_BIAS, UID_CONV, UID_SUM, UID_COUNT };
@@ -163,52 +164,76 @@ static cudnnBackendDescriptor_t add_pointwise(struct pieces *pieces, cudnnPointw
     return operation;
 }
 
+/* What the operations of a pass work on. */
+struct operands {
+    cudnnBackendDescriptor_t x, w, y;
+    cudnnBackendDescriptor_t result; // of the convolution: y, or what follows reads it
+};
+
+/* The bias and the relu behind a forward convolution, up to y; returns how many operations. */
+static int64_t add_epilogue(struct pieces *pieces, const struct dnn_conv *conv,
+                            cudnnDataType_t type, const struct operands *operands,
+                            cudnnBackendDescriptor_t *ret_operations)
+{
+    const int64_t y_dims[] = {conv->batch, conv->outputs, conv->y_rows, conv->y_columns};
+    const int64_t bias_dims[] = {1, conv->outputs, 1, 1};
+    cudnnBackendDescriptor_t result = operands->result;
+    int64_t count = 0;
+    if (conv->has_bias) {
+        cudnnBackendDescriptor_t bias = add_tensor(pieces, UID_BIAS, type, bias_dims, false);
+        cudnnBackendDescriptor_t sum = operands->y;
+        if (conv->has_relu) {
+            sum = add_tensor(pieces, UID_SUM, CUDNN_DATA_FLOAT, y_dims, true);
+        }
+        ret_operations[count++] = add_pointwise(pieces, CUDNN_POINTWISE_ADD, result, bias, sum);
+        result = sum;
+    }
+    if (conv->has_relu) {
+        ret_operations[count++] =
+            add_pointwise(pieces, CUDNN_POINTWISE_RELU_FWD, result, NULL, operands->y);
+    }
+    return count;
+}
+
+static cudnnBackendDescriptor_t add_convolution(struct pieces *pieces, const struct dnn_conv *conv,
+                                                enum dnn_pass pass, const struct operands *operands)
+{
+    const struct pass_row *row = &pass_rows[pass];
+    const float one = 1, zero = 0;
+    const cudnnBackendAttributeType_t descriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    cudnnBackendDescriptor_t description = add_conv(pieces, conv);
+    cudnnBackendDescriptor_t operation = begin(pieces, row->operation);
+    set(pieces, operation, row->conv, descriptor, 1, &description);
+    set(pieces, operation, row->x, descriptor, 1, &operands->x);
+    set(pieces, operation, row->w, descriptor, 1, &operands->w);
+    set(pieces, operation, row->y, descriptor, 1, &operands->result);
+    set(pieces, operation, row->alpha, CUDNN_TYPE_FLOAT, 1, &one);
+    set(pieces, operation, row->beta, CUDNN_TYPE_FLOAT, 1, &zero);
+    finish(pieces, operation);
+    return operation;
+}
+
 /* The operations of a pass, in order; returns how many. */
 static int64_t add_operations(struct pieces *pieces, const struct dnn_target *target,
                               const struct dnn_conv *conv, enum dnn_pass pass,
-                              cudnnBackendDescriptor_t ret_operations[3])
+                              cudnnBackendDescriptor_t ret_operations[OPERATIONS_MAX])
 {
-    const struct pass_row *row = &pass_rows[pass];
     const cudnnDataType_t type = type_of(target->precision);
     const int64_t x_dims[] = {conv->batch, conv->inputs, conv->x_rows, conv->x_columns};
     const int64_t w_dims[] = {conv->outputs, conv->inputs, conv->window, conv->window};
     const int64_t y_dims[] = {conv->batch, conv->outputs, conv->y_rows, conv->y_columns};
-    const int64_t bias_dims[] = {1, conv->outputs, 1, 1};
-    const float one = 1, zero = 0;
-    bool has_bias = pass == DNN_FORWARD && conv->has_bias;
-    bool has_relu = pass == DNN_FORWARD && conv->has_relu;
-    bool is_alone = !has_bias && !has_relu;
-
-    cudnnBackendDescriptor_t x = add_tensor(pieces, UID_X, type, x_dims, false);
-    cudnnBackendDescriptor_t w = add_tensor(pieces, UID_W, type, w_dims, false);
-    cudnnBackendDescriptor_t y = add_tensor(pieces, UID_Y, type, y_dims, false);
-    cudnnBackendDescriptor_t result = y;
+    bool is_alone = pass != DNN_FORWARD || (!conv->has_bias && !conv->has_relu);
+    struct operands operands = {
+        .x = add_tensor(pieces, UID_X, type, x_dims, false),
+        .w = add_tensor(pieces, UID_W, type, w_dims, false),
+        .y = add_tensor(pieces, UID_Y, type, y_dims, false),
+    };
+    operands.result = operands.y;
     if (!is_alone) {
-        result = add_tensor(pieces, UID_CONV, CUDNN_DATA_FLOAT, y_dims, true);
+        operands.result = add_tensor(pieces, UID_CONV, CUDNN_DATA_FLOAT, y_dims, true);
     }
-    cudnnBackendDescriptor_t description = add_conv(pieces, conv);
-    cudnnBackendDescriptor_t operation = begin(pieces, row->operation);
-    const cudnnBackendAttributeType_t descriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
-    set(pieces, operation, row->conv, descriptor, 1, &description);
-    set(pieces, operation, row->x, descriptor, 1, &x);
-    set(pieces, operation, row->w, descriptor, 1, &w);
-    set(pieces, operation, row->y, descriptor, 1, &result);
-    set(pieces, operation, row->alpha, CUDNN_TYPE_FLOAT, 1, &one);
-    set(pieces, operation, row->beta, CUDNN_TYPE_FLOAT, 1, &zero);
-    finish(pieces, operation);
-    int64_t count = 0;
-    ret_operations[count++] = operation;
-    if (has_bias) {
-        cudnnBackendDescriptor_t bias = add_tensor(pieces, UID_BIAS, type, bias_dims, false);
-        cudnnBackendDescriptor_t sum =
-            has_relu ? add_tensor(pieces, UID_SUM, CUDNN_DATA_FLOAT, y_dims, true) : y;
-        ret_operations[count++] = add_pointwise(pieces, CUDNN_POINTWISE_ADD, result, bias, sum);
-        result = sum;
-    }
-    if (has_relu) {
-        ret_operations[count++] = add_pointwise(pieces, CUDNN_POINTWISE_RELU_FWD, result, NULL, y);
-    }
-    return count;
+    ret_operations[0] = add_convolution(pieces, conv, pass, &operands);
+    return is_alone ? 1 : 1 + add_epilogue(pieces, conv, type, &operands, ret_operations + 1);
 }
 
 /* ==========================================================================================
@@ -344,7 +369,7 @@ enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     struct pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t operations[3];
+    cudnnBackendDescriptor_t operations[OPERATIONS_MAX];
     int64_t count = add_operations(&pieces, target, conv, pass, operations);
     cudnnBackendDescriptor_t graph = begin(&pieces, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (target->handle != NULL) {

@@ -51,7 +51,7 @@ static void load(void)
     const char *path = access(beside, R_OK) == 0 ? beside : CUDA_MODULE_BUILT;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        const char *error = dlerror();
+        const char *error = dlerror(); // NOLINT(concurrency-mt-unsafe): glibc keeps one a thread
         snprintf(reason, sizeof(reason), "its libraries cannot be loaded: %.400s",
                  error != NULL ? error : path);
         return;
