@@ -1,8 +1,8 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE]]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION]]]]]
  *
- * SIZE: rows and columns of the images, 32 (lenet5: 28) otherwise.
+ * SIZE: rows and columns of the images; 0: 32 (lenet5: 28).
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -130,8 +130,9 @@ static struct shape shape_of(const char *model, uint32_t size)
 }
 
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
-                              uint32_t threads, const char *conv, const char *device_name)
+                              uint32_t threads, const char *const algorithms[3])
 {
+    const char *conv = algorithms[0], *device_name = algorithms[1], *precision = algorithms[2];
     struct device_options device = {.threads = threads};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
@@ -147,6 +148,9 @@ static enum status open_bench(struct bench *bench, const char *name, struct shap
         .conv = strcmp(conv, "direct") == 0     ? CONV_DIRECT
                 : strcmp(conv, "winograd") == 0 ? CONV_WINOGRAD
                                                 : CONV_AUTO,
+        .precision = strcmp(precision, "bf16") == 0   ? PRECISION_BF16
+                     : strcmp(precision, "tf32") == 0 ? PRECISION_TF32
+                                                      : PRECISION_FP32,
     };
     status = model_create(&options, bench->device, &bench->model);
     if (status != STATUS_OK) {
@@ -169,7 +173,9 @@ int main(int argc, char **argv)
     memory_keep_heap();
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
-        fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE]]]]\n");
+        fprintf(
+            stderr,
+            "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION]]]]]\n");
         return 2;
     }
     static struct bench bench;
@@ -177,8 +183,9 @@ int main(int argc, char **argv)
     uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
     struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
-    if (open_bench(&bench, argv[1], shape, threads, argc > 4 ? argv[4] : "auto",
-                   argc > 5 ? argv[5] : "cpu") != STATUS_OK) {
+    const char *const algorithms[] = {argc > 4 ? argv[4] : "auto", argc > 5 ? argv[5] : "cpu",
+                                      argc > 8 ? argv[8] : "fp32"};
+    if (open_bench(&bench, argv[1], shape, threads, algorithms) != STATUS_OK) {
         return 1;
     }
     for (unsigned i = 0; i < WARMUP_STEPS; i++) {

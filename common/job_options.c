@@ -62,7 +62,8 @@ static const struct option_choice convs[] = {
 static const struct option_choice precisions[] = {
     {"fp32", "float throughout"},
     {"tf32", "float whose products are taken in 10 bits on tensor cores; cuda"},
-    {"bf16", "bfloat16 between layers; parameters, gradients and sums stay float; cuda"},
+    {"bf16", "bfloat16 between layers; parameters, gradients and sums stay float; cuda, and cpu "
+             "where the processor has it"},
     {NULL, NULL},
 };
 

@@ -12,6 +12,7 @@ struct run {
     const char *backend;
     uint32_t threads;
     enum conv_algorithm conv;
+    enum precision precision;
     struct program_fixture fixture;
     struct program_result result;
     char description[256];
@@ -37,6 +38,7 @@ static void run_program(struct run *run)
         .grads = fixture->input.is_training ? fixture->grads : NULL,
         .statistics = fixture->statistics,
         .conv = run->conv,
+        .precision = run->precision,
     };
     struct program *program;
     must(device_compile(device, &options, &program));
@@ -99,7 +101,8 @@ static void compare_grads(const struct network_plan *plan, const float *subject,
 void program_compare(const struct network_plan *plan, const struct program_compare_options *options,
                      struct program_difference *ret_difference)
 {
-    struct run subject = {.backend = options->subject, .conv = options->conv};
+    struct run subject = {
+        .backend = options->subject, .conv = options->conv, .precision = options->precision};
     struct run reference = {.backend = options->reference, .conv = CONV_AUTO};
     init_run(&subject, plan, options);
     init_run(&reference, plan, options);

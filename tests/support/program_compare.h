@@ -10,6 +10,7 @@ struct program_compare_options {
     const char *subject, *reference; // names of backends: "cpu", "ref"
     uint32_t threads;                // 0: 1
     enum conv_algorithm conv;        // of the subject; the reference uses CONV_AUTO
+    enum precision precision;        // of the subject; the reference uses fp32
     uint32_t batch_size;
     uint32_t count; // samples that count; 0: all
     uint64_t seed;

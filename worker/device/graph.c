@@ -185,7 +185,8 @@ static enum status add_operation(struct builder *builder, uint32_t index)
     }
     struct node node;
     describe_node(builder, index, &node);
-    if (node.op.kind == OP_LINEAR && node.x->block != 1 && builder->options->flatten != NULL) {
+    bool is_plain = node.x->block == 1 && node.x->element_bytes == 0;
+    if (node.op.kind == OP_LINEAR && !is_plain && builder->options->flatten != NULL) {
         enum status status = add_flatten(builder, index, &node.x);
         if (status != STATUS_OK) {
             return status;

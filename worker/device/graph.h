@@ -29,6 +29,7 @@
 struct tensor {
     struct shape shape;
     uint32_t batch, block;
+    uint32_t element_bytes;  // 0: as most tensors of the program
     float *data;             // (N, C/B, H, W, B)
     float *grad;             // same; NULL if nobody needs it
     uint32_t producer, last; // first and last node that use it

@@ -22,6 +22,12 @@ static const struct tensor *input_of(const struct graph *graph, uint32_t node)
     return target != NULL ? target : graph->nodes[node]->x;
 }
 
+static size_t bytes_of(const struct tensor *tensor, const struct graph_memory *memory)
+{
+    size_t bytes = tensor->element_bytes > 0 ? tensor->element_bytes : memory->element_bytes;
+    return tensor_count(tensor) * bytes;
+}
+
 /* Data live from their writer to their last reader; in training to the last one whose backward
  * needs them. That of max pooling does not: it keeps which elements its maxima were, and masks for
  * a relu that was part of the convolution before it, so that what lies between these two is done
@@ -32,7 +38,7 @@ static void plan_data(const struct graph *graph, const struct graph_memory *memo
     for (uint32_t i = 1; i < graph->tensor_count; i++) {
         const struct tensor *tensor = &graph->tensors[i];
         buffers[i] = (struct plan_buffer){
-            .bytes = tensor->is_stand_in ? 0 : tensor_count(tensor) * memory->element_bytes,
+            .bytes = tensor->is_stand_in ? 0 : bytes_of(tensor, memory),
             .first = tensor->producer,
             .last = tensor->last,
         };
@@ -66,7 +72,7 @@ static void plan_gradients(const struct graph *graph, const struct graph_memory 
         struct plan_buffer *buffer = &buffers[owner_of_gradient(tensor) - graph->tensors];
         if (buffer->bytes == 0) {
             buffer->first = backward_time(graph, tensor->last);
-            buffer->bytes = tensor_count(tensor) * memory->element_bytes;
+            buffer->bytes = bytes_of(tensor, memory);
         }
         uint32_t first = backward_time(graph, tensor->last);
         buffer->first = buffer->first > first ? first : buffer->first;

@@ -182,6 +182,58 @@ static void branches_are_computed_as_ref_does(void **state)
     }
 }
 
+/* What rounding to 8 bits does to a relu or a maximum near a tie is no error of a kernel: these
+ * have none. */
+static void smooth_layers(struct layers *layers)
+{
+    const struct layer strided = {OP_CONV2D, .channels = 40, .window = 3, .stride = 2,
+                                  .padding = 1};
+    uint32_t x = norm(layers, conv(layers, DEVICE_INPUT_PIXELS, 21, 3), false);
+    uint32_t y = conv(layers, x, 21, 3);
+    x = add(layers, y, x, false);
+    x = layers_add(layers, x, (struct layer){OP_DROPOUT, .rate = 0.25f});
+    y = norm(layers, layers_add(layers, x, strided), false);
+    x = add(layers, y, subsample(layers, x, 40), false);
+    x = layers_add(layers, x, (struct layer){OP_PAD, .padding = 1});
+    finish(layers, conv(layers, x, 32, 3));
+}
+
+#define BF16_TOLERANCE 2e-2
+
+static void bfloat16_is_within_its_rounding_of_ref(void **state)
+{
+    (void)state;
+    static struct layers layers;
+    static struct network_plan plan;
+    static struct program_difference difference;
+    layers.count = 0;
+    smooth_layers(&layers);
+    program_fixture_plan_layers(&layers, (struct shape){3, 8, 10}, CLASSES, &plan);
+    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
+        char why[256];
+        if (!(*ops)->is_available(why, sizeof(why)) || (*ops)->has_precision == NULL ||
+            !(*ops)->has_precision(PRECISION_BF16)) {
+            print_message("%s has no bfloat16 here\n", (*ops)->name);
+            continue;
+        }
+        for (uint32_t i = 0; i < 6; i++) {
+            const struct program_compare_options options = {.subject = (*ops)->name,
+                                                            .reference = "ref",
+                                                            .threads = 1 + i % 2,
+                                                            .precision = PRECISION_BF16,
+                                                            .batch_size = 5 + i,
+                                                            .count = i % 3 == 2 ? 3 + i : 0,
+                                                            .seed = i};
+            program_compare(&plan, &options, &difference);
+            print_message("%s, bf16: loss %.1e, statistics %.1e, gradients %.1e\n", (*ops)->name,
+                          difference.loss, difference.statistics, difference.grads);
+            assert_true(difference.loss < BF16_TOLERANCE);
+            assert_true(difference.statistics < BF16_TOLERANCE);
+            assert_true(difference.grads < BF16_TOLERANCE);
+        }
+    }
+}
+
 static void evaluation_takes_the_statistics(void **state)
 {
     (void)state;
@@ -210,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(branches_are_computed_as_ref_does),
+        cmocka_unit_test(bfloat16_is_within_its_rounding_of_ref),
         cmocka_unit_test(evaluation_takes_the_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

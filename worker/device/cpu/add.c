@@ -1,39 +1,35 @@
 /* Sum of two tensors, with the relu behind it; in the place of x where that may be overwritten. The
  * gradient of x is then that of y, and graph.c has found out whether other's is, too. */
-#include "worker/device/cpu/elementwise.h"
+#include "common/log.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
-
-#include <string.h>
 
 static enum status add_forward(struct node *node)
 {
-    size_t count = tensor_count(node->y);
     uint32_t threads = node->context->threads;
     if (node->x != node->y) {
-        memcpy(node->y->data, node->x->data, count * sizeof(float));
+        loops_copy(node->y, node->y->data, node->x->data);
     }
-    elementwise_add(node->y->data, node->other->data, count, threads);
+    loops_add(node->y, node->y->data, node->other->data, threads);
     if (node->has_relu) {
-        elementwise_relu(node->y->data, count, threads);
+        loops_relu(node->y, node->y->data, threads);
     }
     return STATUS_OK;
 }
 
 static void pass_on(const struct node *node, struct tensor *to, bool adds)
 {
-    size_t count = tensor_count(to);
     if (adds) {
-        elementwise_add(to->grad, node->y->grad, count, node->context->threads);
+        loops_add(to, to->grad, node->y->grad, node->context->threads);
     } else {
-        memcpy(to->grad, node->y->grad, count * sizeof(float));
+        loops_copy(to, to->grad, node->y->grad);
     }
 }
 
 static enum status add_backward(struct node *node)
 {
     if (node->has_relu && !node->y->is_grad_masked) {
-        elementwise_mask_positive(node->y->grad, node->y->data, tensor_count(node->y),
-                                  node->context->threads);
+        loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
     }
     if (node->x != node->y) {
         pass_on(node, node->x, node->adds_x);
@@ -53,7 +49,13 @@ static const struct node_ops add_ops = {
 
 enum status node_create_add(struct node *base, struct node **ret_node)
 {
+    if (base->x->element_bytes != base->other->element_bytes) {
+        log_error("an add of what a convolution has read and of what it has not is not supported "
+                  "in bf16 on cpu");
+        return STATUS_UNSUPPORTED;
+    }
     base->y->block = base->x->block;
+    base->y->element_bytes = base->x->element_bytes;
     base->keeps_y = base->has_relu;
     return node_create_plain(base, &add_ops, ret_node);
 }

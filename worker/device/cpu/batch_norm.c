@@ -4,8 +4,10 @@
  * and the relu cost no pass of their own. Sums are taken for each plane by itself and added up in
  * the order of the samples, so that they do not depend on the number of threads. Formulas:
  * ref/batch_norm.c. */
-#include "worker/device/cpu/elementwise.h"
+#include "worker/device/cpu/bf16.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
+#include "worker/device/cpu/norm_bf16.h"
 #include "worker/device/cpu/norm_loops.h"
 
 #include <assert.h>
@@ -16,6 +18,7 @@
 struct batch_norm {
     struct node base;
     size_t blocks, pixels;    // of a sample
+    size_t block;             // channels of a block, all but the last
     struct norm_lanes *lanes; // (blocks), owned
     double *mean, *inverse;   // (C) of the last forward; inverse: 1 / deviation
     double *sums;             // (2C + 1); mean, inverse and this one are one allocation
@@ -39,19 +42,42 @@ static double samples_pixels(const struct batch_norm *norm)
     return (double)norm->base.context->input->count * (double)norm->pixels;
 }
 
+/* Where plane `index` begins, in elements, and how far its pixels are apart (0: without a gap). */
+static size_t place_of(const struct batch_norm *norm, size_t index, size_t *ret_stride)
+{
+    const struct node *node = &norm->base;
+    if (!tensor_is_bf16(node->x)) {
+        *ret_stride = 0;
+        return index * norm->pixels * norm->block;
+    }
+    size_t channels = node->op.x.channels;
+    *ret_stride = channels;
+    return index / norm->blocks * norm->pixels * channels + index % norm->blocks * norm->block;
+}
+
+/* An address among elements; NULL stays NULL. */
+static float *element_at(const struct tensor *tensor, float *values, size_t index)
+{
+    char *bytes = (char *)values;
+    return values != NULL ? (void *)(bytes + index * loops_element_bytes(tensor)) : NULL;
+}
+
 static struct norm_plane plane_at(const struct batch_norm *norm, size_t index)
 {
     const struct node *node = &norm->base;
-    size_t at = index * norm->pixels * node->x->block;
+    size_t stride, at = place_of(norm, index, &stride);
+    size_t first = index % norm->blocks * norm->block, rest = node->op.x.channels - first;
     bool is_masked = node->has_relu && !node->y->is_grad_masked;
+    float *other = node->other != NULL ? node->other->data : NULL;
     return (struct norm_plane){
         .pixels = norm->pixels,
-        .block = node->x->block,
-        .x = node->x->data + at,
-        .other = node->other != NULL ? node->other->data + at : NULL,
-        .y = node->y->data + at,
-        .dy = node->y->grad != NULL ? node->y->grad + at : NULL,
-        .dx = node->x->grad != NULL ? node->x->grad + at : NULL,
+        .block = stride > 0 && rest < norm->block ? rest : norm->block,
+        .stride = stride,
+        .x = element_at(node->x, node->x->data, at),
+        .other = element_at(node->x, other, at),
+        .y = element_at(node->x, node->y->data, at),
+        .dy = element_at(node->x, node->y->grad, at),
+        .dx = element_at(node->x, node->x->grad, at),
         .has_relu = node->has_relu,
         .adds_x = node->adds_x,
         .mask = !is_masked            ? NORM_NO_MASK
@@ -67,7 +93,7 @@ static void take_sums(struct batch_norm *norm,
                                    struct norm_sums *))
 {
     struct node *node = &norm->base;
-    size_t block = node->x->block, channels = node->op.x.channels;
+    size_t block = norm->block, channels = node->op.x.channels;
     size_t planes = node->context->input->count * norm->blocks;
     struct norm_sums *partial = node->context->scratch; // (N, blocks)
     memset(partial, 0, planes * sizeof(*partial));
@@ -89,7 +115,7 @@ static void take_sums(struct batch_norm *norm,
 static struct norm_lanes *lanes_of(const struct batch_norm *norm, uint32_t channel,
                                    uint32_t *ret_lane)
 {
-    uint32_t block = norm->base.x->block;
+    uint32_t block = (uint32_t)norm->block;
     *ret_lane = channel % block;
     return &norm->lanes[channel / block];
 }
@@ -98,10 +124,13 @@ static struct norm_lanes *lanes_of(const struct batch_norm *norm, uint32_t chann
  * rounding where a channel's mean is large beside its deviation. */
 static void centre_on_first_pixel(struct batch_norm *norm)
 {
-    const struct tensor *x = norm->base.x;
     for (size_t i = 0; i < norm->blocks; i++) {
-        memcpy(norm->lanes[i].centre, x->data + i * norm->pixels * x->block,
-               x->block * sizeof(float));
+        const struct norm_plane plane = plane_at(norm, i);
+        const uint16_t *halves = (const void *)plane.x;
+        for (size_t lane = 0; lane < plane.block; lane++) {
+            norm->lanes[i].centre[lane] =
+                plane.stride > 0 ? bf16_load(halves[lane]) : plane.x[lane];
+        }
     }
 }
 
@@ -141,7 +170,7 @@ static enum status take_batch_statistics(struct batch_norm *norm)
     double count = samples_pixels(norm);
     bool is_local = norm->base.context->input->sum_over_workers == NULL;
     centre_on_first_pixel(norm);
-    take_sums(norm, norm_statistics);
+    take_sums(norm, tensor_is_bf16(norm->base.x) ? norm_bf16_statistics : norm_statistics);
     enum status status = is_local ? STATUS_OK : sum_moments(norm, &count);
     for (uint32_t c = 0; c < channels; c++) {
         uint32_t lane;
@@ -194,7 +223,12 @@ static enum status norm_forward(struct node *node)
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t i = 0; i < planes; i++) {
         const struct norm_plane plane = plane_at(norm, i);
-        norm_apply(&plane, &norm->lanes[i % norm->blocks]);
+        const struct norm_lanes *lanes = &norm->lanes[i % norm->blocks];
+        if (plane.stride > 0) {
+            norm_bf16_apply(&plane, lanes);
+        } else {
+            norm_apply(&plane, lanes);
+        }
     }
     return status;
 }
@@ -207,7 +241,7 @@ static enum status reduce_gradients(struct batch_norm *norm)
     uint32_t channels = op->x.channels;
     float *grads = norm->base.context->grads;
     double *sums = norm->sums, *products = norm->sums + channels;
-    take_sums(norm, norm_reduce);
+    take_sums(norm, tensor_is_bf16(norm->base.x) ? norm_bf16_reduce : norm_reduce);
     for (uint32_t c = 0; c < channels; c++) {
         products[c] *= norm->inverse[c];
         grads[op->weight + c] = (float)products[c];
@@ -229,13 +263,20 @@ static enum status reduce_gradients(struct batch_norm *norm)
     return status;
 }
 
-static void pass_on_to_other(const struct node *node)
+/* The gradient of one plane; of samples that are padding it is zero. */
+static void compute_gradient(const struct batch_norm *norm, const struct norm_plane *plane,
+                             const struct norm_lanes *lanes, bool is_padding)
 {
-    size_t count = tensor_count(node->y);
-    if (node->adds_other) {
-        elementwise_add(node->other->grad, node->y->grad, count, node->context->threads);
+    const struct norm_lanes nothing = {.centre = {0}};
+    struct norm_plane all = *plane;
+    if (is_padding) {
+        all.mask = NORM_NO_MASK;
+        lanes = &nothing;
+    }
+    if (tensor_is_bf16(norm->base.x)) {
+        norm_bf16_gradient(&all, lanes);
     } else {
-        memcpy(node->other->grad, node->y->grad, count * sizeof(float));
+        norm_gradient(&all, lanes);
     }
 }
 
@@ -248,14 +289,14 @@ static enum status norm_backward(struct node *node)
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t i = 0; i < planes; i++) {
         const struct norm_plane plane = plane_at(norm, i);
-        if (i < counted && plane.dx != NULL) {
-            norm_gradient(&plane, &norm->lanes[i % norm->blocks]);
-        } else if (plane.dx != NULL && !plane.adds_x) {
-            memset(plane.dx, 0, plane.pixels * plane.block * sizeof(float));
+        if (plane.dx != NULL) {
+            compute_gradient(norm, &plane, &norm->lanes[i % norm->blocks], i >= counted);
         }
     }
-    if (node->other != NULL && node->other->grad_of == NULL) {
-        pass_on_to_other(node);
+    if (node->other != NULL && node->other->grad_of == NULL && node->adds_other) {
+        loops_add(node->other, node->other->grad, node->y->grad, node->context->threads);
+    } else if (node->other != NULL && node->other->grad_of == NULL) {
+        loops_copy(node->other, node->other->grad, node->y->grad);
     }
     return status;
 }
@@ -273,13 +314,17 @@ enum status node_create_batch_norm(struct node *base, struct node **ret_node)
     if (norm == NULL) {
         return STATUS_NO_MEMORY;
     }
+    bool is_bf16 = tensor_is_bf16(base->x);
     base->y->block = base->x->block;
+    base->y->element_bytes = base->x->element_bytes;
     norm->base = *base;
     norm->base.ops = &norm_ops;
     norm->base.keeps_x = true;
     norm->base.keeps_y = base->has_relu && base->other != NULL;
     norm->pixels = (size_t)base->op.x.rows * base->op.x.columns;
-    norm->blocks = tensor_stride(base->x) / norm->pixels / base->x->block;
+    norm->block = is_bf16 ? NORM_BLOCK_MAX : base->x->block;
+    norm->blocks = is_bf16 ? (base->op.x.channels + NORM_BLOCK_MAX - 1) / NORM_BLOCK_MAX
+                           : tensor_stride(base->x) / norm->pixels / base->x->block;
     size_t channels = base->op.x.channels;
     norm->lanes = calloc(norm->blocks, sizeof(*norm->lanes));
     norm->mean = calloc(4 * channels + 1, sizeof(*norm->mean));

@@ -20,10 +20,12 @@
  * only block would be padding, the convolution works on a packed copy of it instead: `packed`. */
 #include "common/log.h"
 #include "common/memory.h"
-#include "worker/device/cpu/elementwise.h"
+#include "worker/device/cpu/bf16.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
 #include "worker/device/cpu/onednn.h"
 #include "worker/device/cpu/packed.h"
+#include "worker/device/cpu/padded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,19 +41,15 @@ struct pass {
     bool is_winograd;
 };
 
-/* The weights and the bias with padded channels. Empty if nothing is padded. */
-struct padded {
-    uint32_t outputs, inputs; // channels, padding included
-    float *weight, *bias;     // (outputs, inputs, R, S), (outputs)
-    float *weight_grad, *bias_grad;
-    size_t bytes; // of all of them: one allocation, from weight on
-};
-
 struct conv2d {
     struct node base;
     struct pass forward, data, weights;
     struct padded padded;
     struct packed packed; // of x; empty if x is read as it lies
+
+    /* In bf16, where x is not: a copy of it that is, with its gradient. data is NULL otherwise. */
+    struct tensor halves;
+    size_t half_bytes;
 };
 
 static struct conv2d *conv_of(struct node *node)
@@ -71,9 +69,34 @@ static void conv2d_destroy(struct node *node)
     pass_destroy(&conv->forward);
     pass_destroy(&conv->data);
     pass_destroy(&conv->weights);
-    memory_destroy_large(conv->padded.weight, conv->padded.bytes);
+    padded_destroy(&conv->padded);
     packed_destroy(&conv->packed);
+    memory_destroy_large(conv->halves.data, conv->half_bytes);
     free(conv);
+}
+
+/* What the library reads: x, or its copy. */
+static const struct tensor *input_of(const struct node *node)
+{
+    const struct conv2d *conv = (const struct conv2d *)node;
+    return conv->halves.data != NULL ? &conv->halves : node->x;
+}
+
+/* Data and gradient of the copy, one behind the other. */
+static enum status create_halves(struct conv2d *conv)
+{
+    const struct tensor *x = conv->base.x;
+    if (!conv->base.context->is_bf16 || tensor_is_bf16(x)) {
+        return STATUS_OK;
+    }
+    size_t count = (tensor_count(x) + 1) / 2 * 2; // both begin as floats do
+    conv->half_bytes = 2 * count * sizeof(uint16_t);
+    conv->halves = *x;
+    conv->halves.block = x->shape.channels;
+    conv->halves.element_bytes = sizeof(uint16_t);
+    conv->halves.data = memory_create_large(conv->half_bytes);
+    conv->halves.grad = conv->halves.data != NULL ? conv->halves.data + count / 2 : NULL;
+    return conv->halves.data != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 /* Channels of a tensor as the library is told. */
@@ -85,12 +108,14 @@ static uint32_t channels_of(const struct tensor *tensor)
 /* The library wants both sides packed or none; one whole block lies the same either way. */
 static bool wants_packing(const struct node *node)
 {
-    return 2 * node->x->shape.channels <= node->x->block && channels_of(node->y) == node->y->block;
+    const struct tensor *x = input_of(node);
+    return !tensor_is_bf16(x) && 2 * x->shape.channels <= x->block &&
+           channels_of(node->y) == node->y->block;
 }
 
 static uint32_t inputs_of(const struct node *node)
 {
-    return wants_packing(node) ? node->x->shape.channels : channels_of(node->x);
+    return wants_packing(node) ? node->x->shape.channels : channels_of(input_of(node));
 }
 
 static bool is_padded(const struct conv2d *conv)
@@ -98,61 +123,10 @@ static bool is_padded(const struct conv2d *conv)
     return conv->padded.weight != NULL;
 }
 
-static enum status create_padded(struct conv2d *conv)
-{
-    const struct op *op = &conv->base.op;
-    struct padded *padded = &conv->padded;
-    padded->outputs = channels_of(conv->base.y);
-    padded->inputs = inputs_of(&conv->base);
-    if (padded->outputs == op->y.channels && padded->inputs == op->x.channels) {
-        return STATUS_OK;
-    }
-    size_t weights = (size_t)padded->outputs * padded->inputs * op->window * op->window;
-    padded->bytes = 2 * (weights + padded->outputs) * sizeof(float);
-    padded->weight = memory_create_large(padded->bytes);
-    if (padded->weight == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    padded->weight_grad = padded->weight + weights;
-    padded->bias = padded->weight_grad + weights;
-    padded->bias_grad = padded->bias + padded->outputs;
-    return STATUS_OK;
-}
-
-/* The flat vector's weights into the padded ones. */
-static void pad_weights(struct conv2d *conv)
-{
-    const struct op *op = &conv->base.op;
-    const float *params = conv->base.context->params;
-    size_t window = (size_t)op->window * op->window;
-    size_t row = op->x.channels * window, padded_row = conv->padded.inputs * window;
-    for (uint32_t k = 0; k < op->y.channels; k++) {
-        memcpy(conv->padded.weight + k * padded_row, params + op->weight + k * row,
-               row * sizeof(float));
-    }
-    if (op->has_bias) {
-        memcpy(conv->padded.bias, params + op->bias, op->y.channels * sizeof(float));
-    }
-}
-
-static void unpad_gradients(struct conv2d *conv)
-{
-    const struct op *op = &conv->base.op;
-    float *grads = conv->base.context->grads;
-    size_t window = (size_t)op->window * op->window;
-    size_t row = op->x.channels * window, padded_row = conv->padded.inputs * window;
-    for (uint32_t k = 0; k < op->y.channels; k++) {
-        memcpy(grads + op->weight + k * row, conv->padded.weight_grad + k * padded_row,
-               row * sizeof(float));
-    }
-    if (op->has_bias) {
-        memcpy(grads + op->bias, conv->padded.bias_grad, op->y.channels * sizeof(float));
-    }
-}
-
-/* Memory descriptors of one convolution; weights with any layout, and with the plain one. */
+/* Memory descriptors of one convolution; weights and their gradients, which are float, with any
+ * layout, and with the plain one. */
 struct shapes {
-    dnnl_memory_desc_t x, y, bias, weights, plain_weights;
+    dnnl_memory_desc_t x, y, bias, weights, weight_grads, plain_weights;
     dnnl_dims_t strides, padding;
 };
 
@@ -165,7 +139,7 @@ static enum status make_shapes(const struct node *node, struct shapes *ret_shape
     const dnnl_dims_t weight_dims = {outputs, inputs, op->window, op->window};
     const dnnl_dims_t bias_dims = {outputs};
     bool is_packed = wants_packing(node);
-    enum status status = onednn_describe_tensor(node->x, inputs, is_packed, &shapes.x);
+    enum status status = onednn_describe_tensor(input_of(node), inputs, is_packed, &shapes.x);
     if (status == STATUS_OK) {
         status = onednn_describe_tensor(node->y, outputs, is_packed, &shapes.y);
     }
@@ -179,7 +153,12 @@ static enum status make_shapes(const struct node *node, struct shapes *ret_shape
                                               dnnl_abcd);
     }
     if (result == dnnl_success) {
-        result = dnnl_memory_desc_init_by_tag(&shapes.weights, 4, weight_dims, dnnl_f32,
+        result = dnnl_memory_desc_init_by_tag(&shapes.weight_grads, 4, weight_dims, dnnl_f32,
+                                              dnnl_format_tag_any);
+    }
+    if (result == dnnl_success) {
+        result = dnnl_memory_desc_init_by_tag(&shapes.weights, 4, weight_dims,
+                                              node->context->is_bf16 ? dnnl_bf16 : dnnl_f32,
                                               dnnl_format_tag_any);
     }
     *ret_shapes = shapes;
@@ -204,7 +183,7 @@ static dnnl_primitive_desc_t describe_pass(const struct node *node, const struct
             shapes->padding, shapes->padding);
     } else {
         result = dnnl_convolution_backward_weights_desc_init(
-            &desc, algorithm, &shapes->x, &shapes->weights, bias, &shapes->y, shapes->strides,
+            &desc, algorithm, &shapes->x, &shapes->weight_grads, bias, &shapes->y, shapes->strides,
             shapes->padding, shapes->padding);
     }
     dnnl_primitive_attr_t attributes;
@@ -221,7 +200,8 @@ static dnnl_primitive_desc_t describe_pass(const struct node *node, const struct
 static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
 {
     const struct op *op = &node->op;
-    if (node->context->conv == CONV_DIRECT || op->window != 3 || op->stride != 1) {
+    if (node->context->conv == CONV_DIRECT || node->context->is_bf16 || op->window != 3 ||
+        op->stride != 1) {
         return false;
     }
     uint64_t pixels = (uint64_t)node->x->batch * op->y.rows * op->y.columns;
@@ -337,8 +317,9 @@ static enum status add_arguments(struct conv2d *conv, const struct shapes *shape
 static enum status conv2d_bind(struct node *node)
 {
     struct conv2d *conv = conv_of(node);
-    const float *x = conv->packed.data != NULL ? conv->packed.data : node->x->data;
-    const float *x_grad = conv->packed.grad != NULL ? conv->packed.grad : node->x->grad;
+    const struct tensor *input = input_of(node);
+    const float *x = conv->packed.data != NULL ? conv->packed.data : input->data;
+    const float *x_grad = conv->packed.grad != NULL ? conv->packed.grad : input->grad;
     const void *weights = node->context->weights;
     const struct {
         struct onednn_call *call;
@@ -377,14 +358,16 @@ static enum status conv2d_forward(struct node *node)
 {
     struct conv2d *conv = conv_of(node);
     enum status status = STATUS_OK;
-    if (node->x->is_pixels) {
+    if (conv->halves.data != NULL) {
+        bf16_from_plain(node->x, node->x->data, (void *)conv->halves.data, node->context->threads);
+    } else if (node->x->is_pixels) {
         status = onednn_call_point(&conv->forward.call, DNNL_ARG_SRC, node->x->data);
     }
     if (conv->packed.data != NULL) {
         packed_read(&conv->packed, node->x, node->context->threads);
     }
     if (is_padded(conv)) {
-        pad_weights(conv);
+        padded_read(&conv->padded, &node->op, node->context->params);
     }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->forward.reorder);
@@ -400,10 +383,9 @@ static enum status conv2d_backward(struct node *node)
     struct conv2d *conv = conv_of(node);
     enum status status = STATUS_OK;
     if (node->has_relu && !node->y->is_grad_masked) {
-        elementwise_mask_positive(node->y->grad, node->y->data, tensor_count(node->y),
-                                  node->context->threads);
+        loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
     }
-    if (node->x->is_pixels) {
+    if (node->x->is_pixels && conv->halves.data == NULL) {
         status = onednn_call_point(&conv->weights.call, DNNL_ARG_SRC, node->x->data);
     }
     if (status == STATUS_OK) {
@@ -413,7 +395,7 @@ static enum status conv2d_backward(struct node *node)
         status = onednn_call_run(node->context, &conv->weights.reorder);
     }
     if (is_padded(conv)) {
-        unpad_gradients(conv);
+        padded_write_grads(&conv->padded, &node->op, node->context->grads);
     }
     if (status == STATUS_OK) {
         status = onednn_call_run(node->context, &conv->data.reorder);
@@ -423,6 +405,10 @@ static enum status conv2d_backward(struct node *node)
     }
     if (status == STATUS_OK && conv->packed.grad != NULL && node->x->grad != NULL) {
         packed_write_grad(&conv->packed, node->x, node->context->threads);
+    }
+    if (status == STATUS_OK && conv->halves.data != NULL && !node->x->is_pixels) {
+        bf16_to_plain(node->x, (const void *)conv->halves.grad, node->x->grad,
+                      node->context->threads);
     }
     return status;
 }
@@ -461,11 +447,17 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     conv->base.ops = &conv2d_ops;
     conv->base.keeps_x = true;
     conv->base.keeps_y = base->has_relu;
-    base->y->block = onednn_block();
+    bool is_bf16 = base->context->is_bf16;
+    base->y->block = is_bf16 ? base->op.y.channels : onednn_block();
+    base->y->element_bytes = is_bf16 ? sizeof(uint16_t) : 0;
     struct shapes shapes;
-    enum status status = make_shapes(&conv->base, &shapes);
+    enum status status = create_halves(conv);
     if (status == STATUS_OK) {
-        status = create_padded(conv);
+        status = make_shapes(&conv->base, &shapes);
+    }
+    if (status == STATUS_OK) {
+        status =
+            padded_create(&base->op, channels_of(base->y), inputs_of(&conv->base), &conv->padded);
     }
     if (status == STATUS_OK && wants_packing(&conv->base)) {
         status = packed_create(base->x, &conv->packed);

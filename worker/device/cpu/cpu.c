@@ -21,6 +21,13 @@ static bool is_available(char *ret_why, size_t why_size)
     return true; // oneDNN has code for every x86-64, and references for the rest
 }
 
+static bool has_precision(enum precision precision)
+{
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    bool has_bf16 = (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+    return precision == PRECISION_BF16 && has_bf16;
+}
+
 static void close_cpu(struct device *base)
 {
     struct cpu_device *device = (struct cpu_device *)base;
@@ -71,6 +78,7 @@ const struct device_ops device_cpu_ops = {
     .name = "cpu",
     .summary = "oneDNN, blocked layouts",
     .is_available = is_available,
+    .has_precision = has_precision,
     .open = open_cpu,
     .compile = compile,
     .describe = cpu_program_describe,

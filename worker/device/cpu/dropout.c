@@ -2,10 +2,11 @@
  * (C, H, W) order, whatever the layout; backward draws it again. */
 #include "common/random.h"
 #include "common/variants.h"
+#include "worker/device/cpu/bf16.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
 
 #include <math.h>
-#include <string.h>
 
 /* What is dropped of one sample, and what becomes of the rest. */
 struct mask {
@@ -44,6 +45,23 @@ VARIANT_BODY void apply_plain_body(const struct mask *mask, float *values, uint3
     }
 }
 
+/* bfloat16, (H, W, C). */
+VARIANT_TARGET_AVX512 static void apply_bf16(const struct mask *mask, uint16_t *values,
+                                             uint32_t channels, uint32_t plane)
+{
+    uint64_t key = mask->key;
+    uint32_t threshold = mask->threshold;
+    float scale = mask->scale;
+    for (uint32_t i = 0; i < plane; i++) {
+        for (uint32_t c = 0; c < channels; c++) {
+            bool is_dropped = random_element(key, c * plane + i) < threshold;
+            float value = is_dropped ? 0 : bf16_load(values[c]) * scale;
+            values[c] = bf16_store(value);
+        }
+        values += channels;
+    }
+}
+
 #define BLOCKED(suffix, target, block)                                        \
     target static void apply_##suffix(const struct mask *mask, float *values, \
                                       uint32_t first_channel, uint32_t plane) \
@@ -79,6 +97,10 @@ static void apply_sample(const struct node *node, float *values, uint64_t key)
         .threshold = (uint32_t)ceil((double)node->op.rate * 0x1p32),
         .scale = 1 / (1 - node->op.rate),
     };
+    if (tensor_is_bf16(tensor)) {
+        apply_bf16(&mask, (void *)values, tensor->shape.channels, plane);
+        return;
+    }
     if (block == 1) {
         plain_variants[variant_best()](&mask, values, plane * tensor->shape.channels);
         return;
@@ -96,17 +118,18 @@ static void apply_sample(const struct node *node, float *values, uint64_t key)
 static void apply(struct node *node, float *values)
 {
     const uint64_t *keys = node->context->input->sample_keys;
-    size_t stride = tensor_stride(node->y);
+    size_t stride = tensor_stride(node->y) * loops_element_bytes(node->y);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->y->batch; n++) {
-        apply_sample(node, values + n * stride, random_mix(keys[n] + node->op.stream));
+        char *sample = (char *)values + n * stride;
+        apply_sample(node, (void *)sample, random_mix(keys[n] + node->op.stream));
     }
 }
 
 static enum status dropout_forward(struct node *node)
 {
     if (node->x != node->y) {
-        memcpy(node->y->data, node->x->data, tensor_count(node->y) * sizeof(float));
+        loops_copy(node->y, node->y->data, node->x->data);
     }
     if (node->context->input->is_training && node->op.rate > 0) {
         apply(node, node->y->data);
@@ -117,7 +140,7 @@ static enum status dropout_forward(struct node *node)
 static enum status dropout_backward(struct node *node)
 {
     if (node->x != node->y && !node->x->is_pixels) {
-        memcpy(node->x->grad, node->y->grad, tensor_count(node->y) * sizeof(float));
+        loops_copy(node->y, node->x->grad, node->y->grad);
     }
     if (!node->x->is_pixels && node->op.rate > 0) {
         apply(node, node->x->grad);
@@ -134,5 +157,6 @@ static const struct node_ops dropout_ops = {
 enum status node_create_dropout(struct node *base, struct node **ret_node)
 {
     base->y->block = base->x->block;
+    base->y->element_bytes = base->x->element_bytes;
     return node_create_plain(base, &dropout_ops, ret_node);
 }

@@ -1,5 +1,6 @@
 /* Blocked channels to plain (N, C, H, W), and back for the gradient: before a linear layer, whose
  * weights stay in the flat vector as they are. */
+#include "worker/device/cpu/bf16.h"
 #include "worker/device/cpu/node.h"
 
 /* Walks one sample: element i of the plain order is at offset of the blocked one. */
@@ -29,6 +30,10 @@ static void reblock(const struct tensor *blocked, const float *from, float *to)
 
 static enum status flatten_forward(struct node *node)
 {
+    if (tensor_is_bf16(node->x)) {
+        bf16_to_plain(node->x, (const void *)node->x->data, node->y->data, node->context->threads);
+        return STATUS_OK;
+    }
     size_t from_stride = tensor_stride(node->x), to_stride = tensor_stride(node->y);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->x->batch; n++) {
@@ -39,6 +44,10 @@ static enum status flatten_forward(struct node *node)
 
 static enum status flatten_backward(struct node *node)
 {
+    if (tensor_is_bf16(node->x)) {
+        bf16_from_plain(node->x, node->y->grad, (void *)node->x->grad, node->context->threads);
+        return STATUS_OK;
+    }
     size_t from_stride = tensor_stride(node->y), to_stride = tensor_stride(node->x);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (uint32_t n = 0; n < node->x->batch; n++) {

@@ -1,8 +1,7 @@
 /* The mean of each channel over rows and columns: blocked channels to plain (N, C), for the linear
  * layer behind it. */
+#include "worker/device/cpu/bf16.h"
 #include "worker/device/cpu/node.h"
-
-#define BLOCK_MAX 16
 
 /* Walks the planes of x; each holds the lanes of one block of channels. */
 struct planes {
@@ -25,19 +24,35 @@ static size_t lanes_of(const struct node *node, const struct planes *planes, siz
     return channels - channel < planes->block ? channels - channel : planes->block;
 }
 
+static float load(const struct tensor *tensor, size_t i)
+{
+    const uint16_t *halves = (const void *)tensor->data;
+    return tensor_is_bf16(tensor) ? bf16_load(halves[i]) : tensor->data[i];
+}
+
+static void store_gradient(const struct tensor *tensor, size_t i, float value)
+{
+    uint16_t *halves = (void *)tensor->grad;
+    if (tensor_is_bf16(tensor)) {
+        halves[i] = bf16_store(value);
+    } else {
+        tensor->grad[i] = value;
+    }
+}
+
 static enum status global_pool_forward(struct node *node)
 {
     const struct planes planes = planes_of(node);
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t index = 0; index < planes.count; index++) {
-        const float *x = node->x->data + index * planes.pixels * planes.block;
-        double sums[BLOCK_MAX] = {0};
-        for (size_t i = 0; i < planes.pixels * planes.block; i++) {
-            sums[i % planes.block] += (double)x[i];
-        }
         size_t first, lanes = lanes_of(node, &planes, index, &first);
+        size_t at = index * planes.pixels * planes.block;
         for (size_t lane = 0; lane < lanes; lane++) {
-            node->y->data[first + lane] = (float)(sums[lane] / (double)planes.pixels);
+            double sum = 0;
+            for (size_t i = 0; i < planes.pixels; i++) {
+                sum += (double)load(node->x, at + i * planes.block + lane);
+            }
+            node->y->data[first + lane] = (float)(sum / (double)planes.pixels);
         }
     }
     return STATUS_OK;
@@ -51,14 +66,12 @@ static enum status global_pool_backward(struct node *node)
     }
 #pragma omp parallel for num_threads(node->context->threads) if (node->context->threads > 1)
     for (size_t index = 0; index < planes.count; index++) {
-        float *dx = node->x->grad + index * planes.pixels * planes.block;
-        float shares[BLOCK_MAX] = {0};
         size_t first, lanes = lanes_of(node, &planes, index, &first);
-        for (size_t lane = 0; lane < lanes; lane++) {
-            shares[lane] = node->y->grad[first + lane] / (float)planes.pixels;
-        }
+        size_t at = index * planes.pixels * planes.block;
         for (size_t i = 0; i < planes.pixels * planes.block; i++) {
-            dx[i] = shares[i % planes.block];
+            size_t lane = i % planes.block;
+            float share = lane < lanes ? node->y->grad[first + lane] / (float)planes.pixels : 0;
+            store_gradient(node->x, at + i, share);
         }
     }
     return STATUS_OK;

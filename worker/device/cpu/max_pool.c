@@ -6,6 +6,8 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/variants.h"
+#include "worker/device/cpu/bf16.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
 
 #include <assert.h>
@@ -185,8 +187,21 @@ static void run_planes(struct node *node, plane_fn *run)
     }
 }
 
+static struct bf16_pool halves_of(const struct node *node)
+{
+    return (struct bf16_pool){.op = &node->op,
+                              .batch = node->x->batch,
+                              .threads = node->context->threads,
+                              .indices = ((const struct max_pool *)node)->indices};
+}
+
 static enum status max_pool_forward(struct node *node)
 {
+    if (tensor_is_bf16(node->x)) {
+        const struct bf16_pool halves = halves_of(node);
+        bf16_max_pool(&halves, (const void *)node->x->data, (void *)node->y->data);
+        return STATUS_OK;
+    }
     uint32_t block = node->x->block;
     run_planes(node, block == 16 ? forward_block16 : block == 8 ? forward_block8 : forward_plain);
     return STATUS_OK;
@@ -194,6 +209,14 @@ static enum status max_pool_forward(struct node *node)
 
 static enum status max_pool_backward(struct node *node)
 {
+    if (tensor_is_bf16(node->x)) {
+        const struct bf16_pool halves = halves_of(node);
+        if (node->x->is_grad_masked) { // what is no maximum gets nothing anyway
+            loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
+        }
+        bf16_max_pool_back(&halves, (const void *)node->y->grad, (void *)node->x->grad);
+        return STATUS_OK;
+    }
     uint32_t block = node->x->block;
     if (node->x->grad != NULL) {
         run_planes(node, block == 16  ? backward_block16
@@ -229,6 +252,7 @@ enum status node_create_max_pool(struct node *base, struct node **ret_node)
     pool->base = *base;
     pool->base.ops = &max_pool_ops;
     base->y->block = base->x->block;
+    base->y->element_bytes = base->x->element_bytes;
     base->x->is_grad_masked = base->x->is_rectified && !base->x->is_shared;
     pool->base.keeps_y = base->x->is_grad_masked;
     pool->bytes = tensor_count(base->y);

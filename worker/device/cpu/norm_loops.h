@@ -27,9 +27,11 @@ enum norm_mask {
     NORM_MASK_Y, // and something was added before it: where y > 0; dy is masked in place
 };
 
-/* One plane. */
+/* One plane. In bfloat16 it is `block` neighbouring channels of (pixels, C): the next pixel is
+ * `stride` elements away, and pointers are to elements of half the size. */
 struct norm_plane {
     size_t pixels, block;
+    size_t stride;          // 0: floats, without a gap
     const float *x, *other; // other: added, or NULL
     float *y, *dy, *dx;
     bool has_relu, adds_x;

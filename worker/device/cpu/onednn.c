@@ -2,6 +2,7 @@
 #include "worker/device/cpu/onednn.h"
 
 #include "common/log.h"
+#include "worker/device/cpu/bf16.h"
 
 #include <assert.h>
 
@@ -58,12 +59,14 @@ enum status onednn_describe_tensor(const struct tensor *tensor, uint32_t channel
                                    dnnl_memory_desc_t *ret_desc)
 {
     const dnnl_dims_t dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns};
-    dnnl_format_tag_t tag = is_packed             ? dnnl_acdb
+    bool is_bf16 = tensor_is_bf16(tensor);
+    dnnl_format_tag_t tag = is_packed || is_bf16  ? dnnl_acdb
                             : tensor->block == 16 ? dnnl_aBcd16b
                             : tensor->block == 8  ? dnnl_aBcd8b
                                                   : dnnl_abcd;
-    return onednn_status(dnnl_memory_desc_init_by_tag(ret_desc, 4, dims, dnnl_f32, tag),
-                         "describe a tensor");
+    return onednn_status(
+        dnnl_memory_desc_init_by_tag(ret_desc, 4, dims, is_bf16 ? dnnl_bf16 : dnnl_f32, tag),
+        "describe a tensor");
 }
 
 enum status onednn_call_create(struct node_context *context, dnnl_primitive_desc_t desc,

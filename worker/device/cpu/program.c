@@ -3,7 +3,7 @@
 
 #include "common/log.h"
 #include "common/memory.h"
-#include "worker/device/cpu/elementwise.h"
+#include "worker/device/cpu/loops.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -114,8 +114,8 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
         }
         const struct tensor *target = program->graph.targets[i];
         if (target != NULL) {
-            elementwise_add(target->grad, program->graph.nodes[i]->x->grad, tensor_count(target),
-                            program->context.threads);
+            loops_add(target, target->grad, program->graph.nodes[i]->x->grad,
+                      program->context.threads);
         }
     }
     return STATUS_OK;
@@ -159,6 +159,7 @@ enum status cpu_program_create(const struct program_options *options, dnnl_engin
         .grads = options->grads,
         .statistics = options->statistics,
         .conv = options->conv,
+        .is_bf16 = options->precision == PRECISION_BF16,
     };
     const struct graph_options graph = {
         .ops = options->ops,

@@ -1,29 +1,25 @@
 /* A relu that no other node took along, in place. */
-#include "worker/device/cpu/elementwise.h"
+#include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
-
-#include <string.h>
 
 static enum status relu_forward(struct node *node)
 {
-    size_t count = tensor_count(node->y);
     if (node->x != node->y) {
-        memcpy(node->y->data, node->x->data, count * sizeof(float));
+        loops_copy(node->y, node->y->data, node->x->data);
     }
-    elementwise_relu(node->y->data, count, node->context->threads);
+    loops_relu(node->y, node->y->data, node->context->threads);
     return STATUS_OK;
 }
 
 static enum status relu_backward(struct node *node)
 {
-    size_t count = tensor_count(node->y);
     if (node->x->is_pixels || (node->x == node->y && node->y->is_grad_masked)) {
         return STATUS_OK;
     }
     if (node->x != node->y) {
-        memcpy(node->x->grad, node->y->grad, count * sizeof(float));
+        loops_copy(node->x, node->x->grad, node->y->grad);
     }
-    elementwise_mask_positive(node->x->grad, node->y->data, count, node->context->threads);
+    loops_mask_positive(node->y, node->x->grad, node->y->data, node->context->threads);
     return STATUS_OK;
 }
 
@@ -37,5 +33,6 @@ enum status node_create_relu(struct node *base, struct node **ret_node)
 {
     base->keeps_y = true;
     base->y->block = base->x->block;
+    base->y->element_bytes = base->x->element_bytes;
     return node_create_plain(base, &relu_ops, ret_node);
 }

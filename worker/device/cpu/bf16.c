@@ -1,0 +1,239 @@
+/* Loops over tensors of bfloat16. */
+#include "worker/device/cpu/bf16.h"
+
+#include "common/variants.h"
+
+#include <math.h>
+
+// What one thread takes at once. In elements.
+#define BLOCK 16384
+
+/* ==========================================================================================
+ * Element by element
+ * ========================================================================================== */
+
+VARIANT_TARGET_AVX512 static void mask(uint16_t *restrict grad, const uint16_t *restrict data,
+                                       size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        grad[i] = bf16_load(data[i]) > 0 ? grad[i] : 0;
+    }
+}
+
+VARIANT_TARGET_AVX512 static void relu(uint16_t *data, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        data[i] = bf16_load(data[i]) < 0 ? 0 : data[i];
+    }
+}
+
+VARIANT_TARGET_AVX512 static void add(uint16_t *restrict to, const uint16_t *restrict from,
+                                      size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = bf16_store(bf16_load(to[i]) + bf16_load(from[i]));
+    }
+}
+
+static size_t block_at(size_t index, size_t count)
+{
+    size_t rest = count - index * BLOCK;
+    return rest < BLOCK ? rest : BLOCK;
+}
+
+void bf16_mask_positive(uint16_t *grad, const uint16_t *data, size_t count, uint32_t threads)
+{
+    size_t blocks = (count + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t i = 0; i < blocks; i++) {
+        mask(grad + i * BLOCK, data + i * BLOCK, block_at(i, count));
+    }
+}
+
+void bf16_relu(uint16_t *data, size_t count, uint32_t threads)
+{
+    size_t blocks = (count + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t i = 0; i < blocks; i++) {
+        relu(data + i * BLOCK, block_at(i, count));
+    }
+}
+
+void bf16_add(uint16_t *to, const uint16_t *from, size_t count, uint32_t threads)
+{
+    size_t blocks = (count + BLOCK - 1) / BLOCK;
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t i = 0; i < blocks; i++) {
+        add(to + i * BLOCK, from + i * BLOCK, block_at(i, count));
+    }
+}
+
+/* ==========================================================================================
+ * From and to plain floats
+ * ========================================================================================== */
+
+VARIANT_TARGET_AVX512 static void sample_from_plain(struct shape shape, const float *restrict from,
+                                                    uint16_t *restrict to)
+{
+    size_t pixels = (size_t)shape.rows * shape.columns, channels = shape.channels;
+    for (size_t i = 0; i < pixels; i++) {
+        for (size_t c = 0; c < channels; c++) {
+            to[i * channels + c] = bf16_store(from[c * pixels + i]);
+        }
+    }
+}
+
+VARIANT_TARGET_AVX512 static void sample_to_plain(struct shape shape, const uint16_t *restrict from,
+                                                  float *restrict to)
+{
+    size_t pixels = (size_t)shape.rows * shape.columns, channels = shape.channels;
+    for (size_t i = 0; i < pixels; i++) {
+        for (size_t c = 0; c < channels; c++) {
+            to[c * pixels + i] = bf16_load(from[i * channels + c]);
+        }
+    }
+}
+
+static size_t sample_count(struct shape shape)
+{
+    return (size_t)shape.channels * shape.rows * shape.columns;
+}
+
+void bf16_from_plain(const struct tensor *tensor, const float *from, uint16_t *to, uint32_t threads)
+{
+    size_t stride = sample_count(tensor->shape);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t n = 0; n < tensor->batch; n++) {
+        sample_from_plain(tensor->shape, from + n * stride, to + n * stride);
+    }
+}
+
+void bf16_to_plain(const struct tensor *tensor, const uint16_t *from, float *to, uint32_t threads)
+{
+    size_t stride = sample_count(tensor->shape);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+    for (size_t n = 0; n < tensor->batch; n++) {
+        sample_to_plain(tensor->shape, from + n * stride, to + n * stride);
+    }
+}
+
+/* ==========================================================================================
+ * Max pooling
+ * ========================================================================================== */
+
+#define LANES 16
+
+/* Some channels of one result; the compiler unrolls over a constant number of them. */
+VARIANT_BODY void pool_lanes(const struct op *op, const uint16_t *restrict corner,
+                             uint16_t *restrict y, uint8_t *restrict indices, uint32_t lanes)
+{
+    float best[LANES];
+    uint32_t index[LANES];
+#pragma omp simd
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        best[lane] = bf16_load(corner[lane]);
+        index[lane] = 0;
+    }
+    for (uint32_t tap = 1; tap < op->window * op->window; tap++) {
+        size_t step = (size_t)(tap / op->window) * op->x.columns + tap % op->window;
+        const uint16_t *at = corner + step * op->x.channels;
+#pragma omp simd
+        for (uint32_t lane = 0; lane < lanes; lane++) {
+            // Of equal ones the first; not-a-number wins, so that the loss shows it.
+            float value = bf16_load(at[lane]);
+            bool is_better = !(value <= best[lane]);
+            best[lane] = is_better ? value : best[lane];
+            index[lane] = is_better ? tap : index[lane];
+        }
+    }
+#pragma omp simd
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        y[lane] = bf16_store(best[lane]);
+        indices[lane] = (uint8_t)index[lane];
+    }
+}
+
+/* One row of results: y and indices (Q, C). */
+VARIANT_TARGET_AVX512 static void pool_row(const struct op *op, const uint16_t *x, uint16_t *y,
+                                           uint8_t *indices)
+{
+    size_t channels = op->x.channels;
+    for (size_t q = 0; q < op->y.columns; q++) {
+        for (size_t c = 0; c < channels; c += LANES) {
+            const uint16_t *corner = x + q * op->stride * channels + c;
+            size_t at = q * channels + c;
+            if (c + LANES <= channels) {
+                pool_lanes(op, corner, y + at, indices + at, LANES);
+            } else {
+                pool_lanes(op, corner, y + at, indices + at, (uint32_t)(channels - c));
+            }
+        }
+    }
+}
+
+void bf16_max_pool(const struct bf16_pool *pool, const uint16_t *x, uint16_t *y)
+{
+    const struct op *op = pool->op;
+    size_t row = (size_t)op->y.columns * op->y.channels;
+    size_t x_row = (size_t)op->x.columns * op->x.channels;
+#pragma omp parallel for num_threads(pool->threads) if (pool->threads > 1) schedule(static)
+    for (size_t i = 0; i < (size_t)pool->batch * op->y.rows; i++) {
+        size_t n = i / op->y.rows, p = i % op->y.rows;
+        pool_row(op, x + (n * op->x.rows + p * op->stride) * x_row, y + i * row,
+                 pool->indices + i * row);
+    }
+}
+
+/* Adds to `sums` (C) what one window hands to its tap. */
+VARIANT_TARGET_AVX512 static void add_from_window(const uint16_t *restrict dy,
+                                                  const uint8_t *restrict indices, uint8_t tap,
+                                                  float *restrict sums, size_t channels)
+{
+    for (size_t c = 0; c < channels; c++) {
+        sums[c] += indices[c] == tap ? bf16_load(dy[c]) : 0;
+    }
+}
+
+VARIANT_TARGET_AVX512 static void store_row(uint16_t *restrict to, const float *restrict sums,
+                                            size_t channels)
+{
+    for (size_t c = 0; c < channels; c++) {
+        to[c] = bf16_store(sums[c]);
+    }
+}
+
+#define CHANNELS_AT_ONCE 256
+
+/* The gradient of pixel (row, column) of a sample, some of its channels. */
+static void gather_pixel(const struct op *op, const uint16_t *dy, const uint8_t *indices,
+                         size_t row, size_t column, size_t channels, uint16_t *dx)
+{
+    float sums[CHANNELS_AT_ONCE] = {0};
+    for (uint32_t tap = 0; tap < op->window * op->window; tap++) {
+        size_t down = tap / op->window, right = tap % op->window;
+        bool is_corner = row >= down && column >= right && (row - down) % op->stride == 0 &&
+                         (column - right) % op->stride == 0;
+        size_t p = (row - down) / op->stride, q = (column - right) / op->stride;
+        if (is_corner && p < op->y.rows && q < op->y.columns) {
+            size_t at = (p * op->y.columns + q) * op->y.channels;
+            add_from_window(dy + at, indices + at, (uint8_t)tap, sums, channels);
+        }
+    }
+    store_row(dx, sums, channels);
+}
+
+void bf16_max_pool_back(const struct bf16_pool *pool, const uint16_t *dy, uint16_t *dx)
+{
+    const struct op *op = pool->op;
+    size_t y_sample = sample_count(op->y), channels = op->x.channels;
+#pragma omp parallel for num_threads(pool->threads) if (pool->threads > 1) schedule(static)
+    for (size_t i = 0; i < (size_t)pool->batch * op->x.rows * op->x.columns; i++) {
+        size_t column = i % op->x.columns, row = i / op->x.columns % op->x.rows;
+        size_t sample = i / op->x.columns / op->x.rows * y_sample;
+        for (size_t c = 0; c < channels; c += CHANNELS_AT_ONCE) {
+            size_t rest = channels - c < CHANNELS_AT_ONCE ? channels - c : CHANNELS_AT_ONCE;
+            gather_pixel(op, dy + sample + c, pool->indices + sample + c, row, column, rest,
+                         dx + i * channels + c);
+        }
+    }
+}
