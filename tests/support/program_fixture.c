@@ -73,6 +73,17 @@ void program_fixture_plan_layers(const struct layers *layers, struct shape input
     (void)status;
 }
 
+uint64_t program_fixture_published(const struct network *network, uint32_t size, uint32_t classes)
+{
+    static struct network_plan plan;
+    uint32_t bad_layer;
+    enum status status =
+        network_make_plan(network, (struct shape){3, size, size}, classes, &plan, &bad_layer);
+    assert(status == STATUS_OK);
+    (void)status;
+    return network_published_count(network, &plan);
+}
+
 void program_fixture_init(struct program_fixture *fixture, const struct network_plan *plan,
                           uint32_t batch_size, uint64_t seed)
 {

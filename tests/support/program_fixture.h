@@ -29,6 +29,9 @@ void program_fixture_plan(const struct layer *list, uint32_t layer_count, struct
 void program_fixture_plan_layers(const struct layers *layers, struct shape input,
                                  uint32_t class_count, struct network_plan *ret_plan);
 
+/* The parameters of a network as its authors count them, on square images of three channels. */
+uint64_t program_fixture_published(const struct network *network, uint32_t size, uint32_t classes);
+
 void program_fixture_init(struct program_fixture *fixture, const struct network_plan *plan,
                           uint32_t batch_size, uint64_t seed);
 void program_fixture_finish(struct program_fixture *fixture);

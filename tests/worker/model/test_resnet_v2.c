@@ -1,4 +1,5 @@
 /* The ResNets with pre-activation: their parameters, and the images that they take. */
+#include "tests/support/program_fixture.h"
 #include "worker/model/models.h"
 
 // clang-format off
@@ -8,22 +9,12 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 
-static uint64_t published(const struct network *network, uint32_t size, uint32_t classes)
-{
-    static struct network_plan plan;
-    uint32_t bad_layer;
-    assert_int_equal(
-        network_make_plan(network, (struct shape){3, size, size}, classes, &plan, &bad_layer),
-        STATUS_OK);
-    return network_published_count(network, &plan);
-}
-
 static void parameters_are_those_that_keras_counts(void **state)
 {
     (void)state;
-    assert_int_equal(published(&model_resnet50v2, 224, 1000), 25613800);
-    assert_int_equal(published(&model_resnet50v2, 32, 10), 23585290);
-    assert_int_equal(published(&model_resnet152v2, 224, 1000), 60380648);
+    assert_int_equal(program_fixture_published(&model_resnet50v2, 224, 1000), 25613800);
+    assert_int_equal(program_fixture_published(&model_resnet50v2, 32, 10), 23585290);
+    assert_int_equal(program_fixture_published(&model_resnet152v2, 224, 1000), 60380648);
 }
 
 static void stages_end_with_the_rows_that_keras_has(void **state)
@@ -47,7 +38,7 @@ static void stages_end_with_the_rows_that_keras_has(void **state)
 static void the_smallest_image_has_one_pixel(void **state)
 {
     (void)state;
-    assert_int_equal(published(&model_resnet50v2, 1, 10), 23585290);
+    assert_int_equal(program_fixture_published(&model_resnet50v2, 1, 10), 23585290);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* VGG-16: its parameters, and the images that it takes. */
+#include "tests/support/program_fixture.h"
 #include "worker/model/models.h"
 
 // clang-format off
@@ -8,20 +9,10 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 
-static uint64_t published(const struct network *network, uint32_t size, uint32_t classes)
-{
-    static struct network_plan plan;
-    uint32_t bad_layer;
-    assert_int_equal(
-        network_make_plan(network, (struct shape){3, size, size}, classes, &plan, &bad_layer),
-        STATUS_OK);
-    return network_published_count(network, &plan);
-}
-
 static void it_has_the_138357544_parameters_that_keras_counts(void **state)
 {
     (void)state;
-    assert_int_equal(published(&model_vgg16, 224, 1000), 138357544);
+    assert_int_equal(program_fixture_published(&model_vgg16, 224, 1000), 138357544);
 }
 
 static void images_below_32_pixels_are_refused_at_the_pooling_that_is_left_without(void **state)
@@ -29,7 +20,7 @@ static void images_below_32_pixels_are_refused_at_the_pooling_that_is_left_witho
     (void)state;
     static struct network_plan plan;
     uint32_t bad_layer;
-    assert_true(published(&model_vgg16, 32, 10) > 0);
+    assert_true(program_fixture_published(&model_vgg16, 32, 10) > 0);
     assert_int_equal(
         network_make_plan(&model_vgg16, (struct shape){3, 31, 31}, 10, &plan, &bad_layer),
         STATUS_INVALID);

@@ -204,22 +204,28 @@ VARIANT_TARGET_AVX512 static void store_row(uint16_t *restrict to, const float *
 
 #define CHANNELS_AT_ONCE 256
 
-/* The gradient of pixel (row, column) of a sample, some of its channels. */
+/* A pixel of x, and some of its channels. */
+struct pixel {
+    size_t row, column, channels;
+};
+
+/* The gradient of a pixel: from the windows whose largest element it was. */
 static void gather_pixel(const struct op *op, const uint16_t *dy, const uint8_t *indices,
-                         size_t row, size_t column, size_t channels, uint16_t *dx)
+                         const struct pixel *pixel, uint16_t *dx)
 {
     float sums[CHANNELS_AT_ONCE] = {0};
     for (uint32_t tap = 0; tap < op->window * op->window; tap++) {
         size_t down = tap / op->window, right = tap % op->window;
-        bool is_corner = row >= down && column >= right && (row - down) % op->stride == 0 &&
-                         (column - right) % op->stride == 0;
-        size_t p = (row - down) / op->stride, q = (column - right) / op->stride;
+        bool is_corner = pixel->row >= down && pixel->column >= right &&
+                         (pixel->row - down) % op->stride == 0 &&
+                         (pixel->column - right) % op->stride == 0;
+        size_t p = (pixel->row - down) / op->stride, q = (pixel->column - right) / op->stride;
         if (is_corner && p < op->y.rows && q < op->y.columns) {
             size_t at = (p * op->y.columns + q) * op->y.channels;
-            add_from_window(dy + at, indices + at, (uint8_t)tap, sums, channels);
+            add_from_window(dy + at, indices + at, (uint8_t)tap, sums, pixel->channels);
         }
     }
-    store_row(dx, sums, channels);
+    store_row(dx, sums, pixel->channels);
 }
 
 void bf16_max_pool_back(const struct bf16_pool *pool, const uint16_t *dy, uint16_t *dx)
@@ -228,11 +234,12 @@ void bf16_max_pool_back(const struct bf16_pool *pool, const uint16_t *dy, uint16
     size_t y_sample = sample_count(op->y), channels = op->x.channels;
 #pragma omp parallel for num_threads(pool->threads) if (pool->threads > 1) schedule(static)
     for (size_t i = 0; i < (size_t)pool->batch * op->x.rows * op->x.columns; i++) {
-        size_t column = i % op->x.columns, row = i / op->x.columns % op->x.rows;
+        struct pixel pixel = {.row = i / op->x.columns % op->x.rows, .column = i % op->x.columns};
         size_t sample = i / op->x.columns / op->x.rows * y_sample;
         for (size_t c = 0; c < channels; c += CHANNELS_AT_ONCE) {
-            size_t rest = channels - c < CHANNELS_AT_ONCE ? channels - c : CHANNELS_AT_ONCE;
-            gather_pixel(op, dy + sample + c, pool->indices + sample + c, row, column, rest,
+            size_t rest = channels - c;
+            pixel.channels = rest < CHANNELS_AT_ONCE ? rest : CHANNELS_AT_ONCE;
+            gather_pixel(op, dy + sample + c, pool->indices + sample + c, &pixel,
                          dx + i * channels + c);
         }
     }
