@@ -31,6 +31,18 @@ static enum status open_images(const struct job *job, enum dataset_split split,
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
 
+/* A build for GPUs that goes on without one says so, once for the job. */
+static void say_what_is_passed_over(const struct device *device)
+{
+    for (const struct device_ops *const *ops = device_backends(); *ops != device->ops; ops++) {
+        char why[256] = "";
+        if (!(*ops)->is_available(why, sizeof(why))) {
+            log_warn("device auto goes on with %s, for %s cannot be used: %s", device->ops->name,
+                     (*ops)->name, why);
+        }
+    }
+}
+
 enum status workplace_open(struct workplace *workplace, const struct job *job,
                            const struct workplace_seat *seat)
 {
@@ -46,6 +58,9 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
     }
     if (status == STATUS_OK) {
         status = device_open(job->device, &device, &workplace->device);
+    }
+    if (status == STATUS_OK && seat->rank == 0 && strcmp(job->device, "auto") == 0) {
+        say_what_is_passed_over(workplace->device);
     }
     if (status == STATUS_OK) {
         status = trainer_create(job, seat->rank, workplace->device, workplace->train,
