@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
+
+#define SAME_SECOND_MAX 1000
 
 #define FIELD(name) \
     offsetof(struct launcher_options, name), sizeof(((struct launcher_options *)0)->name)
@@ -39,4 +42,8 @@ void launcher_default_folder(struct launcher_options *options, const char *what)
     localtime_r(&now, &parts);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
     snprintf(options->out, sizeof(options->out), "runs/%s-%s", stamp, what);
+    // Scripts begin several in one second.
+    for (unsigned i = 2; i < SAME_SECOND_MAX && access(options->out, F_OK) == 0; i++) {
+        snprintf(options->out, sizeof(options->out), "runs/%s-%s-%u", stamp, what, i);
+    }
 }
