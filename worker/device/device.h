@@ -62,6 +62,31 @@ struct op {
     uint32_t stream;                  // dropout: which of the job's dropout layers this is
 };
 
+/* Length of an operation's weight; 0 if it has none. Its bias, if it has one, is as long as y has
+ * channels, and lies behind it. */
+static inline uint64_t op_weight_count(const struct op *op)
+{
+    uint64_t inputs = op->x.channels;
+    switch (op->kind) {
+    case OP_CONV2D:
+        return inputs * op->window * op->window * op->y.channels;
+    case OP_LINEAR:
+        return inputs * op->x.rows * op->x.columns * op->y.channels;
+    case OP_BATCH_NORM:
+        return inputs;
+    case OP_RELU:
+    case OP_MAX_POOL:
+    case OP_DROPOUT:
+    case OP_ADD:
+    case OP_SUBSAMPLE:
+    case OP_PAD:
+    case OP_GLOBAL_POOL:
+    case OP_SOFTMAX_LOSS:
+        return 0;
+    }
+    return 0;
+}
+
 #define DEVICE_STATISTICS_RATE 0.1f // of batch_norm's statistics, a step
 
 /* Of what is computed; parameters, gradients and sums are float in all of them. */

@@ -107,10 +107,7 @@ enum status layer_make_op(const struct layer *layer, struct shape x, uint32_t cl
 
 uint64_t layer_weight_count(const struct op *op)
 {
-    if (op->kind == OP_BATCH_NORM) {
-        return op->x.channels;
-    }
-    return kinds[op->kind].has_params ? layer_fan_in(op) * op->y.channels : 0;
+    return op_weight_count(op);
 }
 
 uint64_t layer_bias_count(const struct op *op)

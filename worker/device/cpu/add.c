@@ -17,25 +17,17 @@ static enum status add_forward(struct node *node)
     return STATUS_OK;
 }
 
-static void pass_on(const struct node *node, struct tensor *to, bool adds)
-{
-    if (adds) {
-        loops_add(to, to->grad, node->y->grad, node->context->threads);
-    } else {
-        loops_copy(to, to->grad, node->y->grad);
-    }
-}
-
 static enum status add_backward(struct node *node)
 {
+    uint32_t threads = node->context->threads;
     if (node->has_relu && !node->y->is_grad_masked) {
-        loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
+        loops_mask_positive(node->y, node->y->grad, node->y->data, threads);
     }
     if (node->x != node->y) {
-        pass_on(node, node->x, node->adds_x);
+        loops_pass_on(node->x, node->y->grad, node->adds_x, threads);
     }
     if (node->other->grad_of == NULL) {
-        pass_on(node, node->other, node->adds_other);
+        loops_pass_on(node->other, node->y->grad, node->adds_other, threads);
     }
     return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 /* Batch normalisation, with the add and the relu behind it.
  *
- * The library's own is one pass shorter in nothing, and knows no sums over workers; here the add
- * and the relu cost no pass of their own. Sums are taken for each plane by itself and added up in
+ * The library's own knows neither the add nor sums over workers; here the add and the relu cost no
+ * pass of their own. Sums are taken for each plane by itself and added up in
  * the order of the samples, so that they do not depend on the number of threads. Formulas:
  * ref/batch_norm.c. */
 #include "worker/device/cpu/bf16.h"
@@ -10,7 +10,6 @@
 #include "worker/device/cpu/norm_bf16.h"
 #include "worker/device/cpu/norm_loops.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,10 +292,8 @@ static enum status norm_backward(struct node *node)
             compute_gradient(norm, &plane, &norm->lanes[i % norm->blocks], i >= counted);
         }
     }
-    if (node->other != NULL && node->other->grad_of == NULL && node->adds_other) {
-        loops_add(node->other, node->other->grad, node->y->grad, node->context->threads);
-    } else if (node->other != NULL && node->other->grad_of == NULL) {
-        loops_copy(node->other, node->other->grad, node->y->grad);
+    if (node->other != NULL && node->other->grad_of == NULL) {
+        loops_pass_on(node->other, node->y->grad, node->adds_other, node->context->threads);
     }
     return status;
 }

@@ -52,3 +52,12 @@ void loops_copy(const struct tensor *tensor, float *to, const float *from)
 {
     memcpy(to, from, tensor_count(tensor) * loops_element_bytes(tensor));
 }
+
+void loops_pass_on(const struct tensor *to, const float *from, bool adds, uint32_t threads)
+{
+    if (adds) {
+        loops_add(to, to->grad, from, threads);
+    } else {
+        loops_copy(to, to->grad, from);
+    }
+}

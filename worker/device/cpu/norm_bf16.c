@@ -26,11 +26,12 @@ static inline struct halves halves_of(const struct norm_plane *plane)
     };
 }
 
-static inline void flush(float *partial, uint32_t lanes, double *sums)
+static inline void flush(float *first, float *second, uint32_t lanes, struct norm_sums *sums)
 {
     for (uint32_t lane = 0; lane < lanes; lane++) {
-        sums[lane] += (double)partial[lane];
-        partial[lane] = 0;
+        sums->first[lane] += (double)first[lane];
+        sums->second[lane] += (double)second[lane];
+        first[lane] = second[lane] = 0;
     }
 }
 
@@ -49,12 +50,10 @@ VARIANT_BODY void statistics_body(const struct norm_plane *plane, const struct n
             second[lane] += d * d;
         }
         if (i % RUN == RUN - 1) {
-            flush(first, count, sums->first);
-            flush(second, count, sums->second);
+            flush(first, second, count, sums);
         }
     }
-    flush(first, count, sums->first);
-    flush(second, count, sums->second);
+    flush(first, second, count, sums);
 }
 
 VARIANT_BODY void apply_body(const struct norm_plane *plane, const struct norm_lanes *lanes,
@@ -101,12 +100,10 @@ VARIANT_BODY void reduce_body(const struct norm_plane *plane, const struct norm_
             second[lane] += passed * (value - own.centre[lane]);
         }
         if (i % RUN == RUN - 1) {
-            flush(first, count, sums->first);
-            flush(second, count, sums->second);
+            flush(first, second, count, sums);
         }
     }
-    flush(first, count, sums->first);
-    flush(second, count, sums->second);
+    flush(first, second, count, sums);
 }
 
 VARIANT_BODY void gradient_body(const struct norm_plane *plane, const struct norm_lanes *lanes,

@@ -20,11 +20,14 @@ VARIANT_BODY void repeat(const float *values, uint32_t block, float *ret_lanes)
     }
 }
 
-VARIANT_BODY void flush(float *restrict partial, uint32_t block, double *restrict sums)
+/* Partial sums of a group's pixels to those of the lanes. */
+VARIANT_BODY void flush(float *restrict first, float *restrict second, uint32_t block,
+                        struct norm_sums *sums)
 {
     for (uint32_t lane = 0; lane < GROUP * block; lane++) {
-        sums[lane % block] += (double)partial[lane];
-        partial[lane] = 0;
+        sums->first[lane % block] += (double)first[lane];
+        sums->second[lane % block] += (double)second[lane];
+        first[lane] = second[lane] = 0;
     }
 }
 
@@ -44,13 +47,11 @@ VARIANT_BODY void statistics_body(const struct norm_plane *plane, const struct n
             second[lane] += d * d;
         }
         if (++in_chunk == CHUNK) {
-            flush(first, block, sums->first);
-            flush(second, block, sums->second);
+            flush(first, second, block, sums);
             in_chunk = 0;
         }
     }
-    flush(first, block, sums->first);
-    flush(second, block, sums->second);
+    flush(first, second, block, sums);
 }
 
 VARIANT_BODY void apply_body(const struct norm_plane *plane, const struct norm_lanes *lanes,
@@ -103,13 +104,11 @@ VARIANT_BODY void reduce_body(const struct norm_plane *plane, const struct norm_
             second[lane] += passed * (x[i + lane] - centre[lane]);
         }
         if (++in_chunk == CHUNK) {
-            flush(first, block, sums->first);
-            flush(second, block, sums->second);
+            flush(first, second, block, sums);
             in_chunk = 0;
         }
     }
-    flush(first, block, sums->first);
-    flush(second, block, sums->second);
+    flush(first, second, block, sums);
 }
 
 VARIANT_BODY void gradient_body(const struct norm_plane *plane, const struct norm_lanes *lanes,

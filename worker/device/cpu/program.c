@@ -5,7 +5,6 @@
 #include "common/memory.h"
 #include "worker/device/cpu/loops.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -188,21 +188,6 @@ static enum status reduce_gradients(struct batch_norm *norm)
                : status;
 }
 
-static enum status pass_on_to_other(const struct node *node)
-{
-    const struct node_context *context = node->context;
-    size_t count = tensor_count(node->y);
-    if (node->adds_other) {
-        return cuda_check(kernel_add(context->type, node->other->grad, node->y->grad,
-                                     node->other->grad, false, count, context->stream),
-                          "add gradients");
-    }
-    return cuda_check((int)cudaMemcpyAsync(node->other->grad, node->y->grad,
-                                           count * cuda_element_bytes(context),
-                                           cudaMemcpyDeviceToDevice, context->stream),
-                      "copy a gradient");
-}
-
 static enum status norm_backward(struct node *node)
 {
     struct batch_norm *norm = norm_of(node);
@@ -217,7 +202,7 @@ static enum status norm_backward(struct node *node)
                             "compute the gradient of a normalisation");
     }
     if (status == STATUS_OK && node->other != NULL && node->other->grad_of == NULL) {
-        status = pass_on_to_other(node);
+        status = cuda_pass_on(node, node->other, node->adds_other);
     }
     return status;
 }

@@ -55,6 +55,9 @@ enum status cuda_create_softmax_loss(struct node *base, struct node **ret_node);
  * success. */
 enum status cuda_check(int result, const char *what);
 
+/* The gradient of a node's sum to that of `to`, one of its operands: added if there is one. */
+enum status cuda_pass_on(const struct node *node, struct tensor *to, bool adds);
+
 /* The sum of the rows of dy, (rows, K), as floats: the gradient of a bias. */
 enum status cuda_sum_rows(struct node_context *context, void *dy, size_t rows, size_t outputs,
                           float *to);

@@ -31,19 +31,14 @@ static struct cuda_weights weights_of(const struct op *op)
     return (struct cuda_weights){.inputs = op->x.channels, .taps = (size_t)op->window * op->window};
 }
 
-static size_t weight_count(const struct op *op)
-{
-    return (size_t)op->y.channels * op->x.channels * op->window * op->window;
-}
-
 static enum status take_weights(const struct node *node)
 {
     const struct node_context *context = node->context;
     const struct op *op = &node->op;
     const struct cuda_weights weights = weights_of(op), bias = {.inputs = 1, .taps = 1};
-    int result =
-        kernel_weights_in(context->type, &weights, context->params + op->weight,
-                          cuda_weight_at(context, op->weight), weight_count(op), context->stream);
+    int result = kernel_weights_in(context->type, &weights, context->params + op->weight,
+                                   cuda_weight_at(context, op->weight), op_weight_count(op),
+                                   context->stream);
     if (result == 0 && op->has_bias) {
         result =
             kernel_weights_in(context->type, &bias, context->params + op->bias,
@@ -83,7 +78,7 @@ static enum status weight_gradient(struct node *node)
         dnn_plan_run(&context->dnn, &conv_of(node)->passes[DNN_WEIGHT_GRADIENT], &operands);
     if (status == STATUS_OK) {
         status = cuda_check(kernel_weights_out(context->type, &weights, context->dweights,
-                                               context->grads + op->weight, weight_count(op),
+                                               context->grads + op->weight, op_weight_count(op),
                                                context->stream),
                             "copy a weight gradient");
     }
@@ -187,7 +182,7 @@ enum status cuda_create_conv2d(struct node *base, struct node **ret_node)
     if (status == STATUS_OK && context->is_trained && !base->x->is_pixels) {
         status = plan_pass(conv, DNN_DATA_GRADIENT);
     }
-    size_t bytes = weight_count(&base->op) * cuda_element_bytes(context);
+    size_t bytes = op_weight_count(&base->op) * cuda_element_bytes(context);
     context->dweight_bytes = context->dweight_bytes < bytes ? bytes : context->dweight_bytes;
     cuda_reserve_sums(context, tensor_count(base->y) / base->op.y.channels, base->op.y.channels);
     if (status != STATUS_OK) {

@@ -111,7 +111,7 @@ static enum status add_forward(struct node *node)
                       "add tensors");
 }
 
-static enum status pass_on(const struct node *node, struct tensor *to, bool adds)
+enum status cuda_pass_on(const struct node *node, struct tensor *to, bool adds)
 {
     const struct node_context *context = node->context;
     size_t count = tensor_count(to);
@@ -133,10 +133,10 @@ static enum status add_backward(struct node *node)
                             "mask a gradient");
     }
     if (status == STATUS_OK && node->x != node->y) {
-        status = pass_on(node, node->x, node->adds_x);
+        status = cuda_pass_on(node, node->x, node->adds_x);
     }
     if (status == STATUS_OK && node->other->grad_of == NULL) {
-        status = pass_on(node, node->other, node->adds_other);
+        status = cuda_pass_on(node, node->other, node->adds_other);
     }
     return status;
 }

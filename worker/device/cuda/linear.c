@@ -166,7 +166,7 @@ static enum status linear_forward(struct node *node)
     void *w = cuda_weight_at(context, op->weight);
     enum status status =
         cuda_check(kernel_weights_in(context->type, &weights, context->params + op->weight, w,
-                                     input_count(op) * op->y.channels, context->stream),
+                                     op_weight_count(op), context->stream),
                    "copy weights");
     if (status == STATUS_OK) {
         status = product_run(context, &linear_of(node)->forward, w, node->x->data, node->y->data);
@@ -202,8 +202,8 @@ static enum status linear_backward(struct node *node)
     }
     if (status == STATUS_OK) {
         status = cuda_check(kernel_weights_out(CUDA_TYPE_FLOAT, &weights, context->dweights,
-                                               context->grads + op->weight,
-                                               input_count(op) * op->y.channels, context->stream),
+                                               context->grads + op->weight, op_weight_count(op),
+                                               context->stream),
                             "copy a weight gradient");
     }
     if (status == STATUS_OK && !node->x->is_pixels) {
@@ -255,7 +255,7 @@ enum status cuda_create_linear(struct node *base, struct node **ret_node)
         linear_destroy(&linear->base);
         return status;
     }
-    size_t bytes = input_count(&base->op) * base->op.y.channels * sizeof(float);
+    size_t bytes = op_weight_count(&base->op) * sizeof(float);
     context->dweight_bytes = context->dweight_bytes < bytes ? bytes : context->dweight_bytes;
     context->workspace_bytes =
         context->workspace_bytes < WORKSPACE_BYTES ? WORKSPACE_BYTES : context->workspace_bytes;

@@ -63,15 +63,18 @@ static size_t element_count(struct shape shape)
     return (size_t)shape.channels * shape.rows * shape.columns;
 }
 
+/* Weight and bias of an operation, which lie behind each other. */
+static size_t param_count(const struct op *op)
+{
+    return op_weight_count(op) + (op->has_bias ? op->y.channels : 0);
+}
+
 /* Lengths of the flat vectors: up to the end of the last tensor. */
 static void measure_vectors(struct cuda_program *program, const struct program_options *options)
 {
     for (uint32_t i = 0; i < options->op_count; i++) {
         const struct op *op = &options->ops[i];
-        size_t end = op->has_bias ? op->bias + op->y.channels : 0;
-        if (op->kind == OP_CONV2D && !op->has_bias) {
-            end = op->weight + (size_t)op->y.channels * op->x.channels * op->window * op->window;
-        }
+        size_t end = op->weight + param_count(op);
         program->value_count = program->value_count < end ? end : program->value_count;
         if (op->kind == OP_BATCH_NORM) {
             program->statistic_count = op->statistics + 2 * (size_t)op->x.channels;
@@ -291,14 +294,8 @@ static enum status run_backward(struct cuda_program *program, uint32_t i)
 static enum status bring_gradients(const struct cuda_program *program, const struct op *op)
 {
     const struct node_context *context = &program->context;
-    size_t weights = op->kind == OP_CONV2D
-                         ? (size_t)op->y.channels * op->x.channels * op->window * op->window
-                     : op->kind == OP_LINEAR     ? element_count(op->x) * op->y.channels
-                     : op->kind == OP_BATCH_NORM ? op->x.channels
-                                                 : 0;
-    size_t count = weights + (op->has_bias ? op->y.channels : 0); // the bias lies behind
     return cuda_check(download(program, program->grads + op->weight, context->grads + op->weight,
-                               count * sizeof(float)),
+                               param_count(op) * sizeof(float)),
                       "copy gradients");
 }
 
