@@ -110,27 +110,30 @@ static bool is_sealed(int file, uint64_t size)
            facts.st_size >= 0 && (uint64_t)facts.st_size == file_bytes(size);
 }
 
-enum status region_open(const struct region_key *key, struct region_view *ret_view)
+enum status region_open(const struct region_key *key, enum region_access access,
+                        struct region_view *ret_view)
 {
+    bool writes = access == REGION_WRITE;
     char path[64];
     snprintf(path, sizeof(path), "/proc/%llu/fd/%u", (unsigned long long)key->process_id,
              key->descriptor);
     if (key->size > PTRDIFF_MAX / 2 || !is_region(path)) {
         return STATUS_UNREACHABLE;
     }
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int file = open(path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (file < 0) {
         return STATUS_UNREACHABLE;
     }
     void *start = MAP_FAILED;
     if (is_sealed(file, key->size)) {
-        start = mmap(NULL, file_bytes(key->size), PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+        start = mmap(NULL, file_bytes(key->size), PROT_READ | (writes ? PROT_WRITE : 0),
+                     MAP_SHARED | MAP_POPULATE, file, 0);
     }
     close(file);
     if (start == MAP_FAILED) {
         return STATUS_UNREACHABLE;
     }
-    struct region_view view = {(const unsigned char *)start + PAGE_BYTES_MAX, key->size};
+    struct region_view view = {(unsigned char *)start + PAGE_BYTES_MAX, key->size};
     if (memcmp(start, &key->nonce, sizeof(key->nonce)) != 0) {
         region_close(&view);
         return STATUS_UNREACHABLE;
@@ -142,11 +145,7 @@ enum status region_open(const struct region_key *key, struct region_view *ret_vi
 void region_close(struct region_view *view)
 {
     if (view->bytes != NULL) {
-        union {
-            const unsigned char *in;
-            void *out;
-        } cast = {.in = view->bytes - PAGE_BYTES_MAX};
-        munmap(cast.out, file_bytes(view->size));
+        munmap(view->bytes - PAGE_BYTES_MAX, file_bytes(view->size));
     }
     *view = (struct region_view){0};
 }

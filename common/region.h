@@ -1,4 +1,4 @@
-/* Memory that other processes of this host can read.
+/* Memory that other processes of this host can read, and write where both sides mean it.
  *
  * A region is an anonymous file in memory (memfd_create(2)): it has no name that a crash could
  * leave behind. A peer that is told the region's key opens it through /proc, which the kernel
@@ -27,9 +27,11 @@ struct region {
     void *bytes; // (key.size), page aligned, zeroed at first
 };
 
-/* Another process's, read only. Zeroed is empty. */
+enum region_access { REGION_READ, REGION_WRITE };
+
+/* Another process's. Zeroed is empty. */
 struct region_view {
-    const unsigned char *bytes; // (size)
+    unsigned char *bytes; // (size)
     size_t size;
 };
 
@@ -37,9 +39,10 @@ struct region_view {
 enum status region_create(size_t size, struct region *ret_region);
 void region_destroy(struct region *region); // empty is fine
 
-/* STATUS_UNREACHABLE if there is no such region that this process may read. Does not log: it is the
- * peer that has to go another way. */
-enum status region_open(const struct region_key *key, struct region_view *ret_view);
+/* STATUS_UNREACHABLE if there is no such region that this process may access so. Does not log: it
+ * is the peer that has to go another way. */
+enum status region_open(const struct region_key *key, enum region_access access,
+                        struct region_view *ret_view);
 void region_close(struct region_view *view); // empty is fine
 
 #endif

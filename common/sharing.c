@@ -66,7 +66,8 @@ enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct reg
         return STATUS_NO_MEMORY;
     }
     // One region for each peer: what was lent from it may still be read.
-    return found->view.bytes == NULL ? region_open(key, &found->view) : STATUS_MALFORMED;
+    return found->view.bytes == NULL ? region_open(key, REGION_READ, &found->view)
+                                     : STATUS_MALFORMED;
 }
 
 enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer)

@@ -9,6 +9,9 @@
 
 #define EXPONENT_MASK 0x7F800000u
 
+// Values of each vector that are added up at a time: they stay in registers.
+#define MEAN_TILE 64
+
 // Values looked at before a vector with an infinity early on is given up.
 #define FINITE_BLOCK 4096
 
@@ -32,6 +35,40 @@ VARIANT_BODY void scale_body(float *to, float factor, size_t count)
     for (size_t i = 0; i < count; i++) {
         to[i] *= factor;
     }
+}
+
+/* Of so many values from `start` on; inlined with a constant where that is the tile. */
+VARIANT_BODY void mean_tile(float *const *vectors, size_t vector_count, float factor, size_t start,
+                            size_t count)
+{
+    float sum[MEAN_TILE];
+    for (size_t i = 0; i < count; i++) {
+        sum[i] = vectors[0][start + i];
+    }
+    for (size_t k = 1; k < vector_count; k++) {
+        const float *from = vectors[k] + start;
+        for (size_t i = 0; i < count; i++) {
+            sum[i] += from[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        sum[i] *= factor;
+    }
+    for (size_t k = 0; k < vector_count; k++) {
+        float *restrict to = vectors[k] + start;
+        for (size_t i = 0; i < count; i++) {
+            to[i] = sum[i];
+        }
+    }
+}
+
+VARIANT_BODY void mean_body(float *const *vectors, size_t vector_count, float factor, size_t count)
+{
+    size_t start = 0;
+    for (; count - start >= MEAN_TILE; start += MEAN_TILE) {
+        mean_tile(vectors, vector_count, factor, start, MEAN_TILE);
+    }
+    mean_tile(vectors, vector_count, factor, start, count - start);
 }
 
 /* Infinities and NaNs are the floats whose exponent is all ones. */
@@ -60,22 +97,27 @@ VARIANT_BODY bool is_finite_body(const float *values, size_t count)
 }
 
 // Wrappers of the bodies; `target` is empty for the portable variant.
-#define DEFINE_VARIANT(variant, target)                                                       \
-    target static void add_##variant(float *to, const float *from, size_t count)              \
-    {                                                                                         \
-        add_body(to, from, count);                                                            \
-    }                                                                                         \
-    target static void sum_##variant(float *to, const float *a, const float *b, size_t count) \
-    {                                                                                         \
-        sum_body(to, a, b, count);                                                            \
-    }                                                                                         \
-    target static void scale_##variant(float *to, float factor, size_t count)                 \
-    {                                                                                         \
-        scale_body(to, factor, count);                                                        \
-    }                                                                                         \
-    target static bool is_finite_##variant(const float *values, size_t count)                 \
-    {                                                                                         \
-        return is_finite_body(values, count);                                                 \
+#define DEFINE_VARIANT(variant, target)                                                         \
+    target static void add_##variant(float *to, const float *from, size_t count)                \
+    {                                                                                           \
+        add_body(to, from, count);                                                              \
+    }                                                                                           \
+    target static void sum_##variant(float *to, const float *a, const float *b, size_t count)   \
+    {                                                                                           \
+        sum_body(to, a, b, count);                                                              \
+    }                                                                                           \
+    target static void scale_##variant(float *to, float factor, size_t count)                   \
+    {                                                                                           \
+        scale_body(to, factor, count);                                                          \
+    }                                                                                           \
+    target static void mean_##variant(float *const *vectors, size_t vector_count, float factor, \
+                                      size_t count)                                             \
+    {                                                                                           \
+        mean_body(vectors, vector_count, factor, count);                                        \
+    }                                                                                           \
+    target static bool is_finite_##variant(const float *values, size_t count)                   \
+    {                                                                                           \
+        return is_finite_body(values, count);                                                   \
     }
 
 DEFINE_VARIANT(portable, )
@@ -85,7 +127,7 @@ DEFINE_VARIANT(avx512, VARIANT_TARGET_AVX512)
 #define OPERATIONS(variant)                                                                     \
     {                                                                                           \
         .name = #variant, .add = add_##variant, .sum = sum_##variant, .scale = scale_##variant, \
-        .is_finite = is_finite_##variant,                                                       \
+        .mean = mean_##variant, .is_finite = is_finite_##variant,                               \
     }
 
 const struct vector_operations vector_variants[VARIANT_COUNT] = {
@@ -119,6 +161,11 @@ void vector_sum(float *to, const float *a, const float *b, size_t count)
 void vector_scale(float *to, float factor, size_t count)
 {
     best()->scale(to, factor, count);
+}
+
+void vector_mean(float *const *vectors, size_t vector_count, float factor, size_t count)
+{
+    best()->mean(vectors, vector_count, factor, count);
 }
 
 bool vector_is_finite(const float *values, size_t count)

@@ -17,6 +17,10 @@ void vector_sum(float *to, const float *a, const float *b, size_t count);
 /* to[i] *= factor */
 void vector_scale(float *to, float factor, size_t count);
 
+/* Every one of the vectors becomes their sum, added up in the order in which they are given, times
+ * the factor. No two may overlap; at least one. */
+void vector_mean(float *const *vectors, size_t vector_count, float factor, size_t count);
+
 /* No infinity and no NaN among them. */
 bool vector_is_finite(const float *values, size_t count);
 

@@ -12,6 +12,7 @@ struct vector_operations {
     void (*add)(float *to, const float *from, size_t count);
     void (*sum)(float *to, const float *a, const float *b, size_t count);
     void (*scale)(float *to, float factor, size_t count);
+    void (*mean)(float *const *vectors, size_t vector_count, float factor, size_t count);
     bool (*is_finite)(const float *values, size_t count);
 };
 

@@ -27,7 +27,7 @@ static void a_region_is_seen_through_its_key_while_it_changes(void **state)
     assert_int_equal(bytes[0], 0);
     assert_int_equal(bytes[REGION_BYTES - 1], 0);
     memset(bytes, 3, REGION_BYTES);
-    assert_int_equal(region_open(&region.key, &view), STATUS_OK);
+    assert_int_equal(region_open(&region.key, REGION_READ, &view), STATUS_OK);
     assert_int_equal(view.size, REGION_BYTES);
     assert_ptr_not_equal(view.bytes, region.bytes);
     assert_memory_equal(view.bytes, bytes, REGION_BYTES);
@@ -47,7 +47,8 @@ static void a_child_process_reads_the_region_of_its_parent(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         struct region_view view;
-        bool is_seen = region_open(&region.key, &view) == STATUS_OK && view.bytes[100] == 42;
+        bool is_seen =
+            region_open(&region.key, REGION_READ, &view) == STATUS_OK && view.bytes[100] == 42;
         _exit(is_seen ? 0 : 1);
     }
     int result;
@@ -63,13 +64,26 @@ static void a_view_outlives_its_region(void **state)
     struct region_view view;
     assert_int_equal(region_create(REGION_BYTES, &region), STATUS_OK);
     memset(region.bytes, 5, REGION_BYTES);
-    assert_int_equal(region_open(&region.key, &view), STATUS_OK);
+    assert_int_equal(region_open(&region.key, REGION_READ, &view), STATUS_OK);
     struct region_key key = region.key;
     region_destroy(&region);
     assert_int_equal(view.bytes[REGION_BYTES - 1], 5);
     struct region_view second;
-    assert_int_equal(region_open(&key, &second), STATUS_UNREACHABLE);
+    assert_int_equal(region_open(&key, REGION_READ, &second), STATUS_UNREACHABLE);
     region_close(&view);
+}
+
+static void who_opens_it_for_writing_writes_what_the_owner_reads(void **state)
+{
+    (void)state;
+    struct region region;
+    struct region_view view;
+    assert_int_equal(region_create(REGION_BYTES, &region), STATUS_OK);
+    assert_int_equal(region_open(&region.key, REGION_WRITE, &view), STATUS_OK);
+    view.bytes[REGION_BYTES - 1] = 9;
+    assert_int_equal(((unsigned char *)region.bytes)[REGION_BYTES - 1], 9);
+    region_close(&view);
+    region_destroy(&region);
 }
 
 static void a_key_that_differs_in_anything_opens_nothing(void **state)
@@ -84,7 +98,7 @@ static void a_key_that_differs_in_anything_opens_nothing(void **state)
         key.descriptor = i == 2 ? 1 : i == 3 ? UINT32_MAX : key.descriptor;
         key.size = i == 4 ? REGION_BYTES + (1 << 20) : i == 5 ? UINT64_MAX : key.size;
         key.nonce += i == 6;
-        assert_int_equal(region_open(&key, &view), STATUS_UNREACHABLE);
+        assert_int_equal(region_open(&key, REGION_READ, &view), STATUS_UNREACHABLE);
     }
     region_destroy(&region);
 }
@@ -99,12 +113,12 @@ static void a_file_that_is_not_sealed_or_no_region_opens_nothing(void **state)
     assert_true(loose >= 0);
     assert_int_equal(ftruncate(loose, 1 << 20), 0);
     key.descriptor = (uint32_t)loose;
-    assert_int_equal(region_open(&key, &view), STATUS_UNREACHABLE);
+    assert_int_equal(region_open(&key, REGION_READ, &view), STATUS_UNREACHABLE);
     close(loose);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     key.descriptor = (uint32_t)ends[0];
-    assert_int_equal(region_open(&key, &view), STATUS_UNREACHABLE);
+    assert_int_equal(region_open(&key, REGION_READ, &view), STATUS_UNREACHABLE);
     close(ends[0]);
     close(ends[1]);
 }
@@ -123,6 +137,7 @@ int main(void)
         cmocka_unit_test(a_region_is_seen_through_its_key_while_it_changes),
         cmocka_unit_test(a_child_process_reads_the_region_of_its_parent),
         cmocka_unit_test(a_view_outlives_its_region),
+        cmocka_unit_test(who_opens_it_for_writing_writes_what_the_owner_reads),
         cmocka_unit_test(a_key_that_differs_in_anything_opens_nothing),
         cmocka_unit_test(a_file_that_is_not_sealed_or_no_region_opens_nothing),
         cmocka_unit_test(more_memory_than_there_is_is_refused),

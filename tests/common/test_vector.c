@@ -86,6 +86,25 @@ static void check_scale(const struct vector_operations *operations, struct vecto
     operations->scale(vectors->to + offset, 1.0F / 3, count);
 }
 
+/* Three vectors, all of which become the mean; the first keeps to `to`, the others to copies. */
+static void check_mean(const struct vector_operations *operations, struct vectors *vectors,
+                       size_t offset, size_t count)
+{
+    float second[SIZE], third[SIZE];
+    memcpy(second, vectors->a, sizeof(second));
+    memcpy(third, vectors->b, sizeof(third));
+    for (size_t i = offset; i < offset + count; i++) {
+        float sum = vectors->to[i] + second[i - offset];
+        vectors->wanted[i] = (sum + third[i]) * (1.0F / 3);
+    }
+    float *const all[] = {vectors->to + offset, second, third + offset};
+    operations->mean(all, 3, 1.0F / 3, count);
+    assert_memory_equal(second, vectors->wanted + offset, count * sizeof(float));
+    assert_memory_equal(second + count, vectors->a + count, (SIZE - count) * sizeof(float));
+    assert_memory_equal(third + offset, vectors->wanted + offset, count * sizeof(float));
+    assert_memory_equal(third, vectors->b, offset * sizeof(float));
+}
+
 static void check_is_finite(const struct vector_operations *operations, struct vectors *vectors,
                             size_t offset, size_t count)
 {
@@ -115,6 +134,12 @@ static void sum_sums_in_every_variant(void **state)
 {
     (void)state;
     check_all(check_sum);
+}
+
+static void mean_gives_every_vector_the_mean_in_every_variant(void **state)
+{
+    (void)state;
+    check_all(check_mean);
 }
 
 static void scale_scales_in_every_variant(void **state)
@@ -185,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(add_adds_in_every_variant),
         cmocka_unit_test(sum_sums_in_every_variant),
+        cmocka_unit_test(mean_gives_every_vector_the_mean_in_every_variant),
         cmocka_unit_test(scale_scales_in_every_variant),
         cmocka_unit_test(is_finite_sees_every_element_in_every_variant),
         cmocka_unit_test(the_ends_of_the_range_of_floats_are_finite),
