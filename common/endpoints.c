@@ -1,8 +1,15 @@
 /* Places: bound, told, chosen. */
 #include "common/endpoints.h"
 
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define REGION_PREFIX "shm:"
 
 bool endpoints_may_share(const char *kind)
 {
@@ -77,6 +84,9 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
         size_t size = strcspn(at, " ");
         bool is_ipc = strncmp(at, "ipc://", 6) == 0;
         bool is_tcp = strncmp(at, "tcp://", 6) == 0;
+        if (strncmp(at, REGION_PREFIX, strlen(REGION_PREFIX)) == 0) {
+            break; // behind the endpoints
+        }
         if (size == 0 || size >= TRANSPORT_ENDPOINT_BYTES || (!is_ipc && !is_tcp)) {
             return STATUS_MALFORMED;
         }
@@ -87,7 +97,55 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
         }
         at += size;
     }
-    return *at == '\0' ? STATUS_INVALID : STATUS_MALFORMED;
+    return *at == '\0' || *at == REGION_PREFIX[0] ? STATUS_INVALID : STATUS_MALFORMED;
+}
+
+void endpoints_add_region(char place[ENDPOINTS_PLACE_BYTES], const struct region_key *key)
+{
+    size_t used = strlen(place);
+    int wrote =
+        snprintf(place + used, ENDPOINTS_PLACE_BYTES - used,
+                 " " REGION_PREFIX "%llu:%u:%llu:%016llx", (unsigned long long)key->process_id,
+                 key->descriptor, (unsigned long long)key->size, (unsigned long long)key->nonce);
+    assert(wrote > 0 && wrote < ENDPOINTS_REGION_BYTES &&
+           used + (size_t)wrote < ENDPOINTS_PLACE_BYTES);
+}
+
+/* Reads "PID:FD:SIZE:NONCE", up to a blank or the end. */
+static enum status parse_region(const char *text, struct region_key *ret_key)
+{
+    unsigned long long numbers[4];
+    const char *at = text;
+    for (unsigned i = 0; i < 4; i++) {
+        char *end;
+        if (!isxdigit((unsigned char)*at)) {
+            return STATUS_MALFORMED;
+        }
+        errno = 0;
+        numbers[i] = strtoull(at, &end, i == 3 ? 16 : 10);
+        bool ends = i == 3 ? *end == '\0' || *end == ' ' : *end == ':';
+        if (!ends || errno != 0) {
+            return STATUS_MALFORMED;
+        }
+        at = end + 1;
+    }
+    if (numbers[1] > INT_MAX) {
+        return STATUS_MALFORMED;
+    }
+    *ret_key = (struct region_key){.process_id = numbers[0],
+                                   .descriptor = (uint32_t)numbers[1],
+                                   .size = numbers[2],
+                                   .nonce = numbers[3]};
+    return STATUS_OK;
+}
+
+enum status endpoints_region(const char *place, uint32_t index, struct region_key *ret_key)
+{
+    const char *at = strstr(place, " " REGION_PREFIX);
+    for (uint32_t i = 0; at != NULL && i < index; i++) {
+        at = strstr(at + 1, " " REGION_PREFIX);
+    }
+    return at != NULL ? parse_region(at + strlen(" " REGION_PREFIX), ret_key) : STATUS_INVALID;
 }
 
 enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BYTES])

@@ -1,12 +1,15 @@
 /* Where a data socket can be reached: bound for a transport, told to peers, chosen by them.
  *
- * A place is one line: the host's id in hex, then the endpoints, separated by blanks:
+ * A place is one line: the host's id in hex, then the endpoints, then regions of memory that peers
+ * of the same host may map, separated by blanks:
  *
  *     a3f09c1b5d7e2244 ipc://@ringside-4711-1 tcp://10.0.0.7:40113
+ * shm:4711:7:4194304:53d1a80c2b6f9e14
  */
 #ifndef COMMON_ENDPOINTS_H
 #define COMMON_ENDPOINTS_H
 
+#include "common/region.h"
 #include "common/status.h"
 #include "common/transport.h"
 
@@ -14,8 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ENDPOINTS_PLACE_BYTES (2 * TRANSPORT_ENDPOINT_BYTES + 32)
-#define ENDPOINTS_HOST_BYTES  128
+#define ENDPOINTS_REGION_BYTES 96
+#define ENDPOINTS_PLACE_BYTES  (2 * TRANSPORT_ENDPOINT_BYTES + 2 * ENDPOINTS_REGION_BYTES + 32)
+#define ENDPOINTS_HOST_BYTES   128
 
 /* Whether --transport lets processes of one host read each other's memory. Pure. */
 bool endpoints_may_share(const char *kind);
@@ -30,6 +34,13 @@ enum status endpoints_bind(struct transport *transport, const char *kind, const 
  * STATUS_INVALID if there is none, STATUS_MALFORMED if it is not a place. Pure. */
 enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
+
+/* Adds a region to a place. Pure. */
+void endpoints_add_region(char place[ENDPOINTS_PLACE_BYTES], const struct region_key *key);
+
+/* The index-th region of a place. STATUS_INVALID if there are not so many, STATUS_MALFORMED if it
+ * is no region. Pure. */
+enum status endpoints_region(const char *place, uint32_t index, struct region_key *ret_key);
 
 /* "tcp://HOST:PORT" -> HOST without brackets; STATUS_INVALID if it is not like that. Pure. */
 enum status endpoints_host(const char *endpoint, char ret_host[ENDPOINTS_HOST_BYTES]);

@@ -75,6 +75,13 @@ static const struct option_choice transports[] = {
     {NULL, NULL},
 };
 
+static const struct option_choice all_reduces[] = {
+    {"auto", "direct where all workers can map each other's memory, ring otherwise"},
+    {"ring", "each gives to the next, 2(N-1) times: 2(N-1)/N of the gradients through every link"},
+    {"direct", "in each other's memory: all workers on one host, --transport auto or shm"},
+    {NULL, NULL},
+};
+
 static bool data_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     static const bool takes_path[] = {
@@ -280,6 +287,8 @@ const struct option job_options[] = {
      "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
      "dist=exponential:mean=20ms,share=P (each step is late with probability P); may be "
      "given several times"},
+    {"all-reduce", 0, OPTION_CHOICE, FIELD(all_reduce), "auto", NO_RANGE, all_reduces, NULL, NULL,
+     "how ring mode adds up gradients; every algorithm ends with the same bits"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

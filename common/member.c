@@ -112,9 +112,10 @@ enum status member_ready(struct member *member, const struct layout *layout)
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }
 
-enum status member_connected(struct member *member)
+enum status member_connected(struct member *member, enum status refusal)
 {
-    struct message connected = {.kind = MESSAGE_CONNECTED, .rank = member->self.rank};
+    struct message connected = {
+        .kind = MESSAGE_CONNECTED, .rank = member->self.rank, .reason = refusal};
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 

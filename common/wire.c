@@ -228,6 +228,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.staleness = message->staleness;
     packed.vector = message->vector;
     packed.phase = message->phase;
+    packed.all_reduce = (uint32_t)message->all_reduce;
     packed.reason = (uint32_t)message->reason;
     packed.span_offset = message->span.offset;
     packed.span_count = message->span.count;
@@ -408,11 +409,13 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .staleness = packed->staleness,
         .vector = packed->vector,
         .phase = packed->phase,
+        .all_reduce = (enum all_reduce)packed->all_reduce,
         .reason = (enum status)packed->reason,
         .text = packed->text,
         .span = {packed->span_offset, packed->span_count},
     };
-    if (!kind_find(packed->kind, &message.kind) || packed->reason >= STATUS_COUNT) {
+    if (!kind_find(packed->kind, &message.kind) || packed->reason >= STATUS_COUNT ||
+        packed->all_reduce >= ALL_REDUCE_COUNT) {
         return STATUS_MALFORMED;
     }
     unsigned carries = kinds[message.kind].carries;

@@ -7,6 +7,7 @@
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
 
+#include "common/all_reduce.h"
 #include "common/layout.h"
 #include "common/region.h"
 #include "common/status.h"
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       5
+#define WIRE_VERSION       6
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX 4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
@@ -100,9 +101,10 @@ struct message {
     uint64_t step, epoch;
     uint32_t bucket;
     uint32_t hop;
-    uint32_t phase;     // START, PASSED: of the job, from 0; see phases.h
-    uint32_t vector;    // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
-    uint64_t staleness; // PARAMS: of the receiver's last gradient, in updates
+    uint32_t phase;             // START, PASSED: of the job, from 0; see phases.h
+    uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
+    uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
+    enum all_reduce all_reduce; // START, GO
     enum status reason;
     const char *text;                 // never NULL after decode
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL

@@ -3,6 +3,7 @@
 
 #include "ps-server/agreement.h"
 #include "ps-server/deadlines.h"
+#include "ps-server/topology.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -12,9 +13,6 @@
 // How long members have to answer a STOP before the process ends.
 #define CLOSING_MS   1000
 #define HEARTBEAT_MS 500
-
-// Room for the places of all shards.
-#define START_TEXT_BYTES (JOB_SERVERS_MAX * MEMBERSHIP_PLACE_BYTES / 2)
 
 __attribute__((format(printf, 3, 4))) static void say(const struct coordinator *coordinator,
                                                       bool is_error, const char *format, ...)
@@ -114,6 +112,12 @@ __attribute__((format(printf, 4, 5))) static void fail_job(struct coordinator *c
     close_job(coordinator, verdict, reason, now_ms);
 }
 
+const char *coordinator_all_reduce(const struct coordinator *coordinator)
+{
+    bool has_any = job_has_mode(coordinator->job, "ring") && coordinator->job->workers > 1;
+    return has_any ? all_reduce_name(coordinator->all_reduce) : NULL;
+}
+
 void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
                       uint64_t now_ms)
 {
@@ -172,35 +176,21 @@ static bool everybody_is(const struct coordinator *coordinator, enum slot_state 
                                                    state) == membership->server_count);
 }
 
-/* Places that a worker needs: of all shards, and of the next worker in the ring. */
-static void start_text(const struct coordinator *coordinator, uint32_t rank, char *ret_text,
-                       size_t text_size)
-{
-    const struct membership *membership = &coordinator->membership;
-    size_t used = 0;
-    ret_text[0] = '\0';
-    for (uint32_t i = 0; i < membership->server_count && used < text_size; i++) {
-        int wrote =
-            snprintf(ret_text + used, text_size - used, "%s\n", membership->servers[i].place);
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    if (job_has_mode(coordinator->job, "ring") && used < text_size) {
-        uint32_t next = (rank + 1) % membership->worker_count;
-        snprintf(ret_text + used, text_size - used, "%s\n", membership->workers[next].place);
-    }
-}
-
 /* Begins a phase: tells everybody where the others are. */
 static void connect_job(struct coordinator *coordinator, uint64_t now_ms)
 {
-    static char text[START_TEXT_BYTES];
+    static char text[TOPOLOGY_TEXT_BYTES];
     struct membership *membership = &coordinator->membership;
     coordinator->phase = COORDINATOR_CONNECTING;
     coordinator->connecting_ms = now_ms;
+    if (coordinator->phase_index == 0) {
+        coordinator->all_reduce = topology_choose(coordinator->job, membership);
+    }
     // `step` carries the training samples: schedules follow from them.
     struct message start = {.kind = MESSAGE_START,
                             .step = coordinator->train_samples,
                             .phase = coordinator->phase_index,
+                            .all_reduce = coordinator->all_reduce,
                             .layout = &coordinator->layout,
                             .text = text};
     text[0] = '\0';
@@ -208,19 +198,43 @@ static void connect_job(struct coordinator *coordinator, uint64_t now_ms)
         send(coordinator, membership->servers[i].peer, &start);
     }
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        start_text(coordinator, i, text, sizeof(text));
+        topology_places(coordinator->job, membership, coordinator->all_reduce, i, text,
+                        sizeof(text));
         start.rank = i;
         send(coordinator, membership->workers[i].peer, &start);
     }
 }
 
-static void handle_connected(struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
+/* A worker could not map the memory of the others: all go without, unless they must not. */
+static void note_refusal(struct coordinator *coordinator, const struct slot *slot,
+                         enum status refusal, uint64_t now_ms)
+{
+    const struct job *job = coordinator->job;
+    if (strcmp(job->all_reduce, "auto") == 0 && strcmp(job->transport, "auto") == 0) {
+        say(coordinator, false, "host %s, pid %llu cannot map the memory of the other workers: %s",
+            slot->host, (unsigned long long)slot->process_id, status_text(refusal));
+        coordinator->all_reduce = ALL_REDUCE_RING;
+        return;
+    }
+    fail_job(coordinator, refusal, now_ms,
+             "host %s, pid %llu cannot map the memory of the other workers: %s; they have to be "
+             "processes of one host, one container and one user, or use --transport auto and "
+             "--all-reduce auto",
+             slot->host, (unsigned long long)slot->process_id, status_text(refusal));
+}
+
+static void handle_connected(struct coordinator *coordinator, struct slot *slot,
+                             enum status refusal, uint64_t now_ms)
 {
     if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
         return;
     }
     slot->state = SLOT_CONNECTED;
-    if (!everybody_is(coordinator, SLOT_CONNECTED)) {
+    if (refusal != STATUS_OK) {
+        note_refusal(coordinator, slot, refusal, now_ms);
+    }
+    if (coordinator->phase != COORDINATOR_CONNECTING ||
+        !everybody_is(coordinator, SLOT_CONNECTED)) {
         return;
     }
     coordinator->phase = COORDINATOR_TRAINING;
@@ -234,7 +248,7 @@ static void handle_connected(struct coordinator *coordinator, struct slot *slot,
     } else {
         coordinator->port.switched(coordinator->port.context);
     }
-    struct message go = {.kind = MESSAGE_GO};
+    struct message go = {.kind = MESSAGE_GO, .all_reduce = coordinator->all_reduce};
     send_all(coordinator, &go);
 }
 
@@ -423,7 +437,7 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     if (message->kind == MESSAGE_READY) {
         handle_ready(coordinator, slot, role, index, message, now_ms);
     } else if (message->kind == MESSAGE_CONNECTED) {
-        handle_connected(coordinator, slot, now_ms);
+        handle_connected(coordinator, slot, message->reason, now_ms);
     } else if (message->kind == MESSAGE_PASSED && role == ROLE_WORKER) {
         handle_passed(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {

@@ -69,6 +69,10 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (job->servers > 0) {
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
+    const char *all_reduce = coordinator_all_reduce(coordinator);
+    if (all_reduce != NULL) {
+        printf(", all-reduce %s", all_reduce);
+    }
     printf(": %s (%llu parameters) on %s, %llu training and %llu test images\n", job->model,
            (unsigned long long)coordinator->parameters, job->data,
            (unsigned long long)coordinator->train_samples,

@@ -232,7 +232,8 @@ json_t *summary_json(const struct coordinator *coordinator)
 
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
-    return json_pack("{s:o, s:o, s:I}", "evaluations", epochs_json(coordinator, true), "target",
-                     target_json(coordinator), "late_gradients",
-                     (json_int_t)coordinator->results.late_count);
+    return json_pack("{s:o, s:o, s:I, s:s?}", "evaluations", epochs_json(coordinator, true),
+                     "target", target_json(coordinator), "late_gradients",
+                     (json_int_t)coordinator->results.late_count, "all_reduce",
+                     coordinator_all_reduce(coordinator));
 }

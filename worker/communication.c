@@ -99,6 +99,7 @@ static void replace_exchange(struct link *link, struct exchange *exchange)
     exchange_destroy(old);
 }
 
+/* The exchange of the phase. */
 static enum status create_exchange(struct link *link)
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
@@ -110,6 +111,7 @@ static enum status create_exchange(struct link *link)
         .params = link->prepared.params,
         .grads = link->prepared.grads,
         .is_free = phase->is_free,
+        .group = link->group_memory.group,
         .states = link->states,
         .state_count = link->state_count,
         .channel = link->channel,
@@ -124,7 +126,36 @@ static enum status create_exchange(struct link *link)
         return status;
     }
     replace_exchange(link, exchange);
-    return member_connected(&link->member);
+    return STATUS_OK;
+}
+
+/* The first START: connections to others, and their memory if that is how gradients are added up.
+ * *ret_refusal says why it cannot be mapped. */
+static enum status connect_to_others(struct link *link, const struct message *start,
+                                     enum status *ret_refusal)
+{
+    const struct neighbours_named named = {
+        .places = start->text,
+        .has_all_workers = start->all_reduce == ALL_REDUCE_DIRECT,
+        .rank = link->rank,
+    };
+    *ret_refusal = STATUS_OK;
+    enum status status = neighbours_connect(link->channel, &link->job, &named, &link->neighbours);
+    if (status != STATUS_OK || !endpoints_may_share(link->job.transport)) {
+        return status;
+    }
+    const struct region *region = link->prepared.region;
+    channel_share(link->channel, region);
+    bool is_direct = start->all_reduce == ALL_REDUCE_DIRECT && job_has_mode(&link->job, "ring") &&
+                     link->job.workers > 1;
+    if (is_direct && link->job.workers <= ALL_REDUCE_DIRECT_MAX) {
+        *ret_refusal = region == NULL
+                           ? STATUS_UNSUPPORTED
+                           : group_memory_map(&link->group_memory,
+                                              neighbours_workers(start->text, link->job.servers),
+                                              link->rank, link->job.workers, region);
+    }
+    return STATUS_OK;
 }
 
 /* START: the first one says where the others are. */
@@ -134,30 +165,40 @@ static enum status begin_phase(struct link *link, const struct message *start)
     if (start->phase != link->phase_index) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
+    enum status status, refusal = STATUS_OK;
     if (start->phase > 0) {
-        return create_exchange(link);
+        status = create_exchange(link);
+        return status == STATUS_OK ? member_connected(&link->member, STATUS_OK) : status;
     }
-    enum status status =
-        phases_of(&link->job, link->prepared.train_samples, &link->phases, why, sizeof(why));
+    status = phases_of(&link->job, link->prepared.train_samples, &link->phases, why, sizeof(why));
     if (status != STATUS_OK) {
         log_error("%s", why); // the trainer has found it before
         return status;
     }
-    status = neighbours_connect(link->channel, &link->job, start->text, &link->neighbours);
-    if (status != STATUS_OK) {
-        return status;
+    status = connect_to_others(link, start, &refusal);
+    if (status == STATUS_OK) {
+        status = create_exchange(link);
     }
-    if (endpoints_may_share(link->job.transport)) {
-        channel_share(link->channel, link->prepared.region);
-    }
-    return create_exchange(link);
+    return status == STATUS_OK ? member_connected(&link->member, refusal) : status;
+}
+
+/* All workers have mapped each other's memory: the exchange that was made before is not needed. */
+static enum status begin_group(struct link *link)
+{
+    enum status status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
+                                            link->prepared.layout);
+    return status == STATUS_OK ? create_exchange(link) : status;
 }
 
 /* GO: everybody is ready for the phase. */
-static enum status run_phase(struct link *link)
+static enum status run_phase(struct link *link, const struct message *go)
 {
-    enum status status =
-        link->phase_index == 0 ? neighbours_offer(link->channel, &link->neighbours) : STATUS_OK;
+    bool is_first = link->phase_index == 0;
+    enum status status = is_first ? neighbours_offer(link->channel, &link->neighbours) : STATUS_OK;
+    if (status == STATUS_OK && is_first && go->all_reduce == ALL_REDUCE_DIRECT &&
+        link->group_memory.board_bytes != NULL) {
+        status = begin_group(link);
+    }
     if (status == STATUS_OK) {
         status = exchange_start(link->exchange);
     }
@@ -196,7 +237,7 @@ static enum status handle_coordinator(struct link *link, const struct message *m
         return begin_phase(link, message);
     }
     if (message->kind == MESSAGE_GO && is_prepared && link->exchange != NULL) {
-        return run_phase(link);
+        return run_phase(link, message);
     }
     if (message->kind == MESSAGE_PROCEED) {
         note_decision(link, message);
@@ -304,7 +345,14 @@ static enum status listen(struct link *link)
         return STATUS_OK;
     }
     const char *address = link->options.address[0] != '\0' ? link->options.address : "127.0.0.1";
-    return endpoints_bind(link->channel->transport, link->job.transport, address, link->place);
+    enum status status =
+        endpoints_bind(link->channel->transport, link->job.transport, address, link->place);
+    if (status != STATUS_OK || link->prepared.region == NULL ||
+        strcmp(link->job.all_reduce, "ring") == 0) {
+        return status;
+    }
+    return group_memory_offer(&link->group_memory, link->rank, link->prepared.layout,
+                              link->prepared.region, link->place);
 }
 
 static enum status say_ready(struct link *link)

@@ -5,6 +5,7 @@
 #include "common/endpoints.h"
 #include "common/member.h"
 #include "common/phases.h"
+#include "worker/group_memory.h"
 #include "worker/link.h"
 #include "worker/neighbours.h"
 #include "worker/outbox.h"
@@ -31,6 +32,7 @@ struct link {
     char host[256];
     char place[ENDPOINTS_PLACE_BYTES];
     struct neighbours neighbours;
+    struct group_memory group_memory;
 
     // Set by one side before the phase that lets the other read it.
     struct job job;

@@ -20,7 +20,22 @@ static enum status connect_place(struct channel *channel, const char *transport,
     return transport_connect(channel->transport, endpoint, ret_peer);
 }
 
-enum status neighbours_connect(struct channel *channel, const struct job *job, const char *places,
+static const char *skip_lines(const char *text, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && *text != '\0'; i++) {
+        size_t size = strcspn(text, "\n");
+        text += size + (text[size] == '\n');
+    }
+    return text;
+}
+
+const char *neighbours_workers(const char *places, uint32_t server_count)
+{
+    return skip_lines(places, server_count);
+}
+
+enum status neighbours_connect(struct channel *channel, const struct job *job,
+                               const struct neighbours_named *named,
                                struct neighbours *ret_neighbours)
 {
     uint32_t expected = job->servers + (job_has_mode(job, "ring") && job->workers > 1 ? 1 : 0);
@@ -31,8 +46,11 @@ enum status neighbours_connect(struct channel *channel, const struct job *job, c
     if (neighbours.peers == NULL) {
         return STATUS_NO_MEMORY;
     }
-    const char *line = places;
+    const char *line = named->places;
     while (neighbours.count < expected && *line != '\0') {
+        if (neighbours.count == job->servers && named->has_all_workers) {
+            line = skip_lines(line, (named->rank + 1) % job->workers);
+        }
         size_t size = strcspn(line, "\n");
         char place[ENDPOINTS_PLACE_BYTES];
         snprintf(place, sizeof(place), "%.*s", (int)size, line);

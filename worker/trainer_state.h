@@ -47,7 +47,8 @@ struct trainer {
     uint32_t round_steps;       // that were made in it
 
     // Of the step that ends: its number, and the time that its updates and its sums took.
-    uint64_t step, apply_ns, sum_ns;
+    uint64_t step, apply_ns;
+    uint64_t away_ns; // of this thread, among forward and backward: for sums and exchanges
 
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;

@@ -42,7 +42,10 @@ static enum status backward_and_send(struct trainer *trainer, uint64_t step, boo
             make_change(trainer, layout->buckets[bucket]);
         }
         if (ends_round) {
+            // It may add up gradients on this thread.
+            uint64_t clock_ns = clock_now_ns();
             exchange_bucket_ready(trainer->exchange, bucket);
+            trainer->away_ns += lap(&clock_ns);
         }
     }
     return STATUS_OK;
@@ -115,7 +118,7 @@ static enum status sum_over_workers(void *context, double *values, uint32_t coun
     struct trainer *trainer = context;
     uint64_t clock_ns = clock_now_ns();
     enum status status = link_sum(trainer->link, values, count);
-    trainer->sum_ns += lap(&clock_ns);
+    trainer->away_ns += lap(&clock_ns);
     return status;
 }
 
@@ -153,7 +156,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     ret_times->exchange_ns = lap(&clock_ns);
     straggling_wait(&trainer->straggling, trainer->exchange, step);
 
-    trainer->sum_ns = 0;
+    trainer->away_ns = 0;
     const struct program_input input = input_of(trainer, &batch); // until backward is done
     struct program_result result;
     status = model_forward(trainer->model, &input, &result);
@@ -166,8 +169,8 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     if (status != STATUS_OK) {
         return status;
     }
-    ret_times->compute_ns = lap(&clock_ns) - trainer->sum_ns;
-    ret_times->exchange_ns += trainer->sum_ns;
+    ret_times->compute_ns = lap(&clock_ns) - trainer->away_ns;
+    ret_times->exchange_ns += trainer->away_ns;
 
     trainer->step = step;
     trainer->apply_ns = 0;

@@ -94,6 +94,50 @@ static void hosts_are_read_from_endpoints(void **state)
     }
 }
 
+static void regions_of_a_place_are_found_and_do_not_disturb_its_endpoints(void **state)
+{
+    (void)state;
+    char text[ENDPOINTS_PLACE_BYTES];
+    snprintf(text, sizeof(text), "%s", place);
+    const struct region_key keys[] = {
+        {.process_id = 4711, .descriptor = 7, .size = 4194304, .nonce = 0x53d1a80c2b6f9e14},
+        {.process_id = UINT64_MAX, .descriptor = INT32_MAX, .size = UINT64_MAX, .nonce = 1},
+    };
+    endpoints_add_region(text, &keys[0]);
+    endpoints_add_region(text, &keys[1]);
+    struct region_key key;
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(endpoints_region(text, i, &key), STATUS_OK);
+        assert_true(key.process_id == keys[i].process_id && key.descriptor == keys[i].descriptor);
+        assert_true(key.size == keys[i].size && key.nonce == keys[i].nonce);
+    }
+    assert_int_equal(endpoints_region(text, 2, &key), STATUS_INVALID);
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(endpoints_choose(text, "tcp", 0xab, endpoint), STATUS_OK);
+    assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
+    assert_int_equal(endpoints_choose("00000000000000ab shm:1:2:3:4", "tcp", 0xab, endpoint),
+                     STATUS_INVALID);
+}
+
+static void what_is_no_region_is_refused(void **state)
+{
+    (void)state;
+    const char *const texts[] = {
+        "00000000000000ab shm:",
+        "00000000000000ab shm:1:2:3",
+        "00000000000000ab shm:1:2:3:",
+        "00000000000000ab shm:-1:2:3:4",
+        "00000000000000ab shm:1:99999999999:3:4",
+        "00000000000000ab shm:1:2:99999999999999999999999:4",
+        "00000000000000ab shm:1:2:3:4x",
+        "00000000000000ab shm:1: 2:3:4",
+    };
+    struct region_key key;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(endpoints_region(texts[i], 0, &key), STATUS_MALFORMED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +146,8 @@ int main(void)
         cmocka_unit_test(what_is_no_place_is_refused),
         cmocka_unit_test(a_bound_place_leads_back_to_its_sockets),
         cmocka_unit_test(hosts_are_read_from_endpoints),
+        cmocka_unit_test(regions_of_a_place_are_found_and_do_not_disturb_its_endpoints),
+        cmocka_unit_test(what_is_no_region_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

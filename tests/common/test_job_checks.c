@@ -113,6 +113,18 @@ static void one_worker_makes_no_rounds(void **state)
     assert_int_equal(job.sync_every, 1);
 }
 
+static void an_all_reduce_needs_a_ring_and_what_it_runs_in(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ps-sync", "all-reduce=ring"), "for mode ring, not for");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=direct", "transport=tcp"),
+                      "--transport auto or shm");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=direct", "workers=129"), "at most 128");
+    sample_job_resolved(SAMPLE_JOB("mode=ring", "all-reduce=direct", "workers=128"));
+    sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "epochs=2", "switch=epoch:1=ring",
+                                   "all-reduce=direct", "transport=shm"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +137,7 @@ int main(void)
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),
         cmocka_unit_test(one_worker_makes_no_rounds),
+        cmocka_unit_test(an_all_reduce_needs_a_ring_and_what_it_runs_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

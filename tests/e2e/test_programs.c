@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS_MAX 8
+#define WORKERS_MAX 9
 #define SERVERS_MAX 3
 
 /* A job of one mode, with its processes. */
@@ -25,17 +25,28 @@ struct job_run {
 struct job_case {
     const char *mode, *transport;
     unsigned workers, servers;
+    const char *all_reduce; // NULL: auto
 };
 
 static void start_ps(struct job_run *run, const struct job_case *job, const char *const *more)
 {
     char workers[16], servers[16];
     const char *args[PROGRAM_ARGS_MAX] = {
-        "--mode",         job->mode,      "--workers",      workers,  "--servers", servers,
-        "--transport",    job->transport, "--model",        "lenet5", "--data",    "shapes",
-        "--global-batch", "24",           "--steps",        "6",      "--threads", "1",
-        "--limit-test",   "50",           "--report-every", "2",      "--eval",    "end",
-        "--out",          run->out,       "--bucket-mb",    "0.05"};
+        "--mode",         job->mode,
+        "--workers",      workers,
+        "--servers",      servers,
+        "--transport",    job->transport,
+        "--model",        "lenet5",
+        "--data",         "shapes",
+        "--global-batch", "24",
+        "--steps",        "6",
+        "--threads",      "1",
+        "--limit-test",   "50",
+        "--report-every", "2",
+        "--eval",         "end",
+        "--out",          run->out,
+        "--bucket-mb",    "0.05",
+        "--all-reduce",   job->all_reduce != NULL ? job->all_reduce : "auto"};
     size_t count = 0;
     while (args[count] != NULL) {
         count++;
@@ -111,13 +122,13 @@ static void run_job(const struct job_case *job, char ret_digest[80])
 static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
 {
     (void)state;
-    const unsigned counts[] = {1, 2, 3, 5, 8};
+    const unsigned counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         const struct job_case cases[] = {
             {"ring", "tcp", counts[i], 0},     {"ring", "ipc", counts[i], 0},
             {"ps-sync", "tcp", counts[i], 1},  {"ps-sync", "ipc", counts[i], 2},
             {"ps-sync", "auto", counts[i], 3}, {"ring", "shm", counts[i], 0},
-            {"ps-sync", "shm", counts[i], 2},
+            {"ps-sync", "shm", counts[i], 2},  {"ring", "shm", counts[i], 0, "ring"},
         };
         char first[80];
         run_job(&cases[0], first);

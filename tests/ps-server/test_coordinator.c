@@ -27,6 +27,58 @@ static void a_ring_starts_when_all_are_ready_and_each_hears_of_its_next(void **s
     coordinator_finish(&story.coordinator);
 }
 
+/* Workers of one host that may share memory, all connected but the last. */
+static void open_direct(struct story *story, const char *transport)
+{
+    story_open(story, "ring", 2, 0);
+    snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "auto");
+    snprintf(story->job.transport, sizeof(story->job.transport), "%s", transport);
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
+    }
+    assert_int_equal(story->coordinator.all_reduce, ALL_REDUCE_DIRECT);
+    assert_string_equal(story_last_text(story), "place-1\nplace-2\n");
+    story_connected(story, 1);
+}
+
+static void workers_that_have_mapped_each_others_memory_go_direct(void **state)
+{
+    (void)state;
+    struct story story;
+    open_direct(&story, "auto");
+    story_connected(&story, 2);
+    assert_int_equal(story_last_kind(&story), MESSAGE_GO);
+    assert_string_equal(coordinator_all_reduce(&story.coordinator), "direct");
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_worker_that_cannot_map_makes_all_take_the_ring(void **state)
+{
+    (void)state;
+    struct story story;
+    open_direct(&story, "auto");
+    story_give(&story, 2, (struct message){.kind = MESSAGE_CONNECTED, .reason = STATUS_UNREACHABLE},
+               30);
+    assert_int_equal(story_last_kind(&story), MESSAGE_GO);
+    assert_string_equal(coordinator_all_reduce(&story.coordinator), "ring");
+    coordinator_finish(&story.coordinator);
+}
+
+static void where_memory_must_be_shared_it_ends_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    open_direct(&story, "shm");
+    story_give(&story, 2, (struct message){.kind = MESSAGE_CONNECTED, .reason = STATUS_UNREACHABLE},
+               30);
+    assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+    assert_non_null(strstr(story_last_text(&story), "pid 101 cannot map the memory"));
+    coordinator_finish(&story.coordinator);
+}
+
 static void workers_hear_of_all_servers_and_go_when_all_are_connected(void **state)
 {
     (void)state;
@@ -289,6 +341,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_starts_when_all_are_ready_and_each_hears_of_its_next),
+        cmocka_unit_test(workers_that_have_mapped_each_others_memory_go_direct),
+        cmocka_unit_test(a_worker_that_cannot_map_makes_all_take_the_ring),
+        cmocka_unit_test(where_memory_must_be_shared_it_ends_the_job),
         cmocka_unit_test(workers_hear_of_all_servers_and_go_when_all_are_connected),
         cmocka_unit_test(equal_digests_complete_the_job),
         cmocka_unit_test(digests_that_differ_fail_the_job_and_name_the_worker),

@@ -35,6 +35,9 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     if (strategy == NULL) {
         return STATUS_INVALID;
     }
+    if (strategy == &exchange_ring && options->group != NULL) {
+        strategy = &exchange_direct;
+    }
     assert(options->rank < options->world);
     struct exchange *exchange;
     enum status status = strategy->create(options, &exchange);
@@ -126,12 +129,42 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 {
     assert(bucket < exchange->options.layout->bucket_count);
-    exchange->options.post_ready(exchange->options.context, bucket);
+    if (exchange->ops->wait == NULL) {
+        exchange->options.post_ready(exchange->options.context, bucket);
+        return;
+    }
+    enum status status = exchange->ops->ready(exchange, bucket);
+    if (status != STATUS_OK) {
+        exchange_stop(exchange, status); // end_step returns it
+    }
+}
+
+/* exchange_end_step where this thread does the work. */
+static enum status end_step_here(struct exchange *exchange,
+                                 void (*apply)(void *context, uint32_t bucket), void *context)
+{
+    uint32_t bucket_count = exchange->options.layout->bucket_count;
+    for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
+        enum status status = exchange_stopped(exchange);
+        if (status == STATUS_OK) {
+            status = exchange->ops->wait(exchange, bucket);
+        }
+        if (status != STATUS_OK) {
+            exchange_stop(exchange, status);
+            return status;
+        }
+        exchange_mark_done(exchange, bucket);
+        apply(context, bucket);
+    }
+    return STATUS_OK;
 }
 
 enum status exchange_end_step(struct exchange *exchange,
                               void (*apply)(void *context, uint32_t bucket), void *context)
 {
+    if (exchange->ops->wait != NULL) {
+        return end_step_here(exchange, apply, context);
+    }
     uint32_t expected =
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
     // A server may hold a push until this worker has read the end of an epoch: no wait for that

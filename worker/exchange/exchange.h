@@ -12,7 +12,9 @@
  *
  *     local   exchange_local.c   one worker, no network: the null object, the baseline
  *     ring    exchange_ring.c    ring all-reduce; delivers the mean gradient
- *     ps-*    exchange_ps.c      push and pull; delivers new parameters
+ *             exchange_direct.c  the same among workers that have mapped each other's gradients;
+ * its ready and wait run on the trainer's thread ps-*    exchange_ps.c      push and pull; delivers
+ * new parameters
  *
  * Where workers are free, a worker's steps are its own: after each it settles, and asks how far the
  * phase is (exchange_epochs_passed). Steps are counted from 0 in every phase; an exchange lives for
@@ -35,6 +37,7 @@
 #define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
 
 struct exchange;
+struct group;
 
 enum exchange_delivers {
     EXCHANGE_GRADIENTS, // the mean gradient, in grads, at end_step; the caller runs the optimizer
@@ -45,11 +48,16 @@ struct exchange_ops {
     const char *mode; // as in --mode, up to a colon
     enum exchange_delivers delivers;
 
-    /* All on the communication thread; none blocks. */
+    /* On the communication thread; none blocks. Where there is a wait, `ready` is called on the
+     * trainer's. */
     enum status (*start)(struct exchange *exchange); // once, before the first step
     enum status (*ready)(struct exchange *exchange, uint32_t bucket);
     enum status (*pull)(
         struct exchange *exchange); // what exchange->pull_* say; NULL without servers
+
+    /* Waits until the bucket, which is ready, is complete. On the trainer's thread, in the order of
+     * buckets, in the place of exchange_mark_done. NULL: the communication thread marks them. */
+    enum status (*wait)(struct exchange *exchange, uint32_t bucket);
 
     /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
      * does not allow: the caller drops it and logs. */
@@ -73,6 +81,9 @@ struct exchange_options {
     float *const *states; // (state_count, layout->value_count)
     uint32_t state_count;
     struct channel *channel;
+
+    // The workers of one host that have mapped each other's gradients; NULL: ring by messages.
+    struct group *group;
 
     // Connections: of ps modes to each shard, of ring to the next worker.
     const uint64_t *peers;
@@ -109,7 +120,7 @@ struct exchange {
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
 void exchange_destroy(struct exchange *exchange); // NULL is fine
 
-/* Whether there is such a strategy, and what it delivers. */
+/* What a mode delivers; NULL if there is no such mode. */
 const struct exchange_ops *exchange_find(const char *mode);
 
 /* Trainer's thread. */

@@ -1,0 +1,235 @@
+/* Tests of the all-reduce in shared memory: N workers, each a thread, in random order and speed. */
+#include "common/random.h"
+#include "worker/exchange/group.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORLD_MAX 9
+#define ROUNDS    12
+
+struct worker {
+    uint32_t rank, world;
+    const struct layout *layout;
+    float *const *grads; // of all
+    struct group *group;
+    pthread_t thread;
+};
+
+static float gradient_of(uint32_t rank, uint64_t round, uint64_t index)
+{
+    uint64_t key = random_key(11, RANDOM_SPLIT, rank, round);
+    return random_unit_float(random_element(key, (uint32_t)index)) - 0.5f;
+}
+
+/* The mean in the order of ranks from the chunk's on. */
+static float mean_of(const struct worker *worker, struct span bucket, uint64_t round,
+                     uint64_t index)
+{
+    uint32_t chunk = 0, world = worker->world;
+    struct span part = span_part(bucket, world, chunk);
+    while (index >= part.offset + part.count) {
+        part = span_part(bucket, world, ++chunk);
+    }
+    float sum = gradient_of(chunk, round, index);
+    for (uint32_t k = 1; k < world; k++) {
+        sum += gradient_of((chunk + k) % world, round, index);
+    }
+    return sum * (1.0f / (float)world);
+}
+
+static bool never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static bool always(void *context)
+{
+    (void)context;
+    return true;
+}
+
+/* Some time, another one for each worker, bucket and round. */
+static void dawdle(const struct worker *worker, uint64_t round, uint32_t bucket)
+{
+    uint64_t key = random_key(5, RANDOM_SPLIT, worker->rank, round);
+    for (uint32_t i = random_element(key, bucket) % 8; i > 0; i--) {
+        sched_yield();
+    }
+}
+
+static void check_bucket(const struct worker *worker, uint64_t round, uint32_t bucket)
+{
+    struct span span = worker->layout->buckets[bucket];
+    for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+        float wanted = mean_of(worker, span, round, i);
+        if (memcmp(&worker->grads[worker->rank][i], &wanted, sizeof(wanted)) != 0) {
+            fail_msg("rank %u of %u, round %llu, value %llu: %a instead of %a", worker->rank,
+                     worker->world, (unsigned long long)round, (unsigned long long)i,
+                     (double)worker->grads[worker->rank][i], (double)wanted);
+        }
+    }
+}
+
+static void *train(void *data)
+{
+    struct worker *worker = data;
+    const struct layout *layout = worker->layout;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            struct span span = layout->buckets[bucket];
+            for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+                worker->grads[worker->rank][i] = gradient_of(worker->rank, round, i);
+            }
+            dawdle(worker, round, bucket);
+            assert_int_equal(group_arrive(worker->group, bucket), STATUS_OK);
+        }
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            assert_int_equal(group_wait(worker->group, bucket, never, NULL), STATUS_OK);
+            check_bucket(worker, round, bucket);
+        }
+    }
+    return NULL;
+}
+
+static void open_group(struct worker *worker, void *board)
+{
+    const struct group_options options = {
+        .rank = worker->rank,
+        .world = worker->world,
+        .layout = worker->layout,
+        .grads = worker->grads,
+        .board = board,
+    };
+    assert_int_equal(group_create(&options, &worker->group), STATUS_OK);
+}
+
+static void run_group(uint32_t world, const struct layout *layout)
+{
+    size_t board_bytes = (group_board_bytes(layout) + 63) / 64 * 64;
+    void *board = aligned_alloc(64, board_bytes);
+    memset(board, 0, board_bytes);
+    float *grads[WORLD_MAX];
+    struct worker workers[WORLD_MAX];
+    for (uint32_t i = 0; i < world; i++) {
+        grads[i] = calloc(layout->value_count, sizeof(float));
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        workers[i] = (struct worker){.rank = i, .world = world, .layout = layout, .grads = grads};
+        open_group(&workers[i], board);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        pthread_create(&workers[i].thread, NULL, train, &workers[i]);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        pthread_join(workers[i].thread, NULL);
+        group_destroy(workers[i].group);
+    }
+    for (uint32_t i = 0; i < world; i++) {
+        free(grads[i]);
+    }
+    free(board);
+}
+
+static void every_worker_gets_the_mean_bit_by_bit(void **state)
+{
+    (void)state;
+    // Buckets of a float, of less floats than workers, and of several blocks.
+    struct layout layout = {.value_count = 8004, .bucket_count = 4};
+    layout.buckets[0] = (struct span){3004, 5000};
+    layout.buckets[1] = (struct span){7, 2997};
+    layout.buckets[2] = (struct span){6, 1};
+    layout.buckets[3] = (struct span){0, 6};
+    for (uint32_t world = 1; world <= WORLD_MAX; world++) {
+        run_group(world, &layout);
+    }
+}
+
+static void buckets_of_many_large_blocks_are_shared_out(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 300000, .bucket_count = 2};
+    layout.buckets[0] = (struct span){100000, 200000};
+    layout.buckets[1] = (struct span){0, 100000};
+    run_group(2, &layout);
+    run_group(3, &layout);
+}
+
+static const struct layout single = {.value_count = 8, .bucket_count = 1, .buckets = {{0, 8}}};
+
+static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
+{
+    (void)state;
+    _Alignas(64) unsigned char board[256] = {0};
+    float mine[8] = {1}, other[8] = {0};
+    float *grads[] = {mine, other};
+    struct worker worker = {.world = 2, .layout = &single, .grads = grads};
+    assert_in_range(group_board_bytes(&single), 1, sizeof(board));
+    open_group(&worker, board);
+    assert_int_equal(group_arrive(worker.group, 0), STATUS_OK);
+    assert_int_equal(group_wait(worker.group, 0, always, NULL), STATUS_INTERRUPTED);
+    group_destroy(worker.group);
+}
+
+static void the_last_to_come_does_not_wait(void **state)
+{
+    (void)state;
+    _Alignas(64) unsigned char board[256] = {0};
+    float first[8] = {1, 2}, second[8] = {3, 4};
+    float *grads[] = {first, second};
+    struct worker workers[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        workers[i] = (struct worker){.rank = i, .world = 2, .layout = &single, .grads = grads};
+        open_group(&workers[i], board);
+    }
+    // On one thread: a wait would last for ever, were anything left to others.
+    assert_int_equal(group_arrive(workers[1].group, 0), STATUS_OK);
+    assert_int_equal(group_arrive(workers[0].group, 0), STATUS_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(group_wait(workers[i].group, 0, always, NULL), STATUS_OK);
+        assert_true(grads[i][0] == 2 && grads[i][1] == 3);
+        group_destroy(workers[i].group);
+    }
+}
+
+static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void **state)
+{
+    (void)state;
+    for (size_t place = 0; place < 3; place++) {
+        _Alignas(64) uint32_t board[64] = {0};
+        float mine[8] = {1};
+        float *grads[] = {mine};
+        struct worker worker = {.world = 1, .layout = &single, .grads = grads};
+        open_group(&worker, board);
+        // Behind the header, a cache line: who has arrived, what is taken, what is finished.
+        board[16 + place] = 0x40000000;
+        enum status status = group_arrive(worker.group, 0);
+        if (status == STATUS_OK) {
+            status = group_wait(worker.group, 0, always, NULL);
+        }
+        assert_true(status == (place == 1 ? STATUS_MALFORMED : STATUS_INTERRUPTED));
+        group_destroy(worker.group);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_worker_gets_the_mean_bit_by_bit),
+        cmocka_unit_test(buckets_of_many_large_blocks_are_shared_out),
+        cmocka_unit_test(who_waits_for_a_worker_that_never_comes_can_be_stopped),
+        cmocka_unit_test(the_last_to_come_does_not_wait),
+        cmocka_unit_test(a_board_that_was_overwritten_is_an_error_and_no_access_outside),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

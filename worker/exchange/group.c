@@ -1,0 +1,278 @@
+/* The board, and who takes which block. */
+#include "worker/exchange/group.h"
+
+#include "common/clock.h"
+#include "common/vector.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// A block is small enough to stay in a cache while its mean is written, and large enough to be
+// worth taking; of small buckets it is smaller, so that there is one for everybody. In floats.
+#define BLOCK_FLOATS       (UINT64_C(16) * 1024)
+#define SMALL_BLOCK_FLOATS (UINT64_C(2) * 1024)
+#define SMALL_BUCKET       (8 * BLOCK_FLOATS)
+
+// How long a wait spins, where every process has a core, and how long it yields before it sleeps.
+#define SPIN_NS  20000
+#define YIELD_NS 200000
+#define NAP_MS   100 // longest sleep before is_stopped is asked again
+
+#define CACHE_LINE 64
+
+/* Of one bucket. Counters only grow, through all rounds, and wrap around. */
+struct slot {
+    _Alignas(CACHE_LINE) _Atomic uint32_t arrived; // workers that have it ready
+    _Atomic uint32_t taken;                        // blocks that somebody works on, or has
+    _Atomic uint32_t finished;                     // blocks
+};
+
+struct board {
+    _Alignas(CACHE_LINE) _Atomic uint32_t event; // changes when a bucket has arrived, or finished
+    _Atomic uint32_t sleepers;                   // processes that wait for it to change
+    struct slot slots[];                         // one for each bucket
+};
+
+/* A bucket, as this worker sees it. */
+struct progress {
+    uint64_t block_floats;
+    uint32_t block_count;
+    uint32_t round;     // how often this worker has arrived
+    bool is_unfinished; // in this round
+};
+
+struct group {
+    struct group_options options;
+    struct board *board;
+    bool spins;
+    float factor; // 1/world
+    struct progress *buckets;
+    float *grads[];
+};
+
+#if defined(__x86_64__)
+/* Leaves the core to its other thread for a moment. */
+static void spin_pause(void)
+{
+    __builtin_ia32_pause();
+}
+#else
+static void spin_pause(void)
+{
+}
+#endif
+
+size_t group_board_bytes(const struct layout *layout)
+{
+    return sizeof(struct board) + layout->bucket_count * sizeof(struct slot);
+}
+
+enum status group_create(const struct group_options *options, struct group **ret_group)
+{
+    assert(options->world >= 1 && options->world <= ALL_REDUCE_DIRECT_MAX);
+    const struct layout *layout = options->layout;
+    struct group *group = calloc(1, sizeof(*group) + options->world * sizeof(group->grads[0]));
+    if (group == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    group->buckets = calloc(layout->bucket_count, sizeof(*group->buckets));
+    if (group->buckets == NULL) {
+        free(group);
+        return STATUS_NO_MEMORY;
+    }
+    group->options = *options;
+    group->board = options->board;
+    group->spins = (long)options->world <= sysconf(_SC_NPROCESSORS_ONLN);
+    group->factor = 1.0f / (float)options->world;
+    for (uint32_t i = 0; i < options->world; i++) {
+        group->grads[i] = options->grads[i];
+    }
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        uint64_t count = layout->buckets[i].count;
+        uint64_t block = count <= SMALL_BUCKET ? SMALL_BLOCK_FLOATS : BLOCK_FLOATS;
+        group->buckets[i].block_floats = block;
+        group->buckets[i].block_count = (uint32_t)((count + block - 1) / block);
+    }
+    *ret_group = group;
+    return STATUS_OK;
+}
+
+void group_destroy(struct group *group)
+{
+    if (group != NULL) {
+        free(group->buckets);
+        free(group);
+    }
+}
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+/* Something has changed that others may wait for. */
+static void announce(struct board *board)
+{
+    atomic_fetch_add(&board->event, 1);
+    if (atomic_load(&board->sleepers) > 0) {
+        (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_DIRECT_MAX, NULL);
+    }
+}
+
+/* The mean of a block, into all vectors. Chunks begin where they please, also within blocks. */
+static void reduce_block(const struct group *group, uint32_t bucket, uint32_t block)
+{
+    uint32_t world = group->options.world;
+    struct span whole = group->options.layout->buckets[bucket];
+    uint64_t start = block * group->buckets[bucket].block_floats;
+    uint64_t rest = whole.count - start, most = group->buckets[bucket].block_floats;
+    struct span span = {whole.offset + start, rest < most ? rest : most};
+    for (uint32_t c = 0; c < world; c++) {
+        struct span part = span_intersect(span_part(whole, world, c), span);
+        if (part.count == 0) {
+            continue;
+        }
+        float *vectors[ALL_REDUCE_DIRECT_MAX];
+        for (uint32_t k = 0; k < world; k++) {
+            vectors[k] = group->grads[(c + k) % world] + part.offset;
+        }
+        vector_mean(vectors, world, group->factor, part.count);
+    }
+}
+
+/* Takes a block that nobody has, if there is one. */
+static enum status take(const struct progress *progress, struct slot *slot, uint32_t *ret_block,
+                        bool *ret_has_block)
+{
+    uint32_t end = progress->round * progress->block_count;
+    uint32_t taken = atomic_load(&slot->taken);
+    *ret_has_block = false;
+    do {
+        if (taken == end) {
+            return STATUS_OK;
+        }
+        if (end - taken > progress->block_count) {
+            return STATUS_MALFORMED; // who shares this memory has overwritten the board
+        }
+    } while (!atomic_compare_exchange_weak(&slot->taken, &taken, taken + 1));
+    *ret_block = progress->block_count - (end - taken);
+    *ret_has_block = true;
+    return STATUS_OK;
+}
+
+/* Works on a bucket as long as it has blocks, if all workers have arrived. */
+static enum status work_on(struct group *group, uint32_t bucket)
+{
+    struct progress *progress = &group->buckets[bucket];
+    struct slot *slot = &group->board->slots[bucket];
+    if (atomic_load(&slot->arrived) != progress->round * group->options.world) {
+        return STATUS_OK;
+    }
+    for (;;) {
+        uint32_t block;
+        bool has_block;
+        enum status status = take(progress, slot, &block, &has_block);
+        if (status != STATUS_OK || !has_block) {
+            return status;
+        }
+        reduce_block(group, bucket, block);
+        uint32_t finished = atomic_fetch_add(&slot->finished, 1) + 1;
+        if (finished == progress->round * progress->block_count) {
+            announce(group->board);
+        }
+    }
+}
+
+static bool is_finished(const struct group *group, uint32_t bucket)
+{
+    const struct progress *progress = &group->buckets[bucket];
+    return atomic_load(&group->board->slots[bucket].finished) ==
+           progress->round * progress->block_count;
+}
+
+/* Whatever can be done of the buckets that this worker has ready; they become ready in order. */
+static enum status help(struct group *group)
+{
+    for (uint32_t i = 0; i < group->options.layout->bucket_count; i++) {
+        if (!group->buckets[i].is_unfinished) {
+            continue;
+        }
+        enum status status = work_on(group, i);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status group_arrive(struct group *group, uint32_t bucket)
+{
+    struct progress *progress = &group->buckets[bucket];
+    assert(!progress->is_unfinished);
+    progress->round++;
+    progress->is_unfinished = true;
+    uint32_t arrived = atomic_fetch_add(&group->board->slots[bucket].arrived, 1) + 1;
+    if (arrived == progress->round * group->options.world && progress->block_count > 1) {
+        announce(group->board); // who sleeps can help
+    }
+    return help(group);
+}
+
+/* Until the event is another than `seen`, or for a while. */
+static void nap(struct board *board, uint32_t seen)
+{
+    static const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000L};
+    atomic_fetch_add(&board->sleepers, 1);
+    // The kernel compares again: an event between here and there is not missed.
+    (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
+    atomic_fetch_sub(&board->sleepers, 1);
+}
+
+/* Waits for the event to change: as long as it pays by spinning or yielding, then asleep. */
+static void wait_for_event(const struct group *group, uint32_t seen)
+{
+    struct board *board = group->board;
+    uint64_t start_ns = clock_now_ns(), waited_ns = 0;
+    while (waited_ns < YIELD_NS) {
+        if (atomic_load(&board->event) != seen) {
+            return;
+        }
+        if (group->spins && waited_ns < SPIN_NS) {
+            for (int i = 0; i < 16; i++) {
+                spin_pause();
+            }
+        } else {
+            sched_yield();
+        }
+        waited_ns = clock_now_ns() - start_ns;
+    }
+    nap(board, seen);
+}
+
+enum status group_wait(struct group *group, uint32_t bucket, bool (*is_stopped)(void *context),
+                       void *context)
+{
+    for (;;) {
+        uint32_t seen = atomic_load(&group->board->event);
+        enum status status = help(group);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        if (is_finished(group, bucket)) {
+            group->buckets[bucket].is_unfinished = false;
+            return STATUS_OK;
+        }
+        if (is_stopped(context)) {
+            return STATUS_INTERRUPTED;
+        }
+        wait_for_event(group, seen);
+    }
+}

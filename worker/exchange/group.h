@@ -1,0 +1,51 @@
+/* Workers of one host that all-reduce in each other's memory.
+ *
+ * Every worker's gradients lie in memory that all of them have mapped, and so does a board with a
+ * few counters for each bucket. Who has a bucket ready says so on the board (arrives). Once all
+ * have, the bucket is cut into blocks, and whoever has time takes one after the other: adds up the
+ * vectors of all workers, and writes the mean into each of them, while the block is in the cache.
+ * So every value is read once and written once for each worker, nobody waits for anybody who is
+ * not running, and a bucket that is small is done by the worker that came last, in one go.
+ *
+ * The sum of chunk c of N is taken in the order of ranks c, c+1, ..., whoever takes it: the bits
+ * are those of the ring.
+ *
+ * Nothing here blocks but group_wait, which spins, then yields, then sleeps on a futex. */
+#ifndef WORKER_EXCHANGE_GROUP_H
+#define WORKER_EXCHANGE_GROUP_H
+
+#include "common/all_reduce.h"
+#include "common/layout.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct group;
+
+struct group_options {
+    uint32_t rank, world; // world at most ALL_REDUCE_DIRECT_MAX
+    const struct layout *layout;
+    float *const *grads; // (world) of each worker, (layout->value_count), as mapped here
+    void *board;         // zeroed before the first worker came; the same memory for all
+};
+
+/* Of a layout's board. */
+size_t group_board_bytes(const struct layout *layout);
+
+/* Copies options but the layout and what is mapped, which it borrows until group_destroy. */
+enum status group_create(const struct group_options *options, struct group **ret_group);
+void group_destroy(struct group *group); // NULL is fine
+
+/* This worker's gradients of the bucket are complete: others may read and change them, until
+ * group_wait has returned. Then does what can be done without waiting, of this bucket and of those
+ * before it. STATUS_MALFORMED: what is on the board cannot be. */
+enum status group_arrive(struct group *group, uint32_t bucket);
+
+/* Helps until the bucket holds the mean of all workers. While nothing can be done,
+ * is_stopped(context) is asked now and then: if it says so, STATUS_INTERRUPTED. */
+enum status group_wait(struct group *group, uint32_t bucket, bool (*is_stopped)(void *context),
+                       void *context);
+
+#endif

@@ -1,0 +1,39 @@
+/* The memory in which workers of one host all-reduce: everybody's gradients, and rank 0's board. */
+#ifndef WORKER_GROUP_MEMORY_H
+#define WORKER_GROUP_MEMORY_H
+
+#include "common/endpoints.h"
+#include "common/layout.h"
+#include "common/region.h"
+#include "common/status.h"
+#include "worker/exchange/group.h"
+
+#include <stdint.h>
+
+/* Zeroed is empty. */
+struct group_memory {
+    struct region board;                                         // rank 0's own
+    void *board_bytes;                                           // as it is mapped here
+    struct region_view board_view, views[ALL_REDUCE_DIRECT_MAX]; // of others
+    float *grads[ALL_REDUCE_DIRECT_MAX];                         // by rank
+    struct group *group;                                         // NULL until group_memory_begin
+};
+
+/* What others need to map what is here goes into `place`: of gradients, and on rank 0 of the board,
+ * which is made for it. Logs. */
+enum status group_memory_offer(struct group_memory *memory, uint32_t rank,
+                               const struct layout *layout, const struct region *grads,
+                               char place[ENDPOINTS_PLACE_BYTES]);
+
+/* Maps what the places of all workers name: one a line, in the order of ranks. STATUS_UNREACHABLE
+ * if something cannot be mapped; nothing is mapped then. Does not log. */
+enum status group_memory_map(struct group_memory *memory, const char *places, uint32_t rank,
+                             uint32_t world, const struct region *grads);
+
+/* Once all workers have mapped everything. */
+enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint32_t world,
+                               const struct layout *layout);
+
+void group_memory_finish(struct group_memory *memory); // empty is fine
+
+#endif
