@@ -122,6 +122,11 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
     return resolve_optimizer(job, ret_error, error_size);
 }
 
+uint32_t job_shard_count(const struct job *job)
+{
+    return job->servers * job->server_threads;
+}
+
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size)
 {
     size_t used = 0;

@@ -19,7 +19,7 @@
 #define JOB_RESERVE_NAME ".summary.reserve"
 
 #define JOB_WORKERS_MAX    4096
-#define JOB_SERVERS_MAX    256
+#define JOB_SERVERS_MAX    256       // and of shards
 #define JOB_BATCH_MAX      (1 << 24) // images in a step of all workers
 #define JOB_IMAGE_SIZE_MAX 1024
 #define JOB_TEXT_BYTES     (16 * 1024)
@@ -27,6 +27,7 @@
 struct job {
     char mode[JOB_NAME_BYTES];
     uint32_t workers, servers;
+    uint32_t server_threads; // shards of each server
     char model[JOB_NAME_BYTES];
     char data[JOB_PATH_BYTES]; // "cifar10:/data"
     uint32_t image_size;       // rows and columns of images; 0: as the data have them
@@ -110,6 +111,10 @@ bool job_is_free_in(const struct job *job, const char *mode);
 bool job_is_free(const struct job *job);
 bool job_has_mode(const struct job *job, const char *mode); // up to a colon
 bool job_has_servers(const struct job *job);
+
+/* Parts of the parameters: each thread of each server holds one. Thread t of server k of K holds
+ * shard t K + k. */
+uint32_t job_shard_count(const struct job *job);
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 

@@ -264,6 +264,17 @@ static enum status check_evaluation(const struct job *job, char *ret_error, size
     return STATUS_OK;
 }
 
+static enum status check_shards(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (job->servers > 0 && job->server_threads > JOB_SERVERS_MAX / job->servers) {
+        snprintf(ret_error, error_size,
+                 "--servers %u with --server-threads %u makes more than %d shards", job->servers,
+                 job->server_threads, JOB_SERVERS_MAX);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_all_reduce(const struct job *job, char *ret_error, size_t error_size)
 {
     bool is_auto = strcmp(job->all_reduce, "auto") == 0;
@@ -291,7 +302,7 @@ enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
         check_switches, check_order,     check_delay_model, check_remedy,     check_backup,
-        check_sync_bn,  check_straggler, check_evaluation,  check_all_reduce,
+        check_sync_bn,  check_straggler, check_evaluation,  check_all_reduce, check_shards,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

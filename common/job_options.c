@@ -186,6 +186,8 @@ const struct option job_options[] = {
      "training processes"},
     {"servers", 's', OPTION_U32, FIELD(servers), "1", 0, JOB_SERVERS_MAX, NULL, NULL, "COUNT",
      "parameter-server processes, each with a shard of the parameters; ps modes only"},
+    {"server-threads", 0, OPTION_U32, FIELD(server_threads), "1", 1, JOB_SERVERS_MAX, NULL, NULL,
+     "COUNT", "threads of each server; each holds a shard of its own, with a socket of its own"},
     {"model", 0, OPTION_CHOICE, FIELD(model), "cnn", NO_RANGE, names_models, NULL, NULL,
      "the network"},
     {"data", 0, OPTION_TEXT, FIELD(data), "shapes", NO_RANGE, NULL, data_is_valid, "NAME[:DIR]",

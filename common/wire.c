@@ -128,6 +128,7 @@ static void pack_report(const struct wire_report *report, Wire__Report *packed)
     packed->warm_ns = report->warm_ns;
     packed->staleness_sum = report->staleness_sum;
     packed->late = report->late;
+    packed->backlog = report->backlog;
     // protobuf-c wants uint64_t *, and does not write through it.
     union {
         const uint64_t *in;
@@ -292,6 +293,7 @@ static bool unpack_report(const Wire__Report *packed, struct wire_report *report
         .staleness = packed->staleness,
         .staleness_bins = (uint32_t)packed->n_staleness,
         .late = packed->late,
+        .backlog = packed->backlog,
     };
     return true;
 }

@@ -84,6 +84,7 @@ struct wire_report {
     const uint64_t *staleness; // (staleness_bins), borrowed; NULL if there are none
     uint32_t staleness_bins;
     uint64_t late;
+    uint64_t backlog; // most messages that were waiting; it was busy compute_ns of total_ns
 };
 
 #define WIRE_NO_TICKET UINT32_MAX // of a loan that need not be returned

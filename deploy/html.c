@@ -2,6 +2,7 @@
 #include "deploy/html.h"
 
 #include "deploy/folder.h"
+#include "deploy/html_shards.h"
 #include "deploy/plots.h"
 #include "deploy/table.h"
 
@@ -196,6 +197,7 @@ static void write_page(FILE *file, const void *context)
     for (const struct plot *plot = plots; plot->name != NULL; plot++) {
         html_plot(file, page->folder, plot);
     }
+    html_shards(file, page->report->runs, page->report->count);
     html_end(file, page->report->command);
 }
 

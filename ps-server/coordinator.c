@@ -60,11 +60,12 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
 {
     *coordinator =
         (struct coordinator){.job = job, .job_text = job_text, .port = *port, .created_ms = now_ms};
-    enum status status = membership_init(&coordinator->membership, job->workers, job->servers);
+    enum status status =
+        membership_init(&coordinator->membership, job->workers, job_shard_count(job));
     if (status != STATUS_OK) {
         return status;
     }
-    status = results_init(&coordinator->results, job->workers);
+    status = results_init(&coordinator->results, job->workers, job_shard_count(job));
     if (status == STATUS_OK) {
         status = sums_init(&coordinator->sums, job->workers);
     }
@@ -334,7 +335,7 @@ static void handle_done(struct coordinator *coordinator, struct slot *slot, enum
     }
     slot->state = SLOT_DONE;
     if (role == ROLE_SERVER) {
-        results_close_server(&coordinator->results, message->report);
+        results_close_server(&coordinator->results, index, message->report);
         return;
     }
     results_close_worker(&coordinator->results, index, message->report);

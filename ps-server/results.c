@@ -7,16 +7,18 @@
 // A report may close an epoch at most so far ahead of those known: workers are in step.
 #define EPOCH_LEAD_MAX 1
 
-enum status results_init(struct results *results, uint32_t worker_count)
+enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count)
 {
-    *results = (struct results){.worker_count = worker_count};
+    *results = (struct results){.worker_count = worker_count, .shard_count = shard_count};
     results->ranks = calloc(worker_count, sizeof(*results->ranks));
-    return results->ranks != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    results->shards = calloc((size_t)shard_count + 1, sizeof(*results->shards));
+    return results->ranks != NULL && results->shards != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 void results_finish(struct results *results)
 {
     free(results->ranks);
+    free(results->shards);
     free(results->epochs);
     *results = (struct results){0};
 }
@@ -104,8 +106,15 @@ void results_close_worker(struct results *results, uint32_t rank, const struct w
     results->ranks[rank].warm_ns = report->warm_ns;
 }
 
-void results_close_server(struct results *results, const struct wire_report *report)
+void results_close_server(struct results *results, uint32_t shard, const struct wire_report *report)
 {
+    results->shards[shard] = (struct results_shard){
+        .bytes_sent = report->bytes_sent,
+        .bytes_received = report->bytes_received,
+        .busy_ns = report->compute_ns,
+        .total_ns = report->total_ns,
+        .backlog = report->backlog,
+    };
     results->server_bytes_sent += report->bytes_sent;
     results->server_bytes_received += report->bytes_received;
     results->late_count += report->late;

@@ -32,12 +32,21 @@ struct results_rank {
     uint64_t warm_images, warm_ns;
 };
 
+/* What a shard has done. */
+struct results_shard {
+    uint64_t bytes_sent, bytes_received;
+    uint64_t busy_ns, total_ns; // handling messages, of all its time
+    uint64_t backlog;           // most messages that were waiting for it, one after the other
+};
+
 struct results {
     struct results_epoch *epochs; // owned
     uint32_t epoch_count;         // with at least one report
     uint32_t epoch_capacity;
     struct results_rank *ranks; // (worker_count), owned
     uint32_t worker_count;
+    struct results_shard *shards; // (shard_count), owned
+    uint32_t shard_count;
     uint64_t server_bytes_sent, server_bytes_received;
     struct staleness staleness; // of all shards; empty in synchronous modes
     uint64_t late_count;        // gradients that were dropped because they came late, all shards
@@ -45,7 +54,7 @@ struct results {
     uint32_t target_epoch;      // at the end of which it did
 };
 
-enum status results_init(struct results *results, uint32_t worker_count);
+enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
 void results_finish(struct results *results);
 
 /* REPORT of a worker: an interval, or an epoch. STATUS_MALFORMED for an epoch that cannot be the
@@ -54,7 +63,8 @@ enum status results_add(struct results *results, uint32_t rank, const struct mes
 
 /* DONE of a worker or of a server. */
 void results_close_worker(struct results *results, uint32_t rank, const struct wire_report *report);
-void results_close_server(struct results *results, const struct wire_report *report);
+void results_close_server(struct results *results, uint32_t shard,
+                          const struct wire_report *report);
 
 /* All workers have closed it. */
 bool results_epoch_is_complete(const struct results *results, uint32_t epoch);

@@ -8,6 +8,7 @@
 #include "common/phases.h"
 #include "ps-server/shard.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,12 @@
 #define LINGER_MS 200
 
 #define SLOTS_BYTES_MAX (UINT64_C(1) << 30)
+
+/* One more shard of the same server. */
+struct shard_thread {
+    struct shard_service_options options;
+    pthread_t id;
+};
 
 struct service {
     const struct shard_service_options *options;
@@ -36,6 +43,13 @@ struct service {
     // Of the phases that are over.
     struct staleness staleness;
     uint64_t late_count, update_count;
+
+    struct shard_thread *threads; // (thread_count), owned
+    uint32_t thread_count;
+
+    // Its load.
+    uint64_t started_ns, busy_ns;
+    uint64_t backlog, backlog_max; // messages that came without a wait between them
 };
 
 /* Copies an answer to where it stays as it is: a worker asks again only after it has read all of
@@ -99,7 +113,7 @@ static enum status configure(const struct service *service, const struct message
     bool is_local_sgd = job->sync_every > 1;
     struct shard_config config = {
         .index = service->options->index,
-        .shard_count = job->servers,
+        .shard_count = job_shard_count(job),
         .workers = job->workers,
         .layout = *start->layout,
         .schedule = job_schedule(job, start->step),
@@ -244,6 +258,9 @@ static void send_done(struct service *service)
     struct wire_report report = {
         .bytes_sent = service->channel->bytes_sent,
         .bytes_received = service->channel->bytes_received,
+        .compute_ns = service->busy_ns,
+        .total_ns = clock_now_ns() - service->started_ns,
+        .backlog = service->backlog_max,
     };
     add_counts(service);
     if (service->staleness.total > 0) {
@@ -264,8 +281,25 @@ static void send_done(struct service *service)
     }
 }
 
+/* The next message: without waiting, if there is one. Counts how many came so. */
+static enum status receive(struct service *service, struct envelope *envelope,
+                           struct message *message)
+{
+    enum status status = channel_receive(service->channel, 0, envelope, message);
+    if (status != STATUS_OK) {
+        service->backlog = 0;
+        status = channel_receive(service->channel, POLL_MS, envelope, message);
+    }
+    service->backlog += status == STATUS_OK;
+    if (service->backlog > service->backlog_max) {
+        service->backlog_max = service->backlog;
+    }
+    return status;
+}
+
 static enum status serve(struct service *service)
 {
+    service->started_ns = clock_now_ns();
     while (!service->member.is_stopped) {
         if (*service->options->is_interrupted != 0) {
             member_leave(&service->member, STATUS_INTERRUPTED, "interrupted by a signal");
@@ -275,12 +309,14 @@ static enum status serve(struct service *service)
         member_tick(&service->member, clock_now_ms(), version);
         struct envelope envelope;
         struct message message;
-        enum status status = channel_receive(service->channel, POLL_MS, &envelope, &message);
+        enum status status = receive(service, &envelope, &message);
         if (status != STATUS_OK) {
             continue;
         }
+        uint64_t began_ns = clock_now_ns();
         status = handle(service, &message, &envelope);
         envelope_release(&envelope);
+        service->busy_ns += clock_now_ns() - began_ns;
         if (status != STATUS_OK) {
             member_leave(&service->member, status, "the shard cannot be held");
             return status;
@@ -325,6 +361,48 @@ static enum status join(struct service *service, char *place, char *host, size_t
     return member_ready(&service->member, NULL);
 }
 
+static void *run_thread(void *data)
+{
+    const struct shard_service_options *options = data;
+    pthread_setname_np(pthread_self(), "shard");
+    if (shard_service_run(options) != STATUS_OK) {
+        log_debug("shard %u has ended early", options->index); // it has said why
+    }
+    return NULL;
+}
+
+/* The other shards of this server: those behind its first one, which alone knows how many. */
+static enum status start_threads(struct service *service)
+{
+    const struct job *job = &service->job;
+    if (service->options->index >= job->servers || job->server_threads == 1) {
+        return STATUS_OK;
+    }
+    service->threads = calloc(job->server_threads, sizeof(*service->threads));
+    for (uint32_t i = 1; i < job->server_threads && service->threads != NULL; i++) {
+        struct shard_thread *thread = &service->threads[i - 1];
+        thread->options = *service->options;
+        thread->options.index += i * job->servers;
+        if (pthread_create(&thread->id, NULL, run_thread, &thread->options) != 0) {
+            break;
+        }
+        service->thread_count++;
+    }
+    if (service->thread_count + 1 < job->server_threads) {
+        member_leave(&service->member, STATUS_NO_MEMORY, "it cannot start all of its threads");
+        return STATUS_NO_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void join_threads(struct service *service)
+{
+    for (uint32_t i = 0; i < service->thread_count; i++) {
+        pthread_join(service->threads[i].id, NULL);
+    }
+    free(service->threads);
+}
+
 enum status shard_service_run(const struct shard_service_options *options)
 {
     struct service service = {.options = options};
@@ -335,11 +413,16 @@ enum status shard_service_run(const struct shard_service_options *options)
     }
     status = join(&service, place, host, sizeof(host));
     if (status == STATUS_OK) {
-        log_info("shard %u of %u: listening at %s", options->index, service.job.servers, place);
+        status = start_threads(&service);
+    }
+    if (status == STATUS_OK) {
+        log_info("shard %u of %u: listening at %s", options->index, job_shard_count(&service.job),
+                 place);
         status = serve(&service);
     }
     // Its messages read the shard's parameters, and the shard may hold some that came.
     channel_close(service.channel, LINGER_MS);
+    join_threads(&service);
     shard_destroy(service.shard);
     channel_destroy(service.channel, 0);
     region_destroy(&service.region);

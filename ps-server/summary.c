@@ -230,10 +230,26 @@ json_t *summary_json(const struct coordinator *coordinator)
     return summary;
 }
 
+static json_t *shards_json(const struct results *results)
+{
+    json_t *shards = json_array();
+    for (uint32_t i = 0; i < results->shard_count; i++) {
+        const struct results_shard *shard = &results->shards[i];
+        json_array_append_new(shards, json_pack("{s:i, s:I, s:I, s:f, s:f, s:I}", "shard", (int)i,
+                                                "bytes_received", (json_int_t)shard->bytes_received,
+                                                "bytes_sent", (json_int_t)shard->bytes_sent,
+                                                "busy_seconds", (double)shard->busy_ns / 1e9,
+                                                "seconds", (double)shard->total_ns / 1e9, "backlog",
+                                                (json_int_t)shard->backlog));
+    }
+    return shards;
+}
+
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
-    return json_pack("{s:o, s:o, s:I, s:s?}", "evaluations", epochs_json(coordinator, true),
+    return json_pack("{s:o, s:o, s:I, s:s?, s:o}", "evaluations", epochs_json(coordinator, true),
                      "target", target_json(coordinator), "late_gradients",
                      (json_int_t)coordinator->results.late_count, "all_reduce",
-                     coordinator_all_reduce(coordinator));
+                     coordinator_all_reduce(coordinator), "shards",
+                     shards_json(&coordinator->results));
 }

@@ -149,11 +149,12 @@ static enum status connect_to_others(struct link *link, const struct message *st
     bool is_direct = start->all_reduce == ALL_REDUCE_DIRECT && job_has_mode(&link->job, "ring") &&
                      link->job.workers > 1;
     if (is_direct && link->job.workers <= ALL_REDUCE_DIRECT_MAX) {
-        *ret_refusal = region == NULL
-                           ? STATUS_UNSUPPORTED
-                           : group_memory_map(&link->group_memory,
-                                              neighbours_workers(start->text, link->job.servers),
-                                              link->rank, link->job.workers, region);
+        *ret_refusal =
+            region == NULL
+                ? STATUS_UNSUPPORTED
+                : group_memory_map(&link->group_memory,
+                                   neighbours_workers(start->text, job_shard_count(&link->job)),
+                                   link->rank, link->job.workers, region);
     }
     return STATUS_OK;
 }

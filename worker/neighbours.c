@@ -38,17 +38,18 @@ enum status neighbours_connect(struct channel *channel, const struct job *job,
                                const struct neighbours_named *named,
                                struct neighbours *ret_neighbours)
 {
-    uint32_t expected = job->servers + (job_has_mode(job, "ring") && job->workers > 1 ? 1 : 0);
+    uint32_t shard_count = job_shard_count(job);
+    uint32_t expected = shard_count + (job_has_mode(job, "ring") && job->workers > 1 ? 1 : 0);
     struct neighbours neighbours = {
         .peers = calloc(expected + 1, sizeof(*neighbours.peers)),
-        .server_count = job->servers,
+        .server_count = shard_count,
     };
     if (neighbours.peers == NULL) {
         return STATUS_NO_MEMORY;
     }
     const char *line = named->places;
     while (neighbours.count < expected && *line != '\0') {
-        if (neighbours.count == job->servers && named->has_all_workers) {
+        if (neighbours.count == shard_count && named->has_all_workers) {
             line = skip_lines(line, (named->rank + 1) % job->workers);
         }
         size_t size = strcspn(line, "\n");

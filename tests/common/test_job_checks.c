@@ -113,6 +113,16 @@ static void one_worker_makes_no_rounds(void **state)
     assert_int_equal(job.sync_every, 1);
 }
 
+static void the_shards_of_all_servers_have_a_limit(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("servers=3", "server-threads=86"), "more than 256 shards");
+    struct job job = sample_job_resolved(SAMPLE_JOB("servers=4", "server-threads=64"));
+    assert_int_equal(job_shard_count(&job), 256);
+    job = sample_job_resolved(SAMPLE_JOB("mode=ring", "server-threads=4"));
+    assert_int_equal(job_shard_count(&job), 0);
+}
+
 static void an_all_reduce_needs_a_ring_and_what_it_runs_in(void **state)
 {
     (void)state;
@@ -137,6 +147,7 @@ int main(void)
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),
         cmocka_unit_test(one_worker_makes_no_rounds),
+        cmocka_unit_test(the_shards_of_all_servers_have_a_limit),
         cmocka_unit_test(an_all_reduce_needs_a_ring_and_what_it_runs_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,8 +63,14 @@ static json_t *whole_details(const struct sample_run *sample, const json_t *summ
                          ? json_pack("{s:f, s:i, s:f}", "accuracy", 0.8, "steps",
                                      sample->target_steps, "seconds", sample->target_steps * 0.5)
                          : json_null();
-    return json_pack("{s:o, s:o, s:i}", "evaluations", evaluations, "target", target,
-                     "late_gradients", 0);
+    json_t *shards = json_array();
+    for (int shard = 0; shard < sample->servers; shard++) {
+        json_array_append_new(shards, json_pack("{s:i, s:i, s:i, s:f, s:f, s:i}", "shard", shard,
+                                                "bytes_received", 2 << 20, "bytes_sent", 3 << 20,
+                                                "busy_seconds", 0.5, "seconds", 2.0, "backlog", 7));
+    }
+    return json_pack("{s:o, s:o, s:i, s:o}", "evaluations", evaluations, "target", target,
+                     "late_gradients", 0, "shards", shards);
 }
 
 static void write_tree(const char *folder, const char *run, const char *name, const json_t *tree)

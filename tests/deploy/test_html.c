@@ -179,12 +179,21 @@ static void a_folder_that_is_not_there_is_named(void **state)
     check_has(log, "/missing/report.html");
 }
 
+static void every_shard_of_a_run_has_a_row(void **state)
+{
+    char *page = write_page(*state);
+    check_has(page, "Load of the shards");
+    check_has(page, "</td><td>0</td><td>2.0</td><td>3.0</td><td>25.0 %</td><td>7</td></tr>");
+    free(page);
+}
+
 #define PAGE_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_escaped),
+        PAGE_TEST(every_shard_of_a_run_has_a_row),
         PAGE_TEST(the_page_has_settings_table_verdicts_and_command),
         PAGE_TEST(what_runs_say_is_escaped),
         PAGE_TEST(the_page_loads_nothing),

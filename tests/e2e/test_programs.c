@@ -25,28 +25,45 @@ struct job_run {
 struct job_case {
     const char *mode, *transport;
     unsigned workers, servers;
-    const char *all_reduce; // NULL: auto
+    const char *all_reduce;  // NULL: auto
+    unsigned server_threads; // 0: one
 };
 
 static void start_ps(struct job_run *run, const struct job_case *job, const char *const *more)
 {
-    char workers[16], servers[16];
-    const char *args[PROGRAM_ARGS_MAX] = {
-        "--mode",         job->mode,
-        "--workers",      workers,
-        "--servers",      servers,
-        "--transport",    job->transport,
-        "--model",        "lenet5",
-        "--data",         "shapes",
-        "--global-batch", "24",
-        "--steps",        "6",
-        "--threads",      "1",
-        "--limit-test",   "50",
-        "--report-every", "2",
-        "--eval",         "end",
-        "--out",          run->out,
-        "--bucket-mb",    "0.05",
-        "--all-reduce",   job->all_reduce != NULL ? job->all_reduce : "auto"};
+    char workers[16], servers[16], threads[16];
+    const char *args[PROGRAM_ARGS_MAX] = {"--server-threads",
+                                          threads,
+                                          "--mode",
+                                          job->mode,
+                                          "--workers",
+                                          workers,
+                                          "--servers",
+                                          servers,
+                                          "--transport",
+                                          job->transport,
+                                          "--model",
+                                          "lenet5",
+                                          "--data",
+                                          "shapes",
+                                          "--global-batch",
+                                          "24",
+                                          "--steps",
+                                          "6",
+                                          "--threads",
+                                          "1",
+                                          "--limit-test",
+                                          "50",
+                                          "--report-every",
+                                          "2",
+                                          "--eval",
+                                          "end",
+                                          "--out",
+                                          run->out,
+                                          "--bucket-mb",
+                                          "0.05",
+                                          "--all-reduce",
+                                          job->all_reduce != NULL ? job->all_reduce : "auto"};
     size_t count = 0;
     while (args[count] != NULL) {
         count++;
@@ -56,6 +73,7 @@ static void start_ps(struct job_run *run, const struct job_case *job, const char
     }
     snprintf(workers, sizeof(workers), "%u", job->workers);
     snprintf(servers, sizeof(servers), "%u", job->servers);
+    snprintf(threads, sizeof(threads), "%u", job->server_threads > 0 ? job->server_threads : 1);
     program_start(&run->ps[0], run->folder, "ps-server/ps", true, args, NULL);
     program_read_endpoint(&run->ps[0], run->endpoint, sizeof(run->endpoint));
 }
@@ -125,10 +143,15 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
     const unsigned counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         const struct job_case cases[] = {
-            {"ring", "tcp", counts[i], 0},     {"ring", "ipc", counts[i], 0},
-            {"ps-sync", "tcp", counts[i], 1},  {"ps-sync", "ipc", counts[i], 2},
-            {"ps-sync", "auto", counts[i], 3}, {"ring", "shm", counts[i], 0},
-            {"ps-sync", "shm", counts[i], 2},  {"ring", "shm", counts[i], 0, "ring"},
+            {"ring", "tcp", counts[i], 0},
+            {"ring", "ipc", counts[i], 0},
+            {"ps-sync", "tcp", counts[i], 1},
+            {"ps-sync", "ipc", counts[i], 2},
+            {"ps-sync", "auto", counts[i], 3},
+            {"ring", "shm", counts[i], 0},
+            {"ps-sync", "shm", counts[i], 2},
+            {"ring", "shm", counts[i], 0, "ring"},
+            {"ps-sync", "tcp", counts[i], 2, NULL, 3},
         };
         char first[80];
         run_job(&cases[0], first);

@@ -63,6 +63,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     snprintf(story->job.mode, sizeof(story->job.mode), "%s", mode);
     story->job.workers = workers;
     story->job.servers = servers;
+    story->job.server_threads = 1;
     story->job.start_timeout = 30;
     story->job.lost_after = 5;
     story->job.stall_warn = 10;
