@@ -1,11 +1,12 @@
-/* Names of algorithms. */
+/* Names of algorithms, and when which is faster. */
 #include "common/all_reduce.h"
 
-#include <string.h>
+#define NS_PER_SECOND 1e9
 
 static const char *const names[ALL_REDUCE_COUNT] = {
     [ALL_REDUCE_RING] = "ring",
     [ALL_REDUCE_DIRECT] = "direct",
+    [ALL_REDUCE_SHARED] = "direct in shared memory",
 };
 
 const char *all_reduce_name(enum all_reduce algorithm)
@@ -13,13 +14,9 @@ const char *all_reduce_name(enum all_reduce algorithm)
     return names[algorithm];
 }
 
-bool all_reduce_find(const char *name, enum all_reduce *ret_algorithm)
+uint64_t all_reduce_direct_bytes(uint32_t workers, uint64_t latency_ns, uint64_t bandwidth)
 {
-    for (unsigned i = 0; i < ALL_REDUCE_COUNT; i++) {
-        if (strcmp(names[i], name) == 0) {
-            *ret_algorithm = (enum all_reduce)i;
-            return true;
-        }
-    }
-    return false;
+    // 2(N-1) latencies against 2(N-1)/N S / bandwidth.
+    double bytes = 10.0 * workers * (double)latency_ns / NS_PER_SECOND * (double)bandwidth;
+    return bytes < (double)(UINT64_C(1) << 40) ? (uint64_t)bytes : UINT64_C(1) << 40;
 }

@@ -3,20 +3,25 @@
 #ifndef COMMON_ALL_REDUCE_H
 #define COMMON_ALL_REDUCE_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
-#define ALL_REDUCE_DIRECT_MAX 128 // workers
+#define ALL_REDUCE_SHARED_MAX 128 // workers
+#define ALL_REDUCE_DIRECT_MAX 64  // workers that all connect to all, unless that was asked for
 
 enum all_reduce {
-    ALL_REDUCE_RING,   // to the next worker, 2(N-1) times
-    ALL_REDUCE_DIRECT, // in each other's memory: all workers on one host
+    ALL_REDUCE_RING,   // by messages: to the next worker, 2(N-1) times
+    ALL_REDUCE_DIRECT, // by messages: to the worker that adds up this part, and back from it
+    ALL_REDUCE_SHARED, // in each other's memory: all workers on one host
     ALL_REDUCE_COUNT,
 };
 
-/* "ring" */
+/* "ring", "direct", "direct in shared memory" */
 const char *all_reduce_name(enum all_reduce algorithm);
 
-/* False if there is none of that name. */
-bool all_reduce_find(const char *name, enum all_reduce *ret_algorithm);
+/* Up to how many bytes all-reduce by messages takes less time directly than in a ring. Both move as
+ * much, but a ring of N waits for 2(N-1) messages one after the other. It is taken for more than so
+ * many bytes: there waiting is less than a tenth of its time, and every worker hears of one other
+ * only. latency_ns is that of a message, one way; bandwidth in bytes per second. */
+uint64_t all_reduce_direct_bytes(uint32_t workers, uint64_t latency_ns, uint64_t bandwidth);
 
 #endif

@@ -1,9 +1,7 @@
 /* Modes, switches, orders, remedies, backup workers: checks of one against the other. */
 #include "common/job_checks.h"
 
-#include "common/all_reduce.h"
 #include "common/consistency.h"
-#include "common/endpoints.h"
 #include "common/order.h"
 #include "common/phases.h"
 #include "common/straggler.h"
@@ -281,18 +279,6 @@ static enum status check_all_reduce(const struct job *job, char *ret_error, size
     if (!is_auto && !job_has_mode(job, "ring")) {
         snprintf(ret_error, error_size, "--all-reduce %s is for mode ring, not for %s",
                  job->all_reduce, job->mode);
-        return STATUS_INVALID;
-    }
-    bool is_direct = strcmp(job->all_reduce, "direct") == 0;
-    if (is_direct && job->workers > ALL_REDUCE_DIRECT_MAX) {
-        snprintf(ret_error, error_size, "--all-reduce direct is for at most %d workers, not %u",
-                 ALL_REDUCE_DIRECT_MAX, job->workers);
-        return STATUS_INVALID;
-    }
-    if (is_direct && !endpoints_may_share(job->transport)) {
-        snprintf(ret_error, error_size,
-                 "--all-reduce direct works in shared memory: --transport auto or shm, not %s",
-                 job->transport);
         return STATUS_INVALID;
     }
     return STATUS_OK;

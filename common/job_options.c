@@ -76,9 +76,13 @@ static const struct option_choice transports[] = {
 };
 
 static const struct option_choice all_reduces[] = {
-    {"auto", "direct where all workers can map each other's memory, ring otherwise"},
-    {"ring", "each gives to the next, 2(N-1) times: 2(N-1)/N of the gradients through every link"},
-    {"direct", "in each other's memory: all workers on one host, --transport auto or shm"},
+    {"auto",
+     "direct in shared memory on one host; by messages direct for small buckets and ring for "
+     "large ones, by what the network was measured to take"},
+    {"ring", "each gives to the next, 2(N-1) times, by messages"},
+    {"direct",
+     "each part is added up by one worker, who gives the mean to all; in shared memory on "
+     "one host"},
     {NULL, NULL},
 };
 

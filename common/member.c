@@ -112,10 +112,9 @@ enum status member_ready(struct member *member, const struct layout *layout)
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }
 
-enum status member_connected(struct member *member, enum status refusal)
+enum status member_connected(struct member *member)
 {
-    struct message connected = {
-        .kind = MESSAGE_CONNECTED, .rank = member->self.rank, .reason = refusal};
+    struct message connected = {.kind = MESSAGE_CONNECTED, .rank = member->self.rank};
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 

@@ -41,9 +41,8 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
 /* Sends READY with what member->self and layout (NULL for a shard) say. */
 enum status member_ready(struct member *member, const struct layout *layout);
 
-/* Says that this member can take data messages; `refusal`: why it cannot map the memory of other
- * workers, if it had to and cannot, or STATUS_OK. */
-enum status member_connected(struct member *member, enum status refusal);
+/* Says that this member can take data messages. */
+enum status member_connected(struct member *member);
 
 /* Handles what every member handles the same way: HEARTBEAT, STOP, REFUSE. True if it was such a
  * message. */

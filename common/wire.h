@@ -27,6 +27,9 @@ enum message_kind {
     MESSAGE_REFUSE,    // coordinator or shard -> member: why not; the connection is over
     MESSAGE_READY,     // member -> coordinator: prepared; its layout and its endpoints
     MESSAGE_START,     // coordinator -> member: everybody is ready; where the others are
+    MESSAGE_TRY,       // coordinator -> worker: where the others are; find out what is possible
+    MESSAGE_PROBE,     // worker -> worker, and back: how long is the way between us
+    MESSAGE_TRIED,     // worker -> coordinator: `reason` is why memory cannot be mapped, or OK
     MESSAGE_CONNECTED, // member -> coordinator: knows the others, can take their messages
     MESSAGE_GO,        // coordinator -> member: so can everybody; data may travel
     MESSAGE_HEARTBEAT, // both ways, every heartbeat interval
@@ -105,7 +108,10 @@ struct message {
     uint32_t phase;             // START, PASSED: of the job, from 0; see phases.h
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
-    enum all_reduce all_reduce; // START, GO
+    enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
+    uint64_t latency_ns;        // TRIED: of a message to the next worker, one way
+    uint64_t bandwidth;         // TRIED: to it, in bytes per second
+    uint64_t direct_floats_max; // START: buckets that all-reduce by messages exchanges directly
     enum status reason;
     const char *text;                 // never NULL after decode
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL

@@ -2,8 +2,8 @@
 #include "ps-server/coordinator.h"
 
 #include "ps-server/agreement.h"
+#include "ps-server/connecting.h"
 #include "ps-server/deadlines.h"
-#include "ps-server/topology.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -113,10 +113,13 @@ __attribute__((format(printf, 4, 5))) static void fail_job(struct coordinator *c
     close_job(coordinator, verdict, reason, now_ms);
 }
 
-const char *coordinator_all_reduce(const struct coordinator *coordinator)
+bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text, size_t text_size)
 {
     bool has_any = job_has_mode(coordinator->job, "ring") && coordinator->job->workers > 1;
-    return has_any ? all_reduce_name(coordinator->all_reduce) : NULL;
+    if (has_any) {
+        topology_describe(&coordinator->topology, ret_text, text_size);
+    }
+    return has_any;
 }
 
 void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
@@ -177,80 +180,56 @@ static bool everybody_is(const struct coordinator *coordinator, enum slot_state 
                                                    state) == membership->server_count);
 }
 
-/* Begins a phase: tells everybody where the others are. */
-static void connect_job(struct coordinator *coordinator, uint64_t now_ms)
+/* Everybody is ready: finds out how workers can exchange, or begins the first phase. */
+static void begin_job(struct coordinator *coordinator, uint64_t now_ms)
 {
-    static char text[TOPOLOGY_TEXT_BYTES];
-    struct membership *membership = &coordinator->membership;
-    coordinator->phase = COORDINATOR_CONNECTING;
-    coordinator->connecting_ms = now_ms;
-    if (coordinator->phase_index == 0) {
-        coordinator->all_reduce = topology_choose(coordinator->job, membership);
-    }
-    // `step` carries the training samples: schedules follow from them.
-    struct message start = {.kind = MESSAGE_START,
-                            .step = coordinator->train_samples,
-                            .phase = coordinator->phase_index,
-                            .all_reduce = coordinator->all_reduce,
-                            .layout = &coordinator->layout,
-                            .text = text};
-    text[0] = '\0';
-    for (uint32_t i = 0; i < membership->server_count; i++) {
-        send(coordinator, membership->servers[i].peer, &start);
-    }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        topology_places(coordinator->job, membership, coordinator->all_reduce, i, text,
-                        sizeof(text));
-        start.rank = i;
-        send(coordinator, membership->workers[i].peer, &start);
+    bool needs_trial;
+    topology_begin(coordinator->job, &coordinator->membership, &coordinator->topology,
+                   &needs_trial);
+    if (needs_trial) {
+        connecting_try(coordinator, now_ms);
+    } else {
+        connecting_start(coordinator, now_ms);
     }
 }
 
-/* A worker could not map the memory of the others: all go without, unless they must not. */
-static void note_refusal(struct coordinator *coordinator, const struct slot *slot,
-                         enum status refusal, uint64_t now_ms)
+static void handle_tried(struct coordinator *coordinator, struct slot *slot,
+                         const struct message *message, uint64_t now_ms)
 {
-    const struct job *job = coordinator->job;
-    if (strcmp(job->all_reduce, "auto") == 0 && strcmp(job->transport, "auto") == 0) {
-        say(coordinator, false, "host %s, pid %llu cannot map the memory of the other workers: %s",
-            slot->host, (unsigned long long)slot->process_id, status_text(refusal));
-        coordinator->all_reduce = ALL_REDUCE_RING;
+    const struct membership *membership = &coordinator->membership;
+    if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
         return;
     }
-    fail_job(coordinator, refusal, now_ms,
-             "host %s, pid %llu cannot map the memory of the other workers: %s; they have to be "
-             "processes of one host, one container and one user, or use --transport auto and "
-             "--all-reduce auto",
-             slot->host, (unsigned long long)slot->process_id, status_text(refusal));
+    slot->state = SLOT_TRIED;
+    topology_note(&coordinator->topology, message);
+    if (message->reason != STATUS_OK) {
+        say(coordinator, false, "host %s, pid %llu cannot map the memory of the other workers: %s",
+            slot->host, (unsigned long long)slot->process_id, status_text(message->reason));
+    }
+    if (membership_count(membership->workers, membership->worker_count, SLOT_TRIED) <
+        membership->worker_count) {
+        return;
+    }
+    if (topology_decide(coordinator->job, &coordinator->topology) != STATUS_OK) {
+        fail_job(coordinator, STATUS_UNREACHABLE, now_ms,
+                 "host %s, pid %llu cannot map the memory of the other workers, and --transport "
+                 "shm does without messages; they have to be of one container and one user, or "
+                 "use --transport auto",
+                 slot->host, (unsigned long long)slot->process_id);
+        return;
+    }
+    connecting_start(coordinator, now_ms);
 }
 
-static void handle_connected(struct coordinator *coordinator, struct slot *slot,
-                             enum status refusal, uint64_t now_ms)
+static void handle_connected(struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
 {
     if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
         return;
     }
     slot->state = SLOT_CONNECTED;
-    if (refusal != STATUS_OK) {
-        note_refusal(coordinator, slot, refusal, now_ms);
+    if (everybody_is(coordinator, SLOT_CONNECTED)) {
+        connecting_go(coordinator, now_ms);
     }
-    if (coordinator->phase != COORDINATOR_CONNECTING ||
-        !everybody_is(coordinator, SLOT_CONNECTED)) {
-        return;
-    }
-    coordinator->phase = COORDINATOR_TRAINING;
-    coordinator->stall_warned_ms = now_ms;
-    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
-        coordinator->membership.workers[i].step_since_ms = now_ms;
-    }
-    if (coordinator->phase_index == 0) {
-        coordinator->started_ms = now_ms;
-        coordinator->port.started(coordinator->port.context);
-    } else {
-        coordinator->port.switched(coordinator->port.context);
-    }
-    struct message go = {.kind = MESSAGE_GO, .all_reduce = coordinator->all_reduce};
-    send_all(coordinator, &go);
 }
 
 static void handle_ready(struct coordinator *coordinator, struct slot *slot, enum member_role role,
@@ -284,7 +263,7 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
     slot->state = SLOT_READY;
     if (everybody_is(coordinator, SLOT_READY)) {
-        connect_job(coordinator, now_ms);
+        begin_job(coordinator, now_ms);
     }
 }
 
@@ -306,7 +285,7 @@ static void handle_passed(struct coordinator *coordinator, struct slot *slot,
         membership->servers[i].state = SLOT_READY;
     }
     coordinator->phase_index++;
-    connect_job(coordinator, now_ms);
+    connecting_start(coordinator, now_ms);
 }
 
 /* All workers have done their steps: their parameters must be equal. */
@@ -438,7 +417,9 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     if (message->kind == MESSAGE_READY) {
         handle_ready(coordinator, slot, role, index, message, now_ms);
     } else if (message->kind == MESSAGE_CONNECTED) {
-        handle_connected(coordinator, slot, message->reason, now_ms);
+        handle_connected(coordinator, slot, now_ms);
+    } else if (message->kind == MESSAGE_TRIED && role == ROLE_WORKER) {
+        handle_tried(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_PASSED && role == ROLE_WORKER) {
         handle_passed(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {
@@ -452,22 +433,23 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     }
 }
 
+/* Whether any of them may still answer. */
+static bool any_is_in(const struct slot *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].state != SLOT_FREE && slots[i].state != SLOT_DONE &&
+            slots[i].state != SLOT_GONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool everybody_has_answered(const struct coordinator *coordinator)
 {
     const struct membership *membership = &coordinator->membership;
-    for (uint32_t i = 0; i < membership->server_count; i++) {
-        enum slot_state state = membership->servers[i].state;
-        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        enum slot_state state = membership->workers[i].state;
-        if (state == SLOT_JOINED || state == SLOT_READY || state == SLOT_CONNECTED) {
-            return false;
-        }
-    }
-    return true;
+    return !any_is_in(membership->servers, membership->server_count) &&
+           !any_is_in(membership->workers, membership->worker_count);
 }
 
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)

@@ -20,6 +20,7 @@
 #include "ps-server/membership.h"
 #include "ps-server/results.h"
 #include "ps-server/sums.h"
+#include "ps-server/topology.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,10 +61,10 @@ struct coordinator {
     struct layout layout; // of the first worker that was ready
     bool has_layout;
     uint64_t train_samples, test_samples, data_digest;
-    uint64_t parameters;        // of the model, as its authors count them
-    uint32_t phase_index;       // of the job's phases
-    enum all_reduce all_reduce; // of ring: what workers try, then what they do
-    uint64_t connecting_ms;     // since when members connect
+    uint64_t parameters;      // of the model, as its authors count them
+    uint32_t phase_index;     // of the job's phases
+    struct topology topology; // of ring phases
+    uint64_t connecting_ms;   // since when members connect
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed
@@ -80,9 +81,10 @@ void coordinator_finish(struct coordinator *coordinator);
 void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
                          const struct message *message, uint64_t now_ms);
 
-/* The all-reduce of the job's ring phases; NULL if it has none, or one worker. Once it has started.
- */
-const char *coordinator_all_reduce(const struct coordinator *coordinator);
+/* One line on the all-reduce of the job's ring phases, once it has started; false, and nothing, if
+ * it has none, or one worker. */
+bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text,
+                            size_t text_size);
 
 /* Deadlines; call it several times a second. */
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms);

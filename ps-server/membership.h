@@ -20,6 +20,7 @@ enum slot_state {
     SLOT_FREE,
     SLOT_JOINED,    // welcomed; preparing
     SLOT_READY,     // can be reached; waits for the others, or connects to them
+    SLOT_TRIED,     // has found out how it can exchange with others
     SLOT_CONNECTED, // in the training
     SLOT_DONE,      // has done all steps
     SLOT_GONE,      // left or lost

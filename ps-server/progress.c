@@ -69,10 +69,6 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (job->servers > 0) {
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
-    const char *all_reduce = coordinator_all_reduce(coordinator);
-    if (all_reduce != NULL) {
-        printf(", all-reduce %s", all_reduce);
-    }
     printf(": %s (%llu parameters) on %s, %llu training and %llu test images\n", job->model,
            (unsigned long long)coordinator->parameters, job->data,
            (unsigned long long)coordinator->train_samples,
@@ -82,6 +78,10 @@ void progress_started(struct progress *progress, const struct coordinator *coord
            job->global_batch, job->batch,
            (unsigned long long)job_total_steps(job, coordinator->train_samples),
            (unsigned long long)per_epoch, job->optimizer, job->lr, (unsigned long long)job->seed);
+    char all_reduce[128];
+    if (coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
+        printf("all-reduce: %s\n", all_reduce);
+    }
     print_history(coordinator);
     fflush(stdout);
 }

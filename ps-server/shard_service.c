@@ -209,7 +209,7 @@ static enum status begin_phase(struct service *service, const struct message *st
     if (strcmp(phase->mode, "ring") != 0) {
         status = create_shard(service, start, phase);
     }
-    return status == STATUS_OK ? member_connected(&service->member, STATUS_OK) : status;
+    return status == STATUS_OK ? member_connected(&service->member) : status;
 }
 
 /* Data of a worker. Malformed: dropped, the job is not disturbed. */

@@ -247,9 +247,11 @@ static json_t *shards_json(const struct results *results)
 
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
+    char all_reduce[128];
+    bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     return json_pack("{s:o, s:o, s:I, s:s?, s:o}", "evaluations", epochs_json(coordinator, true),
                      "target", target_json(coordinator), "late_gradients",
                      (json_int_t)coordinator->results.late_count, "all_reduce",
-                     coordinator_all_reduce(coordinator), "shards",
+                     has_all_reduce ? all_reduce : NULL, "shards",
                      shards_json(&coordinator->results));
 }

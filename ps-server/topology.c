@@ -7,18 +7,82 @@
 #include <stdio.h>
 #include <string.h>
 
-enum all_reduce topology_choose(const struct job *job, const struct membership *membership)
+static bool is_one_host(const struct membership *membership)
 {
-    enum all_reduce asked;
-    if (all_reduce_find(job->all_reduce, &asked)) {
-        return asked;
+    for (uint32_t i = 1; i < membership->worker_count; i++) {
+        if (membership->workers[i].host_id != membership->workers[0].host_id) {
+            return false;
+        }
     }
-    bool can_share = endpoints_may_share(job->transport) && membership->worker_count > 1 &&
-                     membership->worker_count <= ALL_REDUCE_DIRECT_MAX;
-    for (uint32_t i = 1; i < membership->worker_count && can_share; i++) {
-        can_share = membership->workers[i].host_id == membership->workers[0].host_id;
+    return true;
+}
+
+static bool asks_for(const struct job *job, const char *algorithm)
+{
+    return strcmp(job->all_reduce, algorithm) == 0;
+}
+
+void topology_begin(const struct job *job, const struct membership *membership,
+                    struct topology *ret_topology, bool *ret_needs_trial)
+{
+    bool is_ring = !job_has_mode(job, "ring") || job->workers == 1 || asks_for(job, "ring");
+    bool may_share = endpoints_may_share(job->transport) && is_one_host(membership) &&
+                     job->workers <= ALL_REDUCE_SHARED_MAX;
+    bool may_meet = job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
+    *ret_topology = (struct topology){.all_reduce = ALL_REDUCE_RING};
+    if (!is_ring && may_share) {
+        ret_topology->all_reduce = ALL_REDUCE_SHARED;
+    } else if (!is_ring && may_meet) {
+        ret_topology->all_reduce = ALL_REDUCE_DIRECT;
+        ret_topology->direct_floats_max = asks_for(job, "direct") ? UINT64_MAX : 0;
     }
-    return can_share ? ALL_REDUCE_DIRECT : ALL_REDUCE_RING;
+    *ret_needs_trial = ret_topology->all_reduce == ALL_REDUCE_SHARED ||
+                       (ret_topology->all_reduce == ALL_REDUCE_DIRECT && asks_for(job, "auto"));
+}
+
+void topology_note(struct topology *topology, const struct message *message)
+{
+    bool is_first = topology->latency_ns == 0;
+    topology->cannot_map = topology->cannot_map || message->reason != STATUS_OK;
+    if (is_first || message->latency_ns > topology->latency_ns) {
+        topology->latency_ns = message->latency_ns;
+    }
+    if (is_first || message->bandwidth < topology->bandwidth) {
+        topology->bandwidth = message->bandwidth;
+    }
+}
+
+enum status topology_decide(const struct job *job, struct topology *topology)
+{
+    if (topology->all_reduce == ALL_REDUCE_SHARED && !topology->cannot_map) {
+        return STATUS_OK;
+    }
+    if (strcmp(job->transport, "shm") == 0) {
+        return STATUS_UNREACHABLE;
+    }
+    topology->all_reduce = ALL_REDUCE_DIRECT;
+    topology->direct_floats_max =
+        asks_for(job, "direct")
+            ? UINT64_MAX
+            : all_reduce_direct_bytes(job->workers, topology->latency_ns, topology->bandwidth) /
+                  sizeof(float);
+    if (topology->direct_floats_max == 0 ||
+        (job->workers > ALL_REDUCE_DIRECT_MAX && !asks_for(job, "direct"))) {
+        topology->all_reduce = ALL_REDUCE_RING;
+        topology->direct_floats_max = 0;
+    }
+    return STATUS_OK;
+}
+
+void topology_describe(const struct topology *topology, char *ret_text, size_t text_size)
+{
+    if (topology->all_reduce != ALL_REDUCE_DIRECT || topology->direct_floats_max == UINT64_MAX) {
+        snprintf(ret_text, text_size, "%s", all_reduce_name(topology->all_reduce));
+        return;
+    }
+    snprintf(ret_text, text_size, "direct up to %.2f MiB, ring above (%.0f us, %.0f MB/s)",
+             (double)topology->direct_floats_max * sizeof(float) / (1 << 20),
+             (double)topology->latency_ns / 1e3, (double)topology->bandwidth / 1e6);
 }
 
 /* False, and the text as it was, if it does not fit. */
@@ -41,7 +105,7 @@ void topology_places(const struct job *job, const struct membership *membership,
     for (uint32_t i = 0; i < membership->server_count; i++) {
         fits = fits && add_line(membership->servers[i].place, ret_text, text_size);
     }
-    if (job_has_mode(job, "ring") && algorithm == ALL_REDUCE_DIRECT) {
+    if (job_has_mode(job, "ring") && algorithm != ALL_REDUCE_RING) {
         for (uint32_t i = 0; i < membership->worker_count; i++) {
             fits = fits && add_line(membership->workers[i].place, ret_text, text_size);
         }

@@ -1,4 +1,4 @@
-/* Who is told of whom: what a START says. Pure. */
+/* Who is told of whom, and how ring mode adds up gradients: what TRY and START say. Pure. */
 #ifndef PS_SERVER_TOPOLOGY_H
 #define PS_SERVER_TOPOLOGY_H
 
@@ -6,19 +6,40 @@
 #include "common/job.h"
 #include "ps-server/membership.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // Room for the places of all shards, or of the workers of one host.
 #define TOPOLOGY_TEXT_BYTES (100 * 1024)
 
-/* The algorithm that workers are to try: with --all-reduce auto, direct if they are on one host and
- * may share memory. */
-enum all_reduce topology_choose(const struct job *job, const struct membership *membership);
+/* How the ring phases of a job add up gradients. */
+struct topology {
+    enum all_reduce all_reduce;
+    uint64_t direct_floats_max; // by messages: larger buckets go round the ring
+
+    // What workers have found out, the worst of all.
+    bool cannot_map;
+    uint64_t latency_ns, bandwidth; // one way, bytes per second; 0: not measured
+};
+
+/* From the options, and from where the workers are. *ret_needs_trial: it depends on what they find
+ * out; until then shared memory is what they try, or messages. */
+void topology_begin(const struct job *job, const struct membership *membership,
+                    struct topology *ret_topology, bool *ret_needs_trial);
+
+/* TRIED of a worker. */
+void topology_note(struct topology *topology, const struct message *message);
+
+/* Once all workers have tried. STATUS_UNREACHABLE: memory has to be shared, and cannot be. */
+enum status topology_decide(const struct job *job, struct topology *topology);
+
+/* One line on it: "direct up to 0.5 MiB, ring above (180 us, 117 MB/s to the next worker)". */
+void topology_describe(const struct topology *topology, char *ret_text, size_t text_size);
 
 /* The places that a worker needs, one a line: of all shards; then, if a phase of the job is a ring,
- * of the next worker, or, for direct, of all workers. "" if they do not fit: more servers than a
- * header has room for. */
+ * of the next worker, or, unless the algorithm is the ring, of all workers. "" if they do not fit:
+ * more than a header has room for. */
 void topology_places(const struct job *job, const struct membership *membership,
                      enum all_reduce algorithm, uint32_t rank, char *ret_text, size_t text_size);
 

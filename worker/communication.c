@@ -1,6 +1,7 @@
 /* The communication thread: joins, waits, starts, then moves messages until the end. */
 #include "common/clock.h"
 #include "common/log.h"
+#include "worker/link_phases.h"
 #include "worker/link_state.h"
 
 #include <assert.h>
@@ -56,7 +57,9 @@ static void run_ready(struct link *link)
 static void deliver(struct link *link, const struct message *message, struct envelope *envelope)
 {
     enum status status = STATUS_MALFORMED;
-    if (link->exchange != NULL && message->job_id == link->channel->job_id) {
+    if (message->kind == MESSAGE_PROBE && message->job_id == link->channel->job_id) {
+        status = link_probe(link, envelope->peer, message);
+    } else if (link->exchange != NULL && message->job_id == link->channel->job_id) {
         status = exchange_deliver(link->exchange, message, envelope);
         note_exchange(link, status);
     }
@@ -76,135 +79,6 @@ static void post_ready(void *context, uint32_t bucket)
     link->ready_count++;
     pthread_mutex_unlock(&link->mutex);
     transport_wake(link->channel->transport);
-}
-
-/* Who a phase exchanges with: all servers, or the next worker. */
-static void choose_peers(const struct link *link, const struct phase *phase,
-                         struct exchange_options *options)
-{
-    const struct neighbours *neighbours = &link->neighbours;
-    bool is_ring = strcmp(phase->mode, "ring") == 0;
-    options->peers = is_ring ? neighbours->peers + neighbours->server_count : neighbours->peers;
-    options->peer_count =
-        is_ring ? neighbours->count - neighbours->server_count : neighbours->server_count;
-}
-
-/* Whatever was exchanged in the last phase has come: see exchange_drain. */
-static void replace_exchange(struct link *link, struct exchange *exchange)
-{
-    pthread_mutex_lock(&link->mutex);
-    struct exchange *old = link->exchange;
-    link->exchange = exchange;
-    pthread_mutex_unlock(&link->mutex);
-    exchange_destroy(old);
-}
-
-/* The exchange of the phase. */
-static enum status create_exchange(struct link *link)
-{
-    const struct phase *phase = &link->phases.list[link->phase_index];
-    struct exchange_options options = {
-        .mode = phase->mode,
-        .rank = link->rank,
-        .world = link->job.workers,
-        .layout = link->prepared.layout,
-        .params = link->prepared.params,
-        .grads = link->prepared.grads,
-        .is_free = phase->is_free,
-        .group = link->group_memory.group,
-        .states = link->states,
-        .state_count = link->state_count,
-        .channel = link->channel,
-        .post_ready = post_ready,
-        .context = link,
-    };
-    choose_peers(link, phase, &options);
-    struct exchange *exchange;
-    enum status status = exchange_create(&options, &exchange);
-    if (status != STATUS_OK) {
-        log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
-        return status;
-    }
-    replace_exchange(link, exchange);
-    return STATUS_OK;
-}
-
-/* The first START: connections to others, and their memory if that is how gradients are added up.
- * *ret_refusal says why it cannot be mapped. */
-static enum status connect_to_others(struct link *link, const struct message *start,
-                                     enum status *ret_refusal)
-{
-    const struct neighbours_named named = {
-        .places = start->text,
-        .has_all_workers = start->all_reduce == ALL_REDUCE_DIRECT,
-        .rank = link->rank,
-    };
-    *ret_refusal = STATUS_OK;
-    enum status status = neighbours_connect(link->channel, &link->job, &named, &link->neighbours);
-    if (status != STATUS_OK || !endpoints_may_share(link->job.transport)) {
-        return status;
-    }
-    const struct region *region = link->prepared.region;
-    channel_share(link->channel, region);
-    bool is_direct = start->all_reduce == ALL_REDUCE_DIRECT && job_has_mode(&link->job, "ring") &&
-                     link->job.workers > 1;
-    if (is_direct && link->job.workers <= ALL_REDUCE_DIRECT_MAX) {
-        *ret_refusal =
-            region == NULL
-                ? STATUS_UNSUPPORTED
-                : group_memory_map(&link->group_memory,
-                                   neighbours_workers(start->text, job_shard_count(&link->job)),
-                                   link->rank, link->job.workers, region);
-    }
-    return STATUS_OK;
-}
-
-/* START: the first one says where the others are. */
-static enum status begin_phase(struct link *link, const struct message *start)
-{
-    char why[OPTION_ERROR_BYTES];
-    if (start->phase != link->phase_index) {
-        return STATUS_OK; // not due: a coordinator of ours does not send it
-    }
-    enum status status, refusal = STATUS_OK;
-    if (start->phase > 0) {
-        status = create_exchange(link);
-        return status == STATUS_OK ? member_connected(&link->member, STATUS_OK) : status;
-    }
-    status = phases_of(&link->job, link->prepared.train_samples, &link->phases, why, sizeof(why));
-    if (status != STATUS_OK) {
-        log_error("%s", why); // the trainer has found it before
-        return status;
-    }
-    status = connect_to_others(link, start, &refusal);
-    if (status == STATUS_OK) {
-        status = create_exchange(link);
-    }
-    return status == STATUS_OK ? member_connected(&link->member, refusal) : status;
-}
-
-/* All workers have mapped each other's memory: the exchange that was made before is not needed. */
-static enum status begin_group(struct link *link)
-{
-    enum status status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
-                                            link->prepared.layout);
-    return status == STATUS_OK ? create_exchange(link) : status;
-}
-
-/* GO: everybody is ready for the phase. */
-static enum status run_phase(struct link *link, const struct message *go)
-{
-    bool is_first = link->phase_index == 0;
-    enum status status = is_first ? neighbours_offer(link->channel, &link->neighbours) : STATUS_OK;
-    if (status == STATUS_OK && is_first && go->all_reduce == ALL_REDUCE_DIRECT &&
-        link->group_memory.board_bytes != NULL) {
-        status = begin_group(link);
-    }
-    if (status == STATUS_OK) {
-        status = exchange_start(link->exchange);
-    }
-    set_phase(link, LINK_RUNNING);
-    return status;
 }
 
 static void note_decision(struct link *link, const struct message *message)
@@ -234,11 +108,16 @@ static void note_sum(struct link *link, const struct message *message)
 static enum status handle_coordinator(struct link *link, const struct message *message)
 {
     bool is_prepared = phase_of(link) == LINK_PREPARED;
+    if (message->kind == MESSAGE_TRY && is_prepared) {
+        return link_try(link, message);
+    }
     if (message->kind == MESSAGE_START && is_prepared) {
-        return begin_phase(link, message);
+        return link_begin_phase(link, message, post_ready);
     }
     if (message->kind == MESSAGE_GO && is_prepared && link->exchange != NULL) {
-        return run_phase(link, message);
+        enum status status = link_run_phase(link);
+        set_phase(link, LINK_RUNNING);
+        return status;
     }
     if (message->kind == MESSAGE_PROCEED) {
         note_decision(link, message);

@@ -61,7 +61,7 @@ static enum status map_rank(struct group_memory *memory, const char *place, uint
 static void unmap(struct group_memory *memory)
 {
     region_close(&memory->board_view);
-    for (uint32_t i = 0; i < ALL_REDUCE_DIRECT_MAX; i++) {
+    for (uint32_t i = 0; i < ALL_REDUCE_SHARED_MAX; i++) {
         region_close(&memory->views[i]);
         memory->grads[i] = NULL;
     }
@@ -71,7 +71,7 @@ static void unmap(struct group_memory *memory)
 enum status group_memory_map(struct group_memory *memory, const char *places, uint32_t rank,
                              uint32_t world, const struct region *grads)
 {
-    assert(world <= ALL_REDUCE_DIRECT_MAX);
+    assert(world <= ALL_REDUCE_SHARED_MAX);
     const char *line = places;
     for (uint32_t i = 0; i < world; i++) {
         size_t size = strcspn(line, "\n");

@@ -14,8 +14,8 @@
 struct group_memory {
     struct region board;                                         // rank 0's own
     void *board_bytes;                                           // as it is mapped here
-    struct region_view board_view, views[ALL_REDUCE_DIRECT_MAX]; // of others
-    float *grads[ALL_REDUCE_DIRECT_MAX];                         // by rank
+    struct region_view board_view, views[ALL_REDUCE_SHARED_MAX]; // of others
+    float *grads[ALL_REDUCE_SHARED_MAX];                         // by rank
     struct group *group;                                         // NULL until group_memory_begin
 };
 

@@ -57,6 +57,7 @@ void link_destroy(struct link *link)
     channel_destroy(link->channel, 0);
     neighbours_free(&link->neighbours);
     group_memory_finish(&link->group_memory);
+    probe_finish(&link->probe);
     outbox_finish(&link->outbox);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->mutex);

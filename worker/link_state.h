@@ -9,6 +9,7 @@
 #include "worker/link.h"
 #include "worker/neighbours.h"
 #include "worker/outbox.h"
+#include "worker/probe.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,6 +34,8 @@ struct link {
     char place[ENDPOINTS_PLACE_BYTES];
     struct neighbours neighbours;
     struct group_memory group_memory;
+    struct probe probe;
+    enum status map_refusal; // why the memory of others cannot be mapped, if it was tried
 
     // Set by one side before the phase that lets the other read it.
     struct job job;

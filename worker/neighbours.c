@@ -3,83 +3,113 @@
 
 #include "common/endpoints.h"
 #include "common/log.h"
+#include "worker/exchange/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static enum status connect_place(struct channel *channel, const char *transport, const char *place,
-                                 uint64_t *ret_peer)
+/* The line that `line` begins, without its end; *ret_next is the one behind it. False if there is
+ * none. */
+static bool read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTES],
+                       const char **ret_next)
 {
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    enum status status = endpoints_choose(place, transport, transport_host_id(), endpoint);
+    size_t size = strcspn(line, "\n");
+    snprintf(ret_place, ENDPOINTS_PLACE_BYTES, "%.*s", (int)size, line);
+    *ret_next = line + size + (line[size] == '\n');
+    return size > 0;
+}
+
+static enum status connect_place(struct channel *channel, const struct job *job, const char *line,
+                                 uint64_t *peer)
+{
+    char place[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+    const char *next;
+    if (*peer != EXCHANGE_NO_PEER) {
+        return STATUS_OK;
+    }
+    if (!read_place(line, place, &next)) {
+        log_error("the coordinator named too few peers");
+        return STATUS_MISMATCH;
+    }
+    enum status status = endpoints_choose(place, job->transport, transport_host_id(), endpoint);
     if (status != STATUS_OK) {
-        log_error("no way to reach %s with --transport %s", place, transport);
+        log_error("no way to reach %s with --transport %s", place, job->transport);
         return status;
     }
-    return transport_connect(channel->transport, endpoint, ret_peer);
+    return transport_connect(channel->transport, endpoint, peer);
 }
 
 static const char *skip_lines(const char *text, uint32_t count)
 {
+    char place[ENDPOINTS_PLACE_BYTES];
     for (uint32_t i = 0; i < count && *text != '\0'; i++) {
-        size_t size = strcspn(text, "\n");
-        text += size + (text[size] == '\n');
+        (void)read_place(text, place, &text);
     }
     return text;
 }
 
-const char *neighbours_workers(const char *places, uint32_t server_count)
+const char *neighbours_workers(const char *places, uint32_t shard_count)
 {
-    return skip_lines(places, server_count);
+    return skip_lines(places, shard_count);
 }
 
-enum status neighbours_connect(struct channel *channel, const struct job *job,
-                               const struct neighbours_named *named,
-                               struct neighbours *ret_neighbours)
+/* Room for all, connected to nobody. */
+static enum status create(struct neighbours *neighbours, const struct job *job)
 {
-    uint32_t shard_count = job_shard_count(job);
-    uint32_t expected = shard_count + (job_has_mode(job, "ring") && job->workers > 1 ? 1 : 0);
-    struct neighbours neighbours = {
-        .peers = calloc(expected + 1, sizeof(*neighbours.peers)),
-        .server_count = shard_count,
-    };
-    if (neighbours.peers == NULL) {
+    if (neighbours->shards != NULL) {
+        return STATUS_OK;
+    }
+    neighbours->shard_count = job_shard_count(job);
+    neighbours->worker_count = job->workers;
+    size_t count = (size_t)neighbours->shard_count + neighbours->worker_count;
+    neighbours->shards = calloc(count, sizeof(*neighbours->shards));
+    if (neighbours->shards == NULL) {
         return STATUS_NO_MEMORY;
     }
-    const char *line = named->places;
-    while (neighbours.count < expected && *line != '\0') {
-        if (neighbours.count == shard_count && named->has_all_workers) {
-            line = skip_lines(line, (named->rank + 1) % job->workers);
-        }
-        size_t size = strcspn(line, "\n");
-        char place[ENDPOINTS_PLACE_BYTES];
-        snprintf(place, sizeof(place), "%.*s", (int)size, line);
-        enum status status =
-            connect_place(channel, job->transport, place, &neighbours.peers[neighbours.count]);
-        if (status != STATUS_OK) {
-            neighbours_free(&neighbours);
-            return status;
-        }
-        neighbours.count++;
-        line += size + (line[size] == '\n');
+    neighbours->workers = neighbours->shards + neighbours->shard_count;
+    for (size_t i = 0; i < count; i++) {
+        neighbours->shards[i] = EXCHANGE_NO_PEER;
     }
-    if (neighbours.count != expected) {
-        log_error("the coordinator named %u peers instead of %u", neighbours.count, expected);
-        neighbours_free(&neighbours);
-        return STATUS_MISMATCH;
-    }
-    *ret_neighbours = neighbours;
     return STATUS_OK;
+}
+
+static enum status connect_workers(struct neighbours *neighbours, struct channel *channel,
+                                   const struct job *job, const struct neighbours_named *named)
+{
+    const char *workers = neighbours_workers(named->places, neighbours->shard_count);
+    enum status status = STATUS_OK;
+    uint32_t count = named->connects_all ? job->workers - 1 : 1;
+    for (uint32_t k = 1; k <= count && status == STATUS_OK; k++) {
+        uint32_t rank = (named->rank + k) % job->workers;
+        const char *line = skip_lines(workers, named->has_all_workers ? rank : 0);
+        status = connect_place(channel, job, line, &neighbours->workers[rank]);
+    }
+    return status;
+}
+
+enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
+                               const struct job *job, const struct neighbours_named *named)
+{
+    enum status status = create(neighbours, job);
+    for (uint32_t i = 0; i < neighbours->shard_count && status == STATUS_OK; i++) {
+        status = connect_place(channel, job, skip_lines(named->places, i), &neighbours->shards[i]);
+    }
+    if (status == STATUS_OK && job_has_mode(job, "ring") && job->workers > 1) {
+        status = connect_workers(neighbours, channel, job, named);
+    }
+    return status;
 }
 
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours)
 {
-    for (uint32_t i = 0; i < neighbours->count; i++) {
-        if (!transport_is_near(channel->transport, neighbours->peers[i])) {
+    uint32_t count = neighbours->shard_count + neighbours->worker_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t peer = neighbours->shards[i];
+        if (peer == EXCHANGE_NO_PEER || !transport_is_near(channel->transport, peer)) {
             continue;
         }
-        enum status status = channel_offer(channel, neighbours->peers[i]);
+        enum status status = channel_offer(channel, peer);
         if (status != STATUS_OK) {
             return status;
         }
@@ -89,6 +119,6 @@ enum status neighbours_offer(struct channel *channel, const struct neighbours *n
 
 void neighbours_free(struct neighbours *neighbours)
 {
-    free(neighbours->peers);
+    free(neighbours->shards);
     *neighbours = (struct neighbours){0};
 }

@@ -1,4 +1,4 @@
-/* Whom a worker exchanges with: the shards, and the next worker of the ring. */
+/* Whom a worker exchanges with: the shards, and other workers. */
 #ifndef WORKER_NEIGHBOURS_H
 #define WORKER_NEIGHBOURS_H
 
@@ -6,30 +6,31 @@
 #include "common/job.h"
 #include "common/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Zeroed is empty. */
 struct neighbours {
-    uint64_t *peers;       // (count) connections: to the servers first
-    uint32_t server_count; // those of the job
-    uint32_t count;        // with the next worker, if a phase of the job needs it
+    uint64_t *shards;  // (shard_count) connections
+    uint64_t *workers; // (worker_count) connections, by rank; EXCHANGE_NO_PEER where there is none
+    uint32_t shard_count, worker_count;
 };
 
-/* Who a worker is among those that the coordinator named in its first START. */
+/* What the coordinator has named. */
 struct neighbours_named {
-    const char *places; // one a line: of the servers; then of the next worker, or of all workers
-    bool has_all_workers;
+    const char *places;   // one a line: of the shards; then of the next worker, or of all workers
+    bool has_all_workers; // of all
+    bool connects_all;    // to all others; otherwise to the next worker
     uint32_t rank;
 };
 
-/* Connects to the servers and to the next worker, by what --transport allows; to nobody where a
- * worker is alone. Logs. */
-enum status neighbours_connect(struct channel *channel, const struct job *job,
-                               const struct neighbours_named *named,
-                               struct neighbours *ret_neighbours);
+/* Connects to the shards and to other workers, as far as that has not been done before, by what
+ * --transport allows; to nobody where a worker is alone. Logs. */
+enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
+                               const struct job *job, const struct neighbours_named *named);
 
-/* Where the places of workers begin: behind those of the servers. */
-const char *neighbours_workers(const char *places, uint32_t server_count);
+/* Where the places of workers begin: behind those of the shards. */
+const char *neighbours_workers(const char *places, uint32_t shard_count);
 
 /* Lets those on this host read the channel's shared region, if it has one. */
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours);

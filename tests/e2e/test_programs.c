@@ -150,6 +150,8 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
             {"ps-sync", "auto", counts[i], 3},
             {"ring", "shm", counts[i], 0},
             {"ps-sync", "shm", counts[i], 2},
+            {"ring", "tcp", counts[i], 0, "ring"},
+            {"ring", "tcp", counts[i], 0, "direct"},
             {"ring", "shm", counts[i], 0, "ring"},
             {"ps-sync", "tcp", counts[i], 2, NULL, 3},
         };

@@ -27,8 +27,18 @@ static void a_ring_starts_when_all_are_ready_and_each_hears_of_its_next(void **s
     coordinator_finish(&story.coordinator);
 }
 
-/* Workers of one host that may share memory, all connected but the last. */
-static void open_direct(struct story *story, const char *transport)
+/* What a worker has found out. */
+static void give_tried(struct story *story, uint64_t peer, enum status refusal)
+{
+    story_give(
+        story, peer,
+        (struct message){
+            .kind = MESSAGE_TRIED, .reason = refusal, .latency_ns = 50000, .bandwidth = 1000000000},
+        25);
+}
+
+/* Two workers of one host that may share memory, and have been asked to try. */
+static void open_trial(struct story *story, const char *transport)
 {
     story_open(story, "ring", 2, 0);
     snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "auto");
@@ -39,31 +49,43 @@ static void open_direct(struct story *story, const char *transport)
     for (uint32_t i = 0; i < 2; i++) {
         story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
     }
-    assert_int_equal(story->coordinator.all_reduce, ALL_REDUCE_DIRECT);
+    assert_int_equal(story_last_kind(story), MESSAGE_TRY);
     assert_string_equal(story_last_text(story), "place-1\nplace-2\n");
-    story_connected(story, 1);
+    give_tried(story, 1, STATUS_OK);
+    assert_int_equal(story_last_kind(story), MESSAGE_TRY); // not everybody has
+}
+
+static void expect_all_reduce(const struct story *story, const char *expected)
+{
+    char text[128];
+    assert_true(coordinator_all_reduce(&story->coordinator, text, sizeof(text)));
+    assert_string_equal(text, expected);
 }
 
 static void workers_that_have_mapped_each_others_memory_go_direct(void **state)
 {
     (void)state;
     struct story story;
-    open_direct(&story, "auto");
+    open_trial(&story, "auto");
+    give_tried(&story, 2, STATUS_OK);
+    assert_int_equal(story_last_kind(&story), MESSAGE_START);
+    assert_string_equal(story_last_text(&story), "place-1\nplace-2\n");
+    story_connected(&story, 1);
+    assert_int_equal(story_last_kind(&story), MESSAGE_START);
     story_connected(&story, 2);
     assert_int_equal(story_last_kind(&story), MESSAGE_GO);
-    assert_string_equal(coordinator_all_reduce(&story.coordinator), "direct");
+    expect_all_reduce(&story, "direct in shared memory");
     coordinator_finish(&story.coordinator);
 }
 
-static void a_worker_that_cannot_map_makes_all_take_the_ring(void **state)
+static void a_worker_that_cannot_map_makes_all_take_messages(void **state)
 {
     (void)state;
     struct story story;
-    open_direct(&story, "auto");
-    story_give(&story, 2, (struct message){.kind = MESSAGE_CONNECTED, .reason = STATUS_UNREACHABLE},
-               30);
-    assert_int_equal(story_last_kind(&story), MESSAGE_GO);
-    assert_string_equal(coordinator_all_reduce(&story.coordinator), "ring");
+    open_trial(&story, "auto");
+    give_tried(&story, 2, STATUS_UNREACHABLE);
+    assert_int_equal(story_last_kind(&story), MESSAGE_START);
+    expect_all_reduce(&story, "direct up to 0.95 MiB, ring above (50 us, 1000 MB/s)");
     coordinator_finish(&story.coordinator);
 }
 
@@ -71,11 +93,24 @@ static void where_memory_must_be_shared_it_ends_the_job(void **state)
 {
     (void)state;
     struct story story;
-    open_direct(&story, "shm");
-    story_give(&story, 2, (struct message){.kind = MESSAGE_CONNECTED, .reason = STATUS_UNREACHABLE},
-               30);
+    open_trial(&story, "shm");
+    give_tried(&story, 2, STATUS_UNREACHABLE);
     assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
     assert_non_null(strstr(story_last_text(&story), "pid 101 cannot map the memory"));
+    coordinator_finish(&story.coordinator);
+}
+
+/* Whoever is silent while others have found out is named. */
+static void a_worker_that_never_finds_out_is_named(void **state)
+{
+    (void)state;
+    struct story story;
+    open_trial(&story, "auto");
+    story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
+    coordinator_tick(&story.coordinator, 31000);
+    assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+    assert_non_null(strstr(story_last_text(&story), "still connecting: rank 1"));
     coordinator_finish(&story.coordinator);
 }
 
@@ -342,7 +377,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_starts_when_all_are_ready_and_each_hears_of_its_next),
         cmocka_unit_test(workers_that_have_mapped_each_others_memory_go_direct),
-        cmocka_unit_test(a_worker_that_cannot_map_makes_all_take_the_ring),
+        cmocka_unit_test(a_worker_that_cannot_map_makes_all_take_messages),
+        cmocka_unit_test(a_worker_that_never_finds_out_is_named),
         cmocka_unit_test(where_memory_must_be_shared_it_ends_the_job),
         cmocka_unit_test(workers_hear_of_all_servers_and_go_when_all_are_connected),
         cmocka_unit_test(equal_digests_complete_the_job),

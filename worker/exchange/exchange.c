@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct exchange_strategy *const strategies[] = {
-    &exchange_local, &exchange_ring, &exchange_ps_sync, &exchange_ps_ssp, &exchange_ps_async,
+    &exchange_local, &exchange_chunks, &exchange_ps_sync, &exchange_ps_ssp, &exchange_ps_async,
 };
 
 static const struct exchange_strategy *strategy_find(const char *mode)
@@ -35,8 +35,8 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     if (strategy == NULL) {
         return STATUS_INVALID;
     }
-    if (strategy == &exchange_ring && options->group != NULL) {
-        strategy = &exchange_direct;
+    if (strategy == &exchange_chunks && options->group != NULL) {
+        strategy = &exchange_shared;
     }
     assert(options->rank < options->world);
     struct exchange *exchange;

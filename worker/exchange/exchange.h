@@ -11,8 +11,8 @@
  * run on the communication thread, as events:
  *
  *     local   exchange_local.c   one worker, no network: the null object, the baseline
- *     ring    exchange_ring.c    ring all-reduce; delivers the mean gradient
- *             exchange_direct.c  the same among workers that have mapped each other's gradients;
+ *     ring    exchange_chunks.c  all-reduce by messages; delivers the mean gradient
+ *             exchange_shared.c  the same among workers that have mapped each other's gradients;
  * its ready and wait run on the trainer's thread ps-*    exchange_ps.c      push and pull; delivers
  * new parameters
  *
@@ -34,7 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
+#define EXCHANGE_PULL    UINT32_MAX // posted in the place of a bucket
+#define EXCHANGE_NO_PEER UINT64_MAX // in the place of a connection
 
 struct exchange;
 struct group;
@@ -85,7 +86,11 @@ struct exchange_options {
     // The workers of one host that have mapped each other's gradients; NULL: ring by messages.
     struct group *group;
 
-    // Connections: of ps modes to each shard, of ring to the next worker.
+    // Of ring by messages: buckets of at most so many floats are exchanged directly, see chunks.h.
+    uint64_t direct_floats_max;
+
+    // Connections: of ps modes to each shard; of ring to each worker, by rank, where there is one:
+    // to the next, or, if any bucket is exchanged directly, to all others.
     const uint64_t *peers;
     uint32_t peer_count;
 

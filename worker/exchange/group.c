@@ -76,7 +76,7 @@ size_t group_board_bytes(const struct layout *layout)
 
 enum status group_create(const struct group_options *options, struct group **ret_group)
 {
-    assert(options->world >= 1 && options->world <= ALL_REDUCE_DIRECT_MAX);
+    assert(options->world >= 1 && options->world <= ALL_REDUCE_SHARED_MAX);
     const struct layout *layout = options->layout;
     struct group *group = calloc(1, sizeof(*group) + options->world * sizeof(group->grads[0]));
     if (group == NULL) {
@@ -123,7 +123,7 @@ static void announce(struct board *board)
 {
     atomic_fetch_add(&board->event, 1);
     if (atomic_load(&board->sleepers) > 0) {
-        (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_DIRECT_MAX, NULL);
+        (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_SHARED_MAX, NULL);
     }
 }
 
@@ -140,7 +140,7 @@ static void reduce_block(const struct group *group, uint32_t bucket, uint32_t bl
         if (part.count == 0) {
             continue;
         }
-        float *vectors[ALL_REDUCE_DIRECT_MAX];
+        float *vectors[ALL_REDUCE_SHARED_MAX];
         for (uint32_t k = 0; k < world; k++) {
             vectors[k] = group->grads[(c + k) % world] + part.offset;
         }

@@ -25,7 +25,7 @@
 struct group;
 
 struct group_options {
-    uint32_t rank, world; // world at most ALL_REDUCE_DIRECT_MAX
+    uint32_t rank, world; // world at most ALL_REDUCE_SHARED_MAX
     const struct layout *layout;
     float *const *grads; // (world) of each worker, (layout->value_count), as mapped here
     void *board;         // zeroed before the first worker came; the same memory for all

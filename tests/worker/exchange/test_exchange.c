@@ -25,7 +25,7 @@ struct worker {
     const struct layout *layout;
     float *params, *grads;
     struct channel *channel;
-    uint64_t next;
+    uint64_t peers[WORLD_MAX];
     struct exchange *exchange;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     _Atomic uint32_t ready_count; // buckets posted in all
@@ -140,7 +140,19 @@ static void open_worker(struct worker *worker, uint32_t rank, uint32_t world,
                      STATUS_OK);
 }
 
-static void run_ring(uint32_t world, const struct layout *layout, const char *scheme)
+/* Whoever it sends to, it is itself. */
+static void connect_to_itself(struct worker *worker)
+{
+    for (uint32_t i = 0; i < WORLD_MAX; i++) {
+        assert_int_equal(
+            transport_connect(worker->channel->transport, worker->endpoint, &worker->peers[i]),
+            STATUS_OK);
+    }
+}
+
+/* Buckets of at most direct_floats_max go directly, larger ones round the ring. */
+static void run_workers(uint32_t world, const struct layout *layout, const char *scheme,
+                        uint64_t direct_floats_max)
 {
     struct worker *workers = calloc(world, sizeof(*workers));
     for (uint32_t i = 0; i < world; i++) {
@@ -148,9 +160,14 @@ static void run_ring(uint32_t world, const struct layout *layout, const char *sc
     }
     for (uint32_t i = 0; i < world; i++) {
         struct worker *worker = &workers[i];
-        assert_int_equal(transport_connect(worker->channel->transport,
-                                           workers[(i + 1) % world].endpoint, &worker->next),
-                         STATUS_OK);
+        for (uint32_t k = 0; k < world; k++) {
+            worker->peers[k] = EXCHANGE_NO_PEER;
+            if (k != i && (direct_floats_max > 0 || k == (i + 1) % world)) {
+                assert_int_equal(transport_connect(worker->channel->transport, workers[k].endpoint,
+                                                   &worker->peers[k]),
+                                 STATUS_OK);
+            }
+        }
         struct exchange_options options = {
             .mode = "ring",
             .rank = i,
@@ -159,8 +176,9 @@ static void run_ring(uint32_t world, const struct layout *layout, const char *sc
             .params = worker->params,
             .grads = worker->grads,
             .channel = worker->channel,
-            .peers = &worker->next,
-            .peer_count = 1,
+            .direct_floats_max = direct_floats_max,
+            .peers = worker->peers,
+            .peer_count = world,
             .post_ready = post_ready,
             .context = worker,
         };
@@ -198,9 +216,12 @@ static void every_rank_gets_the_mean_bit_by_bit_over_ipc(void **state)
     struct layout tiny = {.value_count = 4, .bucket_count = 2};
     tiny.buckets[0] = (struct span){3, 1};
     tiny.buckets[1] = (struct span){0, 3};
+    const uint64_t limits[] = {0, 400, UINT64_MAX}; // the second: some of the buckets
     for (uint32_t world = 1; world <= WORLD_MAX; world++) {
-        run_ring(world, &large, "ipc://*");
-        run_ring(world, &tiny, "ipc://*");
+        for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+            run_workers(world, &large, "ipc://*", limits[i]);
+            run_workers(world, &tiny, "ipc://*", limits[i]);
+        }
     }
 }
 
@@ -210,8 +231,10 @@ static void every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments(voi
     struct layout layout = {.value_count = 900000, .bucket_count = 2};
     layout.buckets[0] = (struct span){100000, 800000};
     layout.buckets[1] = (struct span){0, 100000};
-    run_ring(2, &layout, "tcp://127.0.0.1:*");
-    run_ring(3, &layout, "tcp://127.0.0.1:*");
+    for (uint32_t world = 2; world <= 3; world++) {
+        run_workers(world, &layout, "tcp://127.0.0.1:*", 0);
+        run_workers(world, &layout, "tcp://127.0.0.1:*", UINT64_MAX);
+    }
 }
 
 static void a_stopped_exchange_waits_no_more(void **state)
@@ -220,8 +243,7 @@ static void a_stopped_exchange_waits_no_more(void **state)
     struct layout layout = {.value_count = 4, .bucket_count = 1, .buckets = {{0, 4}}};
     struct worker worker = {0};
     open_worker(&worker, 0, 2, &layout, "ipc://*");
-    assert_int_equal(transport_connect(worker.channel->transport, worker.endpoint, &worker.next),
-                     STATUS_OK);
+    connect_to_itself(&worker);
     struct exchange_options options = {
         .mode = "ring",
         .world = 2,
@@ -229,8 +251,8 @@ static void a_stopped_exchange_waits_no_more(void **state)
         .params = worker.params,
         .grads = worker.grads,
         .channel = worker.channel,
-        .peers = &worker.next,
-        .peer_count = 1,
+        .peers = worker.peers,
+        .peer_count = WORLD_MAX,
         .post_ready = post_ready,
         .context = &worker,
     };
@@ -281,8 +303,7 @@ static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
     struct layout layout = {.value_count = 9, .bucket_count = 1, .buckets = {{0, 9}}};
     struct worker worker = {0};
     open_worker(&worker, 1, 3, &layout, "ipc://*");
-    assert_int_equal(transport_connect(worker.channel->transport, worker.endpoint, &worker.next),
-                     STATUS_OK);
+    connect_to_itself(&worker);
     struct exchange_options options = {
         .mode = "ring",
         .rank = 1,
@@ -291,8 +312,8 @@ static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
         .params = worker.params,
         .grads = worker.grads,
         .channel = worker.channel,
-        .peers = &worker.next,
-        .peer_count = 1,
+        .peers = worker.peers,
+        .peer_count = WORLD_MAX,
         .post_ready = post_ready,
         .context = &worker,
     };
@@ -333,6 +354,58 @@ static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
     free(worker.grads);
 }
 
+/* The values of others come out of turn, twice, and for a chunk that is somebody else's: rank 1 of
+ * 3 owns chunk 1. */
+static void values_that_come_out_of_turn_wait_for_it(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 9, .bucket_count = 1, .buckets = {{0, 9}}};
+    struct worker worker = {0};
+    open_worker(&worker, 1, 3, &layout, "ipc://*");
+    connect_to_itself(&worker);
+    struct exchange_options options = {
+        .mode = "ring",
+        .rank = 1,
+        .world = 3,
+        .layout = &layout,
+        .params = worker.params,
+        .grads = worker.grads,
+        .channel = worker.channel,
+        .direct_floats_max = UINT64_MAX,
+        .peers = worker.peers,
+        .peer_count = WORLD_MAX,
+        .post_ready = post_ready,
+        .context = &worker,
+    };
+    assert_int_equal(exchange_create(&options, &worker.exchange), STATUS_OK);
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    const float of_0[] = {1, 2, 3}, of_2[] = {0x1p-24f, 20, 30};
+    const struct message steps[] = {
+        {.kind = MESSAGE_CHUNK, .rank = 0, .hop = 1, .span = {3, 3}, .values = of_0},
+        {.kind = MESSAGE_CHUNK, .rank = 2, .hop = 1, .span = {3, 3}, .values = of_2},
+        {.kind = MESSAGE_CHUNK, .rank = 2, .hop = 1, .span = {0, 3}, .values = of_2},
+        {.kind = MESSAGE_CHUNK, .rank = 1, .hop = 1, .span = {3, 3}, .values = of_2},
+        {.kind = MESSAGE_CHUNK, .rank = 2, .hop = 2, .span = {3, 3}, .values = of_2},
+    };
+    const enum status answers[] = {STATUS_OK, STATUS_OK, STATUS_MALFORMED, STATUS_MALFORMED,
+                                   STATUS_MALFORMED};
+    worker.grads[3] = 1;
+    assert_int_equal(exchange_run_ready(worker.exchange, 0), STATUS_OK);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct envelope envelope;
+        assert_int_equal(envelope_copy_floats(steps[i].values, 3, &envelope), STATUS_OK);
+        assert_int_equal(exchange_deliver(worker.exchange, &steps[i], &envelope), answers[i]);
+        envelope_release(&envelope);
+    }
+    // First rank 1's, then rank 2's, which alone is lost in the rounding, then rank 0's.
+    assert_true(worker.grads[3] == (1.0f + 0x1p-24f + 1.0f) * (1.0f / 3));
+    assert_true(worker.grads[4] == 22 * (1.0f / 3));
+    channel_destroy(worker.channel, 0);
+    exchange_destroy(worker.exchange);
+    free(worker.params);
+    free(worker.grads);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +414,7 @@ int main(void)
         cmocka_unit_test(a_stopped_exchange_waits_no_more),
         cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
+        cmocka_unit_test(values_that_come_out_of_turn_wait_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

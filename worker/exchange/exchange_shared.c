@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static enum status direct_create(const struct exchange_options *options,
+static enum status shared_create(const struct exchange_options *options,
                                  struct exchange **ret_exchange)
 {
     if (options->group == NULL) {
@@ -20,13 +20,13 @@ static enum status direct_create(const struct exchange_options *options,
     return STATUS_OK;
 }
 
-static enum status direct_start(struct exchange *exchange)
+static enum status shared_start(struct exchange *exchange)
 {
     (void)exchange;
     return STATUS_OK;
 }
 
-static enum status direct_ready(struct exchange *exchange, uint32_t bucket)
+static enum status shared_ready(struct exchange *exchange, uint32_t bucket)
 {
     return group_arrive(exchange->options.group, bucket);
 }
@@ -36,7 +36,7 @@ static bool is_stopped(void *context)
     return exchange_stopped(context) != STATUS_OK;
 }
 
-static enum status direct_wait(struct exchange *exchange, uint32_t bucket)
+static enum status shared_wait(struct exchange *exchange, uint32_t bucket)
 {
     const struct exchange_options *options = &exchange->options;
     enum status status = group_wait(options->group, bucket, is_stopped, exchange);
@@ -49,7 +49,7 @@ static enum status direct_wait(struct exchange *exchange, uint32_t bucket)
     return status == STATUS_INTERRUPTED ? exchange_stopped(exchange) : status;
 }
 
-static enum status direct_deliver(struct exchange *exchange, const struct message *message,
+static enum status shared_deliver(struct exchange *exchange, const struct message *message,
                                   struct envelope *envelope)
 {
     (void)exchange;
@@ -58,21 +58,21 @@ static enum status direct_deliver(struct exchange *exchange, const struct messag
     return STATUS_MALFORMED;
 }
 
-static void direct_destroy(struct exchange *exchange)
+static void shared_destroy(struct exchange *exchange)
 {
     free(exchange);
 }
 
-const struct exchange_strategy exchange_direct = {
+const struct exchange_strategy exchange_shared = {
     .ops =
         {
             .mode = "ring",
             .delivers = EXCHANGE_GRADIENTS,
-            .start = direct_start,
-            .ready = direct_ready,
-            .wait = direct_wait,
-            .deliver = direct_deliver,
-            .destroy = direct_destroy,
+            .start = shared_start,
+            .ready = shared_ready,
+            .wait = shared_wait,
+            .deliver = shared_deliver,
+            .destroy = shared_destroy,
         },
-    .create = direct_create,
+    .create = shared_create,
 };

@@ -1,0 +1,75 @@
+/* TRY, START and GO. */
+#include "ps-server/connecting.h"
+
+static void send(const struct coordinator *coordinator, uint64_t peer,
+                 const struct message *message)
+{
+    coordinator->port.send(coordinator->port.context, peer, message);
+}
+
+/* To each worker, with the places that it needs. */
+static void send_places(struct coordinator *coordinator, struct message *message)
+{
+    static char text[TOPOLOGY_TEXT_BYTES];
+    const struct membership *membership = &coordinator->membership;
+    message->text = text;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        topology_places(coordinator->job, membership, coordinator->topology.all_reduce, i, text,
+                        sizeof(text));
+        message->rank = i;
+        send(coordinator, membership->workers[i].peer, message);
+    }
+}
+
+void connecting_try(struct coordinator *coordinator, uint64_t now_ms)
+{
+    coordinator->phase = COORDINATOR_CONNECTING;
+    coordinator->connecting_ms = now_ms;
+    struct message trial = {.kind = MESSAGE_TRY, .all_reduce = coordinator->topology.all_reduce};
+    send_places(coordinator, &trial);
+}
+
+void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    coordinator->phase = COORDINATOR_CONNECTING;
+    coordinator->connecting_ms = now_ms;
+    // `step` carries the training samples: schedules follow from them.
+    struct message start = {.kind = MESSAGE_START,
+                            .step = coordinator->train_samples,
+                            .phase = coordinator->phase_index,
+                            .all_reduce = coordinator->topology.all_reduce,
+                            .direct_floats_max = coordinator->topology.direct_floats_max,
+                            .layout = &coordinator->layout,
+                            .text = ""};
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        send(coordinator, membership->servers[i].peer, &start);
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        membership->workers[i].state = SLOT_READY;
+    }
+    send_places(coordinator, &start);
+}
+
+void connecting_go(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    coordinator->phase = COORDINATOR_TRAINING;
+    coordinator->stall_warned_ms = now_ms;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        membership->workers[i].step_since_ms = now_ms;
+    }
+    if (coordinator->phase_index == 0) {
+        coordinator->started_ms = now_ms;
+        coordinator->port.started(coordinator->port.context);
+    } else {
+        coordinator->port.switched(coordinator->port.context);
+    }
+    const struct message go = {.kind = MESSAGE_GO};
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        send(coordinator, membership->workers[i].peer, &go);
+    }
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        send(coordinator, membership->servers[i].peer, &go);
+    }
+}

@@ -1,0 +1,252 @@
+/* All-reduce by messages: what its algorithms share.
+ *
+ * A segment that arrives before backward has completed its bucket is held, and handled when the
+ * bucket is ready: sums have our own gradient in them. What others may send that early is bounded:
+ * their segments of this step, and, once we have all but finished it, those of the next step in
+ * which they wait for us. The pool has room for two steps, and a peer that sends more breaks the
+ * protocol. */
+#include "worker/exchange/chunks.h"
+#include "worker/exchange/ring_plan.h"
+#include "worker/exchange/strategies.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static struct chunks *chunks_of(struct exchange *exchange)
+{
+    return (struct chunks *)exchange;
+}
+
+static void chunks_destroy(struct exchange *exchange)
+{
+    struct chunks *chunks = chunks_of(exchange);
+    for (uint32_t i = 0; chunks->held != NULL && i < chunks->held_max; i++) {
+        if (chunks->held[i].is_used) {
+            envelope_release(&chunks->held[i].envelope);
+        }
+    }
+    free(chunks->held);
+    free(chunks->positions);
+    free(chunks->buckets);
+    free(chunks);
+}
+
+static uint32_t own_segment_count(const struct exchange_options *options, uint32_t bucket)
+{
+    struct span own = span_part(options->layout->buckets[bucket], options->world, options->rank);
+    return ring_segment_count(own, SEGMENT_FLOATS);
+}
+
+static enum status create_buckets(struct chunks *chunks, const struct exchange_options *options)
+{
+    uint32_t bucket_count = options->layout->bucket_count;
+    size_t position_count = 0;
+    chunks->held_max = 1;
+    chunks->buckets = calloc(bucket_count, sizeof(*chunks->buckets));
+    if (chunks->buckets == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < bucket_count; i++) {
+        bool is_direct = options->layout->buckets[i].count <= options->direct_floats_max;
+        chunks->buckets[i].algorithm = is_direct ? &chunk_direct : &chunk_ring;
+        chunks->held_max += 2 * chunks->buckets[i].algorithm->count(options, i);
+        position_count += own_segment_count(options, i);
+    }
+    chunks->positions = calloc(position_count + 1, sizeof(*chunks->positions));
+    chunks->held = calloc(chunks->held_max, sizeof(*chunks->held));
+    if (chunks->positions == NULL || chunks->held == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    position_count = 0;
+    for (uint32_t i = 0; i < bucket_count; i++) {
+        chunks->buckets[i].positions = chunks->positions + position_count;
+        position_count += own_segment_count(options, i);
+    }
+    return STATUS_OK;
+}
+
+static enum status chunks_create(const struct exchange_options *options,
+                                 struct exchange **ret_exchange)
+{
+    struct chunks *chunks = calloc(1, sizeof(*chunks));
+    if (chunks == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = create_buckets(chunks, options);
+    if (status != STATUS_OK) {
+        chunks_destroy(&chunks->base);
+        return status;
+    }
+    *ret_exchange = &chunks->base;
+    return STATUS_OK;
+}
+
+/* Tells the others who we are. */
+static enum status chunks_start(struct exchange *exchange)
+{
+    const struct exchange_options *options = &exchange->options;
+    for (uint32_t rank = 0; rank < options->world; rank++) {
+        if (rank == options->rank || options->peers[rank] == EXCHANGE_NO_PEER) {
+            continue;
+        }
+        struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
+        enum status status =
+            channel_send(options->channel, options->peers[rank], &hello, NULL, NULL);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status chunks_send(struct chunks *chunks, uint64_t peer, const struct message *message)
+{
+    struct exchange *exchange = &chunks->base;
+    struct message chunk = *message;
+    chunk.kind = MESSAGE_CHUNK;
+    chunk.rank = exchange->options.rank;
+    chunk.step = exchange->step;
+    chunk.values = exchange->options.grads + message->span.offset;
+    return exchange_send(exchange, peer, &chunk);
+}
+
+bool chunks_has_room(const struct chunks *chunks, uint32_t bucket, uint64_t count)
+{
+    uint64_t whole = chunks->base.options.layout->buckets[bucket].count;
+    return count <= whole - chunks->buckets[bucket].final_count;
+}
+
+void chunks_mark_final(struct chunks *chunks, uint32_t bucket, uint64_t count)
+{
+    assert(chunks_has_room(chunks, bucket, count));
+    struct chunk_bucket *state = &chunks->buckets[bucket];
+    state->final_count += count;
+    if (state->final_count == chunks->base.options.layout->buckets[bucket].count) {
+        state->final_count = 0;
+        state->is_ready = false;
+        exchange_mark_done(&chunks->base, bucket);
+    }
+}
+
+bool chunks_is_segment(struct span chunk, struct span span)
+{
+    if (span.offset < chunk.offset) {
+        return false;
+    }
+    uint64_t start = span.offset - chunk.offset;
+    if (start >= chunk.count || start % SEGMENT_FLOATS != 0) {
+        return false;
+    }
+    struct span segment = ring_segment(chunk, SEGMENT_FLOATS, (uint32_t)(start / SEGMENT_FLOATS));
+    return segment.count == span.count;
+}
+
+/* Handles what was held of this step and of this bucket, as far as its turn has come. */
+static enum status release_held(struct chunks *chunks, uint32_t bucket, bool *ret_has_taken)
+{
+    *ret_has_taken = false;
+    for (uint32_t i = 0; i < chunks->held_max; i++) {
+        struct chunk_held *held = &chunks->held[i];
+        if (!held->is_used || held->message.bucket != bucket ||
+            held->message.step != chunks->base.step || !chunks->buckets[bucket].is_ready) {
+            continue;
+        }
+        enum chunk_fate fate;
+        enum status status =
+            chunks->buckets[bucket].algorithm->handle(chunks, &held->message, &fate);
+        if (status == STATUS_OK && fate == CHUNK_EARLY) {
+            continue;
+        }
+        envelope_release(&held->envelope);
+        held->is_used = false;
+        *ret_has_taken = true;
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* One that was taken may have been what others wait for. */
+static enum status release_all(struct chunks *chunks, uint32_t bucket)
+{
+    bool has_taken = true;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && has_taken) {
+        status = release_held(chunks, bucket, &has_taken);
+    }
+    return status;
+}
+
+static enum status chunks_ready(struct exchange *exchange, uint32_t bucket)
+{
+    struct chunks *chunks = chunks_of(exchange);
+    if (exchange->options.world == 1) {
+        exchange_mark_done(exchange, bucket);
+        return STATUS_OK;
+    }
+    chunks->buckets[bucket].is_ready = true;
+    enum status status = chunks->buckets[bucket].algorithm->begin(chunks, bucket);
+    return status == STATUS_OK ? release_all(chunks, bucket) : status;
+}
+
+static enum status hold(struct chunks *chunks, const struct message *message,
+                        struct envelope *envelope)
+{
+    for (uint32_t i = 0; i < chunks->held_max; i++) {
+        struct chunk_held *held = &chunks->held[i];
+        if (held->is_used) {
+            continue;
+        }
+        envelope_move(&held->envelope, envelope);
+        held->message = *message;
+        held->message.values = held->envelope.payload;
+        held->is_used = true;
+        return STATUS_OK;
+    }
+    return STATUS_MALFORMED;
+}
+
+static enum status chunks_deliver(struct exchange *exchange, const struct message *message,
+                                  struct envelope *envelope)
+{
+    struct chunks *chunks = chunks_of(exchange);
+    const struct exchange_options *options = &exchange->options;
+    if (message->kind == MESSAGE_HELLO) {
+        return message->rank < options->world && message->rank != options->rank ? STATUS_OK
+                                                                                : STATUS_MALFORMED;
+    }
+    if (message->kind != MESSAGE_CHUNK || options->world == 1 ||
+        message->bucket >= options->layout->bucket_count ||
+        !chunks->buckets[message->bucket].algorithm->is_expected(chunks, message)) {
+        return STATUS_MALFORMED;
+    }
+    // Before the first step `step` is UINT64_MAX, and its successor 0.
+    bool is_now = message->step == exchange->step;
+    if (!is_now && message->step != exchange->step + 1) {
+        return STATUS_MALFORMED;
+    }
+    struct chunk_bucket *bucket = &chunks->buckets[message->bucket];
+    enum chunk_fate fate = CHUNK_EARLY;
+    if (is_now && bucket->is_ready) {
+        enum status status = bucket->algorithm->handle(chunks, message, &fate);
+        if (status != STATUS_OK || fate == CHUNK_REFUSED) {
+            return status != STATUS_OK ? status : STATUS_MALFORMED;
+        }
+    }
+    return fate == CHUNK_EARLY ? hold(chunks, message, envelope)
+                               : release_all(chunks, message->bucket);
+}
+
+const struct exchange_strategy exchange_chunks = {
+    .ops =
+        {
+            .mode = "ring",
+            .delivers = EXCHANGE_GRADIENTS,
+            .start = chunks_start,
+            .ready = chunks_ready,
+            .deliver = chunks_deliver,
+            .destroy = chunks_destroy,
+        },
+    .create = chunks_create,
+};

@@ -1,0 +1,144 @@
+/* Connections, memory and exchanges of phases. */
+#include "worker/link_phases.h"
+
+#include "common/log.h"
+
+#include <string.h>
+
+/* Whatever was exchanged in the last phase has come: see exchange_drain. */
+static void replace_exchange(struct link *link, struct exchange *exchange)
+{
+    pthread_mutex_lock(&link->mutex);
+    struct exchange *old = link->exchange;
+    link->exchange = exchange;
+    pthread_mutex_unlock(&link->mutex);
+    exchange_destroy(old);
+}
+
+static enum status create_exchange(struct link *link, const struct message *start,
+                                   void (*post_ready)(void *context, uint32_t bucket))
+{
+    const struct phase *phase = &link->phases.list[link->phase_index];
+    const struct neighbours *neighbours = &link->neighbours;
+    bool is_ring = strcmp(phase->mode, "ring") == 0;
+    const struct exchange_options options = {
+        .mode = phase->mode,
+        .rank = link->rank,
+        .world = link->job.workers,
+        .layout = link->prepared.layout,
+        .params = link->prepared.params,
+        .grads = link->prepared.grads,
+        .is_free = phase->is_free,
+        .group = link->group_memory.group,
+        .direct_floats_max = start->direct_floats_max,
+        .peers = is_ring ? neighbours->workers : neighbours->shards,
+        .peer_count = is_ring ? neighbours->worker_count : neighbours->shard_count,
+        .states = link->states,
+        .state_count = link->state_count,
+        .channel = link->channel,
+        .post_ready = post_ready,
+        .context = link,
+    };
+    struct exchange *exchange;
+    enum status status = exchange_create(&options, &exchange);
+    if (status != STATUS_OK) {
+        log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
+        return status;
+    }
+    replace_exchange(link, exchange);
+    return STATUS_OK;
+}
+
+static enum status connect_to_others(struct link *link, const struct message *message,
+                                     bool connects_all)
+{
+    const struct neighbours_named named = {
+        .places = message->text,
+        .has_all_workers = message->all_reduce != ALL_REDUCE_RING,
+        .connects_all = connects_all,
+        .rank = link->rank,
+    };
+    if (endpoints_may_share(link->job.transport)) {
+        channel_share(link->channel, link->prepared.region);
+    }
+    return neighbours_connect(&link->neighbours, link->channel, &link->job, &named);
+}
+
+static enum status send_tried(struct link *link)
+{
+    const struct message tried = {
+        .kind = MESSAGE_TRIED,
+        .rank = link->rank,
+        .reason = link->map_refusal,
+        .latency_ns = probe_latency_ns(&link->probe),
+        .bandwidth = probe_bandwidth(&link->probe),
+    };
+    probe_finish(&link->probe);
+    return channel_send(link->channel, link->member.coordinator, &tried, NULL, NULL);
+}
+
+enum status link_try(struct link *link, const struct message *trial)
+{
+    const struct job *job = &link->job;
+    uint32_t next = (link->rank + 1) % job->workers;
+    if (job->workers == 1 || !job_has_mode(job, "ring") || link->probe.is_running) {
+        return STATUS_OK; // what a coordinator of ours does not ask for
+    }
+    enum status status = connect_to_others(link, trial, false);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (trial->all_reduce == ALL_REDUCE_SHARED) {
+        const char *places = neighbours_workers(trial->text, job_shard_count(job));
+        link->map_refusal = link->prepared.region == NULL || job->workers > ALL_REDUCE_SHARED_MAX
+                                ? STATUS_UNSUPPORTED
+                                : group_memory_map(&link->group_memory, places, link->rank,
+                                                   job->workers, link->prepared.region);
+    }
+    return probe_begin(&link->probe, link->channel, link->neighbours.workers[next]);
+}
+
+enum status link_probe(struct link *link, uint64_t peer, const struct message *message)
+{
+    bool is_over;
+    enum status status = probe_take(&link->probe, link->channel, peer, message, &is_over);
+    return status == STATUS_OK && is_over ? send_tried(link) : status;
+}
+
+/* What the first phase needs beside its exchange. */
+static enum status prepare_first(struct link *link, const struct message *start)
+{
+    char why[OPTION_ERROR_BYTES];
+    enum status status =
+        phases_of(&link->job, link->prepared.train_samples, &link->phases, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why); // the trainer has found it before
+        return status;
+    }
+    status = connect_to_others(link, start, start->all_reduce == ALL_REDUCE_DIRECT);
+    if (status == STATUS_OK && start->all_reduce == ALL_REDUCE_SHARED) {
+        status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
+                                    link->prepared.layout);
+    }
+    return status;
+}
+
+enum status link_begin_phase(struct link *link, const struct message *start,
+                             void (*post_ready)(void *context, uint32_t bucket))
+{
+    if (start->phase != link->phase_index) {
+        return STATUS_OK; // not due: a coordinator of ours does not send it
+    }
+    enum status status = start->phase == 0 ? prepare_first(link, start) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = create_exchange(link, start, post_ready);
+    }
+    return status == STATUS_OK ? member_connected(&link->member) : status;
+}
+
+enum status link_run_phase(struct link *link)
+{
+    enum status status =
+        link->phase_index == 0 ? neighbours_offer(link->channel, &link->neighbours) : STATUS_OK;
+    return status == STATUS_OK ? exchange_start(link->exchange) : status;
+}

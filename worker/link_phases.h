@@ -1,0 +1,25 @@
+/* How a link gets to know the other workers and servers: TRY, START and GO. For the communication
+ * thread. */
+#ifndef WORKER_LINK_PHASES_H
+#define WORKER_LINK_PHASES_H
+
+#include "common/wire.h"
+#include "worker/link_state.h"
+
+#include <stdbool.h>
+
+/* TRY: maps the memory of the others if that is what is tried, and measures the way to the next
+ * one. Answers with TRIED, now or after some PROBEs. */
+enum status link_try(struct link *link, const struct message *trial);
+
+/* A PROBE of another worker. */
+enum status link_probe(struct link *link, uint64_t peer, const struct message *message);
+
+/* START: a phase begins; says that it is connected. post_ready is the exchange's. */
+enum status link_begin_phase(struct link *link, const struct message *start,
+                             void (*post_ready)(void *context, uint32_t bucket));
+
+/* GO: everybody is ready for the phase. */
+enum status link_run_phase(struct link *link);
+
+#endif
