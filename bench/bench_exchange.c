@@ -1,0 +1,414 @@
+/* Speed of the exchange alone: a worker without a model.
+ *
+ *     bench_exchange --server ENDPOINT --bytes 1048576 [--buckets 4] [--warmup 5]
+ *
+ * Joins a job as `worker` does, with a vector of so many bytes in the place of a model's, and goes
+ * through its steps as the trainer does, without computing anything. So it measures what a training
+ * step would wait for if there were nothing to hide behind, in whatever mode, over whatever
+ * transport and with whatever options the job has. A step of the job is a round here: the first
+ * ones warm up, the last one is there to be checked, those between are timed, one by one.
+ *
+ * A timed round goes from begin_step until parameters or gradients are those of the next step, and
+ * begins when the one before is over: there is no barrier but the exchange itself. Gradients are
+ * filled before the first and the last round; between those a round's result is the next one's
+ * input, as in the benchmarks of the peers.
+ *
+ * Results are checked, bit by bit (see pattern.h): the mean of the gradients, or what the job's
+ * optimizer makes of it, which this program works out on one period. The whole vector is checked in
+ * the first and the last round, a few probes, renewed before the round, in all others. Where
+ * workers are free (see exchange.h) all ranks have the same gradients, so that the end does not
+ * depend on who came when, and the end is checked.
+ *
+ * Each rank prints a line of JSON: its times, and the CPU seconds that its process spent in them.
+ */
+#include "bench/pattern.h"
+#include "bench/rounds.h"
+#include "common/clock.h"
+#include "common/digest.h"
+#include "common/endpoints.h"
+#include "common/log_level.h"
+#include "common/memory.h"
+#include "common/phases.h"
+#include "common/signals.h"
+#include "worker/link.h"
+
+#include <sodium.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bench_options {
+    char server[256], bind[128];
+    uint32_t rank, buckets, warmup;
+    uint64_t bytes;
+};
+
+struct bench {
+    const struct bench_options *options;
+    struct job job;
+    uint32_t rank;
+    struct layout layout;
+    struct region region;  // of grads, or empty
+    float *params, *grads; // (value_count), owned
+    struct link *link;
+    struct exchange *exchange;
+    bool delivers_gradients, is_free, is_checked;
+
+    // What the parameters of one period must be.
+    struct optimizer *optimizer; // of (PATTERN_PERIOD)
+    struct schedule schedule;
+    float expected[PATTERN_PERIOD];
+    uint64_t update_count;
+
+    uint64_t round;
+    uint64_t filled_round; // whose pattern the gradients have
+    struct rounds rounds;  // those that are timed
+};
+
+#define FIELD(name) offsetof(struct bench_options, name), sizeof(((struct bench_options *)0)->name)
+
+static const struct option rows[] = {
+    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
+     "where the coordinator listens, as `ps` prints it"},
+    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
+     "address to listen on for other workers"},
+    {"rank", 0, OPTION_U32, FIELD(rank), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "RANK",
+     "number of this worker; without it the coordinator chooses"},
+    {"bytes", 0, OPTION_U64, FIELD(bytes), "1048576", 4, 0x1p38, NULL, NULL, "BYTES",
+     "size of the vector that is exchanged; a multiple of 4"},
+    {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
+     "parts of the vector that are handed over one after the other"},
+    {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
+     "rounds before those that are timed"},
+};
+
+static enum status parse_options(int argc, char **argv, struct bench_options *ret_options,
+                                 bool *ret_has_rank, bool *ret_is_done)
+{
+    const struct option_program program = {
+        .name = "bench_exchange",
+        .usage = "bench_exchange --server ENDPOINT [OPTION ...]",
+        .summary = "Exchanges a vector as the workers of a job do, and measures how long it takes. "
+                   "The job's --steps are the rounds; the last one is not timed.",
+        .example = "  ps --workers 2 --mode ring --steps 100 --eval none\n"
+                   "  bench_exchange --server tcp://127.0.0.1:PORT --bytes 4194304      (twice)\n",
+        .sets = {{.title = "Options",
+                  .rows = rows,
+                  .count = sizeof(rows) / sizeof(rows[0]),
+                  .values = ret_options}},
+        .set_count = 1,
+    };
+    enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status != STATUS_OK || *ret_is_done) {
+        return status;
+    }
+    *ret_has_rank = options_was_given(&program, "rank");
+    if (ret_options->server[0] == '\0') {
+        log_error("--server is missing: the endpoint that `ps` prints");
+        return STATUS_INVALID;
+    }
+    if (ret_options->bytes % sizeof(float) != 0 ||
+        ret_options->buckets > ret_options->bytes / sizeof(float)) {
+        log_error("--bytes %llu must be a multiple of 4, and have a float for each of --buckets %u",
+                  (unsigned long long)ret_options->bytes, ret_options->buckets);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* A vector without tensors, in buckets of one size, in the order of backward. */
+static void make_layout(struct layout *layout, uint64_t value_count, uint32_t bucket_count)
+{
+    *layout = (struct layout){
+        .value_count = value_count,
+        .bucket_count = bucket_count,
+        .digest = LAYOUT_DIGEST_SEED,
+    };
+    struct span whole = {0, value_count};
+    for (uint32_t i = 0; i < bucket_count; i++) {
+        layout->buckets[i] = span_part(whole, bucket_count, bucket_count - 1 - i);
+    }
+}
+
+/* As model.c does it. */
+static enum status create_vectors(struct bench *bench)
+{
+    size_t bytes = bench->layout.value_count * sizeof(float);
+    bool has_peers = bench->job.servers > 0 || bench->job.workers > 1;
+    bench->params = memory_create_large(bytes);
+    if (!has_peers || !endpoints_may_share(bench->job.transport)) {
+        bench->grads = memory_create_large(bytes);
+    } else if (region_create(bytes, &bench->region) == STATUS_OK) {
+        bench->grads = bench->region.bytes;
+    }
+    bool has_all = bench->params != NULL && bench->grads != NULL;
+    return has_all ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static void destroy_vectors(struct bench *bench)
+{
+    size_t bytes = bench->layout.value_count * sizeof(float);
+    memory_destroy_large(bench->params, bytes);
+    if (bench->region.bytes == NULL) {
+        memory_destroy_large(bench->grads, bytes);
+    }
+    region_destroy(&bench->region);
+    optimizer_destroy(bench->optimizer);
+    rounds_finish(&bench->rounds);
+}
+
+static void update_expected(struct bench *bench, const float grads[PATTERN_PERIOD], uint64_t step)
+{
+    optimizer_apply(bench->optimizer, (struct span){0, PATTERN_PERIOD}, bench->expected, grads,
+                    ++bench->update_count, schedule_rate(&bench->schedule, step));
+}
+
+static enum status check(const struct bench *bench, const float *values,
+                         const float period[PATTERN_PERIOD], bool is_whole)
+{
+    uint64_t count = bench->layout.value_count;
+    uint64_t at = is_whole ? pattern_find_wrong(values, count, period)
+                           : pattern_find_wrong_probe(values, count, period);
+    if (at == count) {
+        return STATUS_OK;
+    }
+    log_error("round %llu ends with %.9g at element %llu instead of %.9g",
+              (unsigned long long)bench->round, (double)values[at], (unsigned long long)at,
+              (double)period[at % PATTERN_PERIOD]);
+    link_leave(bench->link, STATUS_MISMATCH, "bench_exchange found a wrong result");
+    return STATUS_MISMATCH;
+}
+
+/* A round of workers that are in step. */
+static enum status check_round(struct bench *bench, bool is_whole)
+{
+    float mean[PATTERN_PERIOD];
+    uint32_t workers = bench->job.workers;
+    pattern_sum(workers, bench->filled_round, 1.0f / (float)workers, mean);
+    if (bench->delivers_gradients) {
+        return check(bench, bench->grads, mean, is_whole);
+    }
+    update_expected(bench, mean, bench->round);
+    return check(bench, bench->params, bench->expected, is_whole);
+}
+
+/* The trainer runs its optimizer here. */
+static void apply_nothing(void *context, uint32_t bucket)
+{
+    (void)context;
+    (void)bucket;
+}
+
+static bool is_last(const struct bench *bench)
+{
+    return !bench->is_free && bench->round + 1 == bench->job.steps;
+}
+
+static void fill(struct bench *bench)
+{
+    uint64_t count = bench->layout.value_count;
+    uint64_t shift = bench->is_free ? 0 : pattern_shift(bench->rank, bench->round);
+    if (bench->round == 0 || is_last(bench)) {
+        pattern_fill(bench->grads, count, shift);
+        bench->filled_round = bench->round;
+    } else if (bench->delivers_gradients) {
+        pattern_fill_probes(bench->grads, count, shift);
+        bench->filled_round = bench->round;
+    }
+}
+
+/* One exchange. Its time leaves out what was done to the gradients. */
+static enum status exchange_once(struct bench *bench)
+{
+    struct exchange *exchange = bench->exchange;
+    uint64_t start_ns = clock_now_ns();
+    enum status status = exchange_begin_step(exchange, bench->round);
+    uint64_t began_ns = clock_now_ns();
+    if (status != STATUS_OK) {
+        return status;
+    }
+    fill(bench);
+    uint64_t filled_ns = clock_now_ns();
+    for (uint32_t bucket = 0; bucket < bench->layout.bucket_count; bucket++) {
+        exchange_bucket_ready(exchange, bucket);
+    }
+    status = exchange_end_step(exchange, apply_nothing, NULL);
+    if (status == STATUS_OK) {
+        status = exchange_settle(exchange);
+    }
+    if (status == STATUS_OK && bench->round >= bench->options->warmup && !is_last(bench)) {
+        rounds_add(&bench->rounds, clock_now_ns() - filled_ns + (began_ns - start_ns));
+    }
+    if (bench->round + 1 == bench->options->warmup) {
+        rounds_begin(&bench->rounds);
+    }
+    return status;
+}
+
+static enum status run_in_step(struct bench *bench)
+{
+    for (; bench->round < bench->job.steps; bench->round++) {
+        enum status status = exchange_once(bench);
+        if (status == STATUS_OK && bench->is_checked) {
+            status = check_round(bench, bench->round == 0 || is_last(bench));
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        link_set_step(bench->link, bench->round + 1);
+    }
+    return STATUS_OK;
+}
+
+/* Until the servers have had the gradients of the whole job, whoever's they were. */
+static enum status run_free(struct bench *bench)
+{
+    for (; exchange_epochs_passed(bench->exchange) == 0; bench->round++) {
+        enum status status = exchange_once(bench);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        link_set_step(bench->link, bench->round + 1);
+    }
+    enum status status = exchange_pull(bench->exchange, 1);
+    if (status != STATUS_OK || !bench->is_checked) {
+        return status;
+    }
+    float grads[PATTERN_PERIOD];
+    pattern_sum(1, 0, 1, grads);
+    for (uint64_t i = 0; i < bench->job.steps * bench->job.workers; i++) {
+        update_expected(bench, grads, i / bench->job.workers);
+    }
+    return check(bench, bench->params, bench->expected, true);
+}
+
+/* What is needed from here on; the job is known. */
+static enum status prepare(struct bench *bench, struct link_prepared *ret_prepared,
+                           char digest[DIGEST_TEXT_BYTES])
+{
+    const struct job *job = &bench->job;
+    const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
+    if (job->sync_every > 1 || strcmp(job->switches, "none") != 0 || job->eval_every > 0 ||
+        job->steps < bench->options->warmup + 2) {
+        log_error("bench_exchange needs a job with --steps of at least --warmup and two more, and "
+                  "without --sync-every, --switch and --eval-every");
+        return STATUS_INVALID;
+    }
+    bench->is_free = job_is_free(job);
+    bench->delivers_gradients = exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS;
+    bench->schedule = job_schedule(job, samples);
+    bool is_plain = strcmp(job->remedy, "none") == 0 && job->gradients_per_update == 1;
+    bench->is_checked = is_plain && job->backup == 0;
+    make_layout(&bench->layout, bench->options->bytes / sizeof(float), bench->options->buckets);
+    enum status status = create_vectors(bench);
+    uint64_t round_count = job->steps * (bench->is_free ? job->workers : 1);
+    if (status == STATUS_OK && rounds_init(&bench->rounds, round_count) != 0) {
+        status = STATUS_NO_MEMORY;
+    }
+    if (status == STATUS_OK) {
+        status =
+            optimizer_create(job->optimizer, &job->settings, PATTERN_PERIOD, &bench->optimizer);
+    }
+    if (status != STATUS_OK) {
+        log_error("cannot prepare vectors of %llu bytes: %s",
+                  (unsigned long long)bench->options->bytes, status_text(status));
+        return status;
+    }
+    digest_floats(bench->expected, PATTERN_PERIOD, digest);
+    *ret_prepared = (struct link_prepared){
+        .layout = &bench->layout,
+        .params = bench->params,
+        .grads = bench->grads,
+        .region = bench->region.bytes != NULL ? &bench->region : NULL,
+        .params_digest = digest,
+        .device = "none",
+        .train_samples = samples,
+        .test_samples = 1,
+        .parameters = bench->layout.value_count,
+    };
+    return STATUS_OK;
+}
+
+static void print_result(struct bench *bench)
+{
+    const struct job *job = &bench->job;
+    printf("{\"library\":\"ringside\",\"mode\":\"%s\",\"transport\":\"%s\",\"workers\":%u,"
+           "\"servers\":%u,\"rank\":%u,\"bytes\":%llu,\"buckets\":%u,",
+           job->mode, job->transport, job->workers, job->servers, bench->rank,
+           (unsigned long long)bench->options->bytes, bench->layout.bucket_count);
+    rounds_print(&bench->rounds, stdout);
+    printf(",\"verified\":%s}\n", bench->is_checked ? "true" : "false");
+    fflush(stdout);
+}
+
+static enum status run(struct bench *bench)
+{
+    enum status status = link_welcome(bench->link, &bench->job, &bench->rank);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    log_set_rank(bench->rank);
+    struct link_prepared prepared;
+    char digest[DIGEST_TEXT_BYTES];
+    status = prepare(bench, &prepared, digest);
+    if (status != STATUS_OK) {
+        link_leave(bench->link, status, "bench_exchange cannot prepare; its log says more");
+        return status;
+    }
+    status = link_prepare(bench->link, &prepared);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    bench->exchange = link_exchange(bench->link);
+    status = bench->is_free ? run_free(bench) : run_in_step(bench);
+    if (status != STATUS_OK) {
+        return status == exchange_stopped(bench->exchange) ? link_verdict(bench->link) : status;
+    }
+    static const struct wire_report report;
+    link_done(bench->link, bench->job.steps, &report, digest);
+    status = link_verdict(bench->link);
+    if (status == STATUS_OK) {
+        print_result(bench);
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    memory_keep_heap();
+    log_init("bench_exchange", LOG_WARN);
+    struct bench_options options;
+    bool is_done, has_rank = false;
+    if (parse_options(argc, argv, &options, &has_rank, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    if (sodium_init() < 0) {
+        log_error("libsodium does not start");
+        return EXIT_FAILED;
+    }
+    signals_install();
+    static struct bench bench;
+    bench.options = &options;
+    const struct link_options link_options = {
+        .coordinator = options.server,
+        .address = options.bind,
+        .has_rank = has_rank,
+        .rank = options.rank,
+        .join_timeout_ms = 30000,
+        .is_interrupted = signals_flag(),
+    };
+    enum status status = link_create(&link_options, &bench.link);
+    if (status == STATUS_OK) {
+        status = run(&bench);
+    }
+    link_destroy(bench.link);
+    destroy_vectors(&bench);
+    if (status != STATUS_OK) {
+        log_error("the benchmark ended early for this worker: %s", status_text(status));
+    }
+    return (int)exit_code(status);
+}
