@@ -128,40 +128,38 @@ class Processes:
 
 
 def read_endpoint(processes, descriptor):
-    """What `ps` announces."""
+    """What the `ps` that was started last announces."""
     ready, _, _ = select.select([descriptor], [], [], 10)
     line = os.read(descriptor, 4096).decode().strip() if ready else ""
     if not line:
-        processes.fail(0, "the coordinator announces no endpoint:")
+        processes.fail(len(processes.list) - 1, "the coordinator announces no endpoint:")
     return line
 
 
-def run_job(build, job, servers, workers, worker_command, timeout_s=120):
-    """One job: `servers` and `workers` are hosts; the first server is the coordinator, in every mode.
-    worker_command(rank, endpoint, host) is what a worker runs. The processes' results, and the CPU
-    seconds of all servers from start to end.
+def start_job(processes, build, job, servers, workers, worker_command):
+    """`servers` and `workers` are hosts; the first server is the coordinator, in every mode.
+    worker_command(rank, endpoint, host) is what a worker runs.
     """
     program = os.path.join(build, "ps-server", "ps")
     reader, writer = os.pipe()
-    with Processes(timeout_s) as processes:
-        try:
-            processes.start([program, "--bind", servers[0].address, "--announce-fd", writer,
-                             "--progress", "none", *job], servers[0], (writer,))
-            os.close(writer)
-            endpoint = read_endpoint(processes, reader)
-        finally:
-            os.close(reader)
-        for index, host in enumerate(servers[1:], 1):
-            processes.start([program, "--shard-index", index, "--server", endpoint, "--bind",
-                             host.address], host)
-        for rank, host in enumerate(workers):
-            processes.start(worker_command(rank, endpoint, host), host)
-        processes.wait()
-        return (processes.results(len(servers)),
-                sum(processes.cpu_seconds[:len(servers)]))
+    try:
+        processes.start([program, "--bind", servers[0].address, "--announce-fd", writer,
+                         "--progress", "none", *job], servers[0], (writer,))
+    finally:
+        os.close(writer)
+    try:
+        endpoint = read_endpoint(processes, reader)
+    finally:
+        os.close(reader)
+    for index, host in enumerate(servers[1:], 1):
+        processes.start([program, "--shard-index", index, "--server", endpoint, "--bind",
+                         host.address], host)
+    for rank, host in enumerate(workers):
+        processes.start(worker_command(rank, endpoint, host), host)
 
 
-def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, buckets=1):
+def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, buckets=1,
+                 timeout_s=300):
     """bench_exchange in a job of its own: rank 0's line, with the CPU seconds of all processes.
 
     Those of servers are counted from start to end, so the share of the timed rounds is taken.
@@ -176,7 +174,11 @@ def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, b
                 rank, "--bind", host.address, "--bytes", size, "--buckets", buckets, "--warmup",
                 warmup]
 
-    lines, server_cpu = run_job(build, job, servers, workers, command)
+    with Processes(timeout_s) as processes:
+        start_job(processes, build, job, servers, workers, command)
+        processes.wait()
+        lines = processes.results(len(servers))
+        server_cpu = sum(processes.cpu_seconds[:len(servers)])
     if len(lines) != len(workers):
         raise Failed(f"{len(lines)} of {len(workers)} workers printed a result")
     lines.sort(key=lambda line: line["rank"])
