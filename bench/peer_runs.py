@@ -13,7 +13,7 @@ GLOO_ALGORITHMS = ("ring", "ring_chunked", "halving_doubling", "new_ring", "new_
 GLOO_UNSURE = "bcube"
 
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
-          "oob_tcp_if_include", "lo")
+          "oob_tcp_if_include")
 MPI_TCP = ("--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include")
 # Open MPI's ring in segments: the best that it has for long vectors.
 MPI_TUNED = ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca",
@@ -88,10 +88,22 @@ def run_gloo(build, size, hosts, warmup, rounds, algorithms=GLOO_ALGORITHMS, has
     return lines
 
 
-def run_mpirun(build, arguments, size, workers, warmup, rounds, prefix=()):
+def run_mpirun(build, arguments, size, workers, warmup, rounds):
     with Processes(300) as processes:
-        processes.start([*prefix, *MPIRUN, *arguments, "-n", workers, program_of(build, "mpi"),
-                         size, warmup, rounds])
+        processes.start([*MPIRUN, "lo", *arguments, "-n", workers, program_of(build, "mpi"), size,
+                         warmup, rounds])
+        processes.wait()
+        return merge(processes.results(), workers)
+
+
+def run_mpi_on(build, size, links, workers, warmup, rounds):
+    """Over the links of netns.py. mpirun is at the bridge, where all hosts can reach it, and each
+    rank goes to a host of its own."""
+    enter = f'exec ip netns exec {links.prefix}$OMPI_COMM_WORLD_RANK "$0" "$@"'
+    with Processes(300) as processes:
+        processes.start(["env", "PMIX_MCA_ptl_base_if_include=br0", *MPIRUN, "br0", *MPI_TCP, "eth0",
+                         "-n", workers, "sh", "-c", enter, program_of(build, "mpi"), size, warmup,
+                         rounds], links.bridge)
         processes.wait()
         return merge(processes.results(), workers)
 

@@ -1,0 +1,161 @@
+"""Hosts of one machine: network namespaces joined by a bridge, each on a link of a given rate.
+
+The bridge has a namespace of its own, so nothing of the machine's own network is touched. Both ends
+of each link are shaped by tbf: what a host sends on its side, what it receives on the bridge's.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from launching import Failed, Host, Processes
+
+NETWORK = "10.77.0"
+BRIDGE_ADDRESS = f"{NETWORK}.254"
+HOSTS_MAX = 250
+STREAM_S = 2
+
+# A stream of our own, where there is no iperf3: what arrives per second.
+SINK = """
+import socket, sys, time
+server = socket.create_server((sys.argv[1], 5999))
+stream, _ = server.accept()
+buffer, count, start = bytearray(1 << 20), 0, None
+while True:
+    size = stream.recv_into(buffer)
+    start = start or time.monotonic()
+    if size == 0:
+        break
+    count += size
+print('{"bits_per_second": %f}' % (8 * count / (time.monotonic() - start)))
+"""
+SOURCE = """
+import socket, sys, time
+deadline = time.monotonic() + float(sys.argv[2]) + 5
+while True:
+    try:
+        stream = socket.create_connection((sys.argv[1], 5999))
+        break
+    except OSError:
+        if time.monotonic() > deadline:
+            raise
+        time.sleep(0.05)
+end, block = time.monotonic() + float(sys.argv[2]), bytes(1 << 20)
+while time.monotonic() < end:
+    stream.sendall(block)
+"""
+
+
+class Unavailable(Exception):
+    """What this machine, or this user, does not allow."""
+
+
+def check_rights():
+    if os.geteuid() != 0:
+        raise Unavailable("network namespaces and tc need root")
+    for tool in ("ip", "tc"):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"there is no {tool}; install iproute2")
+
+
+class Links:
+    """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
+    removed, whatever happens in between."""
+
+    def __init__(self, count, mbit):
+        if count > HOSTS_MAX:
+            raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
+        self.count, self.mbit = count, mbit
+        self.prefix = f"rsb{os.getpid()}n"
+        self.switch = f"{self.prefix}sw"
+        self.made = []
+        self.hosts = [Host(("ip", "netns", "exec", self.name(i)), f"{NETWORK}.{i + 1}")
+                      for i in range(count)]
+        self.bridge = Host(("ip", "netns", "exec", self.switch), BRIDGE_ADDRESS)
+
+    def name(self, index):
+        return f"{self.prefix}{index}"
+
+    @staticmethod
+    def run(*command):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
+            raise Unavailable(f"{' '.join(command)}: {reason}")
+
+    def make_namespace(self, name):
+        self.made.append(name)
+        self.run("ip", "netns", "add", name)
+        self.run("ip", "-n", name, "link", "set", "lo", "up")
+
+    def shape(self, name, device):
+        # A burst of what leaves in two milliseconds: less would not reach the rate.
+        burst_kb = max(16, self.mbit * 256 // 1000)
+        self.run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf",
+                 "rate", f"{self.mbit}mbit", "burst", f"{burst_kb}kb", "latency", "50ms")
+
+    def make_host(self, index):
+        name, device = self.name(index), f"v{index}"
+        self.make_namespace(name)
+        self.run("ip", "link", "add", device, "netns", self.switch, "type", "veth", "peer", "name",
+                 "eth0", "netns", name)
+        self.run("ip", "-n", self.switch, "link", "set", device, "master", "br0", "up")
+        self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", "eth0")
+        self.run("ip", "-n", name, "link", "set", "eth0", "up")
+        self.shape(name, "eth0")
+        self.shape(self.switch, device)
+
+    def __enter__(self):
+        check_rights()
+        try:
+            self.make_namespace(self.switch)
+            self.run("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge")
+            self.run("ip", "-n", self.switch, "addr", "add", f"{BRIDGE_ADDRESS}/24", "dev", "br0")
+            self.run("ip", "-n", self.switch, "link", "set", "br0", "up")
+            for index in range(self.count):
+                self.make_host(index)
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *unused):
+        self.remove()
+
+    def remove(self):
+        """Not to be interrupted by who presses Ctrl-C again."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for name in reversed(self.made):
+            # A child of ours would have had the signal, too.
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False,
+                           start_new_session=True)
+        self.made = []
+        signal.signal(signal.SIGINT, before)
+
+    def measure_mbit(self):
+        """What one stream carries from the second host to the first, and what measured it."""
+        if shutil.which("iperf3") is not None:
+            return self.measure_by_iperf3(), "iperf3"
+        with Processes(STREAM_S + 20) as processes:
+            target = self.hosts[0]
+            processes.start([sys.executable, "-c", SINK, target.address], target)
+            processes.start([sys.executable, "-c", SOURCE, target.address, STREAM_S], self.hosts[1])
+            processes.wait()
+            return processes.results()[0]["bits_per_second"] / 1e6, "a socket"
+
+    def measure_by_iperf3(self):
+        target = self.hosts[0]
+        with Processes(STREAM_S + 20) as processes:
+            processes.start(["iperf3", "-s", "-1", "-B", target.address], target)
+            command = [*self.hosts[1].prefix, "iperf3", "-c", target.address, "-t", str(STREAM_S),
+                       "-J"]
+            for _ in range(50):
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode == 0:
+                    result = json.loads(done.stdout)
+                    return result["end"]["sum_received"]["bits_per_second"] / 1e6
+                time.sleep(0.1)  # it does not listen yet
+        raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
