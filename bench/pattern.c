@@ -51,23 +51,17 @@ void pattern_sum(uint32_t world, uint64_t round, float factor, float ret_sum[PAT
     }
 }
 
-/* Bit by bit: a mean has no negative zero to be lenient with. */
-static int is_wrong(const float *values, uint64_t at, const float period[PATTERN_PERIOD])
-{
-    return memcmp(values + at, period + at % PATTERN_PERIOD, sizeof(float));
-}
-
 uint64_t pattern_find_wrong(const float *values, uint64_t count, const float period[PATTERN_PERIOD])
 {
-    uint64_t at = 0;
-    while (at + PATTERN_PERIOD <= count &&
-           memcmp(values + at, period, PATTERN_PERIOD * sizeof(float)) == 0) {
-        at += PATTERN_PERIOD;
+    for (uint64_t done = 0; done < count; done += PATTERN_PERIOD) {
+        uint64_t rest = count - done, size = rest < PATTERN_PERIOD ? rest : PATTERN_PERIOD;
+        for (uint64_t i = 0; i < size; i++) {
+            if (values[done + i] != period[i]) { // a NaN differs, too
+                return done + i;
+            }
+        }
     }
-    while (at < count && !is_wrong(values, at, period)) {
-        at++;
-    }
-    return at;
+    return count;
 }
 
 uint64_t pattern_find_wrong_probe(const float *values, uint64_t count,
@@ -75,7 +69,7 @@ uint64_t pattern_find_wrong_probe(const float *values, uint64_t count,
 {
     for (uint32_t i = 0; i < PATTERN_PROBES; i++) {
         uint64_t at = probe_at(count, i);
-        if (is_wrong(values, at, period)) {
+        if (values[at] != period[at % PATTERN_PERIOD]) {
             return at;
         }
     }

@@ -12,8 +12,8 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
