@@ -15,7 +15,7 @@
  *
  * Results are checked, bit by bit (see pattern.h): the mean of the gradients, or what the job's
  * optimizer makes of it, which this program works out on one period. The whole vector is checked in
- * the first and the last round, a few probes, renewed before the round, in all others. Where
+ * the first and the last round, a few probes, renewed before, in one round of several. Where
  * workers are free (see exchange.h) all ranks have the same gradients, so that the end does not
  * depend on who came when, and the end is checked.
  *
@@ -38,6 +38,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Between two checks: few enough that they touch no quantile of the times. A rank that checks is
+// waited for by the others.
+#define PROBE_ROUNDS 16
+
 struct bench_options {
     char server[256], bind[128];
     uint32_t rank, buckets, warmup;
@@ -58,12 +62,12 @@ struct bench {
     // What the parameters of one period must be.
     struct optimizer *optimizer; // of (PATTERN_PERIOD)
     struct schedule schedule;
+    float mean[PATTERN_PERIOD]; // of the gradients
     float expected[PATTERN_PERIOD];
     uint64_t update_count;
 
     uint64_t round;
-    uint64_t filled_round; // whose pattern the gradients have
-    struct rounds rounds;  // those that are timed
+    struct rounds rounds; // those that are timed
 };
 
 #define FIELD(name) offsetof(struct bench_options, name), sizeof(((struct bench_options *)0)->name)
@@ -158,10 +162,16 @@ static void destroy_vectors(struct bench *bench)
     rounds_finish(&bench->rounds);
 }
 
-static void update_expected(struct bench *bench, const float grads[PATTERN_PERIOD], uint64_t step)
+/* Brings what is expected of parameters to `update_count` updates. */
+static void catch_up(struct bench *bench, uint64_t update_count)
 {
-    optimizer_apply(bench->optimizer, (struct span){0, PATTERN_PERIOD}, bench->expected, grads,
-                    ++bench->update_count, schedule_rate(&bench->schedule, step));
+    // Where workers are free, N gradients are what a step has.
+    uint64_t per_step = bench->is_free ? bench->job.workers : 1;
+    while (bench->update_count < update_count) {
+        double rate = schedule_rate(&bench->schedule, bench->update_count / per_step);
+        optimizer_apply(bench->optimizer, (struct span){0, PATTERN_PERIOD}, bench->expected,
+                        bench->mean, ++bench->update_count, rate);
+    }
 }
 
 static enum status check(const struct bench *bench, const float *values,
@@ -183,13 +193,10 @@ static enum status check(const struct bench *bench, const float *values,
 /* A round of workers that are in step. */
 static enum status check_round(struct bench *bench, bool is_whole)
 {
-    float mean[PATTERN_PERIOD];
-    uint32_t workers = bench->job.workers;
-    pattern_sum(workers, bench->filled_round, 1.0f / (float)workers, mean);
     if (bench->delivers_gradients) {
-        return check(bench, bench->grads, mean, is_whole);
+        return check(bench, bench->grads, bench->mean, is_whole);
     }
-    update_expected(bench, mean, bench->round);
+    catch_up(bench, bench->round + 1);
     return check(bench, bench->params, bench->expected, is_whole);
 }
 
@@ -205,17 +212,31 @@ static bool is_last(const struct bench *bench)
     return !bench->is_free && bench->round + 1 == bench->job.steps;
 }
 
+static bool is_checked_now(const struct bench *bench)
+{
+    return bench->is_checked && !bench->is_free &&
+           (bench->round % PROBE_ROUNDS == 0 || is_last(bench));
+}
+
+/* Gradients of this round, if it does not go on with those that are there; their mean. */
 static void fill(struct bench *bench)
 {
-    uint64_t count = bench->layout.value_count;
-    uint64_t shift = bench->is_free ? 0 : pattern_shift(bench->rank, bench->round);
-    if (bench->round == 0 || is_last(bench)) {
-        pattern_fill(bench->grads, count, shift);
-        bench->filled_round = bench->round;
-    } else if (bench->delivers_gradients) {
-        pattern_fill_probes(bench->grads, count, shift);
-        bench->filled_round = bench->round;
+    bool is_whole = bench->round == 0 || is_last(bench);
+    if (!is_whole && !(bench->delivers_gradients && is_checked_now(bench))) {
+        return;
     }
+    uint64_t count = bench->layout.value_count, round = bench->round;
+    uint32_t workers = bench->is_free ? 1 : bench->job.workers;
+    uint64_t shift = pattern_shift(bench->is_free ? 0 : bench->rank, round);
+    if (is_whole) {
+        pattern_fill(bench->grads, count, shift);
+    } else {
+        pattern_fill_probes(bench->grads, count, shift);
+    }
+    if (!bench->delivers_gradients) {
+        catch_up(bench, round);
+    }
+    pattern_sum(workers, round, 1.0f / (float)workers, bench->mean);
 }
 
 /* One exchange. Its time leaves out what was done to the gradients. */
@@ -227,6 +248,9 @@ static enum status exchange_once(struct bench *bench)
     uint64_t began_ns = clock_now_ns();
     if (status != STATUS_OK) {
         return status;
+    }
+    if (is_last(bench)) {
+        rounds_end(&bench->rounds);
     }
     fill(bench);
     uint64_t filled_ns = clock_now_ns();
@@ -250,7 +274,7 @@ static enum status run_in_step(struct bench *bench)
 {
     for (; bench->round < bench->job.steps; bench->round++) {
         enum status status = exchange_once(bench);
-        if (status == STATUS_OK && bench->is_checked) {
+        if (status == STATUS_OK && is_checked_now(bench)) {
             status = check_round(bench, bench->round == 0 || is_last(bench));
         }
         if (status != STATUS_OK) {
@@ -271,15 +295,12 @@ static enum status run_free(struct bench *bench)
         }
         link_set_step(bench->link, bench->round + 1);
     }
+    rounds_end(&bench->rounds);
     enum status status = exchange_pull(bench->exchange, 1);
     if (status != STATUS_OK || !bench->is_checked) {
         return status;
     }
-    float grads[PATTERN_PERIOD];
-    pattern_sum(1, 0, 1, grads);
-    for (uint64_t i = 0; i < bench->job.steps * bench->job.workers; i++) {
-        update_expected(bench, grads, i / bench->job.workers);
-    }
+    catch_up(bench, bench->job.steps * bench->job.workers);
     return check(bench, bench->params, bench->expected, true);
 }
 

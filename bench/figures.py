@@ -1,9 +1,13 @@
 """Sizes as people write them, quantiles, and what the memory of this machine allows."""
 import argparse
 import ctypes
+import os
 import re
+import shlex
 import statistics
 import time
+
+from launching import ROOT
 
 GIB = float(1 << 30)
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -36,6 +40,17 @@ def parser_for(documentation):
     """--help begins with the whole docstring, which has the usage, too."""
     return argparse.ArgumentParser(description=documentation, usage=argparse.SUPPRESS,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def add_common(parser, repeat):
+    """What all of them have."""
+    parser.add_argument("--rounds", type=parse_count, help="timed in a measurement; without it "
+                        "many, less for long vectors")
+    parser.add_argument("--repeat", type=parse_count, default=repeat)
+    parser.add_argument("--job", type=shlex.split, default="", help="more options of our jobs, in "
+                        "one argument: --job='--bucket-mb 2 --stall-fail 30'")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--json", help="write the cells to this file as well")
 
 
 def choices_of(names):

@@ -154,8 +154,9 @@ class Links:
                        "-J"]
             for _ in range(50):
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode == 0:
-                    result = json.loads(done.stdout)
-                    return result["end"]["sum_received"]["bits_per_second"] / 1e6
-                time.sleep(0.1)  # it does not listen yet
+                # It may exit with 0 and an error in its JSON.
+                total = done.stdout.startswith("{") and json.loads(done.stdout).get("end", {})
+                if total and "sum_received" in total:
+                    return total["sum_received"]["bits_per_second"] / 1e6
+                time.sleep(0.1)  # the other side does not listen yet
         raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")

@@ -101,8 +101,8 @@ def run_mpi_on(build, size, links, workers, warmup, rounds):
     rank goes to a host of its own."""
     enter = f'exec ip netns exec {links.prefix}$OMPI_COMM_WORLD_RANK "$0" "$@"'
     with Processes(300) as processes:
-        processes.start(["env", "PMIX_MCA_ptl_base_if_include=br0", *MPIRUN, "br0", *MPI_TCP, "eth0",
-                         "-n", workers, "sh", "-c", enter, program_of(build, "mpi"), size, warmup,
+        processes.start(["env", "PMIX_MCA_ptl_base_if_include=br0", *MPIRUN, "br0", *MPI_TCP,
+                         "eth0", "-n", workers, "sh", "-c", enter, program_of(build, "mpi"), size, warmup,
                          rounds], links.bridge)
         processes.wait()
         return merge(processes.results(), workers)

@@ -34,8 +34,12 @@ void rounds_add(struct rounds *rounds, uint64_t ns)
 {
     if (rounds->count < rounds->capacity) {
         rounds->times_ns[rounds->count++] = ns;
-        rounds->cpu_seconds = cpu_seconds() - rounds->cpu_begin;
     }
+}
+
+void rounds_end(struct rounds *rounds)
+{
+    rounds->cpu_seconds = cpu_seconds() - rounds->cpu_begin;
 }
 
 static int compare(const void *a, const void *b)

@@ -22,6 +22,9 @@ void rounds_begin(struct rounds *rounds);
 /* Another one; beyond the capacity none is noted. */
 void rounds_add(struct rounds *rounds, uint64_t ns);
 
+/* The last one is over. */
+void rounds_end(struct rounds *rounds);
+
 /* Sorts the times, and prints `"rounds":…,"us_median":…,…,"cpu_seconds":…`, which are the keys that
  * all benchmarks of an exchange share. */
 void rounds_print(struct rounds *rounds, FILE *stream);

@@ -12,8 +12,8 @@ JOB_TIMEOUT_S = 600
 
 def job_of(arguments, folder, mode, workers):
     return ["--mode", mode, "--workers", workers, "--model", arguments.model, "--data", "synthetic",
-            "--batch", arguments.batch, "--steps", arguments.steps, "--threads", 1, "--eval", "none",
-            "--out", folder]
+            "--batch", arguments.batch, "--steps", arguments.steps, "--threads", 1, "--eval",
+            "none", "--out", folder]
 
 
 def read_summary(folder):
@@ -51,7 +51,7 @@ def train_alone(arguments, links):
 def train_together(arguments, links, system):
     with Processes(JOB_TIMEOUT_S) as processes:
         folder = os.path.join(processes.folder.name, "run")
-        job = job_of(arguments, folder, system.mode, arguments.workers)
+        job = job_of(arguments, folder, system.mode, arguments.workers) + arguments.job
         if system.servers > 0:
             job += ["--servers", system.servers]
         start_job(processes, arguments.build, job, system.place(links.hosts, arguments.workers),
@@ -74,7 +74,7 @@ def backward_share(arguments):
 def exchange_alone(arguments, links, system, parameters):
     size = 4 * parameters
     buckets = -(-size // arguments.bucket_bytes)
-    line = run_exchange(arguments.build, system.mode, size, [],
+    line = run_exchange(arguments.build, system.mode, size, arguments.job,
                         system.place(links.hosts, arguments.workers),
                         links.hosts[:arguments.workers], WARMUP, arguments.rounds or 20, buckets)
     return line["us_median"] / 1e3
@@ -88,8 +88,8 @@ def figures_of(compute, step, exchange, share):
 
 
 def print_table(rows, arguments, rate_mbit):
-    print(f"\n{arguments.model}, batch {arguments.batch}, {arguments.workers} workers of one thread, "
-          f"links of {arguments.mbit} Mbit/s, {rate_mbit:.0f} measured; milliseconds per step, "
+    print(f"\n{arguments.model}, batch {arguments.batch}, {arguments.workers} workers of one "
+          f"thread, links of {arguments.mbit} Mbit/s, {rate_mbit:.0f} measured; milliseconds per step, "
           f"medians of {arguments.repeat} repetitions; hidden: see --help")
     print(f"{'system':12} {'step':>8} {'compute':>8} {'exposed':>8} {'exchange':>8} {'window':>8} "
           f"{'hidden':>7} {'min':>6} {'max':>6} {'of all':>7}")

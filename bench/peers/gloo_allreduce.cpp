@@ -108,6 +108,9 @@ bool run_rounds(const Settings &settings, const Call &call, std::vector<float> &
     uint64_t last = settings.warmup + settings.rounds;
     for (uint64_t round = 0; round <= last; round++) {
         bool is_filled = round == 0 || round == last;
+        if (round == last) {
+            rounds_end(&timed);
+        }
         if (is_filled) {
             auto rank = static_cast<uint32_t>(settings.rank);
             pattern_fill(values.data(), values.size(), pattern_shift(rank, round));

@@ -54,6 +54,9 @@ static bool run(struct bench *bench, uint64_t warmup, uint64_t round_count)
         if (round == warmup) {
             rounds_begin(&bench->rounds);
         }
+        if (round == warmup + round_count) {
+            rounds_end(&bench->rounds);
+        }
         is_right = allreduce(bench, round, is_filled, &ns) && is_right;
         if (is_timed) {
             rounds_add(&bench->rounds, ns);
