@@ -63,7 +63,7 @@ def train_together(arguments, links, system):
 def backward_share(arguments):
     """Of a step of one process."""
     command = [os.path.join(arguments.build, "bench", "bench_train"), arguments.model,
-               str(arguments.batch), "1"]
+               str(arguments.batch), "1", "auto", "auto"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
