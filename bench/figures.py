@@ -73,6 +73,10 @@ def rounds_for(size, rounds):
     return rounds or max(5, min(200, (256 << 20) // size))
 
 
+def warmup_for(size):
+    return 3 if size < (16 << 20) else 1
+
+
 def memcpy_gbps(repeats=5):
     """libc's memcpy of 64 MiB on one thread, bytes copied per second, in GB/s: the median."""
     source = ctypes.create_string_buffer(MEMCPY_BYTES)

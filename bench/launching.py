@@ -15,6 +15,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 POLL_S = 0.005
+TIMEOUT_S = 900  # of one measurement: eight processes on two cores take their time
 GRACE_S = 3.0  # once one process has failed, the others have this long to say why
 
 Host = collections.namedtuple("Host", "prefix address")
@@ -159,7 +160,7 @@ def start_job(processes, build, job, servers, workers, worker_command):
 
 
 def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, buckets=1,
-                 timeout_s=300):
+                 timeout_s=TIMEOUT_S):
     """bench_exchange in a job of its own: rank 0's line, with the CPU seconds of all processes.
 
     Those of servers are counted from start to end, so the share of the timed rounds is taken.

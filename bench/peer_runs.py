@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 
-from launching import LOCAL, Failed, Processes
+from launching import LOCAL, TIMEOUT_S, Failed, Processes
 
 NAMES = ("gloo", "mpi", "mpi-tcp", "mpi-tuned")
 
@@ -76,8 +76,7 @@ def run_gloo_once(build, size, hosts, warmup, rounds, algorithms, timeout_s):
 
 
 def run_gloo(build, size, hosts, warmup, rounds, algorithms=GLOO_ALGORITHMS, has_unsure=True):
-    timeout_s = 300
-    lines = run_gloo_once(build, size, hosts, warmup, rounds, algorithms, timeout_s)
+    lines = run_gloo_once(build, size, hosts, warmup, rounds, algorithms, TIMEOUT_S)
     if has_unsure and len(hosts) & (len(hosts) - 1) == 0:
         try:
             lines += run_gloo_once(build, size, hosts, warmup, rounds, [GLOO_UNSURE],
@@ -89,7 +88,7 @@ def run_gloo(build, size, hosts, warmup, rounds, algorithms=GLOO_ALGORITHMS, has
 
 
 def run_mpirun(build, arguments, size, workers, warmup, rounds):
-    with Processes(300) as processes:
+    with Processes(TIMEOUT_S) as processes:
         processes.start([*MPIRUN, "lo", *arguments, "-n", workers, program_of(build, "mpi"), size,
                          warmup, rounds])
         processes.wait()
@@ -100,7 +99,7 @@ def run_mpi_on(build, size, links, workers, warmup, rounds):
     """Over the links of netns.py. mpirun is at the bridge, where all hosts can reach it, and each
     rank goes to a host of its own."""
     enter = f'exec ip netns exec {links.prefix}$OMPI_COMM_WORLD_RANK "$0" "$@"'
-    with Processes(300) as processes:
+    with Processes(TIMEOUT_S) as processes:
         processes.start(["env", "PMIX_MCA_ptl_base_if_include=br0", *MPIRUN, "br0", *MPI_TCP,
                          "eth0", "-n", workers, "sh", "-c", enter, program_of(build, "mpi"), size, warmup,
                          rounds], links.bridge)

@@ -4,10 +4,9 @@ import os
 import statistics
 import subprocess
 
-from launching import Failed, Processes, run_exchange, start_job
+from launching import TIMEOUT_S, Failed, Processes, run_exchange, start_job
 
 WARMUP = 2
-JOB_TIMEOUT_S = 600
 
 
 def job_of(arguments, folder, mode, workers):
@@ -36,7 +35,7 @@ def worker_command(arguments):
 
 def train_alone(arguments, links):
     """A step of mode local, while as many others compute: milliseconds, and the parameters."""
-    with Processes(JOB_TIMEOUT_S) as processes:
+    with Processes(TIMEOUT_S) as processes:
         folders = [os.path.join(processes.folder.name, f"run-{i}")
                    for i in range(arguments.workers)]
         for folder, host in zip(folders, links.hosts):
@@ -49,7 +48,7 @@ def train_alone(arguments, links):
 
 
 def train_together(arguments, links, system):
-    with Processes(JOB_TIMEOUT_S) as processes:
+    with Processes(TIMEOUT_S) as processes:
         folder = os.path.join(processes.folder.name, "run")
         job = job_of(arguments, folder, system.mode, arguments.workers) + arguments.job
         if system.servers > 0:
