@@ -65,9 +65,10 @@ static enum status encode_and_send(struct channel *channel, uint64_t peer,
         status = transport_send(channel->transport, peer, channel->header, header_size, payload);
     }
     if (status == STATUS_OK) {
-        atomic_fetch_add_explicit(&channel->bytes_sent,
-                                  header_size + message->span.count * sizeof(float) *
-                                                    (message->values != NULL ? 1 : 0),
+        size_t payload_size = message->code != NULL     ? message->code_bytes
+                              : message->values != NULL ? message->span.count * sizeof(float)
+                                                        : 0;
+        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + payload_size,
                                   memory_order_relaxed);
     }
     return status;
@@ -79,7 +80,10 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     struct message stamped = *message;
     stamped.job_id = channel->job_id;
     struct payload payload = {.release = release, .hint = hint};
-    if (message->values != NULL) {
+    if (message->code != NULL) {
+        payload.bytes = message->code;
+        payload.size = message->code_bytes;
+    } else if (message->values != NULL) {
         payload.bytes = message->values;
         payload.size = message->span.count * sizeof(float);
     }

@@ -108,6 +108,12 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
         job->batch = job->global_batch;
         job->sync_every = 1; // one worker is in step with itself
     }
+    if (!job_has_mode(job, "ring")) {
+        snprintf(job->all_reduce, sizeof(job->all_reduce), "auto"); // counts for nothing
+    }
+    if (mode_is(job, "local")) {
+        snprintf(job->compress, sizeof(job->compress), "none");
+    }
     if (!job_has_servers(job)) {
         job->servers = 0;
     } else if (job->servers == 0) {

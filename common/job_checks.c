@@ -273,22 +273,11 @@ static enum status check_shards(const struct job *job, char *ret_error, size_t e
     return STATUS_OK;
 }
 
-static enum status check_all_reduce(const struct job *job, char *ret_error, size_t error_size)
-{
-    bool is_auto = strcmp(job->all_reduce, "auto") == 0;
-    if (!is_auto && !job_has_mode(job, "ring")) {
-        snprintf(ret_error, error_size, "--all-reduce %s is for mode ring, not for %s",
-                 job->all_reduce, job->mode);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,     check_delay_model, check_remedy,     check_backup,
-        check_sync_bn,  check_straggler, check_evaluation,  check_all_reduce, check_shards,
+        check_switches, check_order,     check_delay_model, check_remedy, check_backup,
+        check_sync_bn,  check_straggler, check_evaluation,  check_shards,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

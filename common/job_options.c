@@ -1,4 +1,5 @@
 /* The option table of a job. */
+#include "common/codec.h"
 #include "common/consistency.h"
 #include "common/job.h"
 #include "common/names.h"
@@ -74,6 +75,12 @@ static const struct option_choice transports[] = {
     {"shm", "shared memory: values are read where they lie; all processes on one host"},
     {NULL, NULL},
 };
+
+static bool compress_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct codec codec;
+    return codec_parse(text, &codec, ret_why, why_size) == STATUS_OK;
+}
 
 static const struct option_choice all_reduces[] = {
     {"auto",
@@ -295,6 +302,9 @@ const struct option job_options[] = {
      "given several times"},
     {"all-reduce", 0, OPTION_CHOICE, FIELD(all_reduce), "auto", NO_RANGE, all_reduces, NULL, NULL,
      "how ring mode adds up gradients; every algorithm ends with the same bits"},
+    {"compress", 0, OPTION_TEXT, FIELD(compress), "none", NO_RANGE, NULL, compress_is_valid, "KIND",
+     "gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that loses is "
+     "added to the next gradient"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

@@ -91,6 +91,9 @@ void envelope_release(struct envelope *envelope);
 /* Moves the message to `to`; `from` is then empty. Never copy an envelope by assignment. */
 void envelope_move(struct envelope *to, struct envelope *from);
 
+/* An envelope that owns room for so many floats, to be written before it is used. */
+enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, float **ret_values);
+
 /* An envelope that owns a copy of these floats: for tests and simulations. */
 enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope);
 

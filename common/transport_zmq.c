@@ -451,16 +451,27 @@ void envelope_move(struct envelope *to, struct envelope *from)
     }
 }
 
-enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope)
+enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, float **ret_values)
 {
     zmq_msg_init(frame_of(ret_envelope, 0));
     if (zmq_msg_init_size(frame_of(ret_envelope, 1), count * sizeof(float)) != 0) {
         return STATUS_NO_MEMORY;
     }
-    memcpy(zmq_msg_data(frame_of(ret_envelope, 1)), values, count * sizeof(float));
     ret_envelope->peer = 0;
+    ret_envelope->loan = (struct loan){0};
+    *ret_values = zmq_msg_data(frame_of(ret_envelope, 1));
     envelope_point(ret_envelope);
     return STATUS_OK;
+}
+
+enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope)
+{
+    float *copy;
+    enum status status = envelope_make_floats(count, ret_envelope, &copy);
+    if (status == STATUS_OK) {
+        memcpy(copy, values, count * sizeof(float));
+    }
+    return status;
 }
 
 void transport_describe(char *ret_text, size_t text_size)

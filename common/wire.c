@@ -212,7 +212,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     assert((unsigned)message->kind < MESSAGE_KIND_COUNT);
     const struct kind_row *row = &kinds[message->kind];
     assert(((row->carries & (CARRIES_VALUES | CARRIES_LOAN)) != 0) ==
-           (message->values != NULL || message->loan != NULL));
+           (message->values != NULL || message->loan != NULL || message->code != NULL));
     assert((row->carries & CARRIES_MEMBER) == 0 || message->member != NULL);
     assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
     assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
@@ -232,6 +232,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.staleness = message->staleness;
     packed.vector = message->vector;
     packed.phase = message->phase;
+    packed.is_code = message->code != NULL;
     packed.latency_ns = message->latency_ns;
     packed.bandwidth = message->bandwidth;
     packed.direct_floats_max = message->direct_floats_max;
@@ -383,7 +384,10 @@ static bool payload_fits(const Wire__Header *packed, unsigned carries, size_t pa
         return false;
     }
     if ((carries & CARRIES_VALUES) == 0) {
-        return payload_size == 0;
+        return payload_size == 0 && !packed->is_code;
+    }
+    if (packed->is_code) {
+        return packed->loan == NULL && packed->span_count > 0 && payload_size > 0;
     }
     size_t expected = packed->loan != NULL ? 0 : packed->span_count * sizeof(float);
     return packed->span_count > 0 && payload_size == expected;
@@ -434,7 +438,10 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         !unpack_parts(packed, carries, scratch, &message)) {
         return STATUS_MALFORMED;
     }
-    if ((carries & CARRIES_VALUES) != 0 && message.loan == NULL) {
+    if (packed->is_code) {
+        message.code = frames->payload;
+        message.code_bytes = frames->payload_size;
+    } else if ((carries & CARRIES_VALUES) != 0 && message.loan == NULL) {
         assert((uintptr_t)frames->payload % _Alignof(float) == 0);
         message.values = frames->payload;
     }

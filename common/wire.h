@@ -121,6 +121,10 @@ struct message {
     const struct wire_loan *loan;     // RETURN; kinds that carry values: where they are; or NULL
     struct span span;
     const float *values; // span.count floats, or NULL; borrowed. After decode NULL for a loan
+
+    // In the place of values: their code, as codec.h has it; borrowed. PARAMS: that of a change.
+    const void *code;
+    size_t code_bytes;
 };
 
 /* Where a decoded message lives. Large: one per channel. */

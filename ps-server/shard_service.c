@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/member.h"
 #include "common/phases.h"
+#include "ps-server/codes.h"
 #include "ps-server/shard.h"
 
 #include <pthread.h>
@@ -44,6 +45,8 @@ struct service {
     struct staleness staleness;
     uint64_t late_count, update_count;
 
+    struct codes codes; // of compressed gradients
+
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
 
@@ -72,7 +75,9 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
 {
     struct service *service = context;
     struct message answer = *message;
-    bool is_stable = shard_values_are_stable(service->shard) || keep_answer(service, rank, &answer);
+    codes_encode(&service->codes, &answer);
+    bool is_stable = answer.code != NULL || shard_values_are_stable(service->shard) ||
+                     keep_answer(service, rank, &answer);
     if (channel_send(service->channel, service->peers[rank], &answer,
                      is_stable ? payload_keep : NULL, NULL) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
@@ -151,6 +156,17 @@ static enum status configure(const struct service *service, const struct message
     return status;
 }
 
+static enum status begin_codes(struct service *service, const struct shard_config *config,
+                               const struct phase *phase)
+{
+    struct codec codec;
+    char why[OPTION_ERROR_BYTES];
+    enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
+    return status == STATUS_OK ? codes_begin(&service->codes, &codec, !phase->is_free,
+                                             &config->layout, config->index, config->shard_count)
+                               : status;
+}
+
 static enum status create_shard(struct service *service, const struct message *start,
                                 const struct phase *phase)
 {
@@ -162,6 +178,9 @@ static enum status create_shard(struct service *service, const struct message *s
     }
     if (status == STATUS_OK) {
         status = create_region(service, &config);
+    }
+    if (status == STATUS_OK) {
+        status = begin_codes(service, &config, phase);
     }
     if (status == STATUS_OK) {
         status = shard_create(&config, &service->shard);
@@ -229,7 +248,14 @@ static void handle_data(struct service *service, const struct message *message,
         return;
     }
     if (is_member && service->peers[message->rank] == envelope->peer) {
-        status = shard_receive(service->shard, message, envelope, send_to_worker, service);
+        struct message decoded = *message;
+        status = codes_decode(&service->codes, &decoded, envelope);
+        if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
+            codes_note_seed(&service->codes, message);
+        }
+        if (status == STATUS_OK) {
+            status = shard_receive(service->shard, &decoded, envelope, send_to_worker, service);
+        }
     }
     if (status != STATUS_OK) {
         log_warn("dropped a %s that does not fit: rank=%u step=%llu bucket=%u",
@@ -424,6 +450,7 @@ enum status shard_service_run(const struct shard_service_options *options)
     channel_close(service.channel, LINGER_MS);
     join_threads(&service);
     shard_destroy(service.shard);
+    codes_finish(&service.codes);
     channel_destroy(service.channel, 0);
     region_destroy(&service.region);
     free(service.peers);

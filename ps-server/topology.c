@@ -26,7 +26,8 @@ void topology_begin(const struct job *job, const struct membership *membership,
                     struct topology *ret_topology, bool *ret_needs_trial)
 {
     bool is_ring = !job_has_mode(job, "ring") || job->workers == 1 || asks_for(job, "ring");
-    bool may_share = endpoints_may_share(job->transport) && is_one_host(membership) &&
+    bool has_codes = strcmp(job->compress, "none") != 0; // what is not sent cannot be compressed
+    bool may_share = !has_codes && endpoints_may_share(job->transport) && is_one_host(membership) &&
                      job->workers <= ALL_REDUCE_SHARED_MAX;
     bool may_meet = job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
     *ret_topology = (struct topology){.all_reduce = ALL_REDUCE_RING};

@@ -21,7 +21,8 @@ static enum status create_exchange(struct link *link, const struct message *star
     const struct phase *phase = &link->phases.list[link->phase_index];
     const struct neighbours *neighbours = &link->neighbours;
     bool is_ring = strcmp(phase->mode, "ring") == 0;
-    const struct exchange_options options = {
+    char why[OPTION_ERROR_BYTES];
+    struct exchange_options options = {
         .mode = phase->mode,
         .rank = link->rank,
         .world = link->job.workers,
@@ -40,7 +41,10 @@ static enum status create_exchange(struct link *link, const struct message *star
         .context = link,
     };
     struct exchange *exchange;
-    enum status status = exchange_create(&options, &exchange);
+    enum status status = codec_parse(link->job.compress, &options.codec, why, sizeof(why));
+    if (status == STATUS_OK) {
+        status = exchange_create(&options, &exchange);
+    }
     if (status != STATUS_OK) {
         log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
         return status;

@@ -105,6 +105,7 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
 {
     trainer->link = link;
     trainer->exchange = link_exchange(link);
+    link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
     enum status ending = exchange_stopped(trainer->exchange);

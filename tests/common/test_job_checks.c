@@ -123,13 +123,17 @@ static void the_shards_of_all_servers_have_a_limit(void **state)
     assert_int_equal(job_shard_count(&job), 0);
 }
 
-static void an_all_reduce_needs_a_ring(void **state)
+static void what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it(void **state)
 {
     (void)state;
-    sample_job_refuse(SAMPLE_JOB("mode=ps-sync", "all-reduce=ring"), "for mode ring, not for");
-    sample_job_resolved(SAMPLE_JOB("mode=ring", "all-reduce=direct", "transport=tcp"));
-    sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "epochs=2", "switch=epoch:1=ring",
-                                   "all-reduce=direct", "transport=shm"));
+    struct job job = sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "all-reduce=direct"));
+    assert_string_equal(job.all_reduce, "auto");
+    job = sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "epochs=2", "switch=epoch:1=ring",
+                                         "all-reduce=direct", "compress=topk:0.01"));
+    assert_string_equal(job.all_reduce, "direct");
+    assert_string_equal(job.compress, "topk:0.01");
+    job = sample_job_resolved(SAMPLE_JOB("mode=local", "compress=fp16"));
+    assert_string_equal(job.compress, "none");
 }
 
 int main(void)
@@ -145,7 +149,7 @@ int main(void)
         cmocka_unit_test(a_target_needs_evaluations),
         cmocka_unit_test(one_worker_makes_no_rounds),
         cmocka_unit_test(the_shards_of_all_servers_have_a_limit),
-        cmocka_unit_test(an_all_reduce_needs_a_ring),
+        cmocka_unit_test(what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

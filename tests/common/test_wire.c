@@ -255,6 +255,25 @@ static void values_come_in_the_payload_or_as_a_loan_and_never_both_ways(void **s
     assert_int_equal(decode(size, values, sizeof(values), &got), STATUS_MALFORMED);
 }
 
+static void a_code_takes_the_place_of_values(void **state)
+{
+    (void)state;
+    static const unsigned char code[7] = {1, 2, 3, 4, 5, 6, 7};
+    struct message sent = make(MESSAGE_PUSH), got;
+    sent.values = NULL;
+    sent.code = code;
+    sent.code_bytes = sizeof(code);
+    uint32_t version;
+    const size_t size = encode(&sent);
+    const struct wire_frames frames = {header, size, code, sizeof(code)};
+    assert_int_equal(wire_decode(&frames, &scratch, &version, &got), STATUS_OK);
+    assert_null(got.values);
+    assert_ptr_equal(got.code, code);
+    assert_int_equal(got.code_bytes, sizeof(code));
+    const struct wire_frames empty = {header, size, NULL, 0};
+    assert_int_equal(wire_decode(&empty, &scratch, &version, &got), STATUS_MALFORMED);
+}
+
 static void another_protocol_version_is_told_from_noise(void **state)
 {
     (void)state;
@@ -325,6 +344,7 @@ int main(void)
         cmocka_unit_test(parts_that_the_kind_does_not_carry_are_refused),
         cmocka_unit_test(an_offer_comes_back_field_by_field),
         cmocka_unit_test(values_come_in_the_payload_or_as_a_loan_and_never_both_ways),
+        cmocka_unit_test(a_code_takes_the_place_of_values),
         cmocka_unit_test(another_protocol_version_is_told_from_noise),
         cmocka_unit_test(a_truncated_header_is_never_taken_for_the_whole),
         cmocka_unit_test(random_bytes_and_flipped_bits_are_survived),

@@ -11,7 +11,7 @@
 
 static struct job job_of(const char *all_reduce, const char *transport, uint32_t workers)
 {
-    struct job job = {.workers = workers, .mode = "ring", .switches = "none"};
+    struct job job = {.workers = workers, .mode = "ring", .switches = "none", .compress = "none"};
     snprintf(job.all_reduce, sizeof(job.all_reduce), "%s", all_reduce);
     snprintf(job.transport, sizeof(job.transport), "%s", transport);
     return job;

@@ -65,6 +65,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     story->job.servers = servers;
     story->job.server_threads = 1;
     snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "ring");
+    snprintf(story->job.compress, sizeof(story->job.compress), "none");
     story->job.start_timeout = 30;
     story->job.lost_after = 5;
     story->job.stall_warn = 10;

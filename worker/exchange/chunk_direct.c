@@ -9,8 +9,6 @@
 #include "worker/exchange/chunks.h"
 #include "worker/exchange/ring_plan.h"
 
-#include <string.h>
-
 enum { HOP_VALUES = 1, HOP_MEAN = 2 };
 
 static struct span chunk_of(const struct exchange_options *options, uint32_t bucket, uint32_t rank)
@@ -28,16 +26,19 @@ static uint32_t direct_count(const struct exchange_options *options, uint32_t bu
     return count + (options->world - 1) * ring_segment_count(own, SEGMENT_FLOATS);
 }
 
-/* To rank + 1, rank + 2, ...: nobody is everybody's first. */
-static enum status send_to_others(struct chunks *chunks, uint32_t bucket, struct span segment,
-                                  uint32_t hop)
+/* The mean of a segment, to rank + 1, rank + 2, ...: nobody is everybody's first. */
+static enum status send_mean(struct chunks *chunks, uint32_t bucket, struct span segment)
 {
     const struct exchange_options *options = &chunks->base.options;
+    struct message message = {.bucket = bucket, .hop = HOP_MEAN, .span = segment};
+    coder_encode(&chunks->coder, options->grads, &message);
     enum status status = STATUS_OK;
+    if (coder_is_on(&chunks->coder)) {
+        status = coder_copy(&chunks->coder, &message, options->grads); // what the others will have
+    }
     for (uint32_t k = 1; k < options->world && status == STATUS_OK; k++) {
-        uint32_t to = (options->rank + k) % options->world;
-        const struct message message = {.bucket = bucket, .hop = hop, .span = segment};
-        status = chunks_send(chunks, options->peers[to], &message);
+        status =
+            chunks_send(chunks, options->peers[(options->rank + k) % options->world], &message);
     }
     return status;
 }
@@ -54,9 +55,10 @@ static enum status direct_begin(struct chunks *chunks, uint32_t bucket)
         uint32_t to = (options->rank + k) % options->world;
         struct span chunk = chunk_of(options, bucket, to);
         for (uint32_t i = 0; i < ring_segment_count(chunk, SEGMENT_FLOATS); i++) {
-            const struct message message = {.bucket = bucket,
-                                            .hop = HOP_VALUES,
-                                            .span = ring_segment(chunk, SEGMENT_FLOATS, i)};
+            struct message message = {.bucket = bucket,
+                                      .hop = HOP_VALUES,
+                                      .span = ring_segment(chunk, SEGMENT_FLOATS, i)};
+            coder_encode(&chunks->coder, options->grads, &message);
             enum status status = chunks_send(chunks, options->peers[to], &message);
             if (status != STATUS_OK) {
                 return status;
@@ -90,14 +92,17 @@ static enum status add_values(struct chunks *chunks, const struct message *messa
         *ret_fate = turn > *position ? CHUNK_EARLY : CHUNK_REFUSED;
         return STATUS_OK;
     }
+    if (coder_add(&chunks->coder, message, options->grads) != STATUS_OK) {
+        *ret_fate = CHUNK_REFUSED;
+        return STATUS_OK;
+    }
     *ret_fate = CHUNK_TAKEN;
-    float *grads = options->grads + message->span.offset;
-    vector_add(grads, message->values, message->span.count);
     if (++*position < options->world) {
         return STATUS_OK;
     }
-    vector_scale(grads, chunks->base.mean_factor, message->span.count);
-    enum status status = send_to_others(chunks, message->bucket, message->span, HOP_MEAN);
+    vector_scale(options->grads + message->span.offset, chunks->base.mean_factor,
+                 message->span.count);
+    enum status status = send_mean(chunks, message->bucket, message->span);
     if (status == STATUS_OK) {
         chunks_mark_final(chunks, message->bucket, message->span.count);
     }
@@ -110,13 +115,12 @@ static enum status direct_handle(struct chunks *chunks, const struct message *me
     if (message->hop == HOP_VALUES) {
         return add_values(chunks, message, ret_fate);
     }
-    if (!chunks_has_room(chunks, message->bucket, message->span.count)) {
-        *ret_fate = CHUNK_REFUSED; // the same segment twice
+    if (!chunks_has_room(chunks, message->bucket, message->span.count) ||
+        coder_copy(&chunks->coder, message, chunks->base.options.grads) != STATUS_OK) {
+        *ret_fate = CHUNK_REFUSED; // the same segment twice, or not in the form that was agreed
         return STATUS_OK;
     }
     *ret_fate = CHUNK_TAKEN;
-    memcpy(chunks->base.options.grads + message->span.offset, message->values,
-           message->span.count * sizeof(float));
     chunks_mark_final(chunks, message->bucket, message->span.count);
     return STATUS_OK;
 }

@@ -3,7 +3,7 @@
 #include "worker/exchange/chunks.h"
 #include "worker/exchange/ring_plan.h"
 
-#include <string.h>
+#include <assert.h>
 
 static uint32_t ring_count(const struct exchange_options *options, uint32_t bucket)
 {
@@ -15,11 +15,10 @@ static uint32_t ring_count(const struct exchange_options *options, uint32_t buck
     return count;
 }
 
-static enum status send_on(struct chunks *chunks, uint32_t bucket, uint32_t hop, struct span span)
+static enum status send_on(struct chunks *chunks, const struct message *message)
 {
     const struct exchange_options *options = &chunks->base.options;
-    const struct message message = {.bucket = bucket, .hop = hop, .span = span};
-    return chunks_send(chunks, options->peers[(options->rank + 1) % options->world], &message);
+    return chunks_send(chunks, options->peers[(options->rank + 1) % options->world], message);
 }
 
 static enum status ring_begin(struct chunks *chunks, uint32_t bucket)
@@ -29,7 +28,10 @@ static enum status ring_begin(struct chunks *chunks, uint32_t bucket)
     enum status status = STATUS_OK;
     uint32_t count = ring_segment_count(own, SEGMENT_FLOATS);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = send_on(chunks, bucket, 1, ring_segment(own, SEGMENT_FLOATS, i));
+        struct message message = {
+            .bucket = bucket, .hop = 1, .span = ring_segment(own, SEGMENT_FLOATS, i)};
+        coder_encode(&chunks->coder, options->grads, &message);
+        status = send_on(chunks, &message);
     }
     return status;
 }
@@ -47,36 +49,51 @@ static bool ring_is_expected(const struct chunks *chunks, const struct message *
         span_part(options->layout->buckets[message->bucket], options->world, index), message->span);
 }
 
+/* Hands on what came: the sum with our own values in it, or the mean as it is. */
+static enum status hand_on(struct chunks *chunks, const struct message *message,
+                           const struct ring_hop *hop)
+{
+    float *grads = chunks->base.options.grads;
+    struct message next = {
+        .bucket = message->bucket, .hop = message->hop + 1, .span = message->span};
+    if (!hop->adds && coder_is_on(&chunks->coder)) {
+        coder_keep(&chunks->coder, message, &next);
+        return send_on(chunks, &next);
+    }
+    coder_encode(&chunks->coder, grads, &next);
+    if (hop->completes && coder_is_on(&chunks->coder)) {
+        // What the others will have.
+        enum status status = coder_copy(&chunks->coder, &next, grads);
+        assert(status == STATUS_OK);
+        (void)status;
+    }
+    return send_on(chunks, &next);
+}
+
 static enum status ring_handle(struct chunks *chunks, const struct message *message,
                                enum chunk_fate *ret_fate)
 {
     struct exchange *exchange = &chunks->base;
     struct ring_hop hop = ring_hop_at(exchange->options.world, message->hop);
-    float *grads = exchange->options.grads + message->span.offset;
+    float *grads = exchange->options.grads;
+    *ret_fate = CHUNK_REFUSED;
     if (hop.is_final && !chunks_has_room(chunks, message->bucket, message->span.count)) {
-        *ret_fate = CHUNK_REFUSED; // the same segment twice
+        return STATUS_OK; // the same segment twice
+    }
+    // Which of the two is added to which makes no difference to the bits.
+    if ((hop.adds ? coder_add(&chunks->coder, message, grads)
+                  : coder_copy(&chunks->coder, message, grads)) != STATUS_OK) {
         return STATUS_OK;
     }
     *ret_fate = CHUNK_TAKEN;
-    if (hop.adds) {
-        // The received sum is the left operand: the order of ranks around the ring.
-        vector_sum(grads, message->values, grads, message->span.count);
-    } else {
-        memcpy(grads, message->values, message->span.count * sizeof(float));
-    }
     if (hop.completes) {
-        vector_scale(grads, exchange->mean_factor, message->span.count);
+        vector_scale(grads + message->span.offset, exchange->mean_factor, message->span.count);
     }
-    if (hop.goes_on) {
-        enum status status = send_on(chunks, message->bucket, message->hop + 1, message->span);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    if (hop.is_final) {
+    enum status status = hop.goes_on ? hand_on(chunks, message, &hop) : STATUS_OK;
+    if (status == STATUS_OK && hop.is_final) {
         chunks_mark_final(chunks, message->bucket, message->span.count);
     }
-    return STATUS_OK;
+    return status;
 }
 
 const struct chunk_algorithm chunk_ring = {

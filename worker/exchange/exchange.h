@@ -27,6 +27,7 @@
 #define WORKER_EXCHANGE_EXCHANGE_H
 
 #include "common/channel.h"
+#include "common/codec.h"
 #include "common/layout.h"
 #include "common/status.h"
 
@@ -85,6 +86,8 @@ struct exchange_options {
 
     // The workers of one host that have mapped each other's gradients; NULL: ring by messages.
     struct group *group;
+
+    struct codec codec; // of what is sent
 
     // Of ring by messages: buckets of at most so many floats are exchanged directly, see chunks.h.
     uint64_t direct_floats_max;

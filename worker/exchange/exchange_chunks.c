@@ -25,6 +25,7 @@ static void chunks_destroy(struct exchange *exchange)
             envelope_release(&chunks->held[i].envelope);
         }
     }
+    coder_destroy(&chunks->coder);
     free(chunks->held);
     free(chunks->positions);
     free(chunks->buckets);
@@ -73,6 +74,9 @@ static enum status chunks_create(const struct exchange_options *options,
         return STATUS_NO_MEMORY;
     }
     enum status status = create_buckets(chunks, options);
+    if (status == STATUS_OK) {
+        status = coder_create(&options->codec, options->layout, &chunks->coder);
+    }
     if (status != STATUS_OK) {
         chunks_destroy(&chunks->base);
         return status;
@@ -106,7 +110,6 @@ enum status chunks_send(struct chunks *chunks, uint64_t peer, const struct messa
     chunk.kind = MESSAGE_CHUNK;
     chunk.rank = exchange->options.rank;
     chunk.step = exchange->step;
-    chunk.values = exchange->options.grads + message->span.offset;
     return exchange_send(exchange, peer, &chunk);
 }
 
@@ -200,7 +203,11 @@ static enum status hold(struct chunks *chunks, const struct message *message,
         }
         envelope_move(&held->envelope, envelope);
         held->message = *message;
-        held->message.values = held->envelope.payload;
+        if (message->code != NULL) {
+            held->message.code = held->envelope.payload;
+        } else {
+            held->message.values = held->envelope.payload;
+        }
         held->is_used = true;
         return STATUS_OK;
     }

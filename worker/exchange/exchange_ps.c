@@ -5,6 +5,7 @@
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
  * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
  * last push.) */
+#include "worker/exchange/coder.h"
 #include "worker/exchange/strategies.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 struct ps {
     struct exchange base;
+    struct coder coder;
     uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
 };
 
@@ -23,6 +25,7 @@ static struct ps *ps_of(struct exchange *exchange)
 static void ps_destroy(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
+    coder_destroy(&ps->coder);
     free(ps->missing_counts);
     free(ps);
 }
@@ -34,9 +37,13 @@ static enum status ps_create(const struct exchange_options *options, struct exch
         return STATUS_NO_MEMORY;
     }
     ps->missing_counts = calloc(options->layout->bucket_count, sizeof(*ps->missing_counts));
-    if (ps->missing_counts == NULL) {
+    enum status status = ps->missing_counts != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    if (status == STATUS_OK) {
+        status = coder_create(&options->codec, options->layout, &ps->coder);
+    }
+    if (status != STATUS_OK) {
         ps_destroy(&ps->base);
-        return STATUS_NO_MEMORY;
+        return status;
     }
     *ret_exchange = &ps->base;
     return STATUS_OK;
@@ -147,8 +154,8 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
         .step = exchange->step,
         .bucket = bucket,
         .span = part,
-        .values = options->grads + part.offset,
     };
+    coder_encode(&ps_of(exchange)->coder, options->grads, &push);
     enum status status = send_pull(exchange, bucket, shard, part, 0);
     return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
 }
@@ -199,7 +206,12 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
         return STATUS_MALFORMED;
     }
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
-    memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
+    if (message->code == NULL) {
+        memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
+    } else if (message->vector > 0 || exchange->options.is_free ||
+               coder_add(&ps_of(exchange)->coder, message, target) != STATUS_OK) {
+        return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
+    }
     missing_counts[message->bucket] -= message->span.count;
     if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
         exchange_note_progress(exchange, message->epoch, message->staleness);
