@@ -7,5 +7,5 @@ set -eu
 cd "${1:-$(dirname "$0")/../..}"
 
 find . -type d \( -name 'build*' -o -name '.?*' \) -prune -o \
-    -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+    -type f \( -name '*.c' -o -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
     xargs -0 -r clang-format --dry-run -Werror

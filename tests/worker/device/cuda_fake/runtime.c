@@ -1,0 +1,171 @@
+/* The fake runtime's memory, copies and devices.
+ *
+ * RINGSIDE_FAKE_CUDA may hold, besides `lazy`, `pageable`: no host memory can be page-locked; and
+ * `small`: a device without memory for more than a few vectors. */
+#include "tests/worker/device/cuda_fake/stream.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT   256 // CUDA promises as much
+#define SMALL_BYTES ((size_t)1 << 20)
+#define LOCKED_MAX  16
+
+static cudaError_t last_error = cudaSuccess;
+
+// Ranges of cudaHostRegister.
+static const void *locked[LOCKED_MAX];
+
+static bool has_mode(const char *name)
+{
+    const char *mode = getenv("RINGSIDE_FAKE_CUDA");
+    return mode != NULL && strstr(mode, name) != NULL;
+}
+
+static cudaError_t fail(cudaError_t error)
+{
+    last_error = error;
+    return error;
+}
+
+/* Not-a-number in floats of all kinds. */
+static cudaError_t allocate(void **ret_memory, size_t bytes)
+{
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    void *memory = aligned_alloc(ALIGNMENT, rounded > 0 ? rounded : ALIGNMENT);
+    if (memory == NULL) {
+        return fail(cudaErrorMemoryAllocation);
+    }
+    memset(memory, 0xFF, rounded);
+    *ret_memory = memory;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
+{
+    if (has_mode("small") && bytes > SMALL_BYTES) {
+        return fail(cudaErrorMemoryAllocation);
+    }
+    return allocate(ret_memory, bytes);
+}
+
+/* CUDA's waits for the device; who relies on that would fail here. */
+cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **ret_memory, size_t bytes)
+{
+    return allocate(ret_memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+    (void)flags;
+    assert(memory != NULL && bytes > 0);
+    uint32_t vacant = LOCKED_MAX;
+    for (uint32_t i = 0; i < LOCKED_MAX; i++) {
+        if (locked[i] == memory) {
+            return fail(cudaErrorHostMemoryAlreadyRegistered);
+        }
+        vacant = locked[i] == NULL ? i : vacant;
+    }
+    if (has_mode("pageable") || vacant == LOCKED_MAX) {
+        return fail(cudaErrorMemoryAllocation);
+    }
+    locked[vacant] = memory;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *memory)
+{
+    for (uint32_t i = 0; i < LOCKED_MAX; i++) {
+        if (locked[i] == memory) {
+            locked[i] = NULL;
+            return cudaSuccess;
+        }
+    }
+    return fail(cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaMemGetInfo(size_t *ret_free, size_t *ret_all)
+{
+    *ret_free = *ret_all = has_mode("small") ? SMALL_BYTES : (size_t)1 << 36;
+    return cudaSuccess;
+}
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static void run_copy(void *context)
+{
+    const struct copy *copy = context;
+    memcpy(copy->to, copy->from, copy->bytes);
+}
+
+/* Asynchronous whatever the memory: more than CUDA promises to be, so that nobody relies on less.
+ */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    const struct copy copy = {to, from, bytes};
+    assert(bytes > 0);
+    fake_stream_queue_copy(stream, run_copy, &copy, sizeof(copy));
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the fake runtime";
+}
+
+cudaError_t cudaGetDeviceCount(int *ret_count)
+{
+    *ret_count = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    assert(device == 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *ret_version)
+{
+    *ret_version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *ret_properties, int device)
+{
+    static const char name[] = "threads of the host in the place of a GPU";
+    assert(device == 0);
+    memset(ret_properties, 0, sizeof(*ret_properties));
+    memcpy(ret_properties->name, name, sizeof(name));
+    ret_properties->major = 9;
+    ret_properties->totalGlobalMem = (size_t)1 << 36;
+    return cudaSuccess;
+}
