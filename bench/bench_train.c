@@ -70,6 +70,9 @@ static enum status step(struct bench *bench)
     for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
         status = model_backward(bench->model, i);
     }
+    for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
+        status = model_await_gradients(bench->model, i);
+    }
     uint64_t backward_ns = clock_now_ns();
     optimizer_apply(bench->optimizer, (struct span){0, layout->value_count},
                     model_params(bench->model), model_grads(bench->model), ++bench->step,

@@ -26,12 +26,29 @@ static void update_alone(struct trainer *trainer, struct span span, uint64_t ste
                     schedule_rate(&trainer->schedule, step));
 }
 
+/* Begins backward of a bucket, the first *begun having begun; and of all at once on a device that
+ * goes on by itself, so that it never waits for this thread. */
+static enum status begin_backward(const struct trainer *trainer, uint32_t bucket, uint32_t *begun)
+{
+    bool is_ahead = model_runs_ahead(trainer->model);
+    uint32_t end = is_ahead ? model_layout(trainer->model)->bucket_count : bucket + 1;
+    enum status status = STATUS_OK;
+    while (*begun < end && status == STATUS_OK) {
+        status = model_backward(trainer->model, (*begun)++);
+    }
+    return status;
+}
+
 static enum status backward_and_send(struct trainer *trainer, uint64_t step, bool ends_round)
 {
     // Each bucket travels while the next one is computed.
     const struct layout *layout = model_layout(trainer->model);
+    uint32_t begun = 0;
     for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
-        enum status status = model_backward(trainer->model, bucket);
+        enum status status = begin_backward(trainer, bucket, &begun);
+        if (status == STATUS_OK) {
+            status = model_await_gradients(trainer->model, bucket);
+        }
         if (status != STATUS_OK) {
             return status;
         }

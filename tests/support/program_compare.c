@@ -46,6 +46,7 @@ static void run_program(struct run *run)
     must(program_forward(program, &fixture->input, &run->result));
     if (fixture->input.is_training) {
         must(program_backward(program, fixture->plan->op_count - 1, 0));
+        must(program_await(program, 0));
     }
     program_destroy(program);
     device_close(device);

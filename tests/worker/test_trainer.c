@@ -88,6 +88,7 @@ static void compute_gradients(struct team *team, uint32_t rank)
     assert_int_equal(model_forward(model, &input, &result), STATUS_OK);
     for (uint32_t bucket = 0; bucket < model_layout(model)->bucket_count; bucket++) {
         assert_int_equal(model_backward(model, bucket), STATUS_OK);
+        assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
     }
 }
 

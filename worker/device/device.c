@@ -296,6 +296,16 @@ enum status program_backward(struct program *program, uint32_t last_op, uint32_t
     return program->ops->backward(program, last_op, first_op);
 }
 
+enum status program_await(struct program *program, uint32_t first_op)
+{
+    return program->ops->await != NULL ? program->ops->await(program, first_op) : STATUS_OK;
+}
+
+bool program_runs_ahead(const struct program *program)
+{
+    return program->ops->await != NULL;
+}
+
 void program_destroy(struct program *program)
 {
     if (program != NULL) {

@@ -113,7 +113,7 @@ struct program_options {
     const struct op *ops;
     uint32_t op_count;
     uint32_t batch_size; // N of every forward
-    const float *params; // flat, host
+    float *params;       // flat, host
     float *grads;        // flat, host; NULL: a program that only evaluates
     float *statistics;   // of batch_norm, flat, host; training changes them
     enum conv_algorithm conv;
@@ -153,8 +153,13 @@ struct program_ops {
 
     /* After a training forward: operations last_op down to first_op, each once, from the end of the
      * program to its start over several calls. Their gradients are then in grads (overwritten, not
-     * added). Waits. */
+     * added). Waits, unless there is an await. */
     enum status (*backward)(struct program *program, uint32_t last_op, uint32_t first_op);
+
+    /* Of a device that computes while the host goes on: backward only queues, and this waits until
+     * the gradients of a backward down to first_op are in grads, once for each, in their order.
+     * NULL: there is nothing left to wait for. */
+    enum status (*await)(struct program *program, uint32_t first_op);
     void (*destroy)(struct program *program);
 };
 
@@ -204,6 +209,10 @@ const struct device_ops *const *device_backends(void);
 enum status program_forward(struct program *program, const struct program_input *input,
                             struct program_result *ret_result);
 enum status program_backward(struct program *program, uint32_t last_op, uint32_t first_op);
+enum status program_await(struct program *program, uint32_t first_op);
+
+/* Whether program_backward returns before the gradients are there. */
+bool program_runs_ahead(const struct program *program);
 void program_destroy(struct program *program); // NULL is fine
 
 #endif

@@ -230,6 +230,17 @@ enum status model_backward(struct model *model, uint32_t bucket)
     return program_backward(model->program, end - 1, model->first_ops[bucket]);
 }
 
+enum status model_await_gradients(struct model *model, uint32_t bucket)
+{
+    assert(bucket < model->layout.bucket_count);
+    return program_await(model->program, model->first_ops[bucket]);
+}
+
+bool model_runs_ahead(const struct model *model)
+{
+    return program_runs_ahead(model->program);
+}
+
 void model_describe(const struct model *model, char *ret_text, size_t text_size)
 {
     device_describe(model->device, model->program, ret_text, text_size);

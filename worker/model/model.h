@@ -46,9 +46,17 @@ const struct region *model_region(const struct model *model);
 enum status model_forward(struct model *model, const struct program_input *input,
                           struct program_result *ret_result);
 
-/* Runs backward through the layers of one bucket; their gradients are then in grads. Buckets go in
- * order, 0 first, after a model_forward with is_training. */
+/* Runs backward through the layers of one bucket. Buckets go in order, 0 first, after a
+ * model_forward with is_training. */
 enum status model_backward(struct model *model, uint32_t bucket);
+
+/* Waits until the bucket's gradients are in grads; each bucket, in order, before the next forward.
+ */
+enum status model_await_gradients(struct model *model, uint32_t bucket);
+
+/* Whether the device computes while the host goes on: model_backward only queues, and is best
+ * called for all buckets before the first is waited for. */
+bool model_runs_ahead(const struct model *model);
 
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);

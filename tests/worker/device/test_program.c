@@ -106,6 +106,7 @@ static struct program_result run_forward(struct bench *bench)
 static void run_backward(struct bench *bench, uint32_t last_op, uint32_t first_op)
 {
     assert_int_equal(program_backward(bench->program, last_op, first_op), STATUS_OK);
+    assert_int_equal(program_await(bench->program, first_op), STATUS_OK);
 }
 
 /* Forward and backward; the caller frees the gradients, a copy. */
@@ -164,6 +165,42 @@ static void backward_in_pieces_is_backward_at_once(void **state)
 {
     (void)state;
     for_each_backend(check_split);
+}
+
+/* Queued at once, waited for one after the other, as a trainer does with buckets. */
+static void check_await(const char *backend)
+{
+    static const uint32_t firsts[5] = {8, 6, 4, 1, 0};
+    struct bench bench;
+    set_up(&bench, backend, BATCH_SIZE, true);
+    struct program_result result;
+    const float *grads = bench.fixture.grads;
+    float *whole = gradients_of(&bench, &result);
+    for (uint32_t step = 0; step < 3; step++) {
+        program_fixture_poison(bench.fixture.grads, bench.plan.value_count);
+        run_forward(&bench);
+        uint32_t last = bench.plan.op_count - 1;
+        for (size_t i = 0; i < 5; last = firsts[i++] - 1) {
+            assert_int_equal(program_backward(bench.program, last, firsts[i]), STATUS_OK);
+        }
+        uint64_t end = bench.plan.value_count;
+        for (size_t i = 0; i < 5; i++) {
+            assert_int_equal(program_await(bench.program, firsts[i]), STATUS_OK);
+            const struct op *op = &bench.plan.ops[firsts[i]];
+            uint64_t begin = op_weight_count(op) > 0 ? op->weight : end;
+            assert_memory_equal(grads + begin, whole + begin, (end - begin) * sizeof(*grads));
+            end = begin;
+        }
+        assert_int_equal(end, 0);
+    }
+    free(whole);
+    tear_down(&bench);
+}
+
+static void gradients_are_there_once_they_were_awaited(void **state)
+{
+    (void)state;
+    for_each_backend(check_await);
 }
 
 static void check_repeat(const char *backend)
@@ -375,6 +412,26 @@ static void every_backend_computes_what_ref_does(void **state)
     for_each_backend(check_against_ref);
 }
 
+/* More parameters than any backend takes at once. */
+static void check_many_params(const char *backend)
+{
+    static const struct layer wide[] = {
+        {OP_LINEAR, .channels = 1300}, {OP_LINEAR, .channels = 1100}, {OP_LINEAR, .channels = 7}};
+    struct network_plan plan;
+    struct program_difference difference;
+    const struct program_compare_options options = {
+        .subject = backend, .reference = "ref", .batch_size = 2, .seed = 1};
+    program_fixture_plan(wide, 3, (struct shape){2, 30, 40}, &plan);
+    program_compare(&plan, &options, &difference);
+    assert_true(difference.loss <= REF_TOLERANCE && difference.grads <= REF_TOLERANCE);
+}
+
+static void many_parameters_are_computed_as_ref_does(void **state)
+{
+    (void)state;
+    for_each_backend(check_many_params);
+}
+
 static double mean_loss(void *context)
 {
     struct bench *bench = context;
@@ -426,6 +483,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backward_in_pieces_is_backward_at_once),
+        cmocka_unit_test(gradients_are_there_once_they_were_awaited),
         cmocka_unit_test(a_step_leaves_nothing_behind),
         cmocka_unit_test(new_parameters_are_seen_by_the_next_step),
         cmocka_unit_test(padding_changes_nothing),
@@ -434,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_program_describes_itself_in_one_line),
         cmocka_unit_test(a_batch_that_fits_no_memory_is_refused),
         cmocka_unit_test(every_backend_computes_what_ref_does),
+        cmocka_unit_test(many_parameters_are_computed_as_ref_does),
         cmocka_unit_test(gradients_of_ref_agree_with_finite_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

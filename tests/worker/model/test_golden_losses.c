@@ -77,6 +77,7 @@ static double compute_grads(struct model *model, const struct golden_batch *batc
     assert_int_equal(model_forward(model, &input, &result), STATUS_OK);
     for (uint32_t bucket = 0; bucket < model_layout(model)->bucket_count; bucket++) {
         assert_int_equal(model_backward(model, bucket), STATUS_OK);
+        assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
     }
     return result.loss_sum / count;
 }

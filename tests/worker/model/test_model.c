@@ -147,6 +147,7 @@ static void backward_of_a_bucket_fills_it_and_no_other(void **state)
                 struct span span = layout->buckets[bucket];
                 assert_true(all_nan(grads, span.offset + span.count));
                 assert_int_equal(model_backward(model, bucket), STATUS_OK);
+                assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
                 assert_true(none_nan(grads + span.offset, span.count));
                 assert_true(all_nan(grads, span.offset));
             }
@@ -166,6 +167,7 @@ static void the_cut_into_buckets_changes_no_gradient(void **state)
         forward(model);
         for (uint32_t bucket = 0; bucket < model_layout(model)->bucket_count; bucket++) {
             assert_int_equal(model_backward(model, bucket), STATUS_OK);
+            assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
         }
         if (i == 0) {
             memcpy(expected, model_grads(model), bytes);

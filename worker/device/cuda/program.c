@@ -2,6 +2,7 @@
 #include "worker/device/cuda/program.h"
 
 #include "worker/device/cuda/report.h"
+#include "worker/device/cuda/transfer.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ struct cuda_program {
     struct program base;
     struct node_context context;
     struct graph graph;
-    const float *params; // host, borrowed, as are grads and statistics
-    float *grads, *statistics;
+    struct transfer transfer; // of parameters and gradients
+    float *statistics;        // host, borrowed
     size_t value_count, statistic_count, pixel_count;
     float *pixels; // (N, C, H, W), device memory, owned, as is all that follows
     void *arena, *vectors;
@@ -45,6 +46,7 @@ static void destroy(struct program *base)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     cudaStreamSynchronize(program->context.stream);
+    transfer_finish(&program->transfer);
     graph_destroy_nodes(&program->graph);
     cudaFree(program->arena);
     cudaFree(program->vectors);
@@ -63,7 +65,7 @@ static size_t element_count(struct shape shape)
     return (size_t)shape.channels * shape.rows * shape.columns;
 }
 
-/* Weight and bias of an operation, which lie behind each other. */
+/* Lengths of weight and bias of an operation. */
 static size_t param_count(const struct op *op)
 {
     return op_weight_count(op) + (op->has_bias ? op->y.channels : 0);
@@ -206,19 +208,15 @@ static int download(const struct cuda_program *program, void *to, const void *fr
                                              program->context.stream);
 }
 
-/* Parameters, statistics and the batch. */
+/* Statistics and the batch. */
 static enum status bring_input(struct cuda_program *program, const struct program_input *input)
 {
     const struct node_context *context = &program->context;
     struct tensor *pixels = &program->graph.tensors[0];
     const struct cuda_shape shape = {.channels = pixels->shape.channels,
                                      .pixels = (size_t)pixels->shape.rows * pixels->shape.columns};
-    int result =
-        upload(program, context->params, program->params, program->value_count * sizeof(float));
-    if (result == 0) {
-        result = upload(program, context->statistics, program->statistics,
+    int result = upload(program, context->statistics, program->statistics,
                         program->statistic_count * sizeof(float));
-    }
     if (result == 0) {
         result =
             upload(program, program->pixels, input->pixels, program->pixel_count * sizeof(float));
@@ -263,15 +261,34 @@ static enum status bring_result(struct cuda_program *program, struct program_res
     return cuda_check(result, "run forward");
 }
 
+/* The parameters of a node's operation: weight and bias, which lie behind each other. */
+static struct cuda_span params_of(const struct node *node)
+{
+    return (struct cuda_span){node->op.weight, param_count(&node->op)};
+}
+
+static enum status run_forward(struct cuda_program *program, uint32_t i)
+{
+    struct node *node = program->graph.nodes[i];
+    struct cuda_span params = params_of(node);
+    enum status status =
+        params.count > 0 ? transfer_await_params(&program->transfer, params.offset + params.count)
+                         : STATUS_OK;
+    return status == STATUS_OK ? node->ops->forward(node) : status;
+}
+
 static enum status forward(struct program *base, const struct program_input *input,
                            struct program_result *ret_result)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     assert(input->count <= program->context.batch);
     program->context.input = input;
-    enum status status = bring_input(program, input);
+    enum status status = transfer_send_params(&program->transfer);
+    if (status == STATUS_OK) {
+        status = bring_input(program, input);
+    }
     for (uint32_t i = 0; i < program->graph.node_count && status == STATUS_OK; i++) {
-        status = program->graph.nodes[i]->ops->forward(program->graph.nodes[i]);
+        status = run_forward(program, i);
     }
     return status == STATUS_OK ? bring_result(program, ret_result) : status;
 }
@@ -290,13 +307,23 @@ static enum status run_backward(struct cuda_program *program, uint32_t i)
     return status;
 }
 
-/* The gradients of the parameters of a node's operation, to the host. */
-static enum status bring_gradients(const struct cuda_program *program, const struct op *op)
+static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)
 {
-    const struct node_context *context = &program->context;
-    return cuda_check(download(program, program->grads + op->weight, context->grads + op->weight,
-                               param_count(op) * sizeof(float)),
-                      "copy gradients");
+    return graph->node_ops[i] <= last_op && graph->node_ops[i] >= first_op;
+}
+
+/* Queues the gradients of a range's nodes. */
+static enum status bring_gradients(struct cuda_program *program, uint32_t last_op,
+                                   uint32_t first_op)
+{
+    const struct graph *graph = &program->graph;
+    enum status status = transfer_begin_range(&program->transfer);
+    for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
+        if (is_in_range(graph, i, last_op, first_op)) {
+            status = transfer_bring(&program->transfer, params_of(graph->nodes[i]));
+        }
+    }
+    return status == STATUS_OK ? transfer_end_range(&program->transfer, first_op) : status;
 }
 
 static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
@@ -304,23 +331,22 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
     struct cuda_program *program = (struct cuda_program *)base;
     enum status status = STATUS_OK;
     for (uint32_t i = program->graph.node_count; i-- > 0 && status == STATUS_OK;) {
-        uint32_t op = program->graph.node_ops[i];
-        if (op > last_op || op < first_op) {
-            continue;
-        }
-        status = run_backward(program, i);
-        if (status == STATUS_OK) {
-            status = bring_gradients(program, &program->graph.nodes[i]->op);
+        if (is_in_range(&program->graph, i, last_op, first_op)) {
+            status = run_backward(program, i);
         }
     }
-    return status == STATUS_OK
-               ? cuda_check((int)cudaStreamSynchronize(program->context.stream), "run backward")
-               : status;
+    return status == STATUS_OK ? bring_gradients(program, last_op, first_op) : status;
+}
+
+static enum status await(struct program *base, uint32_t first_op)
+{
+    return transfer_await_grads(&((struct cuda_program *)base)->transfer, first_op);
 }
 
 static const struct program_ops cuda_program_ops = {
     .forward = forward,
     .backward = backward,
+    .await = await,
     .destroy = destroy,
 };
 
@@ -344,8 +370,6 @@ static enum status build(struct cuda_program *program, const struct program_opti
                          const struct dnn_target *dnn)
 {
     program->base.ops = &cuda_program_ops;
-    program->params = options->params;
-    program->grads = options->grads;
     program->statistics = options->statistics;
     struct node_context *context = &program->context;
     context->dnn = *dnn;
@@ -388,6 +412,10 @@ enum status cuda_program_create(const struct program_options *options, const str
     enum status status = build(program, options, dnn);
     if (status == STATUS_OK) {
         status = place(program);
+    }
+    if (status == STATUS_OK) {
+        status =
+            transfer_init(&program->transfer, &program->context, options, program->value_count);
     }
     if (status == STATUS_OK) {
         status = bind(&program->graph);

@@ -1,0 +1,190 @@
+/* Copies on a second stream, and the events between the two. */
+#include "worker/device/cuda/transfer.h"
+
+#include "worker/device/cuda/report.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+// Parameters of a piece: large enough for the bus, small enough for the first node not to wait
+// long.
+#define PIECE_FLOATS ((size_t)1 << 20)
+
+/* Whether this program has locked the memory, and is to unlock it. */
+static bool lock(float *values, size_t count)
+{
+    int result = (int)cudaHostRegister(values, count * sizeof(*values), cudaHostRegisterDefault);
+    if (result == 0) {
+        return true;
+    }
+    (void)cudaGetLastError();                                  // it has been dealt with
+    if (result != (int)cudaErrorHostMemoryAlreadyRegistered) { // by another program
+        report_info("memory of %zu MiB cannot be page-locked, and is copied while nothing else "
+                    "is done: %s",
+                    count * sizeof(*values) >> 20, cudaGetErrorString((cudaError_t)result));
+    }
+    return false;
+}
+
+static void unlock(float *values, bool is_locked)
+{
+    if (is_locked) {
+        cudaHostUnregister(values);
+    }
+}
+
+static int create_events(cudaEvent_t *events, uint32_t count)
+{
+    int result = 0;
+    for (uint32_t i = 0; i < count && result == 0; i++) {
+        result = (int)cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming);
+    }
+    return result;
+}
+
+static void destroy_events(cudaEvent_t *events, uint32_t count)
+{
+    for (uint32_t i = 0; events != NULL && i < count; i++) {
+        if (events[i] != NULL) {
+            cudaEventDestroy(events[i]);
+        }
+    }
+    free(events);
+}
+
+enum status transfer_init(struct transfer *transfer, const struct node_context *context,
+                          const struct program_options *options, size_t value_count)
+{
+    transfer->context = context;
+    transfer->params = options->params;
+    transfer->grads = options->grads;
+    transfer->value_count = value_count;
+    transfer->op_count = options->grads != NULL ? options->op_count : 0;
+    transfer->piece_count = (uint32_t)((value_count + PIECE_FLOATS - 1) / PIECE_FLOATS);
+    transfer->sent = calloc(transfer->piece_count + 1, sizeof(cudaEvent_t));
+    transfer->brought = calloc(transfer->op_count + 1, sizeof(cudaEvent_t));
+    if (transfer->sent == NULL || transfer->brought == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    int result = (int)cudaStreamCreateWithFlags(&transfer->stream, cudaStreamNonBlocking);
+    if (result == 0) {
+        result = create_events(&transfer->computed, 1);
+    }
+    if (result == 0) {
+        result = create_events(transfer->sent, transfer->piece_count);
+    }
+    if (result == 0) {
+        result = create_events(transfer->brought, transfer->op_count);
+    }
+    if (result == 0 && value_count > 0) {
+        transfer->locked_params = lock(transfer->params, value_count);
+        transfer->locked_grads = transfer->grads != NULL && lock(transfer->grads, value_count);
+    }
+    return cuda_check(result, "create a stream of copies");
+}
+
+void transfer_finish(struct transfer *transfer)
+{
+    if (transfer->stream != NULL) {
+        cudaStreamSynchronize(transfer->stream);
+        cudaStreamDestroy(transfer->stream);
+    }
+    if (transfer->computed != NULL) {
+        cudaEventDestroy(transfer->computed);
+    }
+    destroy_events(transfer->sent, transfer->piece_count);
+    destroy_events(transfer->brought, transfer->op_count);
+    unlock(transfer->params, transfer->locked_params);
+    unlock(transfer->grads, transfer->locked_grads);
+    *transfer = (struct transfer){0};
+}
+
+/* Keeps copies from going on before what has been queued to compute is done. */
+static int follow_compute(struct transfer *transfer)
+{
+    int result = (int)cudaEventRecord(transfer->computed, transfer->context->stream);
+    return result == 0 ? (int)cudaStreamWaitEvent(transfer->stream, transfer->computed, 0) : result;
+}
+
+static struct cuda_span piece_of(const struct transfer *transfer, uint32_t index)
+{
+    size_t offset = index * PIECE_FLOATS, rest = transfer->value_count - offset;
+    return (struct cuda_span){offset, rest < PIECE_FLOATS ? rest : PIECE_FLOATS};
+}
+
+enum status transfer_send_params(struct transfer *transfer)
+{
+    float *to = transfer->context->params;
+    int result = follow_compute(transfer); // which may still read the old ones
+    for (uint32_t i = 0; i < transfer->piece_count && result == 0; i++) {
+        struct cuda_span piece = piece_of(transfer, i);
+        result = (int)cudaMemcpyAsync(to + piece.offset, transfer->params + piece.offset,
+                                      piece.count * sizeof(*to), cudaMemcpyHostToDevice,
+                                      transfer->stream);
+        if (result == 0) {
+            result = (int)cudaEventRecord(transfer->sent[i], transfer->stream);
+        }
+    }
+    transfer->pieces_awaited = 0;
+    return cuda_check(result, "copy parameters");
+}
+
+enum status transfer_await_params(struct transfer *transfer, size_t end)
+{
+    int result = 0;
+    while (result == 0 && transfer->pieces_awaited < transfer->piece_count &&
+           piece_of(transfer, transfer->pieces_awaited).offset < end) {
+        cudaEvent_t sent = transfer->sent[transfer->pieces_awaited++];
+        result = (int)cudaStreamWaitEvent(transfer->context->stream, sent, 0);
+    }
+    return cuda_check(result, "wait for parameters");
+}
+
+enum status transfer_begin_range(struct transfer *transfer)
+{
+    transfer->run = (struct cuda_span){0};
+    return cuda_check(follow_compute(transfer), "order the copies of gradients");
+}
+
+static enum status bring_run(struct transfer *transfer)
+{
+    struct cuda_span run = transfer->run;
+    if (run.count == 0) {
+        return STATUS_OK;
+    }
+    return cuda_check(
+        (int)cudaMemcpyAsync(transfer->grads + run.offset, transfer->context->grads + run.offset,
+                             run.count * sizeof(float), cudaMemcpyDeviceToHost, transfer->stream),
+        "copy gradients");
+}
+
+enum status transfer_bring(struct transfer *transfer, struct cuda_span span)
+{
+    struct cuda_span *run = &transfer->run;
+    if (span.count > 0 && span.offset + span.count == run->offset) { // backward goes down
+        *run = (struct cuda_span){span.offset, span.count + run->count};
+        return STATUS_OK;
+    }
+    if (span.count == 0) {
+        return STATUS_OK;
+    }
+    enum status status = bring_run(transfer);
+    *run = span;
+    return status;
+}
+
+enum status transfer_end_range(struct transfer *transfer, uint32_t first_op)
+{
+    assert(first_op < transfer->op_count);
+    enum status status = bring_run(transfer);
+    return status == STATUS_OK
+               ? cuda_check((int)cudaEventRecord(transfer->brought[first_op], transfer->stream),
+                            "mark the end of gradients")
+               : status;
+}
+
+enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op)
+{
+    assert(first_op < transfer->op_count);
+    return cuda_check((int)cudaEventSynchronize(transfer->brought[first_op]), "run backward");
+}

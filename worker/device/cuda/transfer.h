@@ -1,0 +1,59 @@
+/* Parameters and gradients between the host's vectors and the GPU's, on a stream of their own.
+ *
+ *     compute    forward 0 1 2 …              backward … 2 1 0
+ *     copies     ^ parameters, in pieces          v gradients, a range of operations at a time
+ *
+ * Parameters go up in pieces, in the order of the vector, which is that of forward: a node waits
+ * for the pieces that it reads. Gradients of a range come down as soon as its backward is done,
+ * while that of the next range goes on. All waits between the two streams are events; the host
+ * waits for gradients alone.
+ *
+ * Only page-locked memory is copied while the host goes on. The vectors are the caller's, so they
+ * are locked where they are; what cannot be locked is copied all the same, and waited for. */
+#ifndef WORKER_DEVICE_CUDA_TRANSFER_H
+#define WORKER_DEVICE_CUDA_TRANSFER_H
+
+#include "worker/device/cuda/context.h"
+
+/* A part of a flat vector. */
+struct cuda_span {
+    size_t offset, count;
+};
+
+struct transfer {
+    const struct node_context *context; // borrowed; has the GPU's vectors
+    cudaStream_t stream;                // of copies, owned, as are the events
+    cudaEvent_t computed;               // the other stream is where a copy may begin
+
+    float *params, *grads; // host, borrowed; grads NULL: evaluation
+    bool locked_params, locked_grads;
+    size_t value_count;
+
+    cudaEvent_t *sent; // (piece_count) of parameters
+    uint32_t piece_count, pieces_awaited;
+
+    cudaEvent_t *brought; // (op_count) gradients of a range, by its first operation
+    uint32_t op_count;
+    struct cuda_span run; // of gradients that lie beside each other, not yet queued
+};
+
+/* Zeroed before. What it holds is transfer_finish's, also if it fails. Reports. */
+enum status transfer_init(struct transfer *transfer, const struct node_context *context,
+                          const struct program_options *options, size_t value_count);
+void transfer_finish(struct transfer *transfer); // waits; zeroed is fine
+
+/* Queues the host's parameters. They are read until a node has waited for the last of them. */
+enum status transfer_send_params(struct transfer *transfer);
+
+/* Keeps the computing stream from going on before parameters up to `end` are there. */
+enum status transfer_await_params(struct transfer *transfer, size_t end);
+
+/* Queues gradients behind what has been queued to compute, those of a range in several spans. */
+enum status transfer_begin_range(struct transfer *transfer);
+enum status transfer_bring(struct transfer *transfer, struct cuda_span span);
+enum status transfer_end_range(struct transfer *transfer, uint32_t first_op);
+
+/* Waits until the gradients of a range, and of those queued before it, are on the host. */
+enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op);
+
+#endif
