@@ -201,10 +201,11 @@ static enum status check_round(struct bench *bench, bool is_whole)
 }
 
 /* The trainer runs its optimizer here. */
-static void apply_nothing(void *context, uint32_t bucket)
+static enum status apply_nothing(void *context, uint32_t bucket)
 {
     (void)context;
     (void)bucket;
+    return STATUS_OK;
 }
 
 static bool is_last(const struct bench *bench)

@@ -189,6 +189,16 @@ void optimizer_apply(struct optimizer *optimizer, struct span states, float *par
                                                state_at(optimizer, 1, states.offset), states.count);
 }
 
+void optimizer_plan_update(const struct optimizer *optimizer, uint64_t update, double learning_rate,
+                           struct optimizer_update *ret_update)
+{
+    assert(update > 0);
+    *ret_update = (struct optimizer_update){
+        .formula = optimizer->rule->formula,
+        .coefficients = coefficients_of(optimizer, update, learning_rate),
+    };
+}
+
 void optimizer_set_momentum(struct optimizer *optimizer, double momentum)
 {
     assert(is_fraction(momentum));

@@ -38,6 +38,12 @@ void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
 void optimizer_apply(struct optimizer *optimizer, struct span states, float *params,
                      const float *grads, uint64_t update, double learning_rate);
 
+/* The same update of any span as a formula and its coefficients, for a device that holds parameters
+ * and states itself. */
+struct optimizer_update;
+void optimizer_plan_update(const struct optimizer *optimizer, uint64_t update, double learning_rate,
+                           struct optimizer_update *ret_update);
+
 /* Another momentum from the next update on, in [0, 1). Optimizers without one ignore it. */
 void optimizer_set_momentum(struct optimizer *optimizer, double momentum);
 

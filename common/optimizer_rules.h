@@ -5,23 +5,11 @@
 
 #include "common/names.h"
 #include "common/optimizer.h"
+#include "common/optimizer_formulas.h"
 #include "common/variants.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* What is the same for all elements of one update, rounded once from double. Those of settings that
- * a rule does not use are 0. */
-struct optimizer_coefficients {
-    float minus_rate;   // - learning rate; Adam: divided by 1 - beta1^update
-    float weight_decay; // added to the gradient, times the parameter
-    float shrink;       // decoupled weight decay: factor of the parameter, else 1
-    float momentum;
-    float beta1, beta2, decay;
-    float beta1_rest, beta2_rest, decay_rest; // 1 - beta1, ...
-    float root_scale;                         // Adam: 1 / sqrt(1 - beta2^update)
-    float epsilon;
-};
 
 /* Updates `count` parameters. `first` and `second` are their states, NULL where the rule has
  * fewer. None of the vectors overlap. */
@@ -41,6 +29,7 @@ struct optimizer_rule {
     unsigned uses;  // of enum optimizer_uses
     double epsilon; // used where the setting is 0
     double decay;   // used where the setting is 0
+    enum optimizer_formula formula;
     optimizer_loop *loops[VARIANT_COUNT];
 };
 

@@ -46,7 +46,7 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
     bool servers_have_states = strcmp(trainer->phase->mode, "ring") != 0 && trainer->base == NULL;
     uint32_t count = trainer->base == NULL ? optimizer_state_count(trainer->optimizer) : 0;
     float *states[OPTIMIZER_STATES_MAX];
-    enum status status = STATUS_OK;
+    enum status status = model_fetch(trainer->model);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         states[i] = optimizer_state(trainer->optimizer, i);
         if (servers_have_states) {
@@ -108,6 +108,9 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
+    if (status == STATUS_OK) {
+        status = model_fetch(trainer->model);
+    }
     enum status ending = exchange_stopped(trainer->exchange);
     if (status != STATUS_OK && status == ending) {
         return link_verdict(link); // the job was ended elsewhere: the coordinator knows
@@ -173,6 +176,17 @@ static enum status create_model(struct trainer *trainer, struct device *device,
     return STATUS_OK;
 }
 
+/* Whether workers make updates in some phase, each the same from the mean gradient. */
+static bool makes_updates(const struct trainer *trainer)
+{
+    bool makes = false;
+    for (uint32_t i = 0; i < trainer->phases.count; i++) {
+        makes =
+            makes || exchange_find(trainer->phases.list[i].mode)->delivers == EXCHANGE_GRADIENTS;
+    }
+    return makes && trainer->job->sync_every <= 1;
+}
+
 /* What the worker itself needs to change parameters. */
 static enum status create_optimizers(struct trainer *trainer)
 {
@@ -185,6 +199,10 @@ static enum status create_optimizers(struct trainer *trainer)
     if (is_local_sgd || trainer->phases.count > 1 ||
         exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS) {
         status = optimizer_create(job->optimizer, &job->settings, count, &trainer->optimizer);
+    }
+    trainer->device_updates = makes_updates(trainer) && model_may_update(trainer->model);
+    if (status == STATUS_OK && trainer->device_updates) {
+        status = model_hold(trainer->model, trainer->optimizer);
     }
     if (status == STATUS_OK && is_local_sgd) {
         status = optimizer_create("sgd", &plain, count, &trainer->averager);
@@ -290,14 +308,14 @@ void trainer_destroy(struct trainer *trainer)
     }
     evaluator_destroy(trainer->evaluator);
     batcher_destroy(trainer->batcher);
-    optimizer_destroy(trainer->optimizer);
-    optimizer_destroy(trainer->averager);
     if (trainer->base != NULL) {
         memory_destroy_large(trainer->base,
                              model_layout(trainer->model)->value_count * sizeof(float));
     }
     free(trainer->statistics);
     model_destroy(trainer->model);
+    optimizer_destroy(trainer->optimizer); // whose states the model may hold
+    optimizer_destroy(trainer->averager);
     free(trainer);
 }
 

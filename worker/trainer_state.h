@@ -24,6 +24,7 @@ struct trainer {
     struct batcher *batcher;
     struct evaluator *evaluator;
     struct optimizer *optimizer; // NULL where servers run it throughout
+    bool device_updates;         // the model's device makes its updates, where workers make any
     struct link *link;           // borrowed
     struct exchange *exchange;   // of the link, for the phase; borrowed
     double *statistics; // (statistic_count) of the model, to be averaged; NULL: it has none

@@ -1,4 +1,5 @@
 /* One training step. START READING HERE: trainer_step. */
+#include "common/optimizer_formulas.h"
 #include "worker/trainer_state.h"
 
 #include <assert.h>
@@ -39,6 +40,13 @@ static enum status begin_backward(const struct trainer *trainer, uint32_t bucket
     return status;
 }
 
+/* Whether the device that computes the gradients is all who needs them. */
+static bool keeps_gradients(const struct trainer *trainer)
+{
+    return trainer->device_updates && trainer->job->workers == 1 &&
+           exchange_find(trainer->phase->mode)->delivers == EXCHANGE_GRADIENTS;
+}
+
 static enum status backward_and_send(struct trainer *trainer, uint64_t step, bool ends_round)
 {
     // Each bucket travels while the next one is computed.
@@ -46,7 +54,7 @@ static enum status backward_and_send(struct trainer *trainer, uint64_t step, boo
     uint32_t begun = 0;
     for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
         enum status status = begin_backward(trainer, bucket, &begun);
-        if (status == STATUS_OK) {
+        if (status == STATUS_OK && !keeps_gradients(trainer)) {
             status = model_await_gradients(trainer->model, bucket);
         }
         if (status != STATUS_OK) {
@@ -68,23 +76,38 @@ static enum status backward_and_send(struct trainer *trainer, uint64_t step, boo
     return STATUS_OK;
 }
 
-/* One optimizer update of one bucket, from its mean gradient: where the exchange delivers that. */
-static void apply_gradients(void *context, uint32_t bucket)
+/* The optimizer's update of a bucket for the step that ends. */
+static enum status update_params(struct trainer *trainer, uint32_t bucket)
+{
+    struct span span = model_layout(trainer->model)->buckets[bucket];
+    uint64_t number =
+        trainer->phase->updates_before + trainer->step - trainer->phase->marks.first + 1;
+    double rate = schedule_rate(&trainer->schedule, trainer->step);
+    if (trainer->device_updates) {
+        struct optimizer_update update;
+        optimizer_plan_update(trainer->optimizer, number, rate, &update);
+        return model_apply(trainer->model, bucket, &update);
+    }
+    optimizer_apply(trainer->optimizer, span, model_params(trainer->model) + span.offset,
+                    model_grads(trainer->model) + span.offset, number, rate);
+    return STATUS_OK;
+}
+
+/* One update of one bucket, from its mean gradient: where the exchange delivers that. */
+static enum status apply_gradients(void *context, uint32_t bucket)
 {
     struct trainer *trainer = context;
     uint64_t clock_ns = clock_now_ns();
     struct span span = model_layout(trainer->model)->buckets[bucket];
-    float *params = model_params(trainer->model) + span.offset;
-    const float *grads = model_grads(trainer->model) + span.offset;
+    enum status status = STATUS_OK;
     if (trainer->averager != NULL) {
-        optimizer_apply(trainer->averager, span, params, grads, 1, 1);
+        optimizer_apply(trainer->averager, span, model_params(trainer->model) + span.offset,
+                        model_grads(trainer->model) + span.offset, 1, 1);
     } else {
-        uint64_t update =
-            trainer->phase->updates_before + trainer->step - trainer->phase->marks.first + 1;
-        optimizer_apply(trainer->optimizer, span, params, grads, update,
-                        schedule_rate(&trainer->schedule, trainer->step));
+        status = update_params(trainer, bucket);
     }
     trainer->apply_ns += lap(&clock_ns);
+    return status;
 }
 
 /* Every rank's gradient is scaled so that their mean is that of the global batch, also where the
@@ -151,6 +174,7 @@ static struct program_input input_of(struct trainer *trainer, const struct batch
         .count = batch->count,
         .gradient_scale = gradient_scale(trainer, batch),
         .is_training = true,
+        .keeps_gradients = keeps_gradients(trainer),
     };
 }
 

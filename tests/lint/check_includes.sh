@@ -17,12 +17,12 @@ common/wire\.c                  common/[^/]+\.h|wire\.pb-c\.h
 common/.*                       common/[^/]+\.h
 ps-server/.*                    (common|ps-server)/[^/]+\.h
 deploy/.*                       (common|deploy)/[^/]+\.h
-worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/random\.h
+worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/(optimizer_formulas|random)\.h
 worker/device/device\.c         common/(status|memory|random|log|vector)\.h|worker/device/.*\.h
 worker/device/[^/]+             common/(status|memory|random|log|vector)\.h|worker/device/[^/]+\.h
 worker/device/ref/.*            common/(status|memory|random|log|vector)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/cpu/.*            common/(status|memory|random|log|variants|vector)\.h|worker/device/(cpu/)?[^/]+\.h
-worker/device/cuda/.*           common/(status|memory|random|log|vector)\.h|worker/device/(cuda/)?[^/]+\.h
+worker/device/cuda/.*           common/(status|memory|optimizer_formulas|random|log|vector)\.h|worker/device/(cuda/)?[^/]+\.h
 worker/data/.*                  common/[^/]+\.h|worker/data/[^/]+\.h|worker/device/device\.h
 worker/model/.*                 common/[^/]+\.h|worker/model/[^/]+\.h|worker/device/[^/]+\.h
 worker/exchange/.*              common/[^/]+\.h|worker/exchange/[^/]+\.h

@@ -306,6 +306,29 @@ bool program_runs_ahead(const struct program *program)
     return program->ops->await != NULL;
 }
 
+bool program_may_update(const struct program *program)
+{
+    return program->ops->apply != NULL;
+}
+
+enum status program_hold(struct program *program, float *const *states, uint32_t state_count)
+{
+    assert(program_may_update(program));
+    return program->ops->hold(program, states, state_count);
+}
+
+enum status program_apply(struct program *program, const struct optimizer_update *update,
+                          uint64_t offset, uint64_t count)
+{
+    assert(program_may_update(program));
+    return program->ops->apply(program, update, offset, count);
+}
+
+enum status program_fetch(struct program *program)
+{
+    return program_may_update(program) ? program->ops->fetch(program) : STATUS_OK;
+}
+
 void program_destroy(struct program *program)
 {
     if (program != NULL) {

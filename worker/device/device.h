@@ -130,6 +130,7 @@ struct program_input {
     uint32_t count;              // the first so many samples count; the rest of N is padding
     float gradient_scale;        // factor of each sample's gradient of the loss: 1/N for the mean
     bool is_training;
+    bool keeps_gradients; // backward may leave them where apply takes them: nobody awaits them
 
     /* Batch_norm over the batches of all workers (--sync-bn): adds up `values` over them, in place.
      * Waits. Called in every training forward and backward, in the same order on all workers. NULL:
@@ -145,6 +146,7 @@ struct program_result {
 
 struct device;
 struct program;
+struct optimizer_update; // common/optimizer_formulas.h
 
 struct program_ops {
     /* Runs every operation. Waits. */
@@ -160,6 +162,20 @@ struct program_ops {
      * the gradients of a backward down to first_op are in grads, once for each, in their order.
      * NULL: there is nothing left to wait for. */
     enum status (*await)(struct program *program, uint32_t first_op);
+
+    /* Of a device that updates parameters itself; NULL for others. Once, before the first apply:
+     * makes room for the optimizer's states. Borrows the vectors, flat like params, host, until
+     * destroy. */
+    enum status (*hold)(struct program *program, float *const *states, uint32_t state_count);
+
+    /* Updates the parameters from `offset` on, and their states, from the gradients in grads, or
+     * those that backward kept. Queues. The device's parameters and states are those that count
+     * from here, and the host's are old, until a fetch. */
+    enum status (*apply)(struct program *program, const struct optimizer_update *update,
+                         uint64_t offset, uint64_t count);
+
+    /* Parameters and states to the host, whose vectors count again. Waits. */
+    enum status (*fetch)(struct program *program);
     void (*destroy)(struct program *program);
 };
 
@@ -213,6 +229,14 @@ enum status program_await(struct program *program, uint32_t first_op);
 
 /* Whether program_backward returns before the gradients are there. */
 bool program_runs_ahead(const struct program *program);
+
+/* Whether it updates parameters itself: program_hold, and program_apply after that. */
+bool program_may_update(const struct program *program);
+enum status program_hold(struct program *program, float *const *states, uint32_t state_count);
+enum status program_apply(struct program *program, const struct optimizer_update *update,
+                          uint64_t offset, uint64_t count);
+enum status
+program_fetch(struct program *program);        // does nothing if the host's are those that count
 void program_destroy(struct program *program); // NULL is fine
 
 #endif

@@ -141,7 +141,8 @@ void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 
 /* exchange_end_step where this thread does the work. */
 static enum status end_step_here(struct exchange *exchange,
-                                 void (*apply)(void *context, uint32_t bucket), void *context)
+                                 enum status (*apply)(void *context, uint32_t bucket),
+                                 void *context)
 {
     uint32_t bucket_count = exchange->options.layout->bucket_count;
     for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
@@ -154,13 +155,16 @@ static enum status end_step_here(struct exchange *exchange,
             return status;
         }
         exchange_mark_done(exchange, bucket);
-        apply(context, bucket);
+        status = apply(context, bucket);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     return STATUS_OK;
 }
 
 enum status exchange_end_step(struct exchange *exchange,
-                              void (*apply)(void *context, uint32_t bucket), void *context)
+                              enum status (*apply)(void *context, uint32_t bucket), void *context)
 {
     if (exchange->ops->wait != NULL) {
         return end_step_here(exchange, apply, context);
@@ -171,8 +175,9 @@ enum status exchange_end_step(struct exchange *exchange,
     // here.
     bool waits_for_sends = !exchange->options.is_free;
     uint32_t applied = 0;
+    enum status status = STATUS_OK;
     pthread_mutex_lock(&exchange->mutex);
-    while (exchange->stopped == STATUS_OK &&
+    while (status == STATUS_OK && exchange->stopped == STATUS_OK &&
            ((waits_for_sends && exchange->sends_outstanding > 0) || applied < expected)) {
         if (applied == expected || applied == exchange->bucket_done_count) {
             pthread_cond_wait(&exchange->changed, &exchange->mutex);
@@ -180,10 +185,10 @@ enum status exchange_end_step(struct exchange *exchange,
         }
         uint32_t bucket = exchange->done[applied++];
         pthread_mutex_unlock(&exchange->mutex);
-        apply(context, bucket);
+        status = apply(context, bucket);
         pthread_mutex_lock(&exchange->mutex);
     }
-    enum status status = exchange->stopped;
+    status = exchange->stopped != STATUS_OK ? exchange->stopped : status;
     pthread_mutex_unlock(&exchange->mutex);
     return status;
 }

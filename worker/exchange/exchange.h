@@ -136,9 +136,10 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step);
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket);
 
 /* Where gradients are delivered, apply(context, bucket) is called for each bucket as soon as its
- * mean is there, on this thread and in any order, while later ones are on their way. */
+ * mean is there, on this thread and in any order, while later ones are on their way. Its failure
+ * ends the step. */
 enum status exchange_end_step(struct exchange *exchange,
-                              void (*apply)(void *context, uint32_t bucket), void *context);
+                              enum status (*apply)(void *context, uint32_t bucket), void *context);
 
 /* Waits until params hold the result of the last step, without beginning another: for evaluation,
  * and at the end. */

@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "common/memory.h"
+#include "common/optimizer.h"
 #include "worker/model/models.h"
 
 #include <assert.h>
@@ -239,6 +240,33 @@ enum status model_await_gradients(struct model *model, uint32_t bucket)
 bool model_runs_ahead(const struct model *model)
 {
     return program_runs_ahead(model->program);
+}
+
+bool model_may_update(const struct model *model)
+{
+    return program_may_update(model->program);
+}
+
+enum status model_hold(struct model *model, struct optimizer *optimizer)
+{
+    float *states[OPTIMIZER_STATES_MAX];
+    uint32_t state_count = optimizer_state_count(optimizer);
+    for (uint32_t i = 0; i < state_count; i++) {
+        states[i] = optimizer_state(optimizer, i);
+    }
+    return program_hold(model->program, states, state_count);
+}
+
+enum status model_apply(struct model *model, uint32_t bucket, const struct optimizer_update *update)
+{
+    assert(bucket < model->layout.bucket_count);
+    struct span span = model->layout.buckets[bucket];
+    return program_apply(model->program, update, span.offset, span.count);
+}
+
+enum status model_fetch(struct model *model)
+{
+    return program_fetch(model->program);
 }
 
 void model_describe(const struct model *model, char *ret_text, size_t text_size)

@@ -10,6 +10,7 @@
 #include "worker/device/device.h"
 
 struct model;
+struct optimizer;
 
 struct model_options {
     const char *name; // of MODEL_MAP
@@ -57,6 +58,20 @@ enum status model_await_gradients(struct model *model, uint32_t bucket);
 /* Whether the device computes while the host goes on: model_backward only queues, and is best
  * called for all buckets before the first is waited for. */
 bool model_runs_ahead(const struct model *model);
+
+/* Whether the device makes an optimizer's updates itself. Then model_hold comes before the first of
+ * them, and borrows the optimizer's states until model_destroy. */
+bool model_may_update(const struct model *model);
+enum status model_hold(struct model *model, struct optimizer *optimizer);
+
+/* One update of a bucket, from the gradients in grads, or from those of this step's backward if its
+ * input said keeps_gradients. From here params and the optimizer's states are old, until a fetch;
+ * the model's own forward takes the new ones. */
+enum status model_apply(struct model *model, uint32_t bucket,
+                        const struct optimizer_update *update);
+
+/* Brings params and states up to date, where they are not. */
+enum status model_fetch(struct model *model);
 
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);

@@ -90,7 +90,7 @@ static void *communicate(void *data)
 }
 
 /* Checks the mean of a bucket, at the moment when it may be applied. */
-static void check_mean(void *context, uint32_t bucket)
+static enum status check_mean(void *context, uint32_t bucket)
 {
     struct worker *worker = context;
     struct span span = worker->layout->buckets[bucket];
@@ -103,6 +103,7 @@ static void check_mean(void *context, uint32_t bucket)
         }
     }
     worker->applied[bucket]++;
+    return STATUS_OK;
 }
 
 static void *train(void *data)

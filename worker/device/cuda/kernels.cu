@@ -1,5 +1,6 @@
 // How bodies are launched on a GPU: one thread for each element, or for as many as there are
 // threads.
+#define OPTIMIZER_FUNCTION static __host__ __device__ inline
 #include "worker/device/cuda/kernels.h"
 
 #define RANDOM_FUNCTION static __host__ __device__ inline

@@ -4,6 +4,8 @@
 #ifndef WORKER_DEVICE_CUDA_KERNELS_H
 #define WORKER_DEVICE_CUDA_KERNELS_H
 
+#include "common/optimizer_formulas.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -129,6 +131,10 @@ int kernel_norm_recall(const struct cuda_norm_channel *channel, size_t channels,
 int kernel_norm_param_gradients(const struct cuda_norm_channel *channel, size_t channels,
                                 void *stream);
 int kernel_norm_backward(const struct cuda_norm_channel *channel, size_t channels, void *stream);
+
+/* One update of `count` parameters; the vectors begin with the first of them. */
+int kernel_update(const struct optimizer_update *update, const struct optimizer_vectors *vectors,
+                  size_t count, void *stream);
 
 /* The first of each pair of sums, as floats: the gradient of a bias. */
 int kernel_sums_to_floats(const double *sums, float *to, size_t count, void *stream);

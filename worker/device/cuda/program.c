@@ -3,6 +3,7 @@
 
 #include "worker/device/cuda/report.h"
 #include "worker/device/cuda/transfer.h"
+#include "worker/device/cuda/updates.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@ struct cuda_program {
     struct node_context context;
     struct graph graph;
     struct transfer transfer; // of parameters and gradients
+    struct updates updates;   // of parameters, if the program makes them
+    bool keeps_gradients;     // those of the last forward stay on the GPU
     float *statistics;        // host, borrowed
     size_t value_count, statistic_count, pixel_count;
     float *pixels; // (N, C, H, W), device memory, owned, as is all that follows
@@ -47,6 +50,7 @@ static void destroy(struct program *base)
     struct cuda_program *program = (struct cuda_program *)base;
     cudaStreamSynchronize(program->context.stream);
     transfer_finish(&program->transfer);
+    updates_finish(&program->updates);
     graph_destroy_nodes(&program->graph);
     cudaFree(program->arena);
     cudaFree(program->vectors);
@@ -283,7 +287,9 @@ static enum status forward(struct program *base, const struct program_input *inp
     struct cuda_program *program = (struct cuda_program *)base;
     assert(input->count <= program->context.batch);
     program->context.input = input;
-    enum status status = transfer_send_params(&program->transfer);
+    program->keeps_gradients = input->keeps_gradients;
+    enum status status =
+        program->updates.is_ahead ? STATUS_OK : transfer_send_params(&program->transfer);
     if (status == STATUS_OK) {
         status = bring_input(program, input);
     }
@@ -335,18 +341,50 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
             status = run_backward(program, i);
         }
     }
-    return status == STATUS_OK ? bring_gradients(program, last_op, first_op) : status;
+    return status == STATUS_OK && !program->keeps_gradients
+               ? bring_gradients(program, last_op, first_op)
+               : status;
 }
 
 static enum status await(struct program *base, uint32_t first_op)
 {
-    return transfer_await_grads(&((struct cuda_program *)base)->transfer, first_op);
+    struct cuda_program *program = (struct cuda_program *)base;
+    assert(!program->keeps_gradients);
+    return transfer_await_grads(&program->transfer, first_op);
+}
+
+static enum status hold(struct program *base, float *const *states, uint32_t state_count)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return updates_hold(&program->updates, states, state_count, program->value_count);
+}
+
+static enum status apply(struct program *base, const struct optimizer_update *update,
+                         uint64_t offset, uint64_t count)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    const struct cuda_span span = {offset, count};
+    assert(offset <= program->value_count && count <= program->value_count - offset);
+    enum status status = program->keeps_gradients || count == 0
+                             ? STATUS_OK
+                             : transfer_send_grads(&program->transfer, span);
+    return status == STATUS_OK ? updates_apply(&program->updates, &program->transfer, update, span)
+                               : status;
+}
+
+static enum status fetch(struct program *base)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return updates_fetch(&program->updates, &program->transfer);
 }
 
 static const struct program_ops cuda_program_ops = {
     .forward = forward,
     .backward = backward,
     .await = await,
+    .hold = hold,
+    .apply = apply,
+    .fetch = fetch,
     .destroy = destroy,
 };
 

@@ -71,6 +71,9 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
         result = create_events(&transfer->computed, 1);
     }
     if (result == 0) {
+        result = create_events(&transfer->returned, 1);
+    }
+    if (result == 0) {
         result = create_events(transfer->sent, transfer->piece_count);
     }
     if (result == 0) {
@@ -91,6 +94,9 @@ void transfer_finish(struct transfer *transfer)
     }
     if (transfer->computed != NULL) {
         cudaEventDestroy(transfer->computed);
+    }
+    if (transfer->returned != NULL) {
+        cudaEventDestroy(transfer->returned);
     }
     destroy_events(transfer->sent, transfer->piece_count);
     destroy_events(transfer->brought, transfer->op_count);
@@ -181,6 +187,21 @@ enum status transfer_end_range(struct transfer *transfer, uint32_t first_op)
                ? cuda_check((int)cudaEventRecord(transfer->brought[first_op], transfer->stream),
                             "mark the end of gradients")
                : status;
+}
+
+enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span)
+{
+    cudaStream_t compute = transfer->context->stream;
+    int result =
+        (int)cudaMemcpyAsync(transfer->context->grads + span.offset, transfer->grads + span.offset,
+                             span.count * sizeof(float), cudaMemcpyHostToDevice, transfer->stream);
+    if (result == 0) {
+        result = (int)cudaEventRecord(transfer->returned, transfer->stream);
+    }
+    if (result == 0) {
+        result = (int)cudaStreamWaitEvent(compute, transfer->returned, 0);
+    }
+    return cuda_check(result, "copy mean gradients");
 }
 
 enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op)

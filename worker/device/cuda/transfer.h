@@ -34,6 +34,7 @@ struct transfer {
 
     cudaEvent_t *brought; // (op_count) gradients of a range, by its first operation
     uint32_t op_count;
+    cudaEvent_t returned; // mean gradients are on the GPU
     struct cuda_span run; // of gradients that lie beside each other, not yet queued
 };
 
@@ -52,6 +53,10 @@ enum status transfer_await_params(struct transfer *transfer, size_t end);
 enum status transfer_begin_range(struct transfer *transfer);
 enum status transfer_bring(struct transfer *transfer, struct cuda_span span);
 enum status transfer_end_range(struct transfer *transfer, uint32_t first_op);
+
+/* Queues mean gradients of the host, and keeps the computing stream from going on before they are
+ * there. */
+enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span);
 
 /* Waits until the gradients of a range, and of those queued before it, are on the host. */
 enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op);

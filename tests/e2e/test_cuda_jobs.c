@@ -1,0 +1,134 @@
+/* End to end: whole jobs on the CUDA backend over its fake runtime. Updates by the device, by
+ * servers, and by both in turn end with the same bits. What is shown is the logic of the host, not
+ * what a GPU computes: see tests/worker/device/cuda_fake/stream.h. */
+#include "tests/support/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARGS_MAX 24
+
+struct job {
+    const char *runtime; // what RINGSIDE_FAKE_CUDA says
+    const char *args[ARGS_MAX];
+};
+
+struct outcome {
+    char digest[PROGRAM_DIGEST_BYTES];
+    double test_loss; // of the last evaluation
+};
+
+static void run(const struct job *job, struct outcome *ret_outcome)
+{
+    const char *args[ARGS_MAX + 4] = {"--device", "cuda"};
+    size_t count = 2;
+    for (size_t i = 0; job->args[i] != NULL; i++) {
+        args[count++] = job->args[i];
+    }
+    assert_int_equal(setenv("RINGSIDE_FAKE_CUDA", job->runtime, 1), 0);
+    json_t *summary = programs_run_job(args);
+    const json_t *epochs = json_object_get(summary, "epochs");
+    const json_t *last = json_array_get(epochs, json_array_size(epochs) - 1);
+    assert_true(json_is_real(json_object_get(last, "test_loss")));
+    ret_outcome->test_loss = json_real_value(json_object_get(last, "test_loss"));
+    snprintf(ret_outcome->digest, sizeof(ret_outcome->digest), "%s",
+             json_string_value(json_object_get(summary, "params_digest")));
+    json_decref(summary);
+}
+
+/* All jobs must end with the same parameters, and have evaluated the same. */
+static void check_alike(const struct job *jobs, size_t count)
+{
+    struct outcome first, other;
+    run(&jobs[0], &first);
+    assert_int_equal(strlen(first.digest), 64);
+    for (size_t i = 1; i < count; i++) {
+        run(&jobs[i], &other);
+        if (strcmp(first.digest, other.digest) != 0 || first.test_loss != other.test_loss) {
+            fail_msg("job %zu ends with %.12s, test loss %a; the first with %.12s, %a", i,
+                     other.digest, other.test_loss, first.digest, first.test_loss);
+        }
+    }
+}
+
+/* Gradients and parameters that never leave the device, and those that all come and go. */
+static void one_worker_ends_where_a_server_does(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"eager", {"-n", "1", "--mode", "local", "--global-batch", "12", "--epochs", "2"}},
+        {"lazy", {"-n", "1", "--mode", "local", "--global-batch", "12", "--epochs", "2"}},
+        {"lazy", {"-n", "1", "--mode", "ring", "--global-batch", "12", "--epochs", "2"}},
+        {"lazy", {"-n", "1", "--mode", "ps-sync", "--global-batch", "12", "--epochs", "2"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+static void a_ring_ends_where_servers_do(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy",
+         {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--optimizer",
+          "nesterov", "--weight-decay", "0.01"}},
+        {"eager",
+         {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--optimizer",
+          "nesterov", "--weight-decay", "0.01", "--transport", "tcp"}},
+        {"lazy,pageable",
+         {"-n", "2", "--mode", "ps-sync", "--global-batch", "24", "--epochs", "2", "--optimizer",
+          "nesterov", "--weight-decay", "0.01", "-s", "2"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+/* Parameters and both states of Adam go from the devices to servers and back. */
+static void phases_take_states_from_the_device_and_give_them_back(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy",
+         {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
+          "adam"}},
+        {"lazy",
+         {"-n", "2", "--mode", "ps-sync", "--global-batch", "24", "--epochs", "3", "--optimizer",
+          "adam", "--switch", "epoch:1=ring", "--switch", "step:8=ps-sync", "--switch",
+          "step:12=ring"}},
+        {"eager",
+         {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
+          "adam", "--switch", "step:1=ps-sync;step:2=ring;step:11=ps-sync"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+/* The host makes these updates, and the device takes parameters anew in every step. */
+static void local_sgd_ends_alike_in_every_mode(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy",
+         {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--sync-every",
+          "2"}},
+        {"eager",
+         {"-n", "2", "--mode", "ps-sync", "--global-batch", "24", "--epochs", "2", "--sync-every",
+          "2"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_worker_ends_where_a_server_does),
+        cmocka_unit_test(a_ring_ends_where_servers_do),
+        cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
+        cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

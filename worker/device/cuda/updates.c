@@ -1,0 +1,96 @@
+/* The optimizer's states on the GPU: kept there from the first update until somebody asks for them.
+ */
+#include "worker/device/cuda/updates.h"
+
+#include "worker/device/cuda/report.h"
+
+#include <assert.h>
+
+enum status updates_hold(struct updates *updates, float *const *states, uint32_t state_count,
+                         size_t value_count)
+{
+    assert(!updates->is_held && state_count <= UPDATES_STATES_MAX);
+    size_t bytes = value_count * sizeof(float);
+    int result = 0;
+    for (uint32_t i = 0; i < state_count && result == 0; i++) {
+        updates->host_states[i] = states[i];
+        result = (int)cudaMalloc((void **)&updates->states[i], bytes);
+    }
+    if (result == (int)cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError(); // it has been dealt with
+        report_error(
+            "the GPU has no memory for the optimizer's states, %u vectors of %zu MiB: make "
+            "the batch smaller",
+            state_count, bytes >> 20);
+        return STATUS_NO_MEMORY;
+    }
+    updates->state_count = state_count;
+    updates->is_held = true;
+    return cuda_check(result, "get memory for the optimizer's states");
+}
+
+void updates_finish(struct updates *updates)
+{
+    for (uint32_t i = 0; i < UPDATES_STATES_MAX; i++) {
+        cudaFree(updates->states[i]);
+    }
+    *updates = (struct updates){0};
+}
+
+/* All states, in one direction. Waits: the host's may change, or go, at any time after. */
+static enum status copy_states(const struct updates *updates, const struct transfer *transfer,
+                               enum cudaMemcpyKind direction)
+{
+    cudaStream_t stream = transfer->context->stream;
+    bool is_down = direction == cudaMemcpyDeviceToHost;
+    int result = 0;
+    for (uint32_t i = 0; i < updates->state_count && result == 0; i++) {
+        float *to = is_down ? updates->host_states[i] : updates->states[i];
+        const float *from = is_down ? updates->states[i] : updates->host_states[i];
+        result =
+            (int)cudaMemcpyAsync(to, from, transfer->value_count * sizeof(*to), direction, stream);
+    }
+    if (result == 0) {
+        result = (int)cudaStreamSynchronize(stream);
+    }
+    return cuda_check(result, "copy the optimizer's states");
+}
+
+enum status updates_apply(struct updates *updates, const struct transfer *transfer,
+                          const struct optimizer_update *update, struct cuda_span span)
+{
+    const struct node_context *context = transfer->context;
+    bool has_first = updates->state_count > 0, has_second = updates->state_count > 1;
+    const struct optimizer_vectors vectors = {
+        .params = context->params + span.offset,
+        .grads = context->grads + span.offset,
+        .first = has_first ? updates->states[0] + span.offset : NULL,
+        .second = has_second ? updates->states[1] + span.offset : NULL,
+    };
+    assert(updates->is_held);
+    enum status status =
+        updates->is_ahead ? STATUS_OK : copy_states(updates, transfer, cudaMemcpyHostToDevice);
+    if (status == STATUS_OK) {
+        updates->is_ahead = true;
+        status = cuda_check(kernel_update(update, &vectors, span.count, context->stream),
+                            "update parameters");
+    }
+    return status;
+}
+
+enum status updates_fetch(struct updates *updates, const struct transfer *transfer)
+{
+    if (!updates->is_ahead) {
+        return STATUS_OK;
+    }
+    enum status status =
+        cuda_check((int)cudaMemcpyAsync(transfer->params, transfer->context->params,
+                                        transfer->value_count * sizeof(float),
+                                        cudaMemcpyDeviceToHost, transfer->context->stream),
+                   "copy parameters");
+    if (status == STATUS_OK) {
+        status = copy_states(updates, transfer, cudaMemcpyDeviceToHost);
+    }
+    updates->is_ahead = status != STATUS_OK;
+    return status;
+}
