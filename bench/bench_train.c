@@ -6,12 +6,15 @@
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
+#include "bench/work.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/optimizer.h"
+#include "common/optimizer_formulas.h"
 #include "common/random.h"
 #include "worker/model/model.h"
+#include "worker/model/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +32,8 @@ struct bench {
     struct model *model;
     struct optimizer *optimizer;
     struct program_input inputs[BATCHES];
+    struct work work; // of an image
+    bool device_updates;
     uint32_t batch;
     uint64_t step;
     uint64_t forward_ns, backward_ns, optimizer_ns;
@@ -56,9 +61,32 @@ static void fill_batch(struct bench *bench, struct shape shape, uint32_t index)
                                                   .sample_keys = keys,
                                                   .count = bench->batch,
                                                   .gradient_scale = 1.0f / (float)bench->batch,
-                                                  .is_training = true};
+                                                  .is_training = true,
+                                                  .keeps_gradients = bench->device_updates};
 }
 
+static enum status update(struct bench *bench)
+{
+    const struct layout *layout = model_layout(bench->model);
+    struct optimizer_update plan;
+    enum status status = STATUS_OK;
+    bench->step++;
+    if (!bench->device_updates) {
+        optimizer_apply(bench->optimizer, (struct span){0, layout->value_count},
+                        model_params(bench->model), model_grads(bench->model), bench->step,
+                        LEARNING_RATE);
+        return STATUS_OK;
+    }
+    optimizer_plan_update(bench->optimizer, bench->step, LEARNING_RATE, &plan);
+    for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
+        status = model_apply(bench->model, i, &plan);
+    }
+    return status;
+}
+
+/* A device that goes on by itself is still at work when a step ends: then it is in the next one,
+ * whose first wait is for its loss. So what the first step of a round has too much its last one has
+ * too little. */
 static enum status step(struct bench *bench)
 {
     struct program_result result;
@@ -70,13 +98,12 @@ static enum status step(struct bench *bench)
     for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
         status = model_backward(bench->model, i);
     }
-    for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
+    for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK && !bench->device_updates;
+         i++) {
         status = model_await_gradients(bench->model, i);
     }
     uint64_t backward_ns = clock_now_ns();
-    optimizer_apply(bench->optimizer, (struct span){0, layout->value_count},
-                    model_params(bench->model), model_grads(bench->model), ++bench->step,
-                    LEARNING_RATE);
+    status = status == STATUS_OK ? update(bench) : status;
     uint64_t end_ns = clock_now_ns();
     bench->forward_ns += forward_ns - start_ns;
     bench->backward_ns += backward_ns - forward_ns;
@@ -116,11 +143,13 @@ static enum status run_round(struct bench *bench, const char *model, uint32_t th
            images = (double)(steps * bench->batch);
     double per_step = 1e6 * (double)steps;
     printf("{\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"images_per_second\":%.1f,"
-           "\"images_per_cpu_second\":%.1f,\"memory_mb\":%.0f,\"ms\":{\"forward\":%.3f,"
-           "\"backward\":%.3f,\"optimizer\":%.3f}}\n",
+           "\"images_per_cpu_second\":%.1f,\"memory_mb\":%.0f,\"operations_per_image\":%.4g,"
+           "\"bytes_per_image\":%.4g,\"ms\":{\"forward\":%.3f,\"backward\":%.3f,"
+           "\"optimizer\":%.3f}}\n",
            model, bench->batch, threads, images / seconds, images / (cpu_seconds() - start_cpu),
-           largest_memory_mb(), (double)bench->forward_ns / per_step,
-           (double)bench->backward_ns / per_step, (double)bench->optimizer_ns / per_step);
+           largest_memory_mb(), bench->work.operations, bench->work.bytes,
+           (double)bench->forward_ns / per_step, (double)bench->backward_ns / per_step,
+           (double)bench->optimizer_ns / per_step);
     fflush(stdout);
     return STATUS_OK;
 }
@@ -130,6 +159,16 @@ static struct shape shape_of(const char *model, uint32_t size)
     bool is_lenet5 = strcmp(model, "lenet5") == 0;
     uint32_t pixels = size > 0 ? size : is_lenet5 ? 28 : 32;
     return (struct shape){is_lenet5 ? 1 : 3, pixels, pixels};
+}
+
+static struct work count_work(const char *name, struct shape shape, enum precision precision)
+{
+    static struct network_plan plan;
+    uint32_t bad_layer;
+    if (network_make_plan(models_find(name), shape, CLASSES, &plan, &bad_layer) != STATUS_OK) {
+        abort(); // the model has been made
+    }
+    return work_of(plan.ops, plan.op_count, precision == PRECISION_BF16 ? 2 : 4);
 }
 
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
@@ -162,6 +201,11 @@ static enum status open_bench(struct bench *bench, const char *name, struct shap
     struct optimizer_settings settings = {.momentum = 0.9};
     status = optimizer_create("momentum", &settings, model_layout(bench->model)->value_count,
                               &bench->optimizer);
+    bench->device_updates = model_may_update(bench->model);
+    if (status == STATUS_OK && bench->device_updates) {
+        status = model_hold(bench->model, bench->optimizer);
+    }
+    bench->work = count_work(name, shape, options.precision);
     for (uint32_t i = 0; i < BATCHES; i++) {
         fill_batch(bench, shape, i);
     }

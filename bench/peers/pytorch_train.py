@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The same training in PyTorch: forward, backward and momentum SGD over batches in memory.
 
-usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS [SIZE [PRECISION]]]
+usage: pytorch_train.py MODEL BATCH THREADS LAYOUT [ROUNDS [SIZE [PRECISION [DEVICE]]]]
 
-LAYOUT is default or channels_last, PRECISION fp32 or bf16: autocast, the parameters in float.
+LAYOUT is default, channels_last, or compiled: channels_last through torch.compile. PRECISION is fp32,
+tf32 (on a GPU) or bf16: autocast, the parameters in float. DEVICE is cpu or cuda; batches of a GPU lie
+in page-locked memory of the host and go up in every step, as ours do.
 
 Prints a line of JSON for each round of about half a second. Run it with Debian's /usr/bin/python3
 (package python3-torch). The settings of malloc come from the environment: see bench/train.
@@ -108,44 +110,77 @@ def resnet50v2():
                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
 
 
+def make_batches(batch, shape, layout, device):
+    batches = [(torch.rand(batch, *shape) * 2 - 1, torch.randint(0, 10, (batch,)))
+               for _ in range(4)]
+    if layout != "default":
+        batches = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in batches]
+    return [(x.pin_memory(), y.pin_memory()) for x, y in batches] if device == "cuda" else batches
+
+
+def make_model(name, layout, device):
+    model = {"cnn": cnn, "lenet5": lenet5, "resnet20": resnet20, "resnet50v2": resnet50v2}[name]()
+    model = model.to(device)
+    if layout != "default":
+        model = model.to(memory_format=torch.channels_last)
+    model.train()
+    return model, torch.compile(model) if layout == "compiled" else model
+
+
+def set_precision(precision):
+    """Of products on a GPU; cuDNN takes the fastest algorithms that it finds."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    torch.backends.cudnn.benchmark = True
+
+
+def memory_mb(device):
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 2 ** 20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def main():
     name, batch, threads, layout = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     rounds = int(sys.argv[5]) if len(sys.argv) > 5 else 1
+    size = int(sys.argv[6]) if len(sys.argv) > 6 and int(sys.argv[6]) else 32
+    precision = sys.argv[7] if len(sys.argv) > 7 else "fp32"
+    device = sys.argv[8] if len(sys.argv) > 8 else "cpu"
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    model = {"cnn": cnn, "lenet5": lenet5, "resnet20": resnet20, "resnet50v2": resnet50v2}[name]()
-    size = int(sys.argv[6]) if len(sys.argv) > 6 and int(sys.argv[6]) else 32
+    set_precision(precision)
     shape = (1, 28, 28) if name == "lenet5" else (3, size, size)
-    batches = [(torch.rand(batch, *shape) * 2 - 1, torch.randint(0, 10, (batch,)))
-               for _ in range(4)]
-    if layout == "channels_last":
-        model = model.to(memory_format=torch.channels_last)
-        batches = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in batches]
+    batches = make_batches(batch, shape, layout, device)
+    model, call = make_model(name, layout, device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    model.train()
-
-    is_bf16 = len(sys.argv) > 7 and sys.argv[7] == "bf16"
 
     def step(index):
-        x, y = batches[index % len(batches)]
-        optimizer.zero_grad(set_to_none=False)
-        with torch.autocast("cpu", torch.bfloat16, enabled=is_bf16):
-            loss = functional.cross_entropy(model(x), y)
+        x, y = (part.to(device, non_blocking=True) for part in batches[index % len(batches)])
+        optimizer.zero_grad(set_to_none=device == "cuda")
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            loss = functional.cross_entropy(call(x), y)
         loss.backward()
         optimizer.step()
+        return loss
 
-    for index in range(5):
+    def wait():
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    for index in range(20 if device == "cuda" else 5):
         step(index)
+    wait()
     for _ in range(rounds):
         start, steps = time.perf_counter(), 0
         while time.perf_counter() - start < 0.5:
-            step(steps)
+            # A trainer reads every loss, as ours does.
+            step(steps).item()
             steps += 1
+        wait()
         seconds = time.perf_counter() - start
         print(json.dumps({"model": name, "batch": batch, "threads": threads, "layout": layout,
                           "images_per_second": steps * batch / seconds,
-                          "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}),
-              flush=True)
+                          "memory_mb": memory_mb(device)}), flush=True)
 
 
 if __name__ == "__main__":
