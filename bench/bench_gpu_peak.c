@@ -29,11 +29,16 @@ struct peak {
     cudaEvent_t begin, end;
 };
 
+static void fail(void)
+{
+    exit(1); // NOLINT(concurrency-mt-unsafe): there is one thread
+}
+
 static void must(int result, const char *what)
 {
     if (result != 0) {
         fprintf(stderr, "bench_gpu_peak: cannot %s: error %d\n", what, result);
-        exit(1);
+        fail();
     }
 }
 
@@ -44,7 +49,7 @@ static void find_gpu(void)
     if (error != cudaSuccess || count == 0) {
         fprintf(stderr, "there is no GPU on this machine: %s\n",
                 error == cudaSuccess ? "none is visible" : cudaGetErrorString(error));
-        exit(1);
+        fail();
     }
 }
 
