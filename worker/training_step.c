@@ -27,11 +27,18 @@ static void update_alone(struct trainer *trainer, struct span span, uint64_t ste
                     schedule_rate(&trainer->schedule, step));
 }
 
+/* Whether a normalisation is over the batches of all workers. */
+static bool sums_over_workers(const struct trainer *trainer)
+{
+    return trainer->job->sync_bn && trainer->job->workers > 1;
+}
+
 /* Begins backward of a bucket, the first *begun having begun; and of all at once on a device that
- * goes on by itself, so that it never waits for this thread. */
+ * goes on by itself, so that it never waits for this thread. Not if its sums wait for others: then
+ * the first bucket would leave when the last has all but been computed. */
 static enum status begin_backward(const struct trainer *trainer, uint32_t bucket, uint32_t *begun)
 {
-    bool is_ahead = model_runs_ahead(trainer->model);
+    bool is_ahead = model_runs_ahead(trainer->model) && !sums_over_workers(trainer);
     uint32_t end = is_ahead ? model_layout(trainer->model)->bucket_count : bucket + 1;
     enum status status = STATUS_OK;
     while (*begun < end && status == STATUS_OK) {
@@ -164,9 +171,8 @@ static enum status sum_over_workers(void *context, double *values, uint32_t coun
 
 static struct program_input input_of(struct trainer *trainer, const struct batch *batch)
 {
-    bool sums = trainer->job->sync_bn && trainer->job->workers > 1;
     return (struct program_input){
-        .sum_over_workers = sums ? sum_over_workers : NULL,
+        .sum_over_workers = sums_over_workers(trainer) ? sum_over_workers : NULL,
         .context = trainer,
         .pixels = batch->pixels,
         .labels = batch->labels,

@@ -122,6 +122,21 @@ static void local_sgd_ends_alike_in_every_mode(void **state)
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
+/* Its sums go to the host, to all workers and back in the middle of forward and backward. */
+static void batch_normalisation_over_all_workers_ends_alike_in_both_designs(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy",
+         {"-n", "2", "--mode", "ring", "--model", "resnet20", "--image-size", "8", "--global-batch",
+          "6", "--steps", "3", "--sync-bn", "--eval", "end"}},
+        {"eager",
+         {"-n", "2", "--mode", "ps-sync", "--model", "resnet20", "--image-size", "8",
+          "--global-batch", "6", "--steps", "3", "--sync-bn", "--eval", "end"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_ring_ends_where_servers_do),
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
         cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
+        cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -391,8 +391,8 @@ static const struct program_ops cuda_program_ops = {
 void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size)
 {
     const struct cuda_program *program = (const struct cuda_program *)base;
-    int used = snprintf(ret_text, text_size, "%.1f MiB on the GPU",
-                        (double)(program->arena_bytes + program->vector_bytes) / (1024 * 1024));
+    size_t bytes = program->arena_bytes + program->vector_bytes + program->updates.bytes;
+    int used = snprintf(ret_text, text_size, "%.1f MiB on the GPU", (double)bytes / (1024 * 1024));
     for (uint32_t i = 0; i < program->graph.node_count; i++) {
         const struct node *node = program->graph.nodes[i];
         if (node->ops->describe != NULL && used > 0 && (size_t)used + 2 < text_size) {

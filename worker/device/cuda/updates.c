@@ -25,6 +25,7 @@ enum status updates_hold(struct updates *updates, float *const *states, uint32_t
         return STATUS_NO_MEMORY;
     }
     updates->state_count = state_count;
+    updates->bytes = state_count * bytes;
     updates->is_held = true;
     return cuda_check(result, "get memory for the optimizer's states");
 }

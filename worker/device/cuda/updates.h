@@ -12,6 +12,7 @@ struct updates {
     uint32_t state_count;
     float *states[UPDATES_STATES_MAX];      // (value_count) each, device memory, owned
     float *host_states[UPDATES_STATES_MAX]; // likewise, host, borrowed
+    size_t bytes;                           // of the states on the GPU
     bool is_held;
     bool is_ahead; // parameters and states on the GPU are newer than the host's
 };

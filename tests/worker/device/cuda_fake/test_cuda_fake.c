@@ -38,37 +38,71 @@ static void the_fake_is_what_programs_of_this_folder_load(void **state)
     }
 }
 
+/* A program that is ready to be compiled, and the mode to go back to. */
+struct bench {
+    struct network_plan plan;
+    struct program_fixture fixture;
+    struct program_options options;
+    struct device *device;
+    char mode[64];
+};
+
+static void set_up(struct bench *bench, struct shape input, uint32_t batch_size)
+{
+    const char *mode = getenv(MODE);
+    snprintf(bench->mode, sizeof(bench->mode), "%s", mode != NULL ? mode : "");
+    program_fixture_plan(layers, LAYER_COUNT, input, &bench->plan);
+    program_fixture_init(&bench->fixture, &bench->plan, 4, 3);
+    bench->options = (struct program_options){
+        .ops = bench->plan.ops,
+        .op_count = bench->plan.op_count,
+        .batch_size = batch_size,
+        .params = bench->fixture.params,
+        .grads = bench->fixture.grads,
+        .statistics = bench->fixture.statistics,
+    };
+    const struct device_options device = {.threads = 1};
+    assert_int_equal(device_open("cuda", &device, &bench->device), STATUS_OK);
+}
+
+static void tear_down(struct bench *bench)
+{
+    device_close(bench->device);
+    program_fixture_finish(&bench->fixture);
+    assert_int_equal(setenv(MODE, bench->mode, 1), 0);
+}
+
 static void a_batch_that_does_not_fit_is_refused_with_one_that_does(void **state)
 {
     (void)state;
-    struct network_plan plan;
-    struct program_fixture fixture;
-    struct device *device;
+    struct bench bench;
     struct program *program = NULL;
-    char mode[64];
-    snprintf(mode, sizeof(mode), "%s", getenv(MODE) != NULL ? getenv(MODE) : "");
+    set_up(&bench, (struct shape){2, 9, 11}, 4096);
     assert_int_equal(setenv(MODE, "small", 1), 0);
-    program_fixture_plan(layers, LAYER_COUNT, (struct shape){2, 9, 11}, &plan);
-    program_fixture_init(&fixture, &plan, 4, 3);
-    const struct program_options options = {
-        .ops = plan.ops,
-        .op_count = plan.op_count,
-        .batch_size = 4096,
-        .params = fixture.params,
-        .grads = fixture.grads,
-        .statistics = fixture.statistics,
-    };
-    assert_int_equal(device_open("cuda", &(struct device_options){.threads = 1}, &device),
-                     STATUS_OK);
     captured_log_begin();
-    assert_int_equal(device_compile(device, &options, &program), STATUS_NO_MEMORY);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_NO_MEMORY);
     const char *said = captured_log_end();
     assert_non_null(strstr(said, "a batch of 4096 asks for"));
     assert_non_null(strstr(said, "images a batch would fit"));
     assert_null(program);
-    device_close(device);
-    program_fixture_finish(&fixture);
-    assert_int_equal(setenv(MODE, mode, 1), 0);
+    tear_down(&bench);
+}
+
+static void states_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct program *program = NULL;
+    float *states[2] = {NULL, NULL}; // nobody comes to read them
+    set_up(&bench, (struct shape){2, 90, 110}, 1);
+    assert_true(bench.plan.value_count * sizeof(float) > 1 << 20);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    assert_int_equal(setenv(MODE, "small", 1), 0);
+    captured_log_begin();
+    assert_int_equal(program_hold(program, states, 2), STATUS_NO_MEMORY);
+    assert_non_null(strstr(captured_log_end(), "no memory for the optimizer's states"));
+    program_destroy(program);
+    tear_down(&bench);
 }
 
 int main(void)
@@ -76,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fake_is_what_programs_of_this_folder_load),
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
+        cmocka_unit_test(states_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
