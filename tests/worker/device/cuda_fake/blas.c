@@ -6,7 +6,9 @@
 #include <cudnn.h>
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WORKSPACE_SCRIBBLE 4096 // bytes at both ends
 
@@ -38,10 +40,28 @@ static void *must_allocate(size_t bytes)
     return memory;
 }
 
-static float element_of(const struct matrix *matrix, const void *values, uint64_t row,
-                        uint64_t column)
+/* The element of op(matrix) in a row and a column. */
+FAKE_ARITHMETIC static inline float element_of(const struct matrix *matrix, bool is_flipped,
+                                               const float *values, uint64_t row, uint64_t column)
 {
-    return fake_load(values, matrix->type == CUDA_R_16BF, column * matrix->rows + row);
+    return is_flipped ? values[row * matrix->rows + column] : values[column * matrix->rows + row];
+}
+
+FAKE_ARITHMETIC static void multiply(const struct product *p, const float *from_a,
+                                     const float *from_b, float *to)
+{
+    bool flips_a = p->description.a == CUBLAS_OP_T, flips_b = p->description.b == CUBLAS_OP_T;
+    uint64_t inner = flips_a ? p->a.rows : p->a.columns;
+    for (uint64_t column = 0; column < p->d.columns; column++) {
+        for (uint64_t row = 0; row < p->d.rows; row++) {
+            float sum = 0;
+            for (uint64_t k = 0; k < inner; k++) {
+                sum += element_of(&p->a, flips_a, from_a, row, k) *
+                       element_of(&p->b, flips_b, from_b, k, column);
+            }
+            to[column * p->d.rows + row] = sum;
+        }
+    }
 }
 
 /* What the library may do to its workspace. */
@@ -52,25 +72,23 @@ static void scribble(void *workspace, size_t bytes)
     memset((char *)workspace + bytes - end, 0xFF, end);
 }
 
+static float *take(const struct matrix *matrix, const void *values)
+{
+    return fake_take(values, matrix->type == CUDA_R_16BF, matrix->rows * matrix->columns);
+}
+
 static void run_product(void *context)
 {
     const struct product *p = context;
-    bool flips_a = p->description.a == CUBLAS_OP_T, flips_b = p->description.b == CUBLAS_OP_T;
-    uint64_t inner = flips_a ? p->a.rows : p->a.columns;
+    size_t count = p->d.rows * p->d.columns;
+    float *a = take(&p->a, p->from_a), *b = take(&p->b, p->from_b);
+    float *d = must_allocate(count * sizeof(*d));
     scribble(p->workspace, p->workspace_bytes);
-    for (uint64_t column = 0; column < p->d.columns; column++) {
-        for (uint64_t row = 0; row < p->d.rows; row++) {
-            float sum = 0;
-            for (uint64_t k = 0; k < inner; k++) {
-                float a = flips_a ? element_of(&p->a, p->from_a, k, row)
-                                  : element_of(&p->a, p->from_a, row, k);
-                float b = flips_b ? element_of(&p->b, p->from_b, column, k)
-                                  : element_of(&p->b, p->from_b, k, column);
-                sum += a * b;
-            }
-            fake_store(p->to, p->d.type == CUDA_R_16BF, column * p->d.rows + row, sum);
-        }
-    }
+    multiply(p, a, b, d);
+    fake_give(p->to, p->d.type == CUDA_R_16BF, d, count);
+    free(a);
+    free(b);
+    free(d);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,

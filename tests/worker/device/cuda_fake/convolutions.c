@@ -4,7 +4,9 @@
 #include "tests/worker/device/cuda_fake/stream.h"
 #include "worker/device/cuda/dnn.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WORKSPACE_BYTES ((size_t)12345) // the library's to scribble over
 
@@ -15,111 +17,98 @@ struct convolution {
     struct dnn_operands operands; // of the run
 };
 
-/* Calls visit for every product of the convolution: indices into x, w and y. */
-static void visit_sample(const struct convolution *convolution, uint32_t n, uint32_t k,
-                         void (*visit)(void *context, size_t x, size_t w, size_t y), void *context)
+/* As floats. The pass's result is zero at first. */
+struct tensors {
+    float *x, *w, *y;
+};
+
+/* The products of one pixel of y and one tap: over the channels of x. */
+FAKE_ARITHMETIC static inline void add_products(enum dnn_pass pass, uint32_t channels, float *x,
+                                                float *w, float *y)
+{
+    for (uint32_t c = 0; c < channels && pass == DNN_FORWARD; c++) {
+        *y += x[c] * w[c];
+    }
+    for (uint32_t c = 0; c < channels && pass == DNN_DATA_GRADIENT; c++) {
+        x[c] += *y * w[c];
+    }
+    for (uint32_t c = 0; c < channels && pass == DNN_WEIGHT_GRADIENT; c++) {
+        w[c] += *y * x[c];
+    }
+}
+
+FAKE_ARITHMETIC static void convolve(const struct convolution *convolution,
+                                     const struct tensors *tensors, uint32_t n, uint32_t k)
 {
     const struct dnn_conv *s = &convolution->shape;
     uint32_t tap_count = s->window * s->window;
     for (uint32_t at = 0; at < s->y_rows * s->y_columns; at++) {
         uint32_t p = at / s->y_columns, q = at % s->y_columns;
+        size_t y = (((size_t)n * s->y_rows + p) * s->y_columns + q) * s->outputs + k;
         for (uint32_t tap = 0; tap < tap_count; tap++) {
             uint32_t row = p * s->stride + tap / s->window - s->padding;
             uint32_t column = q * s->stride + tap % s->window - s->padding; // below 0: very large
-            if (row >= s->x_rows || column >= s->x_columns) {
-                continue;
-            }
             size_t x = (((size_t)n * s->x_rows + row) * s->x_columns + column) * s->inputs;
             size_t w = ((size_t)k * tap_count + tap) * s->inputs;
-            size_t y = (((size_t)n * s->y_rows + p) * s->y_columns + q) * s->outputs + k;
-            for (uint32_t c = 0; c < s->inputs; c++) {
-                visit(context, x + c, w + c, y);
+            if (row < s->x_rows && column < s->x_columns) {
+                add_products(convolution->pass, s->inputs, tensors->x + x, tensors->w + w,
+                             tensors->y + y);
             }
         }
     }
 }
 
-struct sums {
-    const struct convolution *convolution;
-    float *sums; // of the result
-};
-
-static void add_forward(void *context, size_t x, size_t w, size_t y)
+/* The pass's operands, and zeros for its result. */
+static float *take(const struct convolution *c, const void *values, size_t count, bool is_result)
 {
-    const struct sums *sums = context;
-    const struct convolution *c = sums->convolution;
-    sums->sums[y] +=
-        fake_load(c->operands.x, c->is_bf16, x) * fake_load(c->operands.w, c->is_bf16, w);
-}
-
-static void add_data_gradient(void *context, size_t x, size_t w, size_t y)
-{
-    const struct sums *sums = context;
-    const struct convolution *c = sums->convolution;
-    sums->sums[x] +=
-        fake_load(c->operands.y, c->is_bf16, y) * fake_load(c->operands.w, c->is_bf16, w);
-}
-
-static void add_weight_gradient(void *context, size_t x, size_t w, size_t y)
-{
-    const struct sums *sums = context;
-    const struct convolution *c = sums->convolution;
-    sums->sums[w] +=
-        fake_load(c->operands.y, c->is_bf16, y) * fake_load(c->operands.x, c->is_bf16, x);
-}
-
-static size_t result_count(const struct convolution *convolution)
-{
-    const struct dnn_conv *s = &convolution->shape;
-    switch (convolution->pass) {
-    case DNN_FORWARD:
-        return (size_t)s->batch * s->y_rows * s->y_columns * s->outputs;
-    case DNN_DATA_GRADIENT:
-        return (size_t)s->batch * s->x_rows * s->x_columns * s->inputs;
-    case DNN_WEIGHT_GRADIENT:
-        return (size_t)s->outputs * s->window * s->window * s->inputs;
+    if (!is_result) {
+        return fake_take(values, c->is_bf16, count);
     }
-    abort();
+    float *zeros = calloc(count, sizeof(*zeros));
+    if (zeros == NULL) {
+        abort();
+    }
+    return zeros;
 }
 
-static void finish_forward(const struct convolution *c, const float *sums, size_t count)
+static void add_bias_and_relu(const struct convolution *c, float *y, size_t count)
 {
+    const struct dnn_conv *s = &c->shape;
+    float *bias = s->has_bias ? fake_take(c->operands.bias, c->is_bf16, s->outputs) : NULL;
     for (size_t i = 0; i < count; i++) {
-        float value = sums[i];
-        if (c->shape.has_bias) {
-            value += fake_load(c->operands.bias, c->is_bf16, i % c->shape.outputs);
-        }
-        fake_store(c->operands.y, c->is_bf16, i, c->shape.has_relu && value < 0 ? 0 : value);
+        float value = y[i] + (bias != NULL ? bias[i % s->outputs] : 0);
+        y[i] = s->has_relu && value < 0 ? 0 : value;
     }
+    free(bias);
 }
 
 static void run_pass(void *context)
 {
-    static void (*const visits[])(void *, size_t, size_t, size_t) = {
-        [DNN_FORWARD] = add_forward,
-        [DNN_DATA_GRADIENT] = add_data_gradient,
-        [DNN_WEIGHT_GRADIENT] = add_weight_gradient,
-    };
     const struct convolution *c = context;
-    size_t count = result_count(c);
-    struct sums sums = {.convolution = c, .sums = calloc(count, sizeof(float))};
-    if (sums.sums == NULL) {
-        abort();
-    }
+    const struct dnn_conv *s = &c->shape;
+    size_t x_count = (size_t)s->batch * s->x_rows * s->x_columns * s->inputs;
+    size_t w_count = (size_t)s->outputs * s->window * s->window * s->inputs;
+    size_t y_count = (size_t)s->batch * s->y_rows * s->y_columns * s->outputs;
+    const struct tensors tensors = {
+        .x = take(c, c->operands.x, x_count, c->pass == DNN_DATA_GRADIENT),
+        .w = take(c, c->operands.w, w_count, c->pass == DNN_WEIGHT_GRADIENT),
+        .y = take(c, c->operands.y, y_count, c->pass == DNN_FORWARD),
+    };
     memset(c->operands.workspace, 0xFF, WORKSPACE_BYTES);
-    for (uint32_t n = 0; n < c->shape.batch; n++) {
-        for (uint32_t k = 0; k < c->shape.outputs; k++) {
-            visit_sample(c, n, k, visits[c->pass], &sums);
-        }
-    }
-    void *result = c->pass == DNN_DATA_GRADIENT ? c->operands.x : c->operands.w;
-    for (size_t i = 0; i < count && c->pass != DNN_FORWARD; i++) {
-        fake_store(result, c->is_bf16, i, sums.sums[i]);
+    for (uint32_t i = 0; i < s->batch * s->outputs; i++) {
+        convolve(c, &tensors, i / s->outputs, i % s->outputs);
     }
     if (c->pass == DNN_FORWARD) {
-        finish_forward(c, sums.sums, count);
+        add_bias_and_relu(c, tensors.y, y_count);
+        fake_give(c->operands.y, c->is_bf16, tensors.y, y_count);
+    } else if (c->pass == DNN_DATA_GRADIENT) {
+        fake_give(c->operands.x, c->is_bf16, tensors.x, x_count);
+    } else {
+        fake_give(c->operands.w, c->is_bf16, tensors.w, w_count);
     }
-    free(sums.sums);
+    free(tensors.x);
+    free(tensors.w);
+    free(tensors.y);
 }
 
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
