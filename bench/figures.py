@@ -70,11 +70,12 @@ def format_size(size):
 
 def rounds_for(size, rounds):
     """`rounds` if it was given; otherwise fewer the longer one takes."""
-    return rounds or max(5, min(200, (256 << 20) // size))
+    return rounds or max(5, min(1000, (256 << 20) // size))
 
 
 def warmup_for(size):
-    return 3 if size < (16 << 20) else 1
+    """Short ones need longer: the kernel takes milliseconds to give each process a core."""
+    return 1000 if size <= (64 << 10) else 20 if size < (16 << 20) else 1
 
 
 def memcpy_gbps(repeats=5):

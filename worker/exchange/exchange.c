@@ -117,7 +117,7 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
     if (status == STATUS_OK) {
         assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         exchange->step = step;
-        exchange->is_awaiting = true;
+        exchange->is_awaiting = exchange->ops->wait == NULL; // otherwise end_step does it all
         exchange->bucket_done_count = 0;
         exchange->staleness_sum = 0;
         exchange->staleness_count = 0;
@@ -145,22 +145,16 @@ static enum status end_step_here(struct exchange *exchange,
                                  void *context)
 {
     uint32_t bucket_count = exchange->options.layout->bucket_count;
-    for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
-        enum status status = exchange_stopped(exchange);
-        if (status == STATUS_OK) {
-            status = exchange->ops->wait(exchange, bucket);
-        }
+    enum status status = STATUS_OK;
+    for (uint32_t bucket = 0; bucket < bucket_count && status == STATUS_OK; bucket++) {
+        status = exchange->ops->wait(exchange, bucket);
         if (status != STATUS_OK) {
             exchange_stop(exchange, status);
-            return status;
-        }
-        exchange_mark_done(exchange, bucket);
-        status = apply(context, bucket);
-        if (status != STATUS_OK) {
-            return status;
+        } else {
+            status = apply(context, bucket);
         }
     }
-    return STATUS_OK;
+    return status;
 }
 
 enum status exchange_end_step(struct exchange *exchange,

@@ -21,7 +21,8 @@
 #define SMALL_BUCKET       (8 * BLOCK_FLOATS)
 
 // How long a wait spins, where every process has a core, and how long it yields before it sleeps.
-#define SPIN_NS  20000
+// The kernel may well have put two processes on one core: there spinning only keeps the other out.
+#define SPIN_NS  1000
 #define YIELD_NS 200000
 #define NAP_MS   100 // longest sleep before is_stopped is asked again
 
@@ -35,8 +36,8 @@ struct slot {
 };
 
 struct board {
-    _Alignas(CACHE_LINE) _Atomic uint32_t event; // changes when a bucket has arrived, or finished
-    _Atomic uint32_t sleepers;                   // processes that wait for it to change
+    _Alignas(CACHE_LINE) _Atomic uint32_t event; // changes when there is news for who sleeps
+    _Atomic uint32_t sleepers;                   // processes that do, or are about to
     struct slot slots[];                         // one for each bucket
 };
 
@@ -118,11 +119,12 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* Something has changed that others may wait for. */
+/* Something has changed that others may wait for. Who goes to sleep says so before it looks again,
+ * so one of the two sees the other. */
 static void announce(struct board *board)
 {
-    atomic_fetch_add(&board->event, 1);
     if (atomic_load(&board->sleepers) > 0) {
+        atomic_fetch_add(&board->event, 1);
         (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_SHARED_MAX, NULL);
     }
 }
@@ -168,12 +170,14 @@ static enum status take(const struct progress *progress, struct slot *slot, uint
     return STATUS_OK;
 }
 
-/* Works on a bucket as long as it has blocks, if all workers have arrived. */
+/* Works on a bucket as long as it has blocks, if all workers have arrived. A single block is left
+ * to the last of them. */
 static enum status work_on(struct group *group, uint32_t bucket)
 {
     struct progress *progress = &group->buckets[bucket];
     struct slot *slot = &group->board->slots[bucket];
-    if (atomic_load(&slot->arrived) != progress->round * group->options.world) {
+    if (progress->block_count == 1 ||
+        atomic_load(&slot->arrived) != progress->round * group->options.world) {
         return STATUS_OK;
     }
     for (;;) {
@@ -198,6 +202,21 @@ static bool is_finished(const struct group *group, uint32_t bucket)
            progress->round * progress->block_count;
 }
 
+/* Whether there are blocks that nobody works on. */
+static bool has_work(const struct group *group)
+{
+    for (uint32_t i = 0; i < group->options.layout->bucket_count; i++) {
+        const struct progress *progress = &group->buckets[i];
+        const struct slot *slot = &group->board->slots[i];
+        if (progress->is_unfinished && progress->block_count > 1 &&
+            atomic_load(&slot->arrived) == progress->round * group->options.world &&
+            atomic_load(&slot->taken) != progress->round * progress->block_count) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whatever can be done of the buckets that this worker has ready; they become ready in order. */
 static enum status help(struct group *group)
 {
@@ -219,34 +238,51 @@ enum status group_arrive(struct group *group, uint32_t bucket)
     assert(!progress->is_unfinished);
     progress->round++;
     progress->is_unfinished = true;
-    uint32_t arrived = atomic_fetch_add(&group->board->slots[bucket].arrived, 1) + 1;
-    if (arrived == progress->round * group->options.world && progress->block_count > 1) {
+    struct slot *slot = &group->board->slots[bucket];
+    uint32_t arrived = atomic_fetch_add(&slot->arrived, 1) + 1;
+    bool is_last = arrived == progress->round * group->options.world;
+    if (is_last && progress->block_count == 1) {
+        // Nobody else could do anything of it: no need to agree on who does.
+        reduce_block(group, bucket, 0);
+        atomic_store(&slot->taken, progress->round);
+        atomic_store(&slot->finished, progress->round);
+        announce(group->board);
+    } else if (is_last) {
         announce(group->board); // who sleeps can help
     }
     return help(group);
 }
 
-/* Until the event is another than `seen`, or for a while. */
-static void nap(struct board *board, uint32_t seen)
+static bool has_news(const struct group *group, uint32_t bucket)
+{
+    return is_finished(group, bucket) || has_work(group);
+}
+
+/* Until there is news, or for a while. */
+static void nap(const struct group *group, uint32_t bucket)
 {
     static const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000L};
+    struct board *board = group->board;
     atomic_fetch_add(&board->sleepers, 1);
-    // The kernel compares again: an event between here and there is not missed.
-    (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
+    uint32_t seen = atomic_load(&board->event);
+    if (!has_news(group, bucket)) {
+        // The kernel compares again: an event between here and there is not missed.
+        (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
+    }
     atomic_fetch_sub(&board->sleepers, 1);
 }
 
-/* Waits for the event to change: as long as it pays by spinning or yielding, then asleep. */
-static void wait_for_event(const struct group *group, uint32_t seen)
+/* Waits for the bucket to be finished, or for work: as long as it pays by spinning or yielding,
+ * then asleep. */
+static void wait_for_news(const struct group *group, uint32_t bucket)
 {
-    struct board *board = group->board;
     uint64_t start_ns = clock_now_ns(), waited_ns = 0;
     while (waited_ns < YIELD_NS) {
-        if (atomic_load(&board->event) != seen) {
+        if (has_news(group, bucket)) {
             return;
         }
         if (group->spins && waited_ns < SPIN_NS) {
-            for (int i = 0; i < 16; i++) {
+            for (int i = 0; i < 16 && !is_finished(group, bucket); i++) {
                 spin_pause();
             }
         } else {
@@ -254,25 +290,23 @@ static void wait_for_event(const struct group *group, uint32_t seen)
         }
         waited_ns = clock_now_ns() - start_ns;
     }
-    nap(board, seen);
+    nap(group, bucket);
 }
 
 enum status group_wait(struct group *group, uint32_t bucket, bool (*is_stopped)(void *context),
                        void *context)
 {
-    for (;;) {
-        uint32_t seen = atomic_load(&group->board->event);
-        enum status status = help(group);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        if (is_finished(group, bucket)) {
-            group->buckets[bucket].is_unfinished = false;
-            return STATUS_OK;
+    enum status status = STATUS_OK;
+    while (!is_finished(group, bucket)) {
+        status = help(group);
+        if (status != STATUS_OK || is_finished(group, bucket)) {
+            break;
         }
         if (is_stopped(context)) {
             return STATUS_INTERRUPTED;
         }
-        wait_for_event(group, seen);
+        wait_for_news(group, bucket);
     }
+    group->buckets[bucket].is_unfinished = status != STATUS_OK;
+    return status;
 }

@@ -205,11 +205,13 @@ static void the_last_to_come_does_not_wait(void **state)
 static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void **state)
 {
     (void)state;
+    static const struct layout blocks = {
+        .value_count = 8192, .bucket_count = 1, .buckets = {{0, 8192}}};
     for (size_t place = 0; place < 3; place++) {
         _Alignas(64) uint32_t board[64] = {0};
-        float mine[8] = {1};
+        static float mine[8192];
         float *grads[] = {mine};
-        struct worker worker = {.world = 1, .layout = &single, .grads = grads};
+        struct worker worker = {.world = 1, .layout = &blocks, .grads = grads};
         open_group(&worker, board);
         // Behind the header, a cache line: who has arrived, what is taken, what is finished.
         board[16 + place] = 0x40000000;
