@@ -4,7 +4,8 @@
  *
  *     exchange_begin_step(step)         params may be read from here
  *         forward, then for each bucket: backward, exchange_bucket_ready(bucket)
- *     exchange_end_step(step)           grads may be overwritten, or hold the mean, from here
+ *     exchange_end_step(step)           grads hold the mean from here, if that is delivered; they
+ *                                       may be overwritten after the next begin_step
  *
  * begin_step and end_step are the only calls that wait. In between, buckets travel while later ones
  * are computed. A strategy is a row of the table in exchange.c and a file of its own; its functions

@@ -4,16 +4,33 @@
  * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
  * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
- * last push.) */
+ * last push.)
+ *
+ * Flow control: over a network a shard's answers are the credits of its pushes. No more than a
+ * window of bytes is on its way to a shard without an answer, so what waits in a server is bounded
+ * whatever it does. It also keeps workers together: on a link that all share the quickest would
+ * otherwise push far ahead of the slowest, and no answer could leave before the slowest has pushed.
+ */
 #include "worker/exchange/coder.h"
 #include "worker/exchange/strategies.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+// Enough for a link to stay busy while an answer comes. In bytes.
+#define WINDOW_BYTES (UINT64_C(1) << 20)
+
+/* Pushes to one shard. */
+struct ps_shard {
+    uint64_t window, unanswered; // bytes; one push may go beyond the window
+    uint32_t next;               // bucket to be pushed
+};
+
 struct ps {
     struct exchange base;
     struct coder coder;
+    struct ps_shard *shards;  // (peer_count)
+    uint32_t ready_count;     // buckets of this step that backward has completed, in their order
     uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
 };
 
@@ -26,8 +43,26 @@ static void ps_destroy(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
     coder_destroy(&ps->coder);
+    free(ps->shards);
     free(ps->missing_counts);
     free(ps);
+}
+
+static uint64_t bytes_of(struct span part)
+{
+    return part.count * sizeof(float);
+}
+
+/* Two pushes may always be on their way: one is answered while the other comes. */
+static uint64_t window_of(const struct exchange_options *options, uint32_t shard)
+{
+    uint64_t window = WINDOW_BYTES;
+    for (uint32_t i = 0; i < options->layout->bucket_count; i++) {
+        uint64_t bytes =
+            bytes_of(span_part(options->layout->buckets[i], options->peer_count, shard));
+        window = bytes > window ? bytes : window;
+    }
+    return window;
 }
 
 static enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange)
@@ -37,7 +72,15 @@ static enum status ps_create(const struct exchange_options *options, struct exch
         return STATUS_NO_MEMORY;
     }
     ps->missing_counts = calloc(options->layout->bucket_count, sizeof(*ps->missing_counts));
-    enum status status = ps->missing_counts != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    ps->shards = calloc((size_t)options->peer_count + 1, sizeof(*ps->shards));
+    enum status status =
+        ps->missing_counts != NULL && ps->shards != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    for (uint32_t i = 0; i < options->peer_count && status == STATUS_OK; i++) {
+        // Free workers are answered after their last push; on one host nothing travels.
+        bool is_bounded =
+            !options->is_free && !transport_is_near(options->channel->transport, options->peers[i]);
+        ps->shards[i].window = is_bounded ? window_of(options, i) : UINT64_MAX;
+    }
     if (status == STATUS_OK) {
         status = coder_create(&options->codec, options->layout, &ps->coder);
     }
@@ -160,31 +203,53 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
     return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
 }
 
+/* Pushes to a shard what is ready, as far as its window allows. */
+static enum status push_on(struct exchange *exchange, uint32_t shard)
+{
+    const struct exchange_options *options = &exchange->options;
+    struct ps *ps = ps_of(exchange);
+    struct ps_shard *state = &ps->shards[shard];
+    enum status status = STATUS_OK;
+    while (state->next < ps->ready_count && state->unanswered <= state->window &&
+           status == STATUS_OK) {
+        uint32_t bucket = state->next++;
+        struct span part = span_part(options->layout->buckets[bucket], options->peer_count, shard);
+        if (part.count > 0) {
+            state->unanswered += bytes_of(part);
+            status = push_and_pull(exchange, bucket, shard, part);
+        }
+    }
+    return status;
+}
+
 static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
 {
     const struct exchange_options *options = &exchange->options;
-    struct span whole = options->layout->buckets[bucket];
-    ps_of(exchange)->missing_counts[bucket] = whole.count;
-    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        struct span part = span_part(whole, options->peer_count, shard);
-        if (part.count == 0) {
-            continue;
-        }
-        enum status status = push_and_pull(exchange, bucket, shard, part);
-        if (status != STATUS_OK) {
-            return status;
+    struct ps *ps = ps_of(exchange);
+    if (bucket == 0) {
+        for (uint32_t shard = 0; shard < options->peer_count; shard++) {
+            ps->shards[shard].next = 0;
+            ps->shards[shard].unanswered = 0;
         }
     }
-    return STATUS_OK;
+    ps->missing_counts[bucket] = options->layout->buckets[bucket].count;
+    ps->ready_count = bucket + 1;
+    enum status status = STATUS_OK;
+    for (uint32_t shard = 0; shard < options->peer_count && status == STATUS_OK; shard++) {
+        status = push_on(exchange, shard);
+    }
+    return status;
 }
 
 /* Whether these are parameters that were asked for and have not come yet. */
 static bool is_expected(const struct exchange *exchange, const struct message *message,
-                        uint64_t missing_count, const struct envelope *envelope)
+                        uint64_t missing_count, const struct envelope *envelope,
+                        uint32_t *ret_shard)
 {
     const struct exchange_options *options = &exchange->options;
     for (uint32_t shard = 0; shard < options->peer_count; shard++) {
         if (options->peers[shard] == envelope->peer) {
+            *ret_shard = shard;
             struct span part =
                 span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
             return part.offset == message->span.offset && part.count == message->span.count &&
@@ -200,9 +265,10 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                               struct envelope *envelope)
 {
     uint64_t *missing_counts = ps_of(exchange)->missing_counts;
+    uint32_t shard;
     if (message->kind != MESSAGE_PARAMS ||
         message->bucket >= exchange->options.layout->bucket_count ||
-        !is_expected(exchange, message, missing_counts[message->bucket], envelope)) {
+        !is_expected(exchange, message, missing_counts[message->bucket], envelope, &shard)) {
         return STATUS_MALFORMED;
     }
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
@@ -219,7 +285,10 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
     if (missing_counts[message->bucket] == 0) {
         exchange_mark_done(exchange, message->bucket);
     }
-    return STATUS_OK;
+    struct ps_shard *state = &ps_of(exchange)->shards[shard];
+    state->unanswered -=
+        state->unanswered < bytes_of(message->span) ? state->unanswered : bytes_of(message->span);
+    return push_on(exchange, shard);
 }
 
 #define STRATEGY(name)                       \
