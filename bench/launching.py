@@ -22,7 +22,10 @@ Host = collections.namedtuple("Host", "prefix address")
 LOCAL = Host((), "127.0.0.1")
 
 # Threads that spin while they wait cost the others their cores.
-ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
+# Not what RINGSIDE_ variables would make of the jobs' options: the command lines say all.
+ENVIRONMENT = {**{name: value for name, value in os.environ.items()
+                  if not name.startswith("RINGSIDE_")},
+               "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "0"}
 
 
 class Failed(Exception):

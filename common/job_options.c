@@ -268,7 +268,7 @@ const struct option job_options[] = {
     {"allow-nondeterministic", 0, OPTION_FLAG, FIELD(allow_nondeterministic), "false", NO_RANGE,
      NULL, NULL, NULL,
      "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
-    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "4", 0.001, 65536, NULL, NULL, "MIB",
+    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "1", 0.001, 65536, NULL, NULL, "MIB",
      "size of the buckets in which gradients travel"},
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
      "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define FNV_PRIME UINT64_C(0x100000001B3)
 
@@ -121,6 +122,35 @@ enum status layout_make_buckets(const struct span *tensors, const unsigned char 
     ret_layout->digest = digest_of_tensors(tensors, tensor_count);
     assert(layout_check(ret_layout) == STATUS_OK);
     return STATUS_OK;
+}
+
+/* How many parts a bucket is cut into. */
+static uint64_t part_count_of(struct span bucket, uint64_t bucket_bytes)
+{
+    uint64_t bytes = bucket.count * sizeof(float);
+    if (bucket_bytes < sizeof(float) || bytes <= bucket_bytes ||
+        bytes - bucket_bytes <= bucket_bytes / 2) {
+        return 1;
+    }
+    return (bytes + bucket_bytes - 1) / bucket_bytes;
+}
+
+void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes)
+{
+    struct span whole[LAYOUT_BUCKETS_MAX];
+    uint32_t whole_count = layout->bucket_count, count = 0;
+    memcpy(whole, layout->buckets, whole_count * sizeof(whole[0]));
+    for (uint32_t i = 0; i < whole_count; i++) {
+        uint64_t room = LAYOUT_BUCKETS_MAX - count - (whole_count - i - 1);
+        uint64_t part_count = part_count_of(whole[i], bucket_bytes);
+        part_count = part_count <= room ? part_count : 1;
+        // From the end, as buckets are.
+        for (uint64_t part = part_count; part-- > 0;) {
+            layout->buckets[count++] = span_part(whole[i], (uint32_t)part_count, (uint32_t)part);
+        }
+    }
+    layout->bucket_count = count;
+    assert(layout_check(layout) == STATUS_OK);
 }
 
 uint64_t layout_digest_add(uint64_t digest, const void *bytes, uint64_t size)

@@ -43,11 +43,16 @@ enum status layout_check(const struct layout *layout);
 
 /* Cuts tensors (spans in ascending order, covering the vector) into buckets in descending order:
  * a bucket is closed as soon as it holds at least bucket_bytes (the first one: a quarter of it),
- * and tensors are never split. `may_close[i]` says whether a bucket may start at tensor i (a
+ * and tensors are not split here. `may_close[i]` says whether a bucket may start at tensor i (a
  * layer's first tensor). */
 enum status layout_make_buckets(const struct span *tensors, const unsigned char *may_close,
                                 uint32_t tensor_count, uint64_t bucket_bytes,
                                 struct layout *ret_layout);
+
+/* Cuts buckets of more than one and a half times bucket_bytes into equal parts of at most that, so
+ * that a large tensor does not travel as one: while one part is answered the next is on its way. As
+ * long as there are not too many. */
+void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes);
 
 /* 64-bit FNV-1a over bytes, to chain: start with LAYOUT_DIGEST_SEED. */
 #define LAYOUT_DIGEST_SEED UINT64_C(0xCBF29CE484222325)

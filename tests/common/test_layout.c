@@ -206,6 +206,34 @@ static void the_buckets_that_would_be_too_many_become_one(void **state)
     assert_int_equal(layout_check(&layout), STATUS_OK);
 }
 
+static void large_buckets_are_cut_into_equal_parts(void **state)
+{
+    (void)state;
+    // Of 40 floats: the first is as it should be, the second not large enough, the third too large.
+    struct layout layout = {
+        .value_count = 205, .bucket_count = 3, .buckets = {{165, 40}, {105, 60}, {0, 105}}};
+    layout_split_buckets(&layout, 40 * sizeof(float));
+    assert_int_equal(layout.bucket_count, 5);
+    check_span(layout.buckets[0], 165, 40);
+    check_span(layout.buckets[1], 105, 60);
+    check_span(layout.buckets[2], 70, 35);
+    check_span(layout.buckets[3], 35, 35);
+    check_span(layout.buckets[4], 0, 35);
+}
+
+static void parts_that_would_be_too_many_are_not_made(void **state)
+{
+    (void)state;
+    struct layout layout = {
+        .value_count = 5000, .bucket_count = 2, .buckets = {{900, 4100}, {0, 900}}};
+    layout_split_buckets(&layout, 4 * sizeof(float));
+    assert_int_equal(layout.bucket_count, 226); // the first as it was, the second in 225
+    check_span(layout.buckets[0], 900, 4100);
+    layout_split_buckets(&layout, 0);
+    layout_split_buckets(&layout, UINT64_MAX);
+    assert_int_equal(layout.bucket_count, 226);
+}
+
 struct random_tensors {
     struct span spans[TENSORS_MAX];
     unsigned char may_close[TENSORS_MAX];
@@ -332,6 +360,8 @@ int main(void)
         cmocka_unit_test(what_passes_the_check_covers_the_vector_whatever_was_changed),
         cmocka_unit_test(buckets_are_filled_from_the_end_and_the_first_is_a_quarter),
         cmocka_unit_test(a_bucket_larger_than_the_model_holds_all_of_it),
+        cmocka_unit_test(large_buckets_are_cut_into_equal_parts),
+        cmocka_unit_test(parts_that_would_be_too_many_are_not_made),
         cmocka_unit_test(the_buckets_that_would_be_too_many_become_one),
         cmocka_unit_test(random_tensors_are_covered_in_order_and_buckets_are_as_small_as_allowed),
         cmocka_unit_test(tensors_that_are_no_vector_are_refused_and_nothing_is_written),

@@ -241,6 +241,11 @@ static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
     return status;
 }
 
+static const struct ps *ps_of_const(const struct exchange *exchange)
+{
+    return (const struct ps *)exchange;
+}
+
 /* Whether these are parameters that were asked for and have not come yet. */
 static bool is_expected(const struct exchange *exchange, const struct message *message,
                         uint64_t missing_count, const struct envelope *envelope,
@@ -250,10 +255,12 @@ static bool is_expected(const struct exchange *exchange, const struct message *m
     for (uint32_t shard = 0; shard < options->peer_count; shard++) {
         if (options->peers[shard] == envelope->peer) {
             *ret_shard = shard;
+            bool is_asked = options->is_free || message->vector > 0 ||
+                            message->bucket < ps_of_const(exchange)->shards[shard].next;
             struct span part =
                 span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
             return part.offset == message->span.offset && part.count == message->span.count &&
-                   part.count <= missing_count && message->step == exchange->step + 1 &&
+                   is_asked && part.count <= missing_count && message->step == exchange->step + 1 &&
                    message->vector == exchange->pull_vector &&
                    (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
         }

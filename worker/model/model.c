@@ -8,7 +8,8 @@
  *
  * Buckets begin at the first tensor of a layer; the operations behind that layer, up to the next
  * bucket, have no parameters or share its bucket. What comes before the first layer with parameters
- * belongs to the last bucket. */
+ * belongs to the last bucket. Of buckets that are parts of one large tensor the first has its
+ * operation. */
 #include "worker/model/model.h"
 
 #include "common/log.h"
@@ -52,18 +53,18 @@ static enum status make_plan(struct model *model, const struct model_options *op
     return status;
 }
 
-/* The first operation whose backward fills a bucket that begins at this tensor. */
+/* The last operation whose backward has to run for a bucket that begins here: that of the tensor in
+ * which it does. */
 static uint32_t first_op_of(const struct network_plan *plan, uint64_t offset)
 {
     if (offset == 0) {
         return 0;
     }
     uint32_t t = 0;
-    while (plan->tensors[t].span.offset != offset) {
+    while (plan->tensors[t].span.offset + plan->tensors[t].span.count <= offset) {
         t++;
         assert(t < plan->tensor_count);
     }
-    assert(plan->tensors[t].kind != TENSOR_BIAS);
     return plan->tensors[t].op;
 }
 
@@ -83,6 +84,7 @@ static enum status make_layout(struct model *model, uint64_t bucket_bytes)
                   (unsigned long long)bucket_bytes, status_text(status));
         return status;
     }
+    layout_split_buckets(&model->layout, bucket_bytes);
     model->layout.digest = network_digest(model->network, plan);
     for (uint32_t bucket = 0; bucket < model->layout.bucket_count; bucket++) {
         model->first_ops[bucket] = first_op_of(plan, model->layout.buckets[bucket].offset);
@@ -228,6 +230,9 @@ enum status model_backward(struct model *model, uint32_t bucket)
 {
     assert(bucket < model->layout.bucket_count);
     uint32_t end = bucket == 0 ? model->plan.op_count : model->first_ops[bucket - 1];
+    if (end == model->first_ops[bucket]) {
+        return STATUS_OK; // a part of what has been computed for the bucket before
+    }
     return program_backward(model->program, end - 1, model->first_ops[bucket]);
 }
 
