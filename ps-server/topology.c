@@ -55,10 +55,11 @@ void topology_note(struct topology *topology, const struct message *message)
 
 enum status topology_decide(const struct job *job, struct topology *topology)
 {
-    if (topology->all_reduce == ALL_REDUCE_SHARED && !topology->cannot_map) {
+    bool is_shared = topology->all_reduce == ALL_REDUCE_SHARED;
+    if (is_shared && !topology->cannot_map) {
         return STATUS_OK;
     }
-    if (strcmp(job->transport, "shm") == 0) {
+    if (is_shared && strcmp(job->transport, "shm") == 0) {
         return STATUS_UNREACHABLE;
     }
     topology->all_reduce = ALL_REDUCE_DIRECT;

@@ -75,6 +75,31 @@ static void what_was_asked_for_is_done(void **state)
     assert_true(begun(&direct, two, &needs_trial).direct_floats_max == UINT64_MAX);
 }
 
+static struct message found(enum status refusal, uint64_t latency_ns, uint64_t bandwidth)
+{
+    return (struct message){
+        .kind = MESSAGE_TRIED, .reason = refusal, .latency_ns = latency_ns, .bandwidth = bandwidth};
+}
+
+static void what_is_compressed_is_sent_also_on_one_host(void **state)
+{
+    (void)state;
+    const uint64_t one[] = {7, 7};
+    const char *const transports[] = {"auto", "shm"};
+    for (size_t i = 0; i < 2; i++) {
+        struct job job = job_of("auto", transports[i], 2);
+        snprintf(job.compress, sizeof(job.compress), "int8");
+        bool needs_trial;
+        struct topology topology = begun(&job, one, &needs_trial);
+        const struct message can = found(STATUS_OK, 1000, 4000000000);
+        assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
+        assert_true(needs_trial);
+        topology_note(&topology, &can);
+        assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
+        assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
+    }
+}
+
 static void alone_or_too_many_they_take_the_ring(void **state)
 {
     (void)state;
@@ -90,12 +115,6 @@ static void alone_or_too_many_they_take_the_ring(void **state)
     expect(&asked, NULL, ALL_REDUCE_DIRECT, false);
     expect(&near_many, NULL, ALL_REDUCE_RING, false);
     expect(&near_most, NULL, ALL_REDUCE_SHARED, true);
-}
-
-static struct message found(enum status refusal, uint64_t latency_ns, uint64_t bandwidth)
-{
-    return (struct message){
-        .kind = MESSAGE_TRIED, .reason = refusal, .latency_ns = latency_ns, .bandwidth = bandwidth};
 }
 
 /* The slowest link counts: the ring waits for it in every round. */
@@ -168,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_of_one_host_that_may_share_memory_try_to),
         cmocka_unit_test(what_was_asked_for_is_done),
+        cmocka_unit_test(what_is_compressed_is_sent_also_on_one_host),
         cmocka_unit_test(small_buckets_go_direct_by_the_slowest_link),
         cmocka_unit_test(memory_is_shared_by_all_or_by_nobody),
         cmocka_unit_test(alone_or_too_many_they_take_the_ring),
