@@ -12,17 +12,44 @@
 
 #define ARGS_MAX 32
 
-/* A job on the embedded images; that all workers end with equal bits is checked by
- * the coordinator. */
-static json_t *run(const char *mode, const char *servers, const char *compress,
-                   const char *transport)
+/* How gradients get from worker to worker. */
+struct design {
+    const char *mode, *servers, *transport;
+};
+
+/* A job on the embedded images; that all workers end with equal bits is checked by the coordinator.
+ */
+static json_t *run(const struct design *design, const char *compress, const char *steps)
 {
-    const char *const job[] = {
-        "-n",           "2",      "--mode",        mode,       "--model",   "lenet5",
-        "--data",       "shapes", "--batch",       "32",       "--steps",   "80",
-        "--lr",         "0.02",   "--optimizer",   "momentum", "--servers", servers,
-        "--compress",   compress, "--transport",   transport,  "--eval",    "end",
-        "--limit-test", "256",    "--limit-train", "0",        NULL};
+    const char *const job[] = {"-n",
+                               "2",
+                               "--mode",
+                               design->mode,
+                               "--model",
+                               "lenet5",
+                               "--data",
+                               "shapes",
+                               "--batch",
+                               "32",
+                               "--steps",
+                               steps,
+                               "--lr",
+                               "0.02",
+                               "--optimizer",
+                               "momentum",
+                               "--servers",
+                               design->servers,
+                               "--compress",
+                               compress,
+                               "--transport",
+                               design->transport,
+                               "--eval",
+                               "end",
+                               "--limit-test",
+                               "256",
+                               "--limit-train",
+                               "0",
+                               NULL};
     return programs_run_job(job);
 }
 
@@ -39,41 +66,49 @@ static double loss_of(const json_t *summary)
     return json_number_value(json_object_get(last, "test_loss"));
 }
 
-static void each_kind_sends_what_it_should_and_learns(void **state)
+static void each_kind_sends_what_it_should(void **state)
 {
     (void)state;
-    // Share of the bytes of floats that values may take, headers included.
+    // Share of the bytes of floats that values may take; headers and first parameters come to them.
     static const struct {
         const char *compress;
         double share_min, share_max;
     } kinds[] = {
-        {"fp16", 0.45, 0.55}, {"bf16", 0.45, 0.55}, {"int8", 0.2, 0.3}, {"topk:0.05", 0.03, 0.12}};
-    static const struct {
-        const char *mode, *servers, *transport;
-    } designs[] = {{"ring", "0", "auto"},
-                   {"ring", "0", "tcp"},
-                   {"ps-sync", "1", "auto"},
-                   {"ps-sync", "2", "tcp"},
-                   {"ps-async", "1", "auto"}};
+        {"fp16", 0.38, 0.62}, {"bf16", 0.38, 0.62}, {"int8", 0.15, 0.36}, {"topk:0.05", 0.02, 0.2}};
+    static const struct design designs[] = {{"ring", "0", "auto"},
+                                            {"ring", "0", "tcp"},
+                                            {"ps-sync", "1", "auto"},
+                                            {"ps-sync", "2", "tcp"},
+                                            {"ps-async", "1", "auto"}};
     for (size_t d = 0; d < sizeof(designs) / sizeof(designs[0]); d++) {
-        json_t *plain = run(designs[d].mode, designs[d].servers, "none", designs[d].transport);
+        json_t *plain = run(&designs[d], "none", "12");
         for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-            json_t *summary =
-                run(designs[d].mode, designs[d].servers, kinds[k].compress, designs[d].transport);
+            json_t *summary = run(&designs[d], kinds[k].compress, "12");
             double share = sent_of(summary) / sent_of(plain);
             if (share < kinds[k].share_min || share > kinds[k].share_max) {
                 fail_msg("%s over %s, %s: %.3f of the bytes", designs[d].mode, designs[d].transport,
                          kinds[k].compress, share);
             }
-            // Without learning it is ln 10 = 2.303. Free workers may be as stale as they come.
-            bool is_free = strcmp(designs[d].mode, "ps-async") == 0;
-            if (!is_free && (!(loss_of(plain) < 1.9) || !(loss_of(summary) < 2.0))) {
-                fail_msg("%s over %s, %s: test loss %.3f, without %.3f", designs[d].mode,
-                         designs[d].transport, kinds[k].compress, loss_of(summary), loss_of(plain));
-            }
             json_decref(summary);
         }
         json_decref(plain);
+    }
+}
+
+/* Without learning the loss is ln 10 = 2.303. */
+static void what_is_lost_is_made_up_for_and_the_model_learns(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"none", "fp16", "bf16", "int8", "topk:0.05"};
+    static const struct design designs[] = {{"ring", "0", "auto"}, {"ps-sync", "2", "tcp"}};
+    for (size_t d = 0; d < sizeof(designs) / sizeof(designs[0]); d++) {
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+            json_t *summary = run(&designs[d], kinds[k], "80");
+            if (!(loss_of(summary) < 2.0)) {
+                fail_msg("%s, %s: test loss %.3f", designs[d].mode, kinds[k], loss_of(summary));
+            }
+            json_decref(summary);
+        }
     }
 }
 
@@ -91,11 +126,17 @@ static void a_phase_with_codes_hands_over_what_workers_have(void **state)
     json_decref(programs_run_job(job));
 }
 
-int main(void)
+/* With an argument: what takes too long for the sanitizers. */
+int main(int argc, char **argv)
 {
+    (void)argv;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_sends_what_it_should_and_learns),
+        cmocka_unit_test(each_kind_sends_what_it_should),
         cmocka_unit_test(a_phase_with_codes_hands_over_what_workers_have),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest learning[] = {
+        cmocka_unit_test(what_is_lost_is_made_up_for_and_the_model_learns),
+    };
+    return argc > 1 ? cmocka_run_group_tests(learning, NULL, NULL)
+                    : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,20 +144,23 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         const struct job_case cases[] = {
             {"ring", "tcp", counts[i], 0},
-            {"ring", "ipc", counts[i], 0},
-            {"ps-sync", "tcp", counts[i], 1},
-            {"ps-sync", "ipc", counts[i], 2},
-            {"ps-sync", "auto", counts[i], 3},
             {"ring", "shm", counts[i], 0},
-            {"ps-sync", "shm", counts[i], 2},
             {"ring", "tcp", counts[i], 0, "ring"},
             {"ring", "tcp", counts[i], 0, "direct"},
+            {"ps-sync", "auto", counts[i], 3},
+            {"ring", "ipc", counts[i], 0},
             {"ring", "shm", counts[i], 0, "ring"},
+            {"ps-sync", "tcp", counts[i], 1},
+            {"ps-sync", "ipc", counts[i], 2},
+            {"ps-sync", "shm", counts[i], 2},
             {"ps-sync", "tcp", counts[i], 2, NULL, 3},
         };
+        // Of some numbers every way, of the others every algorithm.
+        bool is_thorough = counts[i] <= 3 || counts[i] == 8;
+        size_t case_count = is_thorough ? sizeof(cases) / sizeof(cases[0]) : 5;
         char first[80];
         run_job(&cases[0], first);
-        for (size_t k = 1; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        for (size_t k = 1; k < case_count; k++) {
             char digest[80];
             run_job(&cases[k], digest);
             if (strcmp(first, digest) != 0) {
