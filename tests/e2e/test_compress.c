@@ -17,9 +17,13 @@ struct design {
     const char *mode, *servers, *transport;
 };
 
+struct size {
+    const char *steps, *batch, *eval;
+};
+
 /* A job on the embedded images; that all workers end with equal bits is checked by the coordinator.
  */
-static json_t *run(const struct design *design, const char *compress, const char *steps)
+static json_t *run(const struct design *design, const char *compress, const struct size *size)
 {
     const char *const job[] = {"-n",
                                "2",
@@ -30,9 +34,9 @@ static json_t *run(const struct design *design, const char *compress, const char
                                "--data",
                                "shapes",
                                "--batch",
-                               "32",
+                               size->batch,
                                "--steps",
-                               steps,
+                               size->steps,
                                "--lr",
                                "0.02",
                                "--optimizer",
@@ -44,7 +48,7 @@ static json_t *run(const struct design *design, const char *compress, const char
                                "--transport",
                                design->transport,
                                "--eval",
-                               "end",
+                               size->eval,
                                "--limit-test",
                                "256",
                                "--limit-train",
@@ -80,10 +84,11 @@ static void each_kind_sends_what_it_should(void **state)
                                             {"ps-sync", "1", "auto"},
                                             {"ps-sync", "2", "tcp"},
                                             {"ps-async", "1", "auto"}};
+    static const struct size few = {"12", "2", "none"};
     for (size_t d = 0; d < sizeof(designs) / sizeof(designs[0]); d++) {
-        json_t *plain = run(&designs[d], "none", "12");
+        json_t *plain = run(&designs[d], "none", &few);
         for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-            json_t *summary = run(&designs[d], kinds[k].compress, "12");
+            json_t *summary = run(&designs[d], kinds[k].compress, &few);
             double share = sent_of(summary) / sent_of(plain);
             if (share < kinds[k].share_min || share > kinds[k].share_max) {
                 fail_msg("%s over %s, %s: %.3f of the bytes", designs[d].mode, designs[d].transport,
@@ -101,9 +106,10 @@ static void what_is_lost_is_made_up_for_and_the_model_learns(void **state)
     (void)state;
     static const char *const kinds[] = {"none", "fp16", "bf16", "int8", "topk:0.05"};
     static const struct design designs[] = {{"ring", "0", "auto"}, {"ps-sync", "2", "tcp"}};
+    static const struct size many = {"80", "32", "end"};
     for (size_t d = 0; d < sizeof(designs) / sizeof(designs[0]); d++) {
         for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-            json_t *summary = run(&designs[d], kinds[k], "80");
+            json_t *summary = run(&designs[d], kinds[k], &many);
             if (!(loss_of(summary) < 2.0)) {
                 fail_msg("%s, %s: test loss %.3f", designs[d].mode, kinds[k], loss_of(summary));
             }
