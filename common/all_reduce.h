@@ -19,9 +19,9 @@ enum all_reduce {
 const char *all_reduce_name(enum all_reduce algorithm);
 
 /* Up to how many bytes all-reduce by messages takes less time directly than in a ring. Both move as
- * much, but a ring of N waits for 2(N-1) messages one after the other. It is taken for more than so
- * many bytes: there waiting is less than a tenth of its time, and every worker hears of one other
- * only. latency_ns is that of a message, one way; bandwidth in bytes per second. */
+ * much, but a ring of N waits for 2(N-1) messages one after the other. Beyond so many bytes that is
+ * less than a tenth of its time, and the ring is taken: no worker has more than one sender.
+ * latency_ns is that of a message, one way; bandwidth in bytes per second. */
 uint64_t all_reduce_direct_bytes(uint32_t workers, uint64_t latency_ns, uint64_t bandwidth);
 
 #endif

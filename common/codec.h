@@ -28,9 +28,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CODEC_COUNT_MAX  UINT32_MAX // values that may be encoded at once
-#define CODEC_TEXT_BYTES 16         // of the longest text, with its terminating 0
-#define CODEC_SHARE_MAX  1000000    // millionths: all of the values
+#define CODEC_COUNT_MAX       UINT32_MAX // values that may be encoded at once
+#define CODEC_VALUE_BYTES_MAX 5          // no code takes more for each of its values
+#define CODEC_TEXT_BYTES      16         // of the longest text, with its terminating 0
+#define CODEC_SHARE_MAX       1000000    // millionths: all of the values
 
 enum codec_kind {
     CODEC_NONE,

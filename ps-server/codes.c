@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// No code takes more bytes for a value, so each part has its place.
-#define CODE_BYTES_MAX 5
-
 static enum status create_parts(struct codes *codes, const struct layout *layout, uint32_t index,
                                 uint32_t shard_count)
 {
@@ -43,7 +40,7 @@ enum status codes_begin(struct codes *codes, const struct codec *codec, bool sen
     if (status == STATUS_OK && sends_changes && codes->value_count > 0) {
         codes->known = memory_create_large(codes->value_count * sizeof(float));
         codes->change = memory_create_large(codes->value_count * sizeof(float));
-        codes->bytes = memory_create_large(codes->value_count * CODE_BYTES_MAX);
+        codes->bytes = memory_create_large(codes->value_count * CODEC_VALUE_BYTES_MAX);
         if (codes->known == NULL || codes->change == NULL || codes->bytes == NULL) {
             status = STATUS_NO_MEMORY;
         }
@@ -59,7 +56,7 @@ void codes_finish(struct codes *codes)
     free(codes->parts);
     memory_destroy_large(codes->known, codes->value_count * sizeof(float));
     memory_destroy_large(codes->change, codes->value_count * sizeof(float));
-    memory_destroy_large(codes->bytes, codes->value_count * CODE_BYTES_MAX);
+    memory_destroy_large(codes->bytes, codes->value_count * CODEC_VALUE_BYTES_MAX);
     *codes = (struct codes){0};
 }
 
@@ -118,7 +115,7 @@ enum status codes_decode(const struct codes *codes, struct message *message,
 static void encode_part(struct codes *codes, struct codes_part *part, const struct message *answer)
 {
     float *known = codes->known + part->start, *change = codes->change + part->start;
-    unsigned char *code = codes->bytes + CODE_BYTES_MAX * part->start;
+    unsigned char *code = codes->bytes + CODEC_VALUE_BYTES_MAX * part->start;
     for (uint64_t i = 0; i < part->span.count; i++) {
         change[i] = answer->values[i] - known[i];
     }
@@ -141,6 +138,6 @@ void codes_encode(struct codes *codes, struct message *answer)
         encode_part(codes, part, answer);
     }
     answer->values = NULL;
-    answer->code = codes->bytes + CODE_BYTES_MAX * part->start;
+    answer->code = codes->bytes + CODEC_VALUE_BYTES_MAX * part->start;
     answer->code_bytes = part->bytes;
 }

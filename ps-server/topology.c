@@ -22,6 +22,12 @@ static bool asks_for(const struct job *job, const char *algorithm)
     return strcmp(job->all_reduce, algorithm) == 0;
 }
 
+/* Whether every worker is to connect to every other. */
+static bool may_meet(const struct job *job)
+{
+    return job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
+}
+
 void topology_begin(const struct job *job, const struct membership *membership,
                     struct topology *ret_topology, bool *ret_needs_trial)
 {
@@ -29,11 +35,10 @@ void topology_begin(const struct job *job, const struct membership *membership,
     bool has_codes = strcmp(job->compress, "none") != 0; // what is not sent cannot be compressed
     bool may_share = !has_codes && endpoints_may_share(job->transport) && is_one_host(membership) &&
                      job->workers <= ALL_REDUCE_SHARED_MAX;
-    bool may_meet = job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
     *ret_topology = (struct topology){.all_reduce = ALL_REDUCE_RING};
     if (!is_ring && may_share) {
         ret_topology->all_reduce = ALL_REDUCE_SHARED;
-    } else if (!is_ring && may_meet) {
+    } else if (!is_ring && may_meet(job)) {
         ret_topology->all_reduce = ALL_REDUCE_DIRECT;
         ret_topology->direct_floats_max = asks_for(job, "direct") ? UINT64_MAX : 0;
     }
@@ -68,8 +73,7 @@ enum status topology_decide(const struct job *job, struct topology *topology)
             ? UINT64_MAX
             : all_reduce_direct_bytes(job->workers, topology->latency_ns, topology->bandwidth) /
                   sizeof(float);
-    if (topology->direct_floats_max == 0 ||
-        (job->workers > ALL_REDUCE_DIRECT_MAX && !asks_for(job, "direct"))) {
+    if (topology->direct_floats_max == 0 || !may_meet(job)) {
         topology->all_reduce = ALL_REDUCE_RING;
         topology->direct_floats_max = 0;
     }

@@ -1,9 +1,9 @@
 /* Regions of all workers of a host, mapped. */
 #include "worker/group_memory.h"
 
+#include "worker/neighbours.h"
+
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
 
 enum status group_memory_offer(struct group_memory *memory, uint32_t rank,
                                const struct layout *layout, const struct region *grads,
@@ -74,15 +74,13 @@ enum status group_memory_map(struct group_memory *memory, const char *places, ui
     assert(world <= ALL_REDUCE_SHARED_MAX);
     const char *line = places;
     for (uint32_t i = 0; i < world; i++) {
-        size_t size = strcspn(line, "\n");
         char place[ENDPOINTS_PLACE_BYTES];
-        snprintf(place, sizeof(place), "%.*s", (int)size, line);
+        (void)neighbours_read_place(line, place, &line); // an empty one has no region
         enum status status = map_rank(memory, place, i, i == rank, grads);
         if (status != STATUS_OK) {
             unmap(memory);
             return status;
         }
-        line += size + (line[size] == '\n');
     }
     return STATUS_OK;
 }

@@ -93,7 +93,7 @@ enum status link_try(struct link *link, const struct message *trial)
         return status;
     }
     if (trial->all_reduce == ALL_REDUCE_SHARED) {
-        const char *places = neighbours_workers(trial->text, job_shard_count(job));
+        const char *places = neighbours_skip(trial->text, job_shard_count(job));
         link->map_refusal = link->prepared.region == NULL || job->workers > ALL_REDUCE_SHARED_MAX
                                 ? STATUS_UNSUPPORTED
                                 : group_memory_map(&link->group_memory, places, link->rank,

@@ -1,7 +1,6 @@
 /* Connections to the places that the coordinator named. */
 #include "worker/neighbours.h"
 
-#include "common/endpoints.h"
 #include "common/log.h"
 #include "worker/exchange/exchange.h"
 
@@ -9,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The line that `line` begins, without its end; *ret_next is the one behind it. False if there is
- * none. */
-static bool read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTES],
-                       const char **ret_next)
+bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTES],
+                           const char **ret_next)
 {
     size_t size = strcspn(line, "\n");
     snprintf(ret_place, ENDPOINTS_PLACE_BYTES, "%.*s", (int)size, line);
@@ -28,7 +25,7 @@ static enum status connect_place(struct channel *channel, const struct job *job,
     if (*peer != EXCHANGE_NO_PEER) {
         return STATUS_OK;
     }
-    if (!read_place(line, place, &next)) {
+    if (!neighbours_read_place(line, place, &next)) {
         log_error("the coordinator named too few peers");
         return STATUS_MISMATCH;
     }
@@ -40,18 +37,13 @@ static enum status connect_place(struct channel *channel, const struct job *job,
     return transport_connect(channel->transport, endpoint, peer);
 }
 
-static const char *skip_lines(const char *text, uint32_t count)
+const char *neighbours_skip(const char *places, uint32_t count)
 {
     char place[ENDPOINTS_PLACE_BYTES];
-    for (uint32_t i = 0; i < count && *text != '\0'; i++) {
-        (void)read_place(text, place, &text);
+    for (uint32_t i = 0; i < count && *places != '\0'; i++) {
+        (void)neighbours_read_place(places, place, &places);
     }
-    return text;
-}
-
-const char *neighbours_workers(const char *places, uint32_t shard_count)
-{
-    return skip_lines(places, shard_count);
+    return places;
 }
 
 /* Room for all, connected to nobody. */
@@ -77,12 +69,12 @@ static enum status create(struct neighbours *neighbours, const struct job *job)
 static enum status connect_workers(struct neighbours *neighbours, struct channel *channel,
                                    const struct job *job, const struct neighbours_named *named)
 {
-    const char *workers = neighbours_workers(named->places, neighbours->shard_count);
+    const char *workers = neighbours_skip(named->places, neighbours->shard_count);
     enum status status = STATUS_OK;
     uint32_t count = named->connects_all ? job->workers - 1 : 1;
     for (uint32_t k = 1; k <= count && status == STATUS_OK; k++) {
         uint32_t rank = (named->rank + k) % job->workers;
-        const char *line = skip_lines(workers, named->has_all_workers ? rank : 0);
+        const char *line = neighbours_skip(workers, named->has_all_workers ? rank : 0);
         status = connect_place(channel, job, line, &neighbours->workers[rank]);
     }
     return status;
@@ -93,7 +85,8 @@ enum status neighbours_connect(struct neighbours *neighbours, struct channel *ch
 {
     enum status status = create(neighbours, job);
     for (uint32_t i = 0; i < neighbours->shard_count && status == STATUS_OK; i++) {
-        status = connect_place(channel, job, skip_lines(named->places, i), &neighbours->shards[i]);
+        status =
+            connect_place(channel, job, neighbours_skip(named->places, i), &neighbours->shards[i]);
     }
     if (status == STATUS_OK && job_has_mode(job, "ring") && job->workers > 1) {
         status = connect_workers(neighbours, channel, job, named);

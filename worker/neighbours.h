@@ -3,6 +3,7 @@
 #define WORKER_NEIGHBOURS_H
 
 #include "common/channel.h"
+#include "common/endpoints.h"
 #include "common/job.h"
 #include "common/status.h"
 
@@ -29,8 +30,12 @@ struct neighbours_named {
 enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
                                const struct job *job, const struct neighbours_named *named);
 
-/* Where the places of workers begin: behind those of the shards. */
-const char *neighbours_workers(const char *places, uint32_t shard_count);
+/* The place that the first line holds; *ret_next is the line behind it. False if there is none. */
+bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTES],
+                           const char **ret_next);
+
+/* What is behind the first `count` places: those of workers are behind those of the shards. */
+const char *neighbours_skip(const char *places, uint32_t count);
 
 /* Lets those on this host read the channel's shared region, if it has one. */
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours);

@@ -7,9 +7,6 @@
 #include <assert.h>
 #include <string.h>
 
-// No code takes more bytes for a value, so each span has its place.
-#define CODE_BYTES_MAX 5
-
 enum status coder_create(const struct codec *codec, const struct layout *layout,
                          struct coder *ret_coder)
 {
@@ -23,7 +20,7 @@ enum status coder_create(const struct codec *codec, const struct layout *layout,
         }
     }
     ret_coder->residual = memory_create_large(layout->value_count * sizeof(float));
-    ret_coder->codes = memory_create_large(layout->value_count * CODE_BYTES_MAX);
+    ret_coder->codes = memory_create_large(layout->value_count * CODEC_VALUE_BYTES_MAX);
     if (ret_coder->residual == NULL || ret_coder->codes == NULL) {
         coder_destroy(ret_coder);
         return STATUS_NO_MEMORY;
@@ -34,7 +31,7 @@ enum status coder_create(const struct codec *codec, const struct layout *layout,
 void coder_destroy(struct coder *coder)
 {
     memory_destroy_large(coder->residual, coder->value_count * sizeof(float));
-    memory_destroy_large(coder->codes, coder->value_count * CODE_BYTES_MAX);
+    memory_destroy_large(coder->codes, coder->value_count * CODEC_VALUE_BYTES_MAX);
     *coder = (struct coder){0};
 }
 
@@ -45,7 +42,7 @@ bool coder_is_on(const struct coder *coder)
 
 static unsigned char *place_of(const struct coder *coder, struct span span)
 {
-    return coder->codes + CODE_BYTES_MAX * span.offset;
+    return coder->codes + CODEC_VALUE_BYTES_MAX * span.offset;
 }
 
 void coder_encode(struct coder *coder, const float *values, struct message *message)
@@ -56,7 +53,7 @@ void coder_encode(struct coder *coder, const float *values, struct message *mess
         return;
     }
     unsigned char *code = place_of(coder, span);
-    assert(codec_bytes(&coder->codec, span.count) <= CODE_BYTES_MAX * span.count);
+    assert(codec_bytes(&coder->codec, span.count) <= CODEC_VALUE_BYTES_MAX * span.count);
     message->code_bytes = codec_encode_with_feedback(
         &coder->codec, values + span.offset, coder->residual + span.offset, span.count, code);
     message->code = code;
