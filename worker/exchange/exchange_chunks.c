@@ -228,9 +228,11 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
         !chunks->buckets[message->bucket].algorithm->is_expected(chunks, message)) {
         return STATUS_MALFORMED;
     }
-    // Before the first step `step` is UINT64_MAX, and its successor 0.
-    bool is_now = message->step == exchange->step;
-    if (!is_now && message->step != exchange->step + 1) {
+    // Read once: the trainer may begin the next step meanwhile. Before the first one `step` is
+    // UINT64_MAX, and its successor 0.
+    uint64_t step = exchange->step;
+    bool is_now = message->step == step;
+    if (!is_now && message->step != step + 1) {
         return STATUS_MALFORMED;
     }
     struct chunk_bucket *bucket = &chunks->buckets[message->bucket];

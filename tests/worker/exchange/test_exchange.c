@@ -10,6 +10,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,102 @@ static void values_that_come_out_of_turn_wait_for_it(void **state)
     free(worker.grads);
 }
 
+/* Steps that a thread of its own begins, one after the other, as soon as it may. */
+struct beginning {
+    struct exchange *exchange;
+    _Atomic uint64_t allowed, begun; // so many steps
+};
+
+enum { RACES = 40000, SPINS_MAX = 500 };
+
+static void *begin_steps(void *data)
+{
+    struct beginning *beginning = data;
+    for (uint64_t step = 0; step < RACES; step++) {
+        for (uint32_t spins = 0; beginning->allowed <= step; spins++) {
+            if (spins > SPINS_MAX) {
+                sched_yield();
+            }
+        }
+        if (exchange_begin_step(beginning->exchange, step) != STATUS_OK) {
+            break;
+        }
+        beginning->begun = step + 1;
+    }
+    return NULL;
+}
+
+/* A neighbour that has finished a step sends its first segment of the next one, which this worker's
+ * trainer begins at that very moment. */
+static void a_segment_of_the_step_that_just_begins_is_taken(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 2, .bucket_count = 1, .buckets = {{0, 2}}};
+    struct worker worker = {0};
+    open_worker(&worker, 0, 2, &layout, "ipc://*");
+    connect_to_itself(&worker);
+    struct exchange_options options = {
+        .mode = "ring",
+        .world = 2,
+        .layout = &layout,
+        .params = worker.params,
+        .grads = worker.grads,
+        .channel = worker.channel,
+        .peers = worker.peers,
+        .peer_count = WORLD_MAX,
+        .post_ready = post_ready,
+        .context = &worker,
+    };
+    assert_int_equal(exchange_create(&options, &worker.exchange), STATUS_OK);
+    struct beginning beginning = {.exchange = worker.exchange};
+    pthread_t thread;
+    pthread_create(&thread, NULL, begin_steps, &beginning);
+    uint32_t refused = 0;
+    for (uint64_t step = 0; step < RACES; step++) {
+        const float value = 1;
+        struct envelope envelope;
+        struct message message;
+        beginning.allowed = step + 1;
+        // Some of so many delays meet the moment.
+        for (uint64_t i = 0; i < step % SPINS_MAX && beginning.begun <= step; i++) {
+        }
+        for (uint32_t hop = 1; hop <= 2; hop++) {
+            message = (struct message){.kind = MESSAGE_CHUNK,
+                                       .rank = 1,
+                                       .step = step,
+                                       .hop = hop,
+                                       .span = {hop % 2, 1},
+                                       .values = &value};
+            assert_int_equal(envelope_copy_floats(&value, 1, &envelope), STATUS_OK);
+            refused += exchange_deliver(worker.exchange, &message, &envelope) != STATUS_OK;
+            envelope_release(&envelope);
+            while (hop == 1 && beginning.begun <= step) {
+                sched_yield();
+            }
+            if (hop == 1) {
+                assert_int_equal(exchange_run_ready(worker.exchange, 0), STATUS_OK);
+            }
+        }
+        if (refused > 0) {
+            break;
+        }
+        // What it sent to itself, to be sent: the next step waits for that.
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_int_equal(channel_receive(worker.channel, 10000, &envelope, &message),
+                             STATUS_OK);
+            envelope_release(&envelope);
+        }
+    }
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    beginning.allowed = RACES;
+    pthread_join(thread, NULL);
+    assert_int_equal(refused, 0);
+    channel_destroy(worker.channel, 0);
+    exchange_destroy(worker.exchange);
+    free(worker.params);
+    free(worker.grads);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +513,7 @@ int main(void)
         cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
         cmocka_unit_test(values_that_come_out_of_turn_wait_for_it),
+        cmocka_unit_test(a_segment_of_the_step_that_just_begins_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
