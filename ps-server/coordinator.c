@@ -193,7 +193,7 @@ static void begin_job(struct coordinator *coordinator, uint64_t now_ms)
     }
 }
 
-static void handle_tried(struct coordinator *coordinator, struct slot *slot,
+static void handle_tried(struct coordinator *coordinator, struct slot *slot, uint32_t rank,
                          const struct message *message, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
@@ -201,7 +201,7 @@ static void handle_tried(struct coordinator *coordinator, struct slot *slot,
         return;
     }
     slot->state = SLOT_TRIED;
-    topology_note(&coordinator->topology, message);
+    topology_note(&coordinator->topology, rank, message);
     if (message->reason != STATUS_OK) {
         say(coordinator, false, "host %s, pid %llu cannot map the memory of the other workers: %s",
             slot->host, (unsigned long long)slot->process_id, status_text(message->reason));
@@ -211,11 +211,13 @@ static void handle_tried(struct coordinator *coordinator, struct slot *slot,
         return;
     }
     if (topology_decide(coordinator->job, &coordinator->topology) != STATUS_OK) {
+        const struct slot *refuser = &membership->workers[coordinator->topology.refuser];
         fail_job(coordinator, STATUS_UNREACHABLE, now_ms,
-                 "host %s, pid %llu cannot map the memory of the other workers, and --transport "
-                 "shm does without messages; they have to be of one container and one user, or "
-                 "use --transport auto",
-                 slot->host, (unsigned long long)slot->process_id);
+                 "worker %u (host %s, pid %llu) cannot map the memory of the other workers, and "
+                 "--transport shm does without messages; they have to be of one container and one "
+                 "user, or use --transport auto",
+                 coordinator->topology.refuser, refuser->host,
+                 (unsigned long long)refuser->process_id);
         return;
     }
     connecting_start(coordinator, now_ms);
@@ -419,7 +421,7 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     } else if (message->kind == MESSAGE_CONNECTED) {
         handle_connected(coordinator, slot, now_ms);
     } else if (message->kind == MESSAGE_TRIED && role == ROLE_WORKER) {
-        handle_tried(coordinator, slot, message, now_ms);
+        handle_tried(coordinator, slot, index, message, now_ms);
     } else if (message->kind == MESSAGE_PASSED && role == ROLE_WORKER) {
         handle_passed(coordinator, slot, message, now_ms);
     } else if (message->kind == MESSAGE_REPORT && role == ROLE_WORKER) {

@@ -46,10 +46,13 @@ void topology_begin(const struct job *job, const struct membership *membership,
                        (ret_topology->all_reduce == ALL_REDUCE_DIRECT && asks_for(job, "auto"));
 }
 
-void topology_note(struct topology *topology, const struct message *message)
+void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
 {
     bool is_first = topology->latency_ns == 0;
-    topology->cannot_map = topology->cannot_map || message->reason != STATUS_OK;
+    if (message->reason != STATUS_OK && !topology->cannot_map) {
+        topology->cannot_map = true;
+        topology->refuser = rank;
+    }
     if (is_first || message->latency_ns > topology->latency_ns) {
         topology->latency_ns = message->latency_ns;
     }

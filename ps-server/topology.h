@@ -20,6 +20,7 @@ struct topology {
 
     // What workers have found out, the worst of all.
     bool cannot_map;
+    uint32_t refuser;               // rank of the first that cannot
     uint64_t latency_ns, bandwidth; // one way, bytes per second; 0: not measured
 };
 
@@ -29,7 +30,7 @@ void topology_begin(const struct job *job, const struct membership *membership,
                     struct topology *ret_topology, bool *ret_needs_trial);
 
 /* TRIED of a worker. */
-void topology_note(struct topology *topology, const struct message *message);
+void topology_note(struct topology *topology, uint32_t rank, const struct message *message);
 
 /* Once all workers have tried. STATUS_UNREACHABLE: memory has to be shared, and cannot be. */
 enum status topology_decide(const struct job *job, struct topology *topology);

@@ -37,8 +37,8 @@ static void give_tried(struct story *story, uint64_t peer, enum status refusal)
         25);
 }
 
-/* Two workers of one host that may share memory, and have been asked to try. */
-static void open_trial(struct story *story, const char *transport)
+/* Two workers of one host that may share memory, and have been asked to try; rank 0 has. */
+static void open_trial(struct story *story, const char *transport, enum status first_answer)
 {
     story_open(story, "ring", 2, 0);
     snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "auto");
@@ -51,7 +51,7 @@ static void open_trial(struct story *story, const char *transport)
     }
     assert_int_equal(story_last_kind(story), MESSAGE_TRY);
     assert_string_equal(story_last_text(story), "place-1\nplace-2\n");
-    give_tried(story, 1, STATUS_OK);
+    give_tried(story, 1, first_answer);
     assert_int_equal(story_last_kind(story), MESSAGE_TRY); // not everybody has
 }
 
@@ -66,7 +66,7 @@ static void workers_that_have_mapped_each_others_memory_go_direct(void **state)
 {
     (void)state;
     struct story story;
-    open_trial(&story, "auto");
+    open_trial(&story, "auto", STATUS_OK);
     give_tried(&story, 2, STATUS_OK);
     assert_int_equal(story_last_kind(&story), MESSAGE_START);
     assert_string_equal(story_last_text(&story), "place-1\nplace-2\n");
@@ -82,22 +82,30 @@ static void a_worker_that_cannot_map_makes_all_take_messages(void **state)
 {
     (void)state;
     struct story story;
-    open_trial(&story, "auto");
+    open_trial(&story, "auto", STATUS_OK);
     give_tried(&story, 2, STATUS_UNREACHABLE);
     assert_int_equal(story_last_kind(&story), MESSAGE_START);
     expect_all_reduce(&story, "direct up to 0.95 MiB, ring above (50 us, 1000 MB/s)");
     coordinator_finish(&story.coordinator);
 }
 
-static void where_memory_must_be_shared_it_ends_the_job(void **state)
+/* Also if it is not the last one to answer. */
+static void where_memory_must_be_shared_who_cannot_ends_the_job(void **state)
 {
     (void)state;
-    struct story story;
-    open_trial(&story, "shm");
-    give_tried(&story, 2, STATUS_UNREACHABLE);
-    assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
-    assert_non_null(strstr(story_last_text(&story), "pid 101 cannot map the memory"));
-    coordinator_finish(&story.coordinator);
+    for (uint32_t refuser = 0; refuser < 2; refuser++) {
+        struct story story;
+        open_trial(&story, "shm", refuser == 0 ? STATUS_UNREACHABLE : STATUS_OK);
+        give_tried(&story, 2, refuser == 1 ? STATUS_UNREACHABLE : STATUS_OK);
+        assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+        char expected[64];
+        snprintf(expected, sizeof(expected), "worker %u (host node, pid %u) cannot map the memory",
+                 refuser, 100 + refuser);
+        if (strstr(story_last_text(&story), expected) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", expected, story_last_text(&story));
+        }
+        coordinator_finish(&story.coordinator);
+    }
 }
 
 /* Whoever is silent while others have found out is named. */
@@ -105,7 +113,7 @@ static void a_worker_that_never_finds_out_is_named(void **state)
 {
     (void)state;
     struct story story;
-    open_trial(&story, "auto");
+    open_trial(&story, "auto", STATUS_OK);
     story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
     coordinator_tick(&story.coordinator, 31000);
@@ -379,7 +387,7 @@ int main(void)
         cmocka_unit_test(workers_that_have_mapped_each_others_memory_go_direct),
         cmocka_unit_test(a_worker_that_cannot_map_makes_all_take_messages),
         cmocka_unit_test(a_worker_that_never_finds_out_is_named),
-        cmocka_unit_test(where_memory_must_be_shared_it_ends_the_job),
+        cmocka_unit_test(where_memory_must_be_shared_who_cannot_ends_the_job),
         cmocka_unit_test(workers_hear_of_all_servers_and_go_when_all_are_connected),
         cmocka_unit_test(equal_digests_complete_the_job),
         cmocka_unit_test(digests_that_differ_fail_the_job_and_name_the_worker),

@@ -94,7 +94,7 @@ static void what_is_compressed_is_sent_also_on_one_host(void **state)
         const struct message can = found(STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
         assert_true(needs_trial);
-        topology_note(&topology, &can);
+        topology_note(&topology, 0, &can);
         assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
         assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
     }
@@ -127,9 +127,9 @@ static void small_buckets_go_direct_by_the_slowest_link(void **state)
     struct topology topology = begun(&job, two, &needs_trial);
     const struct message near = found(STATUS_OK, 1000, 4000000000);
     const struct message far = found(STATUS_OK, 200000, 100000000);
-    topology_note(&topology, &near);
-    topology_note(&topology, &far);
-    topology_note(&topology, &near);
+    topology_note(&topology, 0, &near);
+    topology_note(&topology, 0, &far);
+    topology_note(&topology, 0, &near);
     assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
     assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
     // Ten times two times 200 us at 100 MB/s.
@@ -150,12 +150,12 @@ static void memory_is_shared_by_all_or_by_nobody(void **state)
         struct topology good = begun(&job, one, &needs_trial), bad = good;
         const struct message can = found(STATUS_OK, 1000, 4000000000);
         const struct message cannot = found(STATUS_UNREACHABLE, 1000, 4000000000);
-        topology_note(&good, &can);
-        topology_note(&good, &can);
+        topology_note(&good, 0, &can);
+        topology_note(&good, 1, &can);
         assert_int_equal(topology_decide(&job, &good), STATUS_OK);
         assert_int_equal(good.all_reduce, ALL_REDUCE_SHARED);
-        topology_note(&bad, &cannot);
-        topology_note(&bad, &can);
+        topology_note(&bad, 0, &cannot);
+        topology_note(&bad, 1, &can);
         assert_int_equal(topology_decide(&job, &bad), i == 0 ? STATUS_OK : STATUS_UNREACHABLE);
         assert_true(bad.all_reduce == (i == 0 ? ALL_REDUCE_DIRECT : ALL_REDUCE_SHARED));
     }
