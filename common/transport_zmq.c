@@ -33,6 +33,11 @@ struct transport {
     int wake_fd;
 };
 
+/* What the kernel holds of a connection's data has lost its turn: nothing that is needed sooner can
+ * overtake it. Left alone it grows to 4 MiB, 34 ms of a link of 1 Gbit/s; this much fills a link of
+ * 100 Gbit/s for a way of 80 us and back. */
+#define SEND_BUFFER_BYTES (512 << 10)
+
 static zmq_msg_t *frame_of(struct envelope *envelope, unsigned index)
 {
     return (zmq_msg_t *)(void *)envelope->frames[index];
@@ -147,6 +152,10 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
         return STATUS_INVALID;
     }
     void *dealer = socket_create(transport, ZMQ_DEALER);
+    if (dealer != NULL && strncmp(endpoint, "tcp:", 4) == 0) {
+        const int bytes = SEND_BUFFER_BYTES;
+        zmq_setsockopt(dealer, ZMQ_SNDBUF, &bytes, sizeof(bytes));
+    }
     if (dealer == NULL || zmq_connect(dealer, endpoint) != 0) {
         log_error("cannot connect to endpoint=%s: %s; an endpoint looks like tcp://HOST:PORT",
                   endpoint, zmq_strerror(zmq_errno()));

@@ -47,6 +47,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_SEED] = {"SEED", WIRE__KIND__KIND_SEED, CARRIES_VALUES},
     [MESSAGE_PUSH] = {"PUSH", WIRE__KIND__KIND_PUSH, CARRIES_VALUES},
     [MESSAGE_PULL] = {"PULL", WIRE__KIND__KIND_PULL, 0},
+    [MESSAGE_TAKEN] = {"TAKEN", WIRE__KIND__KIND_TAKEN, 0},
     [MESSAGE_PARAMS] = {"PARAMS", WIRE__KIND__KIND_PARAMS, CARRIES_VALUES},
     [MESSAGE_CHUNK] = {"CHUNK", WIRE__KIND__KIND_CHUNK, CARRIES_VALUES},
     [MESSAGE_OFFER] = {"OFFER", WIRE__KIND__KIND_OFFER, CARRIES_REGION},
@@ -231,6 +232,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.hop = message->hop;
     packed.staleness = message->staleness;
     packed.vector = message->vector;
+    packed.is_far = message->is_far;
     packed.phase = message->phase;
     packed.is_code = message->code != NULL;
     packed.latency_ns = message->latency_ns;
@@ -420,6 +422,7 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .hop = packed->hop,
         .staleness = packed->staleness,
         .vector = packed->vector,
+        .is_far = packed->is_far,
         .phase = packed->phase,
         .latency_ns = packed->latency_ns,
         .bandwidth = packed->bandwidth,

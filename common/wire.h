@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       6
+#define WIRE_VERSION       7
 #define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX 4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
@@ -41,6 +41,7 @@ enum message_kind {
     MESSAGE_SEED,      // rank 0 -> shard: first parameters of `span`
     MESSAGE_PUSH,      // worker -> shard: gradients of `span` at `step`
     MESSAGE_PULL,      // worker -> shard: wants parameters of `bucket` for `step`
+    MESSAGE_TAKEN,     // shard -> worker: has the gradients of `bucket` at `step`
     MESSAGE_PARAMS,    // shard -> worker: parameters of `span` for `step`
     MESSAGE_CHUNK,     // worker -> next worker in the ring: partial or complete sum of `span`
     MESSAGE_OFFER,     // to a peer on this host: memory of the sender that it may map
@@ -106,6 +107,7 @@ struct message {
     uint32_t bucket;
     uint32_t hop;
     uint32_t phase;             // START, PASSED: of the job, from 0; see phases.h
+    bool is_far;                // HELLO: by a network: pushes are answered by TAKEN, too
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START

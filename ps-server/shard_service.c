@@ -7,6 +7,7 @@
 #include "common/member.h"
 #include "common/phases.h"
 #include "ps-server/codes.h"
+#include "ps-server/far_workers.h"
 #include "ps-server/shard.h"
 
 #include <pthread.h>
@@ -35,6 +36,7 @@ struct service {
     uint32_t next_phase; // that the next START begins
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     uint64_t *peers;     // (workers) where each worker's HELLO came from; 0: not yet
+    struct far_workers far;
 
     // What workers of this host may read: the parameters, and behind them a slot for each worker's
     // answers while workers are free. Empty if there is none.
@@ -78,8 +80,7 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
     codes_encode(&service->codes, &answer);
     bool is_stable = answer.code != NULL || shard_values_are_stable(service->shard) ||
                      keep_answer(service, rank, &answer);
-    if (channel_send(service->channel, service->peers[rank], &answer,
-                     is_stable ? payload_keep : NULL, NULL) != STATUS_OK) {
+    if (far_workers_answer(&service->far, rank, &answer, is_stable) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
     }
@@ -183,6 +184,11 @@ static enum status create_shard(struct service *service, const struct message *s
         status = begin_codes(service, &config, phase);
     }
     if (status == STATUS_OK) {
+        bool is_level = !phase->is_free && config.backup == 0;
+        status = credits_begin(&service->far.credits, config.workers, config.layout.bucket_count,
+                               is_level);
+    }
+    if (status == STATUS_OK) {
         status = shard_create(&config, &service->shard);
     }
     if (status != STATUS_OK) {
@@ -241,6 +247,7 @@ static void handle_data(struct service *service, const struct message *message,
     if (is_member && message->kind == MESSAGE_HELLO) {
         bool is_known = service->peers[message->rank] == envelope->peer;
         service->peers[message->rank] = envelope->peer;
+        service->far.is_far[message->rank] = message->is_far;
         if (!is_known && sharing_has_view(&service->channel->sharing, envelope->peer) &&
             channel_offer(service->channel, envelope->peer) != STATUS_OK) {
             log_warn("cannot answer worker=%u: it is gone", message->rank);
@@ -255,6 +262,9 @@ static void handle_data(struct service *service, const struct message *message,
         }
         if (status == STATUS_OK) {
             status = shard_receive(service->shard, &decoded, envelope, send_to_worker, service);
+        }
+        if (status == STATUS_OK && message->kind == MESSAGE_PUSH) {
+            far_workers_credit(&service->far, message);
         }
     }
     if (status != STATUS_OK) {
@@ -333,6 +343,9 @@ static enum status serve(struct service *service)
         }
         uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
         member_tick(&service->member, clock_now_ms(), version);
+        if (pacer_go_on(service->far.pacer) != STATUS_OK) {
+            log_warn("cannot send PARAMS: a worker is gone");
+        }
         struct envelope envelope;
         struct message message;
         enum status status = receive(service, &envelope, &message);
@@ -375,7 +388,9 @@ static enum status join(struct service *service, char *place, char *host, size_t
         return status;
     }
     service->peers = calloc(service->job.workers, sizeof(*service->peers));
-    if (service->peers == NULL) {
+    if (service->peers == NULL ||
+        far_workers_create(service->channel, service->peers, service->job.workers, &service->far) !=
+            STATUS_OK) {
         return STATUS_NO_MEMORY;
     }
     status = endpoints_bind(service->channel->transport, service->job.transport, options->address,
@@ -453,6 +468,7 @@ enum status shard_service_run(const struct shard_service_options *options)
     codes_finish(&service.codes);
     channel_destroy(service.channel, 0);
     region_destroy(&service.region);
+    far_workers_destroy(&service.far);
     free(service.peers);
     return status;
 }

@@ -48,9 +48,12 @@ static void run_ready(struct link *link)
         }
         pthread_mutex_unlock(&link->mutex);
         if (!has_bucket) {
-            return;
+            break;
         }
         note_exchange(link, exchange_run_ready(link->exchange, bucket));
+    }
+    if (link->exchange != NULL) {
+        note_exchange(link, exchange_go_on(link->exchange));
     }
 }
 

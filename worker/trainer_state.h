@@ -47,9 +47,11 @@ struct trainer {
     uint64_t round;             // of the phase: a step of the exchange
     uint32_t round_steps;       // that were made in it
 
-    // Of the step that ends: its number, and the time that its updates and its sums took.
-    uint64_t step, apply_ns;
-    uint64_t away_ns; // of this thread, among forward and backward: for sums and exchanges
+    uint64_t step;   // that was made last; with those before it
+    bool is_pending; // parameters of that step may still be on their way
+
+    // Of the step: time for updates after forward and backward, and among these for others.
+    uint64_t apply_ns, away_ns;
 
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;

@@ -127,14 +127,19 @@ static float gradient_scale(const struct trainer *trainer, const struct batch *b
     return (float)trainer->job->workers / (float)trainer->job->global_batch;
 }
 
+/* Whether a mark, where parameters are evaluated or handed on, comes behind the step. */
+static bool mark_follows(const struct trainer *trainer, uint64_t step)
+{
+    const struct marks *marks = &trainer->phase->marks;
+    return (step + 1) % marks->period == 0 || step + 1 == marks->end;
+}
+
 /* A round is what one exchange is for: a step, or --sync-every of them, or less if a mark comes
  * where workers are in step. */
 static bool round_ends(const struct trainer *trainer, uint64_t step)
 {
-    const struct marks *marks = &trainer->phase->marks;
-    bool is_mark = (step + 1) % marks->period == 0 || step + 1 == marks->end;
     return trainer->round_steps + 1 == trainer->job->sync_every ||
-           (is_mark && !trainer->phase->is_free);
+           (mark_follows(trainer, step) && !trainer->phase->is_free);
 }
 
 static enum status begin_round(struct trainer *trainer)
@@ -147,16 +152,52 @@ static enum status begin_round(struct trainer *trainer)
     return status;
 }
 
-static enum status end_round(struct trainer *trainer)
+/* The round is over, but for what of it the next forward pass can wait for. */
+static enum status end_round(struct trainer *trainer, uint64_t step)
 {
+    trainer->round++;
+    trainer->round_steps = 0;
+    trainer->is_pending = trainer->base == NULL && exchange_overlaps(trainer->exchange) &&
+                          !mark_follows(trainer, step);
+    if (trainer->is_pending) {
+        return STATUS_OK;
+    }
     enum status status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
     if (status == STATUS_OK && trainer->phase->is_free) {
         // The next parameters come with how far the job is: to be known before the next batch.
         status = exchange_settle(trainer->exchange);
     }
-    trainer->round++;
-    trainer->round_steps = 0;
     return status;
+}
+
+/* Parameters that forward is about to read: whatever buckets they lie in. The first layers need the
+ * last buckets. */
+static enum status await_params(void *context, uint64_t offset, uint64_t count)
+{
+    struct trainer *trainer = context;
+    const struct layout *layout = model_layout(trainer->model);
+    const struct span wanted = {offset, count};
+    uint64_t clock_ns = clock_now_ns(), apply_ns = trainer->apply_ns;
+    enum status status = STATUS_OK;
+    for (uint32_t bucket = layout->bucket_count; bucket-- > 0 && status == STATUS_OK;) {
+        if (span_intersect(layout->buckets[bucket], wanted).count > 0) {
+            status = exchange_await_bucket(trainer->exchange, bucket, apply_gradients, trainer);
+        }
+    }
+    trainer->away_ns += lap(&clock_ns) - (trainer->apply_ns - apply_ns);
+    trainer->apply_ns = apply_ns; // it is computing, as what is around it
+    return status;
+}
+
+/* What was left of the last round; then a new one, if one begins. */
+static enum status pass_round(struct trainer *trainer)
+{
+    enum status status = STATUS_OK;
+    if (trainer->is_pending) {
+        trainer->is_pending = false;
+        status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
+    }
+    return status == STATUS_OK && trainer->round_steps == 0 ? begin_round(trainer) : status;
 }
 
 /* Of batch normalisation; time in which others are waited for is not computing. */
@@ -173,6 +214,7 @@ static struct program_input input_of(struct trainer *trainer, const struct batch
 {
     return (struct program_input){
         .sum_over_workers = sums_over_workers(trainer) ? sum_over_workers : NULL,
+        .await_params = trainer->is_pending ? await_params : NULL,
         .context = trainer,
         .pixels = batch->pixels,
         .labels = batch->labels,
@@ -196,14 +238,16 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     }
     ret_times->input_ns = lap(&clock_ns);
 
-    status = trainer->round_steps == 0 ? begin_round(trainer) : STATUS_OK;
+    if (!trainer->is_pending && trainer->round_steps == 0) {
+        status = exchange_settle(trainer->exchange);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     ret_times->exchange_ns = lap(&clock_ns);
     straggling_wait(&trainer->straggling, trainer->exchange, step);
 
-    trainer->away_ns = 0;
+    trainer->away_ns = trainer->apply_ns = 0;
     const struct program_input input = input_of(trainer, &batch); // until backward is done
     struct program_result result;
     status = model_forward(trainer->model, &input, &result);
@@ -211,23 +255,25 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
         status = STATUS_NOT_FINITE;
     }
     if (status == STATUS_OK) {
+        ret_times->compute_ns = lap(&clock_ns);
+        status = pass_round(trainer);
+    }
+    if (status == STATUS_OK) {
+        ret_times->exchange_ns += lap(&clock_ns);
         status = backward_and_send(trainer, step, ends_round);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    ret_times->compute_ns = lap(&clock_ns) - trainer->away_ns;
-    ret_times->exchange_ns += trainer->away_ns;
-
+    ret_times->compute_ns += lap(&clock_ns);
     trainer->step = step;
-    trainer->apply_ns = 0;
     trainer->round_steps++;
-    status = ends_round ? end_round(trainer) : STATUS_OK;
+    status = ends_round ? end_round(trainer, step) : STATUS_OK;
     if (status != STATUS_OK) {
         return status;
     }
-    ret_times->exchange_ns += lap(&clock_ns) - trainer->apply_ns;
-    ret_times->compute_ns += trainer->apply_ns;
+    ret_times->exchange_ns += lap(&clock_ns) + trainer->away_ns - trainer->apply_ns;
+    ret_times->compute_ns += trainer->apply_ns - trainer->away_ns;
     straggling_note(&trainer->straggling, ret_times->compute_ns);
     *ret_loss_sum = result.loss_sum;
     return STATUS_OK;

@@ -287,7 +287,25 @@ enum status program_forward(struct program *program, const struct program_input 
 {
     assert(input->pixels != NULL && input->labels != NULL);
     assert(!input->is_training || input->sample_keys != NULL);
+    if (input->await_params != NULL && !program->ops->awaits_params) {
+        enum status status = input->await_params(input->context, 0, UINT64_MAX);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
     return program->ops->forward(program, input, ret_result);
+}
+
+enum status program_await_params(const struct program_input *input, const struct op *op)
+{
+    uint64_t weight_count = op_weight_count(op);
+    if (input->await_params == NULL || weight_count == 0) {
+        return STATUS_OK;
+    }
+    enum status status = input->await_params(input->context, op->weight, weight_count);
+    return status == STATUS_OK && op->has_bias
+               ? input->await_params(input->context, op->bias, op->y.channels)
+               : status;
 }
 
 enum status program_backward(struct program *program, uint32_t last_op, uint32_t first_op)

@@ -136,6 +136,10 @@ struct program_input {
      * Waits. Called in every training forward and backward, in the same order on all workers. NULL:
      * each worker normalises its own batch. */
     enum status (*sum_over_workers)(void *context, double *values, uint32_t count);
+
+    /* Waits until so many parameters from `offset` on are those of this step. Forward calls it
+     * before it reads them. NULL: all are there. */
+    enum status (*await_params)(void *context, uint64_t offset, uint64_t count);
     void *context;
 };
 
@@ -149,6 +153,10 @@ struct program;
 struct optimizer_update; // common/optimizer_formulas.h
 
 struct program_ops {
+    /* Whether forward awaits parameters operation by operation (program_await_params). Otherwise
+     * all of them are awaited before it is called. */
+    bool awaits_params;
+
     /* Runs every operation. Waits. */
     enum status (*forward)(struct program *program, const struct program_input *input,
                            struct program_result *ret_result);
@@ -224,6 +232,9 @@ const struct device_ops *const *device_backends(void);
 
 enum status program_forward(struct program *program, const struct program_input *input,
                             struct program_result *ret_result);
+
+/* For backends: the parameters of an operation of a forward are there from here. */
+enum status program_await_params(const struct program_input *input, const struct op *op);
 enum status program_backward(struct program *program, uint32_t last_op, uint32_t first_op);
 enum status program_await(struct program *program, uint32_t first_op);
 

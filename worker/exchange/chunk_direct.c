@@ -37,8 +37,7 @@ static enum status send_mean(struct chunks *chunks, uint32_t bucket, struct span
         status = coder_copy(&chunks->coder, &message, options->grads); // what the others will have
     }
     for (uint32_t k = 1; k < options->world && status == STATUS_OK; k++) {
-        status =
-            chunks_send(chunks, options->peers[(options->rank + k) % options->world], &message);
+        status = chunks_send(chunks, (options->rank + k) % options->world, &message);
     }
     return status;
 }
@@ -59,7 +58,7 @@ static enum status direct_begin(struct chunks *chunks, uint32_t bucket)
                                       .hop = HOP_VALUES,
                                       .span = ring_segment(chunk, SEGMENT_FLOATS, i)};
             coder_encode(&chunks->coder, options->grads, &message);
-            enum status status = chunks_send(chunks, options->peers[to], &message);
+            enum status status = chunks_send(chunks, to, &message);
             if (status != STATUS_OK) {
                 return status;
             }

@@ -18,7 +18,7 @@ static uint32_t ring_count(const struct exchange_options *options, uint32_t buck
 static enum status send_on(struct chunks *chunks, const struct message *message)
 {
     const struct exchange_options *options = &chunks->base.options;
-    return chunks_send(chunks, options->peers[(options->rank + 1) % options->world], message);
+    return chunks_send(chunks, (options->rank + 1) % options->world, message);
 }
 
 static enum status ring_begin(struct chunks *chunks, uint32_t bucket)

@@ -10,6 +10,7 @@
 #ifndef WORKER_EXCHANGE_CHUNKS_H
 #define WORKER_EXCHANGE_CHUNKS_H
 
+#include "common/pacer.h"
 #include "worker/exchange/coder.h"
 #include "worker/exchange/exchange.h"
 
@@ -61,14 +62,15 @@ struct chunk_held {
 struct chunks {
     struct exchange base;
     struct coder coder;
+    struct pacer *pacer;
     struct chunk_bucket *buckets;
     uint32_t *positions;     // of all buckets, owned
     struct chunk_held *held; // segments that came before their time
     uint32_t held_max;
 };
 
-/* Sends a segment, without a copy: the values or the code that the message points to. */
-enum status chunks_send(struct chunks *chunks, uint64_t peer, const struct message *message);
+/* Sends a segment to a rank, without a copy: the values or the code that the message points to. */
+enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message *message);
 
 /* Counts floats that have their final value; the last ones complete the bucket. */
 void chunks_mark_final(struct chunks *chunks, uint32_t bucket, uint64_t count);

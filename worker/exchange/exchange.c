@@ -118,7 +118,8 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
         assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         exchange->step = step;
         exchange->is_awaiting = exchange->ops->wait == NULL; // otherwise end_step does it all
-        exchange->bucket_done_count = 0;
+        exchange->bucket_done_count = exchange->taken_count = 0;
+        memset(exchange->is_taken, 0, sizeof(exchange->is_taken));
         exchange->staleness_sum = 0;
         exchange->staleness_count = 0;
     }
@@ -157,6 +158,48 @@ static enum status end_step_here(struct exchange *exchange,
     return status;
 }
 
+/* The next bucket that is complete; without the mutex while its mean is applied. */
+static enum status take_bucket(struct exchange *exchange,
+                               enum status (*apply)(void *context, uint32_t bucket), void *context)
+{
+    uint32_t bucket = exchange->done[exchange->taken_count++];
+    exchange->is_taken[bucket] = true;
+    if (exchange->ops->delivers != EXCHANGE_GRADIENTS) {
+        return STATUS_OK;
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+    enum status status = apply(context, bucket);
+    pthread_mutex_lock(&exchange->mutex);
+    return status;
+}
+
+enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
+                                  enum status (*apply)(void *context, uint32_t bucket),
+                                  void *context)
+{
+    assert(exchange_overlaps(exchange));
+    if (exchange->is_taken[bucket]) {
+        return STATUS_OK;
+    }
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&exchange->mutex);
+    while (status == STATUS_OK && exchange->stopped == STATUS_OK && !exchange->is_taken[bucket]) {
+        if (exchange->taken_count < exchange->bucket_done_count) {
+            status = take_bucket(exchange, apply, context);
+        } else {
+            pthread_cond_wait(&exchange->changed, &exchange->mutex);
+        }
+    }
+    status = exchange->stopped != STATUS_OK ? exchange->stopped : status;
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
+bool exchange_overlaps(const struct exchange *exchange)
+{
+    return exchange->options.world > 1 && !exchange->options.is_free && exchange->ops->wait == NULL;
+}
+
 enum status exchange_end_step(struct exchange *exchange,
                               enum status (*apply)(void *context, uint32_t bucket), void *context)
 {
@@ -168,19 +211,17 @@ enum status exchange_end_step(struct exchange *exchange,
     // A server may hold a push until this worker has read the end of an epoch: no wait for that
     // here.
     bool waits_for_sends = !exchange->options.is_free;
-    uint32_t applied = 0;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&exchange->mutex);
     while (status == STATUS_OK && exchange->stopped == STATUS_OK &&
-           ((waits_for_sends && exchange->sends_outstanding > 0) || applied < expected)) {
-        if (applied == expected || applied == exchange->bucket_done_count) {
+           ((waits_for_sends && exchange->sends_outstanding > 0) ||
+            exchange->taken_count < expected)) {
+        if (exchange->taken_count < expected &&
+            exchange->taken_count < exchange->bucket_done_count) {
+            status = take_bucket(exchange, apply, context);
+        } else {
             pthread_cond_wait(&exchange->changed, &exchange->mutex);
-            continue;
         }
-        uint32_t bucket = exchange->done[applied++];
-        pthread_mutex_unlock(&exchange->mutex);
-        status = apply(context, bucket);
-        pthread_mutex_lock(&exchange->mutex);
     }
     status = exchange->stopped != STATUS_OK ? exchange->stopped : status;
     pthread_mutex_unlock(&exchange->mutex);
@@ -260,6 +301,11 @@ enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket)
                                    : exchange->ops->ready(exchange, bucket);
 }
 
+enum status exchange_go_on(struct exchange *exchange)
+{
+    return exchange->ops->go_on != NULL ? exchange->ops->go_on(exchange) : STATUS_OK;
+}
+
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope)
 {
@@ -295,9 +341,16 @@ void exchange_mark_done(struct exchange *exchange, uint32_t bucket)
     pthread_mutex_unlock(&exchange->mutex);
 }
 
-static void release_send(void *hint)
+void exchange_count_send(struct exchange *exchange)
 {
-    struct exchange *exchange = hint;
+    pthread_mutex_lock(&exchange->mutex);
+    exchange->sends_outstanding++;
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+void exchange_count_read(void *data)
+{
+    struct exchange *exchange = data;
     pthread_mutex_lock(&exchange->mutex);
     if (--exchange->sends_outstanding == 0) {
         pthread_cond_broadcast(&exchange->changed);
@@ -307,13 +360,11 @@ static void release_send(void *hint)
 
 enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message)
 {
-    pthread_mutex_lock(&exchange->mutex);
-    exchange->sends_outstanding++;
-    pthread_mutex_unlock(&exchange->mutex);
+    exchange_count_send(exchange);
     enum status status =
-        channel_send(exchange->options.channel, peer, message, release_send, exchange);
+        channel_send(exchange->options.channel, peer, message, exchange_count_read, exchange);
     if (status != STATUS_OK) {
-        release_send(exchange);
+        exchange_count_read(exchange);
     }
     return status;
 }

@@ -2,13 +2,15 @@
  *
  * The trainer drives every strategy the same way, on its own thread:
  *
- *     exchange_begin_step(step)         params may be read from here
- *         forward, then for each bucket: backward, exchange_bucket_ready(bucket)
- *     exchange_end_step(step)           grads hold the mean from here, if that is delivered; they
- *                                       may be overwritten after the next begin_step
+ *         forward; before it reads the parameters of a bucket: exchange_await_bucket(bucket)
+ *     exchange_end_step()               the step before is over: all parameters are there
+ *     exchange_begin_step(step)         grads may be overwritten from here
+ *         for each bucket: backward, exchange_bucket_ready(bucket)
  *
- * begin_step and end_step are the only calls that wait. In between, buckets travel while later ones
- * are computed. A strategy is a row of the table in exchange.c and a file of its own; its functions
+ * or with end_step straight after backward, and no await_bucket: where parameters are wanted at
+ * once. await_bucket, end_step and begin_step are the only calls that wait. In between, buckets
+ * travel while later ones are computed, and while the next forward pass computes with those that
+ * have come. A strategy is a row of the table in exchange.c and a file of its own; its functions
  * run on the communication thread, as events:
  *
  *     local   exchange_local.c   one worker, no network: the null object, the baseline
@@ -61,6 +63,9 @@ struct exchange_ops {
     /* Waits until the bucket, which is ready, is complete. On the trainer's thread, in the order of
      * buckets, in the place of exchange_mark_done. NULL: the communication thread marks them. */
     enum status (*wait)(struct exchange *exchange, uint32_t bucket);
+
+    /* Sends what had to wait and may go now; NULL: nothing ever waits. */
+    enum status (*go_on)(struct exchange *exchange);
 
     /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
      * does not allow: the caller drops it and logs. */
@@ -115,8 +120,10 @@ struct exchange {
     _Atomic uint64_t step;             // being computed; written by the trainer's thread only
     uint32_t done[LAYOUT_BUCKETS_MAX]; // buckets of that step, in the order of their completion
     uint32_t bucket_done_count;
-    bool is_awaiting;             // the buckets of a step or of a pull are on their way
-    uint32_t sends_outstanding;   // zero-copy sends that may still read grads
+    uint32_t taken_count;              // of them, by the trainer's thread, which has applied them
+    bool is_taken[LAYOUT_BUCKETS_MAX]; // trainer's thread only
+    bool is_awaiting;                  // the buckets of a step or of a pull are on their way
+    uint32_t sends_outstanding;        // zero-copy sends that may still read grads
     _Atomic uint64_t pull_epoch;  // what is pulled: 0 parameters to go on with, e those of a mark
     _Atomic uint32_t pull_vector; // from 1: states of the optimizer
     float *pull_target;           // (layout->value_count) where those go
@@ -136,11 +143,21 @@ const struct exchange_ops *exchange_find(const char *mode);
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step);
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket);
 
-/* Where gradients are delivered, apply(context, bucket) is called for each bucket as soon as its
- * mean is there, on this thread and in any order, while later ones are on their way. Its failure
- * ends the step. */
+/* Ends the step: where gradients are delivered, apply(context, bucket) is called for each bucket as
+ * soon as its mean is there, on this thread and in any order, while later ones are on their way.
+ * Its failure ends the step. */
 enum status exchange_end_step(struct exchange *exchange,
                               enum status (*apply)(void *context, uint32_t bucket), void *context);
+
+/* Between the last bucket_ready of a step and its end_step: waits until the bucket's parameters may
+ * be read. What comes meanwhile is applied as in end_step. */
+enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
+                                  enum status (*apply)(void *context, uint32_t bucket),
+                                  void *context);
+
+/* Whether there is something to be won by await_bucket: buckets that come while this thread does
+ * something else. */
+bool exchange_overlaps(const struct exchange *exchange);
 
 /* Waits until params hold the result of the last step, without beginning another: for evaluation,
  * and at the end. */
@@ -167,6 +184,7 @@ enum status exchange_drain(struct exchange *exchange);
 /* Communication thread. */
 enum status exchange_start(struct exchange *exchange);
 enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket); // or EXCHANGE_PULL
+enum status exchange_go_on(struct exchange *exchange); // whenever the thread was woken
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope);
 
@@ -185,5 +203,10 @@ void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, u
 /* For strategies: sends values that lie in params or grads without a copy; end_step waits until
  * they have been read. */
 enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message);
+
+/* For those who send by themselves: something that end_step has to wait for, and: it has been read,
+ * on any thread. */
+void exchange_count_send(struct exchange *exchange);
+void exchange_count_read(void *exchange); // as a release
 
 #endif

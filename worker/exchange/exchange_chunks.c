@@ -26,6 +26,7 @@ static void chunks_destroy(struct exchange *exchange)
         }
     }
     coder_destroy(&chunks->coder);
+    pacer_destroy(chunks->pacer);
     free(chunks->held);
     free(chunks->positions);
     free(chunks->buckets);
@@ -77,6 +78,9 @@ static enum status chunks_create(const struct exchange_options *options,
     if (status == STATUS_OK) {
         status = coder_create(&options->codec, options->layout, &chunks->coder);
     }
+    if (status == STATUS_OK) {
+        status = pacer_create(options->channel, options->peer_count, &chunks->pacer);
+    }
     if (status != STATUS_OK) {
         chunks_destroy(&chunks->base);
         return status;
@@ -103,14 +107,24 @@ static enum status chunks_start(struct exchange *exchange)
     return STATUS_OK;
 }
 
-enum status chunks_send(struct chunks *chunks, uint64_t peer, const struct message *message)
+enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message *message)
 {
     struct exchange *exchange = &chunks->base;
     struct message chunk = *message;
     chunk.kind = MESSAGE_CHUNK;
     chunk.rank = exchange->options.rank;
     chunk.step = exchange->step;
-    return exchange_send(exchange, peer, &chunk);
+    uint64_t peer = exchange->options.peers[to];
+    if (transport_is_near(exchange->options.channel->transport, peer)) {
+        return exchange_send(exchange, peer, &chunk); // there is no wire that segments share
+    }
+    exchange_count_send(exchange);
+    return pacer_send(chunks->pacer, to, peer, &chunk, exchange_count_read, exchange);
+}
+
+static enum status chunks_go_on(struct exchange *exchange)
+{
+    return pacer_go_on(chunks_of(exchange)->pacer);
 }
 
 bool chunks_has_room(const struct chunks *chunks, uint32_t bucket, uint64_t count)
@@ -254,6 +268,7 @@ const struct exchange_strategy exchange_chunks = {
             .delivers = EXCHANGE_GRADIENTS,
             .start = chunks_start,
             .ready = chunks_ready,
+            .go_on = chunks_go_on,
             .deliver = chunks_deliver,
             .destroy = chunks_destroy,
         },

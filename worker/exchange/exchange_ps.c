@@ -6,30 +6,35 @@
  * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
  * last push.)
  *
- * Flow control: over a network a shard's answers are the credits of its pushes. No more than a
- * window of bytes is on its way to a shard without an answer, so what waits in a server is bounded
- * whatever it does. It also keeps workers together: on a link that all share the quickest would
- * otherwise push far ahead of the slowest, and no answer could leave before the slowest has pushed.
- */
+ * Flow control: over a network no more than a window of bytes is on its way to a shard that has not
+ * said that it has taken them. Of what is ready the bucket that the next forward pass needs first,
+ * the last one, is pushed next. The window also keeps workers together: on a link that all share
+ * each gets as much of it as the others. */
 #include "worker/exchange/coder.h"
 #include "worker/exchange/strategies.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Enough for a link to stay busy while an answer comes. In bytes.
+// Enough for a link to stay busy while TAKEN comes. In bytes.
 #define WINDOW_BYTES (UINT64_C(1) << 20)
+
+enum push_state { PUSH_WAITS, PUSH_TRAVELS, PUSH_TAKEN };
 
 /* Pushes to one shard. */
 struct ps_shard {
-    uint64_t window, unanswered; // bytes; one push may go beyond the window
-    uint32_t next;               // bucket to be pushed
+    bool is_far;
+    uint64_t window, travelling; // bytes; one push may go beyond the window
+    uint32_t waiting_count;      // buckets that are ready and not pushed
+    unsigned char *states;       // (bucket_count) enum push_state, of this step; owned
 };
 
 struct ps {
     struct exchange base;
     struct coder coder;
-    struct ps_shard *shards;  // (peer_count)
+    struct ps_shard *shards; // (shard_count), owned
+    uint32_t shard_count;
     uint32_t ready_count;     // buckets of this step that backward has completed, in their order
     uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
 };
@@ -43,6 +48,9 @@ static void ps_destroy(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
     coder_destroy(&ps->coder);
+    for (uint32_t i = 0; ps->shards != NULL && i < ps->shard_count; i++) {
+        free(ps->shards[i].states);
+    }
     free(ps->shards);
     free(ps->missing_counts);
     free(ps);
@@ -53,7 +61,7 @@ static uint64_t bytes_of(struct span part)
     return part.count * sizeof(float);
 }
 
-/* Two pushes may always be on their way: one is answered while the other comes. */
+/* Two pushes may always be on their way: one is taken while the other comes. */
 static uint64_t window_of(const struct exchange_options *options, uint32_t shard)
 {
     uint64_t window = WINDOW_BYTES;
@@ -65,22 +73,35 @@ static uint64_t window_of(const struct exchange_options *options, uint32_t shard
     return window;
 }
 
+static enum status create_shards(struct ps *ps, const struct exchange_options *options)
+{
+    uint32_t bucket_count = options->layout->bucket_count;
+    ps->missing_counts = calloc(bucket_count, sizeof(*ps->missing_counts));
+    ps->shards = calloc((size_t)options->peer_count + 1, sizeof(*ps->shards));
+    if (ps->missing_counts == NULL || ps->shards == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    ps->shard_count = options->peer_count;
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        struct ps_shard *shard = &ps->shards[i];
+        // On one host nothing travels.
+        shard->is_far = !transport_is_near(options->channel->transport, options->peers[i]);
+        shard->window = shard->is_far ? window_of(options, i) : UINT64_MAX;
+        shard->states = calloc(bucket_count, sizeof(*shard->states));
+        if (shard->states == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
     struct ps *ps = calloc(1, sizeof(*ps));
     if (ps == NULL) {
         return STATUS_NO_MEMORY;
     }
-    ps->missing_counts = calloc(options->layout->bucket_count, sizeof(*ps->missing_counts));
-    ps->shards = calloc((size_t)options->peer_count + 1, sizeof(*ps->shards));
-    enum status status =
-        ps->missing_counts != NULL && ps->shards != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    for (uint32_t i = 0; i < options->peer_count && status == STATUS_OK; i++) {
-        // Free workers are answered after their last push; on one host nothing travels.
-        bool is_bounded =
-            !options->is_free && !transport_is_near(options->channel->transport, options->peers[i]);
-        ps->shards[i].window = is_bounded ? window_of(options, i) : UINT64_MAX;
-    }
+    enum status status = create_shards(ps, options);
     if (status == STATUS_OK) {
         status = coder_create(&options->codec, options->layout, &ps->coder);
     }
@@ -171,7 +192,9 @@ static enum status ps_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
+        struct message hello = {.kind = MESSAGE_HELLO,
+                                .rank = options->rank,
+                                .is_far = ps_of(exchange)->shards[shard].is_far};
         enum status status =
             channel_send(options->channel, options->peers[shard], &hello, NULL, NULL);
         if (status == STATUS_OK && options->rank == 0) {
@@ -203,6 +226,17 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
     return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
 }
 
+/* The last of the buckets that are ready and wait. */
+static uint32_t next_push(const struct ps *ps, const struct ps_shard *shard)
+{
+    uint32_t bucket = ps->ready_count;
+    do {
+        assert(bucket > 0);
+        bucket--;
+    } while (shard->states[bucket] != PUSH_WAITS);
+    return bucket;
+}
+
 /* Pushes to a shard what is ready, as far as its window allows. */
 static enum status push_on(struct exchange *exchange, uint32_t shard)
 {
@@ -210,12 +244,13 @@ static enum status push_on(struct exchange *exchange, uint32_t shard)
     struct ps *ps = ps_of(exchange);
     struct ps_shard *state = &ps->shards[shard];
     enum status status = STATUS_OK;
-    while (state->next < ps->ready_count && state->unanswered <= state->window &&
-           status == STATUS_OK) {
-        uint32_t bucket = state->next++;
+    while (state->waiting_count > 0 && state->travelling <= state->window && status == STATUS_OK) {
+        uint32_t bucket = next_push(ps, state);
         struct span part = span_part(options->layout->buckets[bucket], options->peer_count, shard);
+        state->waiting_count--;
+        state->states[bucket] = PUSH_TRAVELS;
         if (part.count > 0) {
-            state->unanswered += bytes_of(part);
+            state->travelling += bytes_of(part);
             status = push_and_pull(exchange, bucket, shard, part);
         }
     }
@@ -227,18 +262,41 @@ static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
     const struct exchange_options *options = &exchange->options;
     struct ps *ps = ps_of(exchange);
     if (bucket == 0) {
-        for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-            ps->shards[shard].next = 0;
-            ps->shards[shard].unanswered = 0;
-        }
+        ps->ready_count = 0;
     }
+    assert(bucket == ps->ready_count);
     ps->missing_counts[bucket] = options->layout->buckets[bucket].count;
-    ps->ready_count = bucket + 1;
+    ps->ready_count++;
     enum status status = STATUS_OK;
     for (uint32_t shard = 0; shard < options->peer_count && status == STATUS_OK; shard++) {
+        if (bucket == 0) {
+            ps->shards[shard].waiting_count = 0;
+            ps->shards[shard].travelling = 0;
+        }
+        ps->shards[shard].states[bucket] = PUSH_WAITS;
+        ps->shards[shard].waiting_count++;
         status = push_on(exchange, shard);
     }
     return status;
+}
+
+/* A shard has taken a push: there is room for another. */
+static enum status take_credit(struct exchange *exchange, const struct message *message,
+                               uint32_t shard)
+{
+    struct ps *ps = ps_of(exchange);
+    struct ps_shard *state = &ps->shards[shard];
+    uint64_t step = exchange->step; // the trainer may begin the next one: the parameters have come
+    if (message->step != step || ps->ready_count == 0) {
+        return message->step < step ? STATUS_OK : STATUS_MALFORMED;
+    }
+    if (message->bucket >= ps->ready_count || state->states[message->bucket] != PUSH_TRAVELS) {
+        return STATUS_MALFORMED;
+    }
+    state->states[message->bucket] = PUSH_TAKEN;
+    state->travelling -= bytes_of(span_part(exchange->options.layout->buckets[message->bucket],
+                                            exchange->options.peer_count, shard));
+    return push_on(exchange, shard);
 }
 
 static const struct ps *ps_of_const(const struct exchange *exchange)
@@ -246,38 +304,30 @@ static const struct ps *ps_of_const(const struct exchange *exchange)
     return (const struct ps *)exchange;
 }
 
-/* Whether these are parameters that were asked for and have not come yet. */
-static bool is_expected(const struct exchange *exchange, const struct message *message,
-                        uint64_t missing_count, const struct envelope *envelope,
-                        uint32_t *ret_shard)
+static bool is_pushed(const struct ps *ps, uint32_t shard, uint32_t bucket)
 {
-    const struct exchange_options *options = &exchange->options;
-    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        if (options->peers[shard] == envelope->peer) {
-            *ret_shard = shard;
-            bool is_asked = options->is_free || message->vector > 0 ||
-                            message->bucket < ps_of_const(exchange)->shards[shard].next;
-            struct span part =
-                span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
-            return part.offset == message->span.offset && part.count == message->span.count &&
-                   is_asked && part.count <= missing_count && message->step == exchange->step + 1 &&
-                   message->vector == exchange->pull_vector &&
-                   (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
-        }
-    }
-    return false;
+    return bucket < ps->ready_count && ps->shards[shard].states[bucket] != PUSH_WAITS;
 }
 
-static enum status ps_deliver(struct exchange *exchange, const struct message *message,
-                              struct envelope *envelope)
+/* Whether these are parameters that were asked for and have not come yet. */
+static bool is_expected(const struct exchange *exchange, const struct message *message,
+                        uint32_t shard)
 {
-    uint64_t *missing_counts = ps_of(exchange)->missing_counts;
-    uint32_t shard;
-    if (message->kind != MESSAGE_PARAMS ||
-        message->bucket >= exchange->options.layout->bucket_count ||
-        !is_expected(exchange, message, missing_counts[message->bucket], envelope, &shard)) {
-        return STATUS_MALFORMED;
-    }
+    const struct exchange_options *options = &exchange->options;
+    const struct ps *ps = ps_of_const(exchange);
+    struct span part =
+        span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
+    bool is_asked =
+        options->is_free || message->vector > 0 || is_pushed(ps, shard, message->bucket);
+    return part.offset == message->span.offset && part.count == message->span.count && is_asked &&
+           part.count <= ps->missing_counts[message->bucket] &&
+           message->step == exchange->step + 1 && message->vector == exchange->pull_vector &&
+           (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
+}
+
+static enum status take_params(struct exchange *exchange, const struct message *message)
+{
+    uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
     if (message->code == NULL) {
         memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
@@ -285,17 +335,33 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                coder_add(&ps_of(exchange)->coder, message, target) != STATUS_OK) {
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
-    missing_counts[message->bucket] -= message->span.count;
+    *missing_count -= message->span.count;
     if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
         exchange_note_progress(exchange, message->epoch, message->staleness);
     }
-    if (missing_counts[message->bucket] == 0) {
+    if (*missing_count == 0) {
         exchange_mark_done(exchange, message->bucket);
     }
-    struct ps_shard *state = &ps_of(exchange)->shards[shard];
-    state->unanswered -=
-        state->unanswered < bytes_of(message->span) ? state->unanswered : bytes_of(message->span);
-    return push_on(exchange, shard);
+    return STATUS_OK;
+}
+
+static enum status ps_deliver(struct exchange *exchange, const struct message *message,
+                              struct envelope *envelope)
+{
+    const struct exchange_options *options = &exchange->options;
+    uint32_t shard = 0;
+    while (shard < options->peer_count && options->peers[shard] != envelope->peer) {
+        shard++;
+    }
+    if (shard == options->peer_count || message->bucket >= options->layout->bucket_count) {
+        return STATUS_MALFORMED;
+    }
+    if (message->kind == MESSAGE_TAKEN) {
+        return take_credit(exchange, message, shard);
+    }
+    return message->kind == MESSAGE_PARAMS && is_expected(exchange, message, shard)
+               ? take_params(exchange, message)
+               : STATUS_MALFORMED;
 }
 
 #define STRATEGY(name)                       \

@@ -80,6 +80,7 @@ static void *communicate(void *data)
             uint32_t bucket = handled++ % worker->layout->bucket_count;
             assert_int_equal(exchange_run_ready(worker->exchange, bucket), STATUS_OK);
         }
+        assert_int_equal(exchange_go_on(worker->exchange), STATUS_OK);
         struct envelope envelope;
         struct message message;
         if (channel_receive(worker->channel, 1000, &envelope, &message) == STATUS_OK) {

@@ -92,24 +92,76 @@ static void begin(struct worker *worker)
     }
 }
 
-static void over_a_network_pushes_wait_for_answers(void **state)
+static void take(struct worker *worker, uint64_t step, uint32_t bucket, enum status expected)
+{
+    struct envelope envelope;
+    assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
+    envelope.peer = worker->shard;
+    const struct message taken = {.kind = MESSAGE_TAKEN, .step = step, .bucket = bucket};
+    assert_int_equal(exchange_deliver(worker->exchange, &taken, &envelope), expected);
+    envelope_release(&envelope);
+}
+
+/* And then the last bucket, which forward needs first, overtakes the others. */
+static void over_a_network_pushes_wait_until_others_were_taken(void **state)
 {
     (void)state;
     struct worker worker;
     open_worker(&worker, "ps-sync", "tcp://127.0.0.1:1");
     begin(&worker);
     assert_int_equal(pushed(&worker), 2);
-    answer(&worker, 2, STATUS_MALFORMED); // of what was not pushed
-    assert_int_equal(pushed(&worker), 2);
-    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        answer(&worker, bucket, STATUS_OK);
-        assert_int_equal(pushed(&worker), bucket + 3 < BUCKETS ? bucket + 3 : BUCKETS);
+    take(&worker, 0, 2, STATUS_MALFORMED); // what was not pushed
+    take(&worker, 1, 0, STATUS_MALFORMED); // of a step that has not begun
+    take(&worker, 0, BUCKETS, STATUS_MALFORMED);
+    answer(&worker, 4, STATUS_MALFORMED);
+    const uint32_t taken[] = {1, 4, 3, 0, 2}, then_pushed[] = {4, 3, 2};
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        if (i < 3) {
+            answer(&worker, then_pushed[i], STATUS_MALFORMED);
+        }
+        take(&worker, 0, taken[i], STATUS_OK);
+        take(&worker, 0, taken[i], STATUS_MALFORMED); // twice
+        assert_int_equal(pushed(&worker), i < 3 ? i + 3 : BUCKETS);
+        if (i < 3) {
+            answer(&worker, then_pushed[i], STATUS_OK);
+            answer(&worker, then_pushed[i], STATUS_MALFORMED); // twice
+        }
     }
-    answer(&worker, 0, STATUS_MALFORMED); // twice
+    answer(&worker, 0, STATUS_OK);
+    answer(&worker, 1, STATUS_OK);
     close_worker(&worker);
 }
 
-static void on_one_host_they_do_not(void **state)
+/* Forward may begin with them while others are on their way. */
+static void a_buckets_parameters_are_awaited_alone(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker, "ps-sync", "ipc://@ringside-test-nobody");
+    begin(&worker);
+    const uint32_t order[] = {4, 0, 3, 2, 1};
+    for (uint32_t i = 0; i < BUCKETS; i++) {
+        answer(&worker, order[i], STATUS_OK);
+        assert_int_equal(exchange_await_bucket(worker.exchange, order[i], NULL, NULL), STATUS_OK);
+    }
+    assert_int_equal(exchange_await_bucket(worker.exchange, 4, NULL, NULL), STATUS_OK);
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    close_worker(&worker);
+}
+
+static void a_stop_ends_the_wait_for_a_bucket(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker, "ps-sync", "ipc://@ringside-test-nobody");
+    begin(&worker);
+    answer(&worker, 1, STATUS_OK);
+    exchange_stop(worker.exchange, STATUS_UNREACHABLE);
+    assert_int_equal(exchange_await_bucket(worker.exchange, 0, NULL, NULL), STATUS_UNREACHABLE);
+    close_worker(&worker);
+}
+
+static void on_one_host_pushes_do_not_wait(void **state)
 {
     (void)state;
     struct worker worker;
@@ -119,24 +171,13 @@ static void on_one_host_they_do_not(void **state)
     close_worker(&worker);
 }
 
-/* They are answered after the last. */
-static void nor_do_those_of_free_workers(void **state)
-{
-    (void)state;
-    struct worker worker;
-    open_worker(&worker, "ps-async", "tcp://127.0.0.1:1");
-    worker.exchange->is_awaiting = false; // the first parameters
-    begin(&worker);
-    assert_int_equal(pushed(&worker), BUCKETS);
-    close_worker(&worker);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_a_network_pushes_wait_for_answers),
-        cmocka_unit_test(on_one_host_they_do_not),
-        cmocka_unit_test(nor_do_those_of_free_workers),
+        cmocka_unit_test(over_a_network_pushes_wait_until_others_were_taken),
+        cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
+        cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
+        cmocka_unit_test(on_one_host_pushes_do_not_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,11 @@ static enum status forward(struct program *base, const struct program_input *inp
     } cast = {.in = input->pixels};
     program->graph.tensors[0].data = cast.out;
     for (uint32_t i = 0; i < program->graph.node_count; i++) {
-        enum status status = program->graph.nodes[i]->ops->forward(program->graph.nodes[i]);
+        struct node *node = program->graph.nodes[i];
+        enum status status = program_await_params(input, &node->op);
+        if (status == STATUS_OK) {
+            status = node->ops->forward(node);
+        }
         if (status != STATUS_OK) {
             return status;
         }
@@ -136,6 +140,7 @@ void cpu_program_describe(const struct program *base, char *ret_text, size_t tex
 }
 
 static const struct program_ops program_ops = {
+    .awaits_params = true,
     .forward = forward,
     .backward = backward,
     .destroy = program_destroy_cpu,

@@ -155,6 +155,10 @@ static enum status forward(struct program *base, const struct program_input *inp
     for (uint32_t i = 0; i < program->op_count && program->status == STATUS_OK; i++) {
         struct ref_call call = make_call(program, i);
         call.result = ret_result;
+        program->status = program_await_params(input, call.op);
+        if (program->status != STATUS_OK) {
+            break;
+        }
         kernels[call.op->kind]->forward(&call);
     }
     program->backward_next = input->is_training ? program->op_count : 0;
@@ -218,6 +222,7 @@ static void destroy(struct program *base)
 }
 
 static const struct program_ops ref_program_ops = {
+    .awaits_params = true,
     .forward = forward,
     .backward = backward,
     .destroy = destroy,

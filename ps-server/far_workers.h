@@ -1,0 +1,31 @@
+/* Workers that a shard reaches by a network: their answers are paced, their pushes credited. */
+#ifndef PS_SERVER_FAR_WORKERS_H
+#define PS_SERVER_FAR_WORKERS_H
+
+#include "common/pacer.h"
+#include "ps-server/credits.h"
+
+struct far_workers {
+    struct channel *channel; // borrowed
+    const uint64_t *peers;   // (workers) their connections; borrowed
+    bool *is_far;            // (workers), as their HELLO says; owned
+    struct pacer *pacer;
+    struct credits credits;
+};
+
+/* Zeroed is fine for destroy, also after a failure. */
+enum status far_workers_create(struct channel *channel, const uint64_t *peers,
+                               uint32_t worker_count, struct far_workers *ret_far);
+
+/* After its channel. */
+void far_workers_destroy(struct far_workers *far);
+
+/* Answers a worker, near or far: as channel_send. Values that stay as they are until they have been
+ * read may wait for their turn; others are copied now. */
+enum status far_workers_answer(struct far_workers *far, uint32_t rank,
+                               const struct message *message, bool is_stable);
+
+/* A push has come: whoever may make another is told. Logs who is gone. */
+void far_workers_credit(struct far_workers *far, const struct message *push);
+
+#endif

@@ -1,0 +1,155 @@
+/* Tests of the order in which messages leave. */
+#include "common/pacer.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define FLOATS (PACER_WINDOW_BYTES / sizeof(float)) // of a message that fills the window
+
+/* A pacer with one peer, and that peer. */
+struct pair {
+    struct channel *from, *to;
+    struct pacer *pacer;
+    uint64_t peer;
+    float *values; // (FLOATS)
+    _Atomic uint32_t released;
+};
+
+static void open_pair(struct pair *pair)
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    *pair = (struct pair){.values = calloc(FLOATS, sizeof(float))};
+    assert_int_equal(channel_create(&pair->from), STATUS_OK);
+    assert_int_equal(channel_create(&pair->to), STATUS_OK);
+    assert_int_equal(transport_bind(pair->to->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->peer), STATUS_OK);
+    assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
+}
+
+static void close_pair(struct pair *pair)
+{
+    channel_destroy(pair->from, 0);
+    channel_destroy(pair->to, 0);
+    pacer_destroy(pair->pacer);
+    free(pair->values);
+}
+
+static void release(void *hint)
+{
+    struct pair *pair = hint;
+    pair->released++;
+}
+
+static void send_bucket(struct pair *pair, uint32_t bucket, uint32_t hop)
+{
+    const struct message message = {.kind = MESSAGE_CHUNK,
+                                    .bucket = bucket,
+                                    .hop = hop,
+                                    .span = {0, FLOATS},
+                                    .values = pair->values};
+    assert_int_equal(pacer_send(pair->pacer, 0, pair->peer, &message, release, pair), STATUS_OK);
+}
+
+/* What comes next, while the pacer goes on whenever it is woken. */
+static struct message receive(struct pair *pair)
+{
+    struct envelope envelope;
+    struct message message;
+    for (;;) {
+        assert_int_equal(pacer_go_on(pair->pacer), STATUS_OK);
+        if (channel_receive(pair->to, 0, &envelope, &message) == STATUS_OK) {
+            envelope_release(&envelope);
+            return message;
+        }
+        enum status status = channel_receive(pair->from, 1, &envelope, &message); // a wake ends it
+        assert_true(status == STATUS_INTERRUPTED || status == STATUS_TIMED_OUT);
+    }
+}
+
+static void the_highest_bucket_goes_first_and_equals_in_their_order(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    const uint32_t buckets[] = {0, 1, 3, 2, 3, 1};
+    for (uint32_t i = 0; i < 6; i++) {
+        send_bucket(&pair, buckets[i], i);
+    }
+    const uint32_t expected[] = {0, 2, 4, 3, 1, 5};
+    for (uint32_t i = 0; i < 6; i++) {
+        struct message message = receive(&pair);
+        assert_int_equal(message.hop, expected[i]);
+        assert_int_equal(message.bucket, buckets[expected[i]]);
+    }
+    while (pair.released < 6) {
+    }
+    send_bucket(&pair, 7, 7); // an empty queue is as good as new
+    assert_int_equal(receive(&pair).bucket, 7);
+    close_pair(&pair);
+}
+
+static void small_messages_share_the_window(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct message message = {.kind = MESSAGE_CHUNK, .values = pair.values};
+    for (uint32_t i = 0; i < 8; i++) { // together as much as the window
+        message.span = (struct span){0, FLOATS / 8};
+        message.bucket = i;
+        assert_int_equal(pacer_send(pair.pacer, 0, pair.peer, &message, release, &pair), STATUS_OK);
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(receive(&pair).bucket, i);
+    }
+    close_pair(&pair);
+}
+
+static void more_than_there_is_room_for_is_sent_all_the_same(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct message message = {.kind = MESSAGE_CHUNK, .span = {0, 64}, .values = pair.values};
+    send_bucket(&pair, 0, 0);
+    for (uint32_t i = 1; i < PACER_SENDS_MAX + 10; i++) {
+        message.bucket = i;
+        assert_int_equal(pacer_send(pair.pacer, 0, pair.peer, &message, release, &pair), STATUS_OK);
+    }
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < PACER_SENDS_MAX + 10; i++) {
+        sum += receive(&pair).bucket;
+    }
+    assert_int_equal(sum, (uint64_t)(PACER_SENDS_MAX + 10) * (PACER_SENDS_MAX + 9) / 2);
+    close_pair(&pair);
+}
+
+/* What cannot be sent is released: nobody waits for it. */
+static void a_peer_that_is_not_there_is_said(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    const struct message message = {.kind = MESSAGE_CHUNK, .span = {0, 1}, .values = pair.values};
+    assert_int_not_equal(pacer_send(pair.pacer, 0, UINT64_MAX, &message, release, &pair),
+                         STATUS_OK);
+    assert_int_equal(pair.released, 1);
+    close_pair(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_highest_bucket_goes_first_and_equals_in_their_order),
+        cmocka_unit_test(small_messages_share_the_window),
+        cmocka_unit_test(more_than_there_is_room_for_is_sent_all_the_same),
+        cmocka_unit_test(a_peer_that_is_not_there_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
