@@ -6,6 +6,10 @@
 #define WIDTH       100
 #define HELP_COLUMN 30
 
+// Of the values that an option may have, and of what each of them means.
+#define CHOICE_COLUMN  (HELP_COLUMN + 2)
+#define SUMMARY_COLUMN (CHOICE_COLUMN + 14)
+
 /* Writes words from `column` on, breaking lines before WIDTH. */
 static void print_wrapped(FILE *stream, const char *text, int column)
 {
@@ -24,6 +28,17 @@ static void print_wrapped(FILE *stream, const char *text, int column)
         text += size + (text[size] == ' ');
     }
     fputc('\n', stream);
+}
+
+/* The same behind what is `used` of a line; on the next one if that reaches the column. */
+static void print_from(FILE *stream, const char *text, int used, int column)
+{
+    if (used >= column) {
+        fputc('\n', stream);
+        used = 0;
+    }
+    fprintf(stream, "%*s", column - used, "");
+    print_wrapped(stream, text, column);
 }
 
 /* " [default 4; 1 to 1024]" */
@@ -51,17 +66,13 @@ static void print_row(const struct option *row, FILE *stream)
     int used = snprintf(left, sizeof(left), "  %s--%s%s%s", letter, row->name,
                         metavar != NULL ? " " : "", metavar != NULL ? metavar : "");
     fprintf(stream, "%s", left);
-    if (used >= HELP_COLUMN) {
-        fputc('\n', stream);
-        used = 0;
-    }
-    fprintf(stream, "%*s", HELP_COLUMN - used, "");
     format_default(row, fallback, sizeof(fallback));
     snprintf(text, sizeof(text), "%s%s", row->help, fallback);
-    print_wrapped(stream, text, HELP_COLUMN);
+    print_from(stream, text, used, HELP_COLUMN);
     for (size_t i = 0; row->choices != NULL && row->choices[i].name != NULL; i++) {
-        fprintf(stream, "%*s%-14s", HELP_COLUMN + 2, "", row->choices[i].name);
-        print_wrapped(stream, row->choices[i].summary, HELP_COLUMN + 16);
+        const struct option_choice *choice = &row->choices[i];
+        used = fprintf(stream, "%*s%s", CHOICE_COLUMN, "", choice->name);
+        print_from(stream, choice->summary, used, SUMMARY_COLUMN);
     }
 }
 

@@ -163,9 +163,11 @@ static void an_unknown_choice_is_refused_with_the_nearest_and_the_list(void **st
 {
     (void)state;
     take("color", "blue", "blue");
-    refuse("color", "bleu",
-           "there is no color 'bleu'; did you mean blue? (one of red, green, blue)");
-    refuse("color", "violet", "there is no color 'violet' (one of red, green, blue)");
+    refuse(
+        "color", "bleu",
+        "there is no color 'bleu'; did you mean blue? (one of red, green, blue, bluish-or-green)");
+    refuse("color", "violet",
+           "there is no color 'violet' (one of red, green, blue, bluish-or-green)");
     refuse("color", "", "there is no color ''");
 }
 

@@ -240,6 +240,7 @@ static void help_has_every_row_of_every_set(void **state)
         "[default 0.5; 0 to 1000000]",
         "what it is called [default none]",
         "green         of grass",
+        "bluish-or-green\n                                              of the sea",
         "  -p, --port PORT ",
         "      --config FILE",
         "RINGSIDE_",

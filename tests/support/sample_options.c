@@ -25,9 +25,8 @@ static bool is_even(const char *text, char *ret_why, size_t why_size)
 }
 
 static const struct option_choice colors[] = {
-    {"red", "of fire"},
-    {"green", "of grass"},
-    {"blue", "of the sky"},
+    {"red", "of fire"},     {"green", "of grass"},
+    {"blue", "of the sky"}, {"bluish-or-green", "of the sea"},
     {NULL, NULL},
 };
 
