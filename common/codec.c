@@ -119,21 +119,24 @@ size_t codec_encode_with_feedback(const struct codec *codec, const float *values
     return codec_bytes(codec, count);
 }
 
-static enum status decode(const struct codec *codec, const uint8_t *bytes, size_t size,
-                          size_t count, enum codec_use use, float *to)
+enum status codec_check(const struct codec *codec, const void *bytes, size_t size, size_t count)
 {
     const struct codec_rule *rule = rule_of(codec);
     if (size != codec_bytes(codec, count)) {
         return STATUS_MALFORMED;
     }
-    if (count == 0) {
-        return STATUS_OK;
+    bool is_valid = count == 0 || rule->is_valid == NULL || rule->is_valid(codec, bytes, count);
+    return is_valid ? STATUS_OK : STATUS_MALFORMED;
+}
+
+static enum status decode(const struct codec *codec, const uint8_t *bytes, size_t size,
+                          size_t count, enum codec_use use, float *to)
+{
+    enum status status = codec_check(codec, bytes, size, count);
+    if (status == STATUS_OK && count > 0) { // or there may be no pointers
+        rule_of(codec)->loops[variant_best()].decode(codec, bytes, count, use, to);
     }
-    if (rule->is_valid != NULL && !rule->is_valid(codec, bytes, count)) {
-        return STATUS_MALFORMED;
-    }
-    rule->loops[variant_best()].decode(codec, bytes, count, use, to);
-    return STATUS_OK;
+    return status;
 }
 
 enum status codec_decode(const struct codec *codec, const void *bytes, size_t size, size_t count,

@@ -67,6 +67,10 @@ size_t codec_encode(const struct codec *codec, const float *values, size_t count
 size_t codec_encode_with_feedback(const struct codec *codec, const float *values, float *residual,
                                   size_t count, void *ret_bytes);
 
+/* STATUS_MALFORMED if `bytes`, a peer's, are no encoding of `count` values: what codec_decode looks
+ * at before it writes. */
+enum status codec_check(const struct codec *codec, const void *bytes, size_t size, size_t count);
+
 /* `bytes` are a peer's. STATUS_MALFORMED, with nothing written, if they are no encoding of `count`
  * values; what the values are is not looked at. */
 enum status codec_decode(const struct codec *codec, const void *bytes, size_t size, size_t count,

@@ -183,6 +183,7 @@ static void an_encoding_of_another_size_is_refused_with_nothing_written(void **s
         const void *bytes = encoded_bytes(&encoded);
         for (size_t size = 0; size < 2 * encoded.size; size++) {
             enum status wanted = size == encoded.size ? STATUS_OK : STATUS_MALFORMED;
+            assert_int_equal(codec_check(&codec, bytes, size, 300), wanted);
             if (wanted != STATUS_OK) {
                 assert_int_equal(codec_decode(&codec, bytes, size, 300, to), wanted);
                 assert_int_equal(codec_decode_add(&codec, bytes, size, 300, to), wanted);

@@ -62,6 +62,7 @@ static void check_refused(const struct codec *codec, struct encoded *encoded, si
     encoded_fill(to, 64, 5);
     memcpy(before, to, sizeof(to));
     const void *bytes = encoded_bytes(encoded);
+    assert_int_equal(codec_check(codec, bytes, encoded->size, count), STATUS_MALFORMED);
     assert_int_equal(codec_decode(codec, bytes, encoded->size, count, to), STATUS_MALFORMED);
     assert_int_equal(codec_decode_add(codec, bytes, encoded->size, count, to), STATUS_MALFORMED);
     assert_memory_equal(to, before, sizeof(to));

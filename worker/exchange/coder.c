@@ -76,6 +76,16 @@ static bool is_agreed(const struct coder *coder, const struct message *message)
                : message->values != NULL;
 }
 
+enum status coder_check(const struct coder *coder, const struct message *message)
+{
+    if (!is_agreed(coder, message)) {
+        return STATUS_MALFORMED;
+    }
+    return coder_is_on(coder)
+               ? codec_check(&coder->codec, message->code, message->code_bytes, message->span.count)
+               : STATUS_OK;
+}
+
 enum status coder_copy(const struct coder *coder, const struct message *message, float *values)
 {
     struct span span = message->span;

@@ -32,6 +32,9 @@ void coder_encode(struct coder *coder, const float *values, struct message *mess
 /* Points the message at a copy of somebody else's code of its span. */
 void coder_keep(struct coder *coder, const struct message *from, struct message *message);
 
+/* STATUS_MALFORMED if what came is not in the form that was agreed. */
+enum status coder_check(const struct coder *coder, const struct message *message);
+
 /* What came, into the flat vector: in the place of what is there, or added to it.
  * STATUS_MALFORMED if it is not in the form that was agreed. */
 enum status coder_copy(const struct coder *coder, const struct message *message, float *values);

@@ -95,6 +95,11 @@ static void what_is_not_as_agreed_is_refused(void **state)
     assert_int_equal(coder_add(&off, &whole, to), STATUS_MALFORMED);
     assert_int_equal(coder_copy(&off, &whole, to), STATUS_MALFORMED);
     assert_int_equal(coder_copy(&on, &whole, to), STATUS_OK);
+    assert_int_equal(coder_check(&on, &values), STATUS_MALFORMED);
+    assert_int_equal(coder_check(&on, &shorter), STATUS_MALFORMED);
+    assert_int_equal(coder_check(&off, &whole), STATUS_MALFORMED);
+    assert_int_equal(coder_check(&on, &whole), STATUS_OK);
+    assert_int_equal(coder_check(&off, &values), STATUS_OK);
     assert_memory_equal(to, none, sizeof(to));
     coder_destroy(&on);
     coder_destroy(&off);
