@@ -1,27 +1,68 @@
-/* Algorithms of the all-reduce that `ring` mode runs. All of them add up chunk c of N in the order
- * of ranks c, c+1, ..., so they end with the same bits. */
+/* Algorithms of the all-reduce that `ring` mode runs, and which is faster. All of them add up chunk
+ * c of N in the order of ranks c, c+1, ..., so they end with the same bits. Pure. */
 #ifndef COMMON_ALL_REDUCE_H
 #define COMMON_ALL_REDUCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ALL_REDUCE_SHARED_MAX 128 // workers
 #define ALL_REDUCE_DIRECT_MAX 64  // workers that all connect to all, unless that was asked for
 
 enum all_reduce {
-    ALL_REDUCE_RING,   // by messages: to the next worker, 2(N-1) times
-    ALL_REDUCE_DIRECT, // by messages: to the worker that adds up this part, and back from it
-    ALL_REDUCE_SHARED, // in each other's memory: all workers on one host
+    ALL_REDUCE_RING,    // by messages: to the next worker, 2(N-1) times
+    ALL_REDUCE_DIRECT,  // by messages: to the worker that adds up this part, and back from it
+    ALL_REDUCE_SHARED,  // in each other's memory: all workers on one host
+    ALL_REDUCE_HALVING, // by messages: halving and doubling, see halving_plan.h
     ALL_REDUCE_COUNT,
 };
 
-/* "ring", "direct", "direct in shared memory" */
+/* "ring", "direct", "direct in shared memory", "halving-doubling" */
 const char *all_reduce_name(enum all_reduce algorithm);
 
-/* Up to how many bytes all-reduce by messages takes less time directly than in a ring. Both move as
- * much, but a ring of N waits for 2(N-1) messages one after the other. Beyond so many bytes that is
- * less than a tenth of its time, and the ring is taken: no worker has more than one sender.
- * latency_ns is that of a message, one way; bandwidth in bytes per second. */
-uint64_t all_reduce_direct_bytes(uint32_t workers, uint64_t latency_ns, uint64_t bandwidth);
+/* Whether what --all-reduce asks for is done by messages also where memory could be shared. */
+bool all_reduce_asks_for_messages(const char *asked);
+
+/* Whether a worker connects to the one that is `offset` ranks ahead of it, modulo the workers.
+ * Always to the next one: it is what large buckets go to. */
+bool all_reduce_meets(enum all_reduce algorithm, uint32_t workers, uint32_t offset);
+
+/* By messages: which buckets take which algorithm. */
+struct all_reduce_limits {
+    uint64_t halving_floats_max; // buckets of so many floats by halving and doubling;
+    uint64_t direct_floats_max;  // larger ones up to so many directly; and above round the ring
+};
+
+/* Which a bucket takes. */
+enum all_reduce all_reduce_of_bucket(const struct all_reduce_limits *limits, uint64_t floats);
+
+/* Of the algorithms that buckets may take, the one that has a worker connect to most others. */
+enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits);
+
+/* The way between two workers, as measured. */
+struct all_reduce_way {
+    uint64_t latency_ns; // of a message, one way
+    uint64_t message_ns; // that each further one takes which a worker sends and receives meanwhile
+    uint64_t bandwidth;  // bytes per second
+};
+
+/* What an all-reduce by messages of `bytes` takes, in seconds: L for each message that is waited
+ * for after another one, g for each that a worker sends and receives beside those, and the time for
+ * what goes out of each worker (the model of latency, gap and bandwidth of Culler et al. 1993,
+ * LogP, and of Alexandrov et al. 1995, LogGP). With K and P(N) as in halving_plan.h:
+ *
+ *     ring                2(N-1) L                  + 2(N-1)/N       S/B
+ *     direct              2 L + 2(N-2) g            + 2(N-1)/N       S/B
+ *     halving-doubling    2K L                      + (P(N)+N-1)/N   S/B
+ *
+ * Additions and copies are not in it. */
+double all_reduce_seconds(enum all_reduce algorithm, uint32_t workers, uint64_t bytes,
+                          const struct all_reduce_way *way);
+
+/* Which buckets take which algorithm so that it takes the least time. The ring is left only for
+ * what saves a tenth of its time: no worker has more than one sender in it, and none sends more.
+ * may_meet: all workers may connect to all, as direct needs. */
+struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
+                                           const struct all_reduce_way *way);
 
 #endif

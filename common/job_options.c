@@ -84,12 +84,15 @@ static bool compress_is_valid(const char *text, char *ret_why, size_t why_size)
 
 static const struct option_choice all_reduces[] = {
     {"auto",
-     "direct in shared memory on one host; by messages direct for small buckets and ring for "
-     "large ones, by what the network was measured to take"},
+     "direct in shared memory on one host; by messages halving-doubling or direct for small "
+     "buckets and ring for large ones, by what the network was measured to take"},
     {"ring", "each gives to the next, 2(N-1) times, by messages"},
     {"direct",
      "each part is added up by one worker, who gives the mean to all; in shared memory on "
      "one host"},
+    {"halving-doubling",
+     "the same, but values and means go by way of others, so that each worker sends 2 log2 N "
+     "messages; by messages also on one host"},
     {NULL, NULL},
 };
 

@@ -235,9 +235,11 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.is_far = message->is_far;
     packed.phase = message->phase;
     packed.is_code = message->code != NULL;
-    packed.latency_ns = message->latency_ns;
-    packed.bandwidth = message->bandwidth;
-    packed.direct_floats_max = message->direct_floats_max;
+    packed.latency_ns = message->way.latency_ns;
+    packed.message_ns = message->way.message_ns;
+    packed.bandwidth = message->way.bandwidth;
+    packed.halving_floats_max = message->limits.halving_floats_max;
+    packed.direct_floats_max = message->limits.direct_floats_max;
     packed.all_reduce = (uint32_t)message->all_reduce;
     packed.reason = (uint32_t)message->reason;
     packed.span_offset = message->span.offset;
@@ -424,9 +426,8 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .vector = packed->vector,
         .is_far = packed->is_far,
         .phase = packed->phase,
-        .latency_ns = packed->latency_ns,
-        .bandwidth = packed->bandwidth,
-        .direct_floats_max = packed->direct_floats_max,
+        .way = {packed->latency_ns, packed->message_ns, packed->bandwidth},
+        .limits = {packed->halving_floats_max, packed->direct_floats_max},
         .all_reduce = (enum all_reduce)packed->all_reduce,
         .reason = (enum status)packed->reason,
         .text = packed->text,

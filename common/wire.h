@@ -43,7 +43,7 @@ enum message_kind {
     MESSAGE_PULL,      // worker -> shard: wants parameters of `bucket` for `step`
     MESSAGE_TAKEN,     // shard -> worker: has the gradients of `bucket` at `step`
     MESSAGE_PARAMS,    // shard -> worker: parameters of `span` for `step`
-    MESSAGE_CHUNK,     // worker -> next worker in the ring: partial or complete sum of `span`
+    MESSAGE_CHUNK,     // worker -> worker in a ring phase: values, sums or means
     MESSAGE_OFFER,     // to a peer on this host: memory of the sender that it may map
     MESSAGE_MAPPED,    // the answer: done, or why not
     MESSAGE_RETURN,    // values that were lent have been read
@@ -111,9 +111,8 @@ struct message {
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
-    uint64_t latency_ns;        // TRIED: of a message to the next worker, one way
-    uint64_t bandwidth;         // TRIED: to it, in bytes per second
-    uint64_t direct_floats_max; // START: buckets that all-reduce by messages exchanges directly
+    struct all_reduce_way way;  // TRIED: to the next worker
+    struct all_reduce_limits limits; // START: which buckets take which algorithm
     enum status reason;
     const char *text;                 // never NULL after decode
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL

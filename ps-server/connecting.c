@@ -39,7 +39,7 @@ void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
                             .step = coordinator->train_samples,
                             .phase = coordinator->phase_index,
                             .all_reduce = coordinator->topology.all_reduce,
-                            .direct_floats_max = coordinator->topology.direct_floats_max,
+                            .limits = coordinator->topology.limits,
                             .layout = &coordinator->layout,
                             .text = ""};
     for (uint32_t i = 0; i < membership->server_count; i++) {

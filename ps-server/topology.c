@@ -22,42 +22,64 @@ static bool asks_for(const struct job *job, const char *algorithm)
     return strcmp(job->all_reduce, algorithm) == 0;
 }
 
-/* Whether every worker is to connect to every other. */
+/* Whether every worker may connect to every other. */
 static bool may_meet(const struct job *job)
 {
     return job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
 }
 
+/* By messages, as the options have it, or as is best by what was measured. */
+static void take_messages(const struct job *job, struct topology *topology)
+{
+    topology->limits = (struct all_reduce_limits){0};
+    if (asks_for(job, all_reduce_name(ALL_REDUCE_RING))) {
+        topology->all_reduce = ALL_REDUCE_RING;
+        return;
+    }
+    if (asks_for(job, all_reduce_name(ALL_REDUCE_HALVING))) {
+        topology->limits.halving_floats_max = UINT64_MAX;
+    } else if (asks_for(job, all_reduce_name(ALL_REDUCE_DIRECT))) {
+        topology->limits.direct_floats_max = UINT64_MAX;
+    } else {
+        topology->limits = all_reduce_choose(job->workers, may_meet(job), &topology->way);
+    }
+    topology->all_reduce = all_reduce_widest(&topology->limits);
+}
+
 void topology_begin(const struct job *job, const struct membership *membership,
                     struct topology *ret_topology, bool *ret_needs_trial)
 {
-    bool is_ring = !job_has_mode(job, "ring") || job->workers == 1 || asks_for(job, "ring");
+    bool is_ring = job_has_mode(job, "ring") && job->workers > 1;
     bool has_codes = strcmp(job->compress, "none") != 0; // what is not sent cannot be compressed
-    bool may_share = !has_codes && endpoints_may_share(job->transport) && is_one_host(membership) &&
+    bool may_share = is_ring && !has_codes && !all_reduce_asks_for_messages(job->all_reduce) &&
+                     endpoints_may_share(job->transport) && is_one_host(membership) &&
                      job->workers <= ALL_REDUCE_SHARED_MAX;
     *ret_topology = (struct topology){.all_reduce = ALL_REDUCE_RING};
-    if (!is_ring && may_share) {
+    if (may_share) {
         ret_topology->all_reduce = ALL_REDUCE_SHARED;
-    } else if (!is_ring && may_meet(job)) {
-        ret_topology->all_reduce = ALL_REDUCE_DIRECT;
-        ret_topology->direct_floats_max = asks_for(job, "direct") ? UINT64_MAX : 0;
+    } else if (is_ring) {
+        take_messages(job, ret_topology);
     }
-    *ret_needs_trial = ret_topology->all_reduce == ALL_REDUCE_SHARED ||
-                       (ret_topology->all_reduce == ALL_REDUCE_DIRECT && asks_for(job, "auto"));
+    *ret_needs_trial = may_share || (is_ring && asks_for(job, "auto"));
 }
 
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
 {
-    bool is_first = topology->latency_ns == 0;
+    const struct all_reduce_way *found = &message->way;
+    struct all_reduce_way *way = &topology->way;
+    bool is_first = way->latency_ns == 0;
     if (message->reason != STATUS_OK && !topology->cannot_map) {
         topology->cannot_map = true;
         topology->refuser = rank;
     }
-    if (is_first || message->latency_ns > topology->latency_ns) {
-        topology->latency_ns = message->latency_ns;
+    if (is_first || found->latency_ns > way->latency_ns) {
+        way->latency_ns = found->latency_ns;
     }
-    if (is_first || message->bandwidth < topology->bandwidth) {
-        topology->bandwidth = message->bandwidth;
+    if (is_first || found->message_ns > way->message_ns) {
+        way->message_ns = found->message_ns;
+    }
+    if (is_first || found->bandwidth < way->bandwidth) {
+        way->bandwidth = found->bandwidth;
     }
 }
 
@@ -70,28 +92,40 @@ enum status topology_decide(const struct job *job, struct topology *topology)
     if (is_shared && strcmp(job->transport, "shm") == 0) {
         return STATUS_UNREACHABLE;
     }
-    topology->all_reduce = ALL_REDUCE_DIRECT;
-    topology->direct_floats_max =
-        asks_for(job, "direct")
-            ? UINT64_MAX
-            : all_reduce_direct_bytes(job->workers, topology->latency_ns, topology->bandwidth) /
-                  sizeof(float);
-    if (topology->direct_floats_max == 0 || !may_meet(job)) {
-        topology->all_reduce = ALL_REDUCE_RING;
-        topology->direct_floats_max = 0;
-    }
+    take_messages(job, topology);
     return STATUS_OK;
+}
+
+/* " up to 20.0 KiB, ", behind the name of the algorithm; nothing if no bucket takes it. */
+static void describe_limit(enum all_reduce algorithm, uint64_t floats_max, char *text,
+                           size_t text_size)
+{
+    size_t used = strlen(text);
+    double kib = (double)floats_max * sizeof(float) / 1024;
+    if (floats_max > 0) {
+        snprintf(text + used, text_size - used, "%s up to %.*f %s, ", all_reduce_name(algorithm),
+                 kib < 100 ? 1 : 2, kib < 100 ? kib : kib / 1024, kib < 100 ? "KiB" : "MiB");
+    }
 }
 
 void topology_describe(const struct topology *topology, char *ret_text, size_t text_size)
 {
-    if (topology->all_reduce != ALL_REDUCE_DIRECT || topology->direct_floats_max == UINT64_MAX) {
+    const struct all_reduce_limits *limits = &topology->limits;
+    bool is_all =
+        limits->halving_floats_max == UINT64_MAX || limits->direct_floats_max == UINT64_MAX;
+    if (is_all || topology->all_reduce == ALL_REDUCE_RING ||
+        topology->all_reduce == ALL_REDUCE_SHARED) {
         snprintf(ret_text, text_size, "%s", all_reduce_name(topology->all_reduce));
         return;
     }
-    snprintf(ret_text, text_size, "direct up to %.2f MiB, ring above (%.0f us, %.0f MB/s)",
-             (double)topology->direct_floats_max * sizeof(float) / (1 << 20),
-             (double)topology->latency_ns / 1e3, (double)topology->bandwidth / 1e6);
+    ret_text[0] = '\0';
+    describe_limit(ALL_REDUCE_HALVING, limits->halving_floats_max, ret_text, text_size);
+    describe_limit(ALL_REDUCE_DIRECT, limits->direct_floats_max, ret_text, text_size);
+    size_t used = strlen(ret_text);
+    snprintf(ret_text + used, text_size - used,
+             "ring above (%.0f us, %.1f us a message, %.0f MB/s)",
+             (double)topology->way.latency_ns / 1e3, (double)topology->way.message_ns / 1e3,
+             (double)topology->way.bandwidth / 1e6);
 }
 
 /* False, and the text as it was, if it does not fit. */
@@ -114,13 +148,13 @@ void topology_places(const struct job *job, const struct membership *membership,
     for (uint32_t i = 0; i < membership->server_count; i++) {
         fits = fits && add_line(membership->servers[i].place, ret_text, text_size);
     }
-    if (job_has_mode(job, "ring") && algorithm != ALL_REDUCE_RING) {
-        for (uint32_t i = 0; i < membership->worker_count; i++) {
-            fits = fits && add_line(membership->workers[i].place, ret_text, text_size);
+    bool is_shared = algorithm == ALL_REDUCE_SHARED;
+    uint32_t count = job_has_mode(job, "ring") ? membership->worker_count : 0;
+    for (uint32_t i = is_shared ? 0 : 1; i < count && fits; i++) {
+        uint32_t other = is_shared ? i : (rank + i) % count;
+        if (is_shared || all_reduce_meets(algorithm, count, i)) {
+            fits = add_line(membership->workers[other].place, ret_text, text_size);
         }
-    } else if (job_has_mode(job, "ring")) {
-        const struct slot *next = &membership->workers[(rank + 1) % membership->worker_count];
-        fits = fits && add_line(next->place, ret_text, text_size);
     }
     if (!fits) {
         ret_text[0] = '\0';

@@ -231,7 +231,7 @@ static enum status listen(struct link *link)
     enum status status =
         endpoints_bind(link->channel->transport, link->job.transport, address, link->place);
     if (status != STATUS_OK || link->prepared.region == NULL ||
-        strcmp(link->job.all_reduce, "ring") == 0) {
+        all_reduce_asks_for_messages(link->job.all_reduce)) {
         return status;
     }
     return group_memory_offer(&link->group_memory, link->rank, link->prepared.layout,

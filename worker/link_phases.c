@@ -31,7 +31,7 @@ static enum status create_exchange(struct link *link, const struct message *star
         .grads = link->prepared.grads,
         .is_free = phase->is_free,
         .group = link->group_memory.group,
-        .direct_floats_max = start->direct_floats_max,
+        .limits = start->limits,
         .peers = is_ring ? neighbours->workers : neighbours->shards,
         .peer_count = is_ring ? neighbours->worker_count : neighbours->shard_count,
         .states = link->states,
@@ -53,13 +53,11 @@ static enum status create_exchange(struct link *link, const struct message *star
     return STATUS_OK;
 }
 
-static enum status connect_to_others(struct link *link, const struct message *message,
-                                     bool connects_all)
+static enum status connect_to_others(struct link *link, const struct message *message)
 {
     const struct neighbours_named named = {
         .places = message->text,
-        .has_all_workers = message->all_reduce != ALL_REDUCE_RING,
-        .connects_all = connects_all,
+        .all_reduce = message->all_reduce,
         .rank = link->rank,
     };
     if (endpoints_may_share(link->job.transport)) {
@@ -74,8 +72,7 @@ static enum status send_tried(struct link *link)
         .kind = MESSAGE_TRIED,
         .rank = link->rank,
         .reason = link->map_refusal,
-        .latency_ns = probe_latency_ns(&link->probe),
-        .bandwidth = probe_bandwidth(&link->probe),
+        .way = probe_way(&link->probe),
     };
     probe_finish(&link->probe);
     return channel_send(link->channel, link->member.coordinator, &tried, NULL, NULL);
@@ -88,7 +85,7 @@ enum status link_try(struct link *link, const struct message *trial)
     if (job->workers == 1 || !job_has_mode(job, "ring") || link->probe.is_running) {
         return STATUS_OK; // what a coordinator of ours does not ask for
     }
-    enum status status = connect_to_others(link, trial, false);
+    enum status status = connect_to_others(link, trial);
     if (status != STATUS_OK) {
         return status;
     }
@@ -119,7 +116,7 @@ static enum status prepare_first(struct link *link, const struct message *start)
         log_error("%s", why); // the trainer has found it before
         return status;
     }
-    status = connect_to_others(link, start, start->all_reduce == ALL_REDUCE_DIRECT);
+    status = connect_to_others(link, start);
     if (status == STATUS_OK && start->all_reduce == ALL_REDUCE_SHARED) {
         status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
                                     link->prepared.layout);

@@ -69,13 +69,16 @@ static enum status create(struct neighbours *neighbours, const struct job *job)
 static enum status connect_workers(struct neighbours *neighbours, struct channel *channel,
                                    const struct job *job, const struct neighbours_named *named)
 {
-    const char *workers = neighbours_skip(named->places, neighbours->shard_count);
+    const char *line = neighbours_skip(named->places, neighbours->shard_count);
+    bool has_all = named->all_reduce == ALL_REDUCE_SHARED;
     enum status status = STATUS_OK;
-    uint32_t count = named->connects_all ? job->workers - 1 : 1;
-    for (uint32_t k = 1; k <= count && status == STATUS_OK; k++) {
+    for (uint32_t k = 1; k < job->workers && status == STATUS_OK; k++) {
         uint32_t rank = (named->rank + k) % job->workers;
-        const char *line = neighbours_skip(workers, named->has_all_workers ? rank : 0);
-        status = connect_place(channel, job, line, &neighbours->workers[rank]);
+        if (all_reduce_meets(named->all_reduce, job->workers, k)) {
+            const char *place = has_all ? neighbours_skip(line, rank) : line;
+            status = connect_place(channel, job, place, &neighbours->workers[rank]);
+            line = has_all ? line : neighbours_skip(line, 1);
+        }
     }
     return status;
 }

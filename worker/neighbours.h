@@ -2,6 +2,7 @@
 #ifndef WORKER_NEIGHBOURS_H
 #define WORKER_NEIGHBOURS_H
 
+#include "common/all_reduce.h"
 #include "common/channel.h"
 #include "common/endpoints.h"
 #include "common/job.h"
@@ -19,14 +20,16 @@ struct neighbours {
 
 /* What the coordinator has named. */
 struct neighbours_named {
-    const char *places;   // one a line: of the shards; then of the next worker, or of all workers
-    bool has_all_workers; // of all
-    bool connects_all;    // to all others; otherwise to the next worker
+    // One a line: of the shards; then of the workers that it connects to, the next one first, or,
+    // where memory is shared, of all by rank.
+    const char *places;
+    enum all_reduce all_reduce; // says of which workers, and to whom to connect
     uint32_t rank;
 };
 
-/* Connects to the shards and to other workers, as far as that has not been done before, by what
- * --transport allows; to nobody where a worker is alone. Logs. */
+/* Connects to the shards, and to other workers by all_reduce_meets, as far as that has not been
+ * done before, by what --transport allows; to nobody where a worker is alone. Logs. STATUS_MISMATCH
+ * if somebody's place is missing. */
 enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
                                const struct job *job, const struct neighbours_named *named);
 

@@ -58,9 +58,10 @@ static void workers_of_one_host_that_may_share_memory_try_to(void **state)
     const struct job tcp = job_of("auto", "tcp", 3), ipc = job_of("auto", "ipc", 3);
     expect(&automatic, one, ALL_REDUCE_SHARED, true);
     expect(&shm, one, ALL_REDUCE_SHARED, true);
-    expect(&automatic, two, ALL_REDUCE_DIRECT, true);
-    expect(&tcp, one, ALL_REDUCE_DIRECT, true);
-    expect(&ipc, one, ALL_REDUCE_DIRECT, true);
+    // Until it is known what messages take.
+    expect(&automatic, two, ALL_REDUCE_RING, true);
+    expect(&tcp, one, ALL_REDUCE_RING, true);
+    expect(&ipc, one, ALL_REDUCE_RING, true);
 }
 
 static void what_was_asked_for_is_done(void **state)
@@ -68,31 +69,42 @@ static void what_was_asked_for_is_done(void **state)
     (void)state;
     const uint64_t one[] = {7, 7}, two[] = {7, 8};
     const struct job ring = job_of("ring", "auto", 2), direct = job_of("direct", "auto", 2);
+    const struct job halving = job_of("halving-doubling", "auto", 2);
     expect(&ring, one, ALL_REDUCE_RING, false);
     expect(&direct, one, ALL_REDUCE_SHARED, true);
     expect(&direct, two, ALL_REDUCE_DIRECT, false);
+    expect(&halving, one, ALL_REDUCE_HALVING, false);
+    expect(&halving, two, ALL_REDUCE_HALVING, false);
     bool needs_trial;
-    assert_true(begun(&direct, two, &needs_trial).direct_floats_max == UINT64_MAX);
+    char text[128];
+    struct topology topology = begun(&direct, two, &needs_trial);
+    assert_int_equal(all_reduce_of_bucket(&topology.limits, UINT64_MAX), ALL_REDUCE_DIRECT);
+    topology_describe(&topology, text, sizeof(text));
+    assert_string_equal(text, "direct");
+    topology = begun(&halving, two, &needs_trial);
+    assert_int_equal(all_reduce_of_bucket(&topology.limits, UINT64_MAX), ALL_REDUCE_HALVING);
+    topology_describe(&topology, text, sizeof(text));
+    assert_string_equal(text, "halving-doubling");
 }
 
 static struct message found(enum status refusal, uint64_t latency_ns, uint64_t bandwidth)
 {
     return (struct message){
-        .kind = MESSAGE_TRIED, .reason = refusal, .latency_ns = latency_ns, .bandwidth = bandwidth};
+        .kind = MESSAGE_TRIED, .reason = refusal, .way = {latency_ns, latency_ns / 10, bandwidth}};
 }
 
 static void what_is_compressed_is_sent_also_on_one_host(void **state)
 {
     (void)state;
-    const uint64_t one[] = {7, 7};
+    const uint64_t one[] = {7, 7, 7, 7};
     const char *const transports[] = {"auto", "shm"};
     for (size_t i = 0; i < 2; i++) {
-        struct job job = job_of("auto", transports[i], 2);
+        struct job job = job_of("auto", transports[i], 4);
         snprintf(job.compress, sizeof(job.compress), "int8");
         bool needs_trial;
         struct topology topology = begun(&job, one, &needs_trial);
         const struct message can = found(STATUS_OK, 1000, 4000000000);
-        assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
+        assert_int_equal(topology.all_reduce, ALL_REDUCE_RING);
         assert_true(needs_trial);
         topology_note(&topology, 0, &can);
         assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
@@ -100,7 +112,7 @@ static void what_is_compressed_is_sent_also_on_one_host(void **state)
     }
 }
 
-static void alone_or_too_many_they_take_the_ring(void **state)
+static void how_many_they_are_says_what_is_possible(void **state)
 {
     (void)state;
     const struct job alone = job_of("auto", "auto", 1);
@@ -110,42 +122,60 @@ static void alone_or_too_many_they_take_the_ring(void **state)
     const struct job near_many = job_of("auto", "auto", ALL_REDUCE_SHARED_MAX + 1);
     const struct job near_most = job_of("auto", "auto", ALL_REDUCE_SHARED_MAX);
     expect(&alone, NULL, ALL_REDUCE_RING, false);
-    expect(&many, NULL, ALL_REDUCE_RING, false);
-    expect(&most, NULL, ALL_REDUCE_DIRECT, true);
     expect(&asked, NULL, ALL_REDUCE_DIRECT, false);
-    expect(&near_many, NULL, ALL_REDUCE_RING, false);
+    expect(&near_many, NULL, ALL_REDUCE_RING, true);
     expect(&near_most, NULL, ALL_REDUCE_SHARED, true);
+    // More than may all connect to all still have halving and doubling.
+    const struct job *const jobs[] = {&most, &many};
+    const enum all_reduce widest[] = {ALL_REDUCE_DIRECT, ALL_REDUCE_HALVING};
+    for (size_t i = 0; i < 2; i++) {
+        bool needs_trial;
+        struct topology topology = begun(jobs[i], NULL, &needs_trial);
+        const struct message measured = found(STATUS_OK, 200000, 100000000);
+        assert_true(needs_trial);
+        topology_note(&topology, 0, &measured);
+        assert_int_equal(topology_decide(jobs[i], &topology), STATUS_OK);
+        assert_int_equal(topology.all_reduce, widest[i]);
+    }
 }
 
-/* The slowest link counts: the ring waits for it in every round. */
-static void small_buckets_go_direct_by_the_slowest_link(void **state)
+/* The slowest link counts: every algorithm waits for it. */
+static void small_buckets_take_what_the_slowest_link_says(void **state)
 {
     (void)state;
-    const uint64_t two[] = {7, 8};
-    const struct job job = job_of("auto", "auto", 2);
-    bool needs_trial;
-    struct topology topology = begun(&job, two, &needs_trial);
-    const struct message near = found(STATUS_OK, 1000, 4000000000);
-    const struct message far = found(STATUS_OK, 200000, 100000000);
-    topology_note(&topology, 0, &near);
-    topology_note(&topology, 0, &far);
-    topology_note(&topology, 0, &near);
-    assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
-    assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
-    // Ten times two times 200 us at 100 MB/s.
-    assert_int_equal(topology.direct_floats_max, 400000 / sizeof(float));
-    char text[128];
-    topology_describe(&topology, text, sizeof(text));
-    assert_string_equal(text, "direct up to 0.38 MiB, ring above (200 us, 100 MB/s)");
+    static const struct {
+        uint32_t workers;
+        const char *text;
+    } cases[] = {
+        {2, "ring"}, // all three are the same
+        {4, "direct up to 0.38 MiB, ring above (200 us, 20.0 us a message, 100 MB/s)"},
+        {60, "halving-doubling up to 16.6 KiB, direct up to 8.98 MiB, "
+             "ring above (200 us, 20.0 us a message, 100 MB/s)"},
+        {70, "halving-doubling up to 0.98 MiB, ring above (200 us, 20.0 us a message, 100 MB/s)"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job = job_of("auto", "tcp", cases[i].workers);
+        bool needs_trial;
+        struct topology topology = begun(&job, NULL, &needs_trial);
+        const struct message near = found(STATUS_OK, 1000, 4000000000);
+        const struct message far = found(STATUS_OK, 200000, 100000000);
+        topology_note(&topology, 0, &near);
+        topology_note(&topology, 1, &far);
+        topology_note(&topology, 2, &near);
+        assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
+        char text[128];
+        topology_describe(&topology, text, sizeof(text));
+        assert_string_equal(text, cases[i].text);
+    }
 }
 
 static void memory_is_shared_by_all_or_by_nobody(void **state)
 {
     (void)state;
-    const uint64_t one[] = {7, 7};
+    const uint64_t one[] = {7, 7, 7};
     const char *const transports[] = {"auto", "shm"};
     for (size_t i = 0; i < 2; i++) {
-        const struct job job = job_of("auto", transports[i], 2);
+        const struct job job = job_of("auto", transports[i], 3);
         bool needs_trial;
         struct topology good = begun(&job, one, &needs_trial), bad = good;
         const struct message can = found(STATUS_OK, 1000, 4000000000);
@@ -161,18 +191,24 @@ static void memory_is_shared_by_all_or_by_nobody(void **state)
     }
 }
 
-static void a_ring_hears_of_the_next_and_direct_of_all(void **state)
+static void each_hears_of_those_that_it_connects_to(void **state)
 {
     (void)state;
-    struct job job = job_of("auto", "auto", 3);
+    struct job job = job_of("auto", "auto", 6);
     job.servers = 2;
     struct membership membership;
     gather(&membership, &job, NULL);
     char text[200];
-    topology_places(&job, &membership, ALL_REDUCE_RING, 2, text, sizeof(text));
+    topology_places(&job, &membership, ALL_REDUCE_RING, 5, text, sizeof(text));
     assert_string_equal(text, "server-0\nserver-1\nworker-0\n");
+    topology_places(&job, &membership, ALL_REDUCE_HALVING, 5, text, sizeof(text));
+    assert_string_equal(text, "server-0\nserver-1\nworker-0\nworker-1\nworker-3\nworker-4\n");
     topology_places(&job, &membership, ALL_REDUCE_DIRECT, 2, text, sizeof(text));
-    assert_string_equal(text, "server-0\nserver-1\nworker-0\nworker-1\nworker-2\n");
+    assert_string_equal(text,
+                        "server-0\nserver-1\nworker-3\nworker-4\nworker-5\nworker-0\nworker-1\n");
+    topology_places(&job, &membership, ALL_REDUCE_SHARED, 2, text, sizeof(text));
+    assert_string_equal(
+        text, "server-0\nserver-1\nworker-0\nworker-1\nworker-2\nworker-3\nworker-4\nworker-5\n");
     // Half a list would be worse than none.
     topology_places(&job, &membership, ALL_REDUCE_DIRECT, 2, text, 30);
     assert_string_equal(text, "");
@@ -188,10 +224,10 @@ int main(void)
         cmocka_unit_test(workers_of_one_host_that_may_share_memory_try_to),
         cmocka_unit_test(what_was_asked_for_is_done),
         cmocka_unit_test(what_is_compressed_is_sent_also_on_one_host),
-        cmocka_unit_test(small_buckets_go_direct_by_the_slowest_link),
+        cmocka_unit_test(small_buckets_take_what_the_slowest_link_says),
         cmocka_unit_test(memory_is_shared_by_all_or_by_nobody),
-        cmocka_unit_test(alone_or_too_many_they_take_the_ring),
-        cmocka_unit_test(a_ring_hears_of_the_next_and_direct_of_all),
+        cmocka_unit_test(how_many_they_are_says_what_is_possible),
+        cmocka_unit_test(each_hears_of_those_that_it_connects_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

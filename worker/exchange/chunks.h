@@ -1,12 +1,16 @@
 /* All-reduce by messages: each bucket is cut into as many chunks as there are workers, each chunk
  * into segments, and an algorithm says who sends which segment to whom.
  *
- *     ring      chunk_ring.c     to the next worker, 2(N-1) times; the sum grows on its way
- *     direct    chunk_direct.c   to the worker that adds up this chunk, and from it to all
+ *     ring               chunk_ring.c     to the next worker, 2(N-1) times; the sum grows on its
+ * way direct             chunk_direct.c   to the worker that adds up this chunk, and from it to all
+ *     halving-doubling   chunk_halving.c  the same, but by way of others, all that goes to one of
+ *                                         them in one message
  *
- * Both move 2(N-1)/N of the bucket out of every worker and into it, the least possible; direct
- * waits for two messages one after the other instead of 2(N-1), but has N-1 senders at each
- * receiver. In both the sum of chunk c is taken in the order of ranks c, c+1, ..., c+N-1. */
+ * The first two move 2(N-1)/N of the bucket out of every worker and into it, the least possible;
+ * direct waits for two messages one after the other instead of 2(N-1), but has N-1 senders at each
+ * receiver. Halving and doubling waits for 2 log2 N messages, which are all there are, and moves
+ * more bytes (halving_plan.h). In all of them the sum of chunk c is taken in the order of ranks c,
+ * c+1, ..., c+N-1. all_reduce.h says which is faster when. */
 #ifndef WORKER_EXCHANGE_CHUNKS_H
 #define WORKER_EXCHANGE_CHUNKS_H
 
@@ -33,6 +37,9 @@ struct chunk_algorithm {
     /* Segments of a bucket that a worker receives in a step, at most. */
     uint32_t (*count)(const struct exchange_options *options, uint32_t bucket);
 
+    /* Bytes that it needs for a bucket between begin and the end of a step; NULL: none. */
+    size_t (*store_bytes)(const struct exchange_options *options, uint32_t bucket);
+
     /* Backward has completed the bucket. */
     enum status (*begin)(struct chunks *chunks, uint32_t bucket);
 
@@ -44,13 +51,16 @@ struct chunk_algorithm {
                           enum chunk_fate *ret_fate);
 };
 
-extern const struct chunk_algorithm chunk_ring, chunk_direct;
+extern const struct chunk_algorithm chunk_ring, chunk_direct, chunk_halving;
 
 struct chunk_bucket {
     const struct chunk_algorithm *algorithm;
     uint64_t final_count; // floats of this step that are final
     bool is_ready;        // backward has completed it in this step
-    uint32_t *positions;  // direct: of each segment of the own chunk, how many ranks are in its sum
+    // direct: of each segment of the own chunk, how many ranks are in its sum; halving-doubling: of
+    // each slice, which hop comes next
+    uint32_t *positions;
+    unsigned char *store; // of so many bytes as the algorithm needs
 };
 
 struct chunk_held {
@@ -64,7 +74,9 @@ struct chunks {
     struct coder coder;
     struct pacer *pacer;
     struct chunk_bucket *buckets;
-    uint32_t *positions;     // of all buckets, owned
+    uint32_t *positions;  // of all buckets, owned
+    unsigned char *store; // of all buckets, owned
+    size_t store_bytes;
     struct chunk_held *held; // segments that came before their time
     uint32_t held_max;
 };

@@ -29,6 +29,7 @@
 #ifndef WORKER_EXCHANGE_EXCHANGE_H
 #define WORKER_EXCHANGE_EXCHANGE_H
 
+#include "common/all_reduce.h"
 #include "common/channel.h"
 #include "common/codec.h"
 #include "common/layout.h"
@@ -95,11 +96,11 @@ struct exchange_options {
 
     struct codec codec; // of what is sent
 
-    // Of ring by messages: buckets of at most so many floats are exchanged directly, see chunks.h.
-    uint64_t direct_floats_max;
+    // Of ring by messages: which buckets take which algorithm, see chunks.h.
+    struct all_reduce_limits limits;
 
     // Connections: of ps modes to each shard; of ring to each worker, by rank, where there is one:
-    // to the next, or, if any bucket is exchanged directly, to all others.
+    // to those that all_reduce_meets says.
     const uint64_t *peers;
     uint32_t peer_count;
 

@@ -5,12 +5,19 @@
  * their segments of this step, and, once we have all but finished it, those of the next step in
  * which they wait for us. The pool has room for two steps, and a peer that sends more breaks the
  * protocol. */
+#include "common/memory.h"
 #include "worker/exchange/chunks.h"
 #include "worker/exchange/ring_plan.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+static const struct chunk_algorithm *const algorithms[ALL_REDUCE_COUNT] = {
+    [ALL_REDUCE_RING] = &chunk_ring,
+    [ALL_REDUCE_DIRECT] = &chunk_direct,
+    [ALL_REDUCE_HALVING] = &chunk_halving,
+};
 
 static struct chunks *chunks_of(struct exchange *exchange)
 {
@@ -27,16 +34,24 @@ static void chunks_destroy(struct exchange *exchange)
     }
     coder_destroy(&chunks->coder);
     pacer_destroy(chunks->pacer);
+    memory_destroy_large(chunks->store, chunks->store_bytes);
     free(chunks->held);
     free(chunks->positions);
     free(chunks->buckets);
     free(chunks);
 }
 
-static uint32_t own_segment_count(const struct exchange_options *options, uint32_t bucket)
+/* Of the first chunk, which is as long as any. */
+static uint32_t segment_count_max(const struct exchange_options *options, uint32_t bucket)
 {
-    struct span own = span_part(options->layout->buckets[bucket], options->world, options->rank);
-    return ring_segment_count(own, SEGMENT_FLOATS);
+    struct span first = span_part(options->layout->buckets[bucket], options->world, 0);
+    return ring_segment_count(first, SEGMENT_FLOATS);
+}
+
+static size_t store_bytes(const struct exchange_options *options,
+                          const struct chunk_algorithm *algorithm, uint32_t bucket)
+{
+    return algorithm->store_bytes != NULL ? algorithm->store_bytes(options, bucket) : 0;
 }
 
 static enum status create_buckets(struct chunks *chunks, const struct exchange_options *options)
@@ -49,20 +64,26 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < bucket_count; i++) {
-        bool is_direct = options->layout->buckets[i].count <= options->direct_floats_max;
-        chunks->buckets[i].algorithm = is_direct ? &chunk_direct : &chunk_ring;
-        chunks->held_max += 2 * chunks->buckets[i].algorithm->count(options, i);
-        position_count += own_segment_count(options, i);
+        const struct chunk_algorithm *algorithm =
+            algorithms[all_reduce_of_bucket(&options->limits, options->layout->buckets[i].count)];
+        chunks->buckets[i].algorithm = algorithm;
+        chunks->held_max += 2 * algorithm->count(options, i);
+        chunks->store_bytes += store_bytes(options, algorithm, i);
+        position_count += segment_count_max(options, i);
     }
     chunks->positions = calloc(position_count + 1, sizeof(*chunks->positions));
     chunks->held = calloc(chunks->held_max, sizeof(*chunks->held));
-    if (chunks->positions == NULL || chunks->held == NULL) {
+    chunks->store = memory_create_large(chunks->store_bytes);
+    if (chunks->positions == NULL || chunks->held == NULL || chunks->store == NULL) {
         return STATUS_NO_MEMORY;
     }
-    position_count = 0;
+    uint32_t *positions = chunks->positions;
+    unsigned char *store = chunks->store;
     for (uint32_t i = 0; i < bucket_count; i++) {
-        chunks->buckets[i].positions = chunks->positions + position_count;
-        position_count += own_segment_count(options, i);
+        chunks->buckets[i].positions = positions;
+        chunks->buckets[i].store = store;
+        positions += segment_count_max(options, i);
+        store += store_bytes(options, chunks->buckets[i].algorithm, i);
     }
     return STATUS_OK;
 }

@@ -1,0 +1,238 @@
+/* The threads of workers, and what they check. */
+#include "tests/support/exchange_workers.h"
+
+#include "common/random.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 6
+
+static float gradient_of(uint32_t rank, uint64_t step, uint64_t index)
+{
+    uint64_t key = random_key(11, RANDOM_SPLIT, rank, step);
+    return random_unit_float(random_element(key, (uint32_t)index)) - 0.5f;
+}
+
+/* The mean in ring order: what every rank must end a step with, bit by bit. */
+static float mean_of(const struct layout *layout, uint32_t world, uint64_t step, uint64_t index)
+{
+    for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+        for (uint32_t chunk = 0; chunk < world; chunk++) {
+            struct span span = span_part(layout->buckets[bucket], world, chunk);
+            if (index < span.offset || index >= span.offset + span.count) {
+                continue;
+            }
+            float sum = gradient_of(chunk, step, index);
+            for (uint32_t k = 1; k < world; k++) {
+                sum += gradient_of((chunk + k) % world, step, index);
+            }
+            return world == 1 ? sum : sum * (1.0f / (float)world);
+        }
+    }
+    fail_msg("index %llu is in no bucket", (unsigned long long)index);
+    return 0;
+}
+
+static void post_ready(void *context, uint32_t bucket)
+{
+    (void)bucket; // they come in order: the count says which
+    struct exchange_worker *worker = context;
+    worker->ready_count++;
+    transport_wake(worker->channel->transport);
+}
+
+static void *communicate(void *data)
+{
+    struct exchange_worker *worker = data;
+    uint32_t handled = 0;
+    assert_int_equal(exchange_start(worker->exchange), STATUS_OK);
+    while (!worker->is_over) {
+        while (handled < worker->ready_count) {
+            uint32_t bucket = handled++ % worker->layout->bucket_count;
+            assert_int_equal(exchange_run_ready(worker->exchange, bucket), STATUS_OK);
+        }
+        assert_int_equal(exchange_go_on(worker->exchange), STATUS_OK);
+        struct envelope envelope;
+        struct message message;
+        if (channel_receive(worker->channel, 1000, &envelope, &message) == STATUS_OK) {
+            assert_int_equal(exchange_deliver(worker->exchange, &message, &envelope), STATUS_OK);
+            envelope_release(&envelope);
+        }
+    }
+    return NULL;
+}
+
+/* Checks the mean of a bucket, at the moment when it may be applied. */
+static enum status check_mean(void *context, uint32_t bucket)
+{
+    struct exchange_worker *worker = context;
+    struct span span = worker->layout->buckets[bucket];
+    uint64_t end = worker->has_codes ? span.offset : span.offset + span.count;
+    for (uint64_t i = span.offset; i < end; i++) {
+        float expected = mean_of(worker->layout, worker->world, worker->step, i);
+        if (memcmp(&worker->grads[i], &expected, sizeof(expected)) != 0) {
+            fail_msg("rank %u of %u, step %llu, value %llu: %a instead of %a", worker->rank,
+                     worker->world, (unsigned long long)worker->step, (unsigned long long)i,
+                     (double)worker->grads[i], (double)expected);
+        }
+    }
+    worker->applied[bucket]++;
+    return STATUS_OK;
+}
+
+static void *train(void *data)
+{
+    struct exchange_worker *worker = data;
+    const struct layout *layout = worker->layout;
+    worker->digest = LAYOUT_DIGEST_SEED;
+    for (uint64_t step = 0; step < STEPS; step++) {
+        worker->step = step;
+        assert_int_equal(exchange_begin_step(worker->exchange, step), STATUS_OK);
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            struct span span = layout->buckets[bucket];
+            for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+                worker->grads[i] = gradient_of(worker->rank, step, i);
+            }
+            exchange_bucket_ready(worker->exchange, bucket);
+        }
+        assert_int_equal(exchange_end_step(worker->exchange, check_mean, worker), STATUS_OK);
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            assert_int_equal(worker->applied[bucket], step + 1);
+        }
+        worker->digest =
+            layout_digest_add(worker->digest, worker->grads, layout->value_count * sizeof(float));
+    }
+    return NULL;
+}
+
+static void open_at(struct exchange_worker *worker, const char *scheme)
+{
+    worker->params = calloc(worker->layout->value_count + 1, sizeof(float));
+    worker->grads = calloc(worker->layout->value_count + 1, sizeof(float));
+    assert_int_equal(channel_create(&worker->channel), STATUS_OK);
+    assert_int_equal(transport_bind(worker->channel->transport, scheme, worker->endpoint),
+                     STATUS_OK);
+}
+
+static void connect_to(struct exchange_worker *worker, uint32_t rank, const char *endpoint)
+{
+    assert_int_equal(transport_connect(worker->channel->transport, endpoint, &worker->peers[rank]),
+                     STATUS_OK);
+}
+
+struct exchange_options exchange_worker_options(struct exchange_worker *worker)
+{
+    return (struct exchange_options){
+        .mode = "ring",
+        .rank = worker->rank,
+        .world = worker->world,
+        .layout = worker->layout,
+        .params = worker->params,
+        .grads = worker->grads,
+        .channel = worker->channel,
+        .peers = worker->peers,
+        .peer_count = worker->world,
+        .post_ready = post_ready,
+        .context = worker,
+    };
+}
+
+void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_t world,
+                          const struct layout *layout)
+{
+    *worker = (struct exchange_worker){.rank = rank, .world = world, .layout = layout};
+    open_at(worker, "ipc://*");
+    for (uint32_t i = 0; i < EXCHANGE_WORLD_MAX; i++) {
+        connect_to(worker, i, worker->endpoint);
+    }
+}
+
+void exchange_worker_create(struct exchange_worker *worker, const struct exchange_options *options)
+{
+    assert_int_equal(exchange_create(options, &worker->exchange), STATUS_OK);
+}
+
+void exchange_worker_close(struct exchange_worker *worker)
+{
+    channel_destroy(worker->channel, 0);
+    exchange_destroy(worker->exchange);
+    free(worker->params);
+    free(worker->grads);
+}
+
+enum status exchange_worker_deliver(struct exchange_worker *worker, const struct message *message)
+{
+    struct envelope envelope;
+    struct message copy = *message;
+    // An envelope of floats has room for the bytes of a code as well.
+    size_t bytes =
+        message->code != NULL ? message->code_bytes : message->span.count * sizeof(float);
+    float *floats = calloc(bytes / sizeof(float) + 1, sizeof(float));
+    assert_non_null(floats);
+    memcpy(floats, message->code != NULL ? message->code : message->values, bytes);
+    assert_int_equal(envelope_copy_floats(floats, bytes / sizeof(float) + 1, &envelope), STATUS_OK);
+    free(floats);
+    copy.values = message->code != NULL ? NULL : envelope.payload;
+    copy.code = message->code != NULL ? envelope.payload : NULL;
+    enum status status = exchange_deliver(worker->exchange, &copy, &envelope);
+    envelope_release(&envelope);
+    return status;
+}
+
+static void connect_by_limits(struct exchange_worker *workers, uint32_t rank,
+                              const struct exchange_job *job)
+{
+    enum all_reduce widest = all_reduce_widest(&job->limits);
+    for (uint32_t k = 0; k < job->world; k++) {
+        uint32_t other = (rank + k) % job->world;
+        workers[rank].peers[other] = EXCHANGE_NO_PEER;
+        if (k > 0 && all_reduce_meets(widest, job->world, k)) {
+            connect_to(&workers[rank], other, workers[other].endpoint);
+        }
+    }
+}
+
+uint64_t exchange_workers_run(const struct exchange_job *job)
+{
+    struct exchange_worker *workers = calloc(job->world, sizeof(*workers));
+    assert_non_null(workers);
+    for (uint32_t i = 0; i < job->world; i++) {
+        workers[i] =
+            (struct exchange_worker){.rank = i, .world = job->world, .layout = job->layout};
+        workers[i].has_codes = job->codec.kind != CODEC_NONE;
+        open_at(&workers[i], job->scheme);
+    }
+    for (uint32_t i = 0; i < job->world; i++) {
+        connect_by_limits(workers, i, job);
+        struct exchange_options options = exchange_worker_options(&workers[i]);
+        options.limits = job->limits;
+        options.codec = job->codec;
+        exchange_worker_create(&workers[i], &options);
+    }
+    for (uint32_t i = 0; i < job->world; i++) {
+        pthread_create(&workers[i].communication, NULL, communicate, &workers[i]);
+        pthread_create(&workers[i].trainer, NULL, train, &workers[i]);
+    }
+    for (uint32_t i = 0; i < job->world; i++) {
+        pthread_join(workers[i].trainer, NULL);
+    }
+    for (uint32_t i = 0; i < job->world; i++) {
+        workers[i].is_over = true;
+        transport_wake(workers[i].channel->transport);
+        pthread_join(workers[i].communication, NULL);
+    }
+    uint64_t digest = workers[0].digest;
+    for (uint32_t i = 0; i < job->world; i++) {
+        assert_true(workers[i].digest == digest);
+        exchange_worker_close(&workers[i]);
+    }
+    free(workers);
+    return digest;
+}

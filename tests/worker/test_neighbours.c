@@ -1,0 +1,115 @@
+/* Tests of whom a worker connects to, of those that the coordinator has named. */
+#include "worker/exchange/exchange.h"
+#include "worker/neighbours.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define WORKERS 6
+
+/* A job of ring, and a place for each line. */
+struct scene {
+    struct job job;
+    struct channel *channel;
+    struct neighbours neighbours;
+    char place[ENDPOINTS_PLACE_BYTES], text[WORKERS * ENDPOINTS_PLACE_BYTES];
+};
+
+static void open_scene(struct scene *scene)
+{
+    memset(scene, 0, sizeof(*scene));
+    scene->job =
+        (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .transport = "tcp"};
+    assert_int_equal(channel_create(&scene->channel), STATUS_OK);
+    assert_int_equal(endpoints_bind(scene->channel->transport, "tcp", "127.0.0.1", scene->place),
+                     STATUS_OK);
+}
+
+static void close_scene(struct scene *scene)
+{
+    neighbours_free(&scene->neighbours);
+    channel_destroy(scene->channel, 0);
+}
+
+/* As rank 2, with so many places of workers. */
+static enum status connect_with(struct scene *scene, enum all_reduce all_reduce, uint32_t places)
+{
+    scene->text[0] = '\0';
+    for (uint32_t i = 0; i < places; i++) {
+        size_t used = strlen(scene->text);
+        snprintf(scene->text + used, sizeof(scene->text) - used, "%s\n", scene->place);
+    }
+    const struct neighbours_named named = {
+        .places = scene->text, .all_reduce = all_reduce, .rank = 2};
+    return neighbours_connect(&scene->neighbours, scene->channel, &scene->job, &named);
+}
+
+/* Bits of the ranks that it is connected to. */
+static unsigned connected(const struct scene *scene)
+{
+    unsigned ranks = 0;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        ranks |= (unsigned)(scene->neighbours.workers[i] != EXCHANGE_NO_PEER) << i;
+    }
+    return ranks;
+}
+
+static void a_worker_connects_to_those_that_its_algorithm_needs(void **state)
+{
+    (void)state;
+    static const struct {
+        enum all_reduce all_reduce;
+        uint32_t places;
+        unsigned ranks;
+    } cases[] = {
+        {ALL_REDUCE_RING, 1, 1u << 3},
+        {ALL_REDUCE_SHARED, WORKERS, 1u << 3},
+        // The next one, and those 4, 2 and 1 ranks back.
+        {ALL_REDUCE_HALVING, 4, 1u << 3 | 1u << 4 | 1u << 0 | 1u << 1},
+        {ALL_REDUCE_DIRECT, WORKERS - 1, 0x3Fu & ~(1u << 2)},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scene scene;
+        open_scene(&scene);
+        assert_int_equal(connect_with(&scene, cases[i].all_reduce, cases[i].places), STATUS_OK);
+        assert_int_equal(connected(&scene), cases[i].ranks);
+        close_scene(&scene);
+    }
+}
+
+static void who_is_connected_already_stays_so(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
+    uint64_t next = scene.neighbours.workers[3];
+    assert_int_equal(connect_with(&scene, ALL_REDUCE_HALVING, 4), STATUS_OK);
+    assert_int_equal(scene.neighbours.workers[3], next);
+    close_scene(&scene);
+}
+
+static void places_that_are_missing_are_an_error(void **state)
+{
+    (void)state;
+    struct scene scene;
+    open_scene(&scene);
+    assert_int_equal(connect_with(&scene, ALL_REDUCE_HALVING, 3), STATUS_MISMATCH);
+    close_scene(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_worker_connects_to_those_that_its_algorithm_needs),
+        cmocka_unit_test(who_is_connected_already_stays_so),
+        cmocka_unit_test(places_that_are_missing_are_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

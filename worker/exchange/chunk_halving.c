@@ -1,0 +1,318 @@
+/* Halving and doubling: all that goes to one worker in a hop is one message.
+ *
+ * A bucket is cut into slices: slice i is segment i of each of its chunks. What a rank has for a
+ * segment, its values or their mean, is a piece, and halving_plan says which pieces go where in
+ * which hop. In messages and in the store the pieces of a slice are of one size, that of its
+ * longest segment: chunks differ by a float at most, and what a shorter one leaves is not looked
+ * at.
+ *
+ * The hops of a slice are taken in turn; what comes out of turn is held. A hop is sent once those
+ * before it were taken. Segments, and so their codes, are those of chunk_direct: each rank encodes
+ * its values once, the rank that adds up a segment its mean, and codes are handed on as they are.
+ */
+#include "common/halving_plan.h"
+#include "common/vector.h"
+#include "worker/exchange/chunks.h"
+#include "worker/exchange/ring_plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct slice {
+    uint32_t bucket, index;
+    uint64_t piece_floats;
+    size_t piece_bytes;
+    unsigned char *store; // of pieces
+};
+
+/* The first chunk is as long as any. */
+static struct span longest_chunk(const struct exchange_options *options, uint32_t bucket)
+{
+    return span_part(options->layout->buckets[bucket], options->world, 0);
+}
+
+static uint32_t slice_count(const struct exchange_options *options, uint32_t bucket)
+{
+    return ring_segment_count(longest_chunk(options, bucket), SEGMENT_FLOATS);
+}
+
+static uint32_t piece_count(const struct exchange_options *options)
+{
+    return halving_value_count(options->world) + options->world;
+}
+
+static size_t piece_bytes(const struct exchange_options *options, uint32_t bucket, uint32_t index)
+{
+    struct span longest = ring_segment(longest_chunk(options, bucket), SEGMENT_FLOATS, index);
+    return codec_bytes(&options->codec, longest.count);
+}
+
+static struct slice slice_at(const struct chunks *chunks, uint32_t bucket, uint32_t index)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    // Slices before the last one are of whole segments.
+    size_t before = (size_t)index * piece_count(options) * piece_bytes(options, bucket, 0);
+    return (struct slice){
+        .bucket = bucket,
+        .index = index,
+        .piece_floats = ring_segment(longest_chunk(options, bucket), SEGMENT_FLOATS, index).count,
+        .piece_bytes = piece_bytes(options, bucket, index),
+        .store = chunks->buckets[bucket].store + before,
+    };
+}
+
+static unsigned char *piece_at(const struct slice *slice, uint32_t index)
+{
+    return slice->store + index * slice->piece_bytes;
+}
+
+/* The slice's segment of the chunk that the rank which is `ahead` of this one adds up; its count is
+ * 0 if the chunk has none. */
+static struct span segment_of(const struct exchange_options *options, const struct slice *slice,
+                              uint32_t ahead)
+{
+    uint32_t rank = (options->rank + ahead) % options->world;
+    struct span chunk = span_part(options->layout->buckets[slice->bucket], options->world, rank);
+    return slice->index < ring_segment_count(chunk, SEGMENT_FLOATS)
+               ? ring_segment(chunk, SEGMENT_FLOATS, slice->index)
+               : (struct span){chunk.offset, 0};
+}
+
+/* A message of the piece alone, as coder has it. */
+static struct message piece_of(const struct chunks *chunks, struct span segment,
+                               const unsigned char *bytes)
+{
+    struct message message = {.span = segment};
+    if (coder_is_on(&chunks->coder)) {
+        message.code = bytes;
+        message.code_bytes = codec_bytes(&chunks->coder.codec, segment.count);
+    } else {
+        message.values = (const float *)(const void *)bytes;
+    }
+    return message;
+}
+
+/* Floats of the bucket that are in the slice. */
+static uint64_t slice_floats(const struct exchange_options *options, const struct slice *slice)
+{
+    uint64_t whole = SEGMENT_FLOATS * options->world;
+    uint64_t rest = options->layout->buckets[slice->bucket].count - slice->index * whole;
+    return rest < whole ? rest : whole;
+}
+
+static uint32_t halving_count(const struct exchange_options *options, uint32_t bucket)
+{
+    return slice_count(options, bucket) * halving_hop_count(options->world);
+}
+
+static size_t halving_store_bytes(const struct exchange_options *options, uint32_t bucket)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < slice_count(options, bucket); i++) {
+        bytes += piece_count(options) * piece_bytes(options, bucket, i);
+    }
+    return bytes;
+}
+
+/* What the pieces of a message lie in; NULL if that is not of the kind that was agreed. */
+static const unsigned char *pieces_of(const struct chunks *chunks, const struct message *message)
+{
+    return coder_is_on(&chunks->coder) ? message->code : (const void *)message->values;
+}
+
+/* Brings a sound piece into grads: added to them, or in their place. */
+static void use_piece(struct chunks *chunks, const struct message *piece, bool adds)
+{
+    float *grads = chunks->base.options.grads;
+    enum status status =
+        adds ? coder_add(&chunks->coder, piece, grads) : coder_copy(&chunks->coder, piece, grads);
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
+/* Encodes what is in grads of a segment, as a piece. */
+static void put(struct chunks *chunks, struct span segment, unsigned char *piece)
+{
+    struct message message = {.span = segment};
+    if (segment.count == 0) {
+        return;
+    }
+    coder_encode(&chunks->coder, chunks->base.options.grads, &message);
+    if (coder_is_on(&chunks->coder)) {
+        memcpy(piece, message.code, message.code_bytes);
+    } else {
+        memcpy(piece, message.values, segment.count * sizeof(float));
+    }
+}
+
+static enum status send_hop(struct chunks *chunks, const struct slice *slice, uint32_t index)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    struct halving_hop hop = halving_hop_at(options->world, index);
+    struct span pieces = {options->layout->buckets[slice->bucket].offset +
+                              slice->index * SEGMENT_FLOATS,
+                          hop.count * slice->piece_floats};
+    struct message message = piece_of(chunks, pieces, piece_at(slice, hop.first));
+    if (message.code != NULL) {
+        message.code_bytes = hop.count * slice->piece_bytes;
+    }
+    message.bucket = slice->bucket;
+    message.hop = index;
+    uint32_t to = (options->rank + options->world - hop.distance) % options->world;
+    return chunks_send(chunks, to, &message);
+}
+
+static enum status halving_begin(struct chunks *chunks, uint32_t bucket)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < slice_count(options, bucket) && status == STATUS_OK; i++) {
+        struct slice slice = slice_at(chunks, bucket, i);
+        chunks->buckets[bucket].positions[i] = 1;
+        for (uint32_t ahead = 1; ahead < options->world; ahead++) {
+            struct span segment = segment_of(options, &slice, options->world - ahead);
+            put(chunks, segment, piece_at(&slice, halving_place(options->world, ahead, 1)));
+        }
+        status = send_hop(chunks, &slice, 1);
+    }
+    return status;
+}
+
+static bool halving_is_expected(const struct chunks *chunks, const struct message *message)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    uint64_t start = options->layout->buckets[message->bucket].offset;
+    if (message->hop < 1 || message->hop > halving_hop_count(options->world) ||
+        message->span.offset < start || (message->span.offset - start) % SEGMENT_FLOATS != 0) {
+        return false;
+    }
+    uint64_t index = (message->span.offset - start) / SEGMENT_FLOATS;
+    struct halving_hop hop = halving_hop_at(options->world, message->hop);
+    if (message->rank != (options->rank + hop.distance) % options->world ||
+        index >= slice_count(options, message->bucket)) {
+        return false;
+    }
+    struct slice slice = slice_at(chunks, message->bucket, (uint32_t)index);
+    return message->span.count == hop.count * slice.piece_floats;
+}
+
+/* How many pieces at the beginning of a message are decoded here; others are handed on. */
+static uint32_t own_count(uint32_t world, const struct halving_hop *hop)
+{
+    if (hop->is_doubling) {
+        return hop->count;
+    }
+    return hop->distance <= world - hop->distance ? hop->distance : world - hop->distance;
+}
+
+/* The piece at `index` of those, as it came in `bytes`. */
+static struct message own_piece(const struct chunks *chunks, const struct slice *slice,
+                                const struct halving_hop *hop, const unsigned char *bytes,
+                                uint32_t index)
+{
+    uint32_t ahead = hop->is_doubling ? hop->distance + index : 0;
+    struct span segment = segment_of(&chunks->base.options, slice, ahead);
+    return piece_of(chunks, segment, bytes + index * slice->piece_bytes);
+}
+
+/* Whether the message is in the form that was agreed, with every piece that is decoded here. */
+static bool is_sound(const struct chunks *chunks, const struct slice *slice,
+                     const struct halving_hop *hop, const struct message *message)
+{
+    const unsigned char *bytes = pieces_of(chunks, message);
+    if (bytes == NULL ||
+        (coder_is_on(&chunks->coder) && message->code_bytes != hop->count * slice->piece_bytes)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < own_count(chunks->base.options.world, hop); i++) {
+        struct message piece = own_piece(chunks, slice, hop, bytes, i);
+        if (coder_check(&chunks->coder, &piece) != STATUS_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Adds the values for the own segment, which come in the order of their sum, and keeps the
+ * others. */
+static void take_values(struct chunks *chunks, const struct slice *slice,
+                        const struct halving_hop *hop, const unsigned char *bytes)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    uint32_t own = own_count(options->world, hop);
+    for (uint32_t i = 0; i < own; i++) {
+        struct message piece = own_piece(chunks, slice, hop, bytes, i);
+        use_piece(chunks, &piece, true);
+    }
+    for (uint32_t i = own; i < hop->count; i++) {
+        uint32_t place = halving_place(options->world, halving_ahead(hop, i), 2 * hop->distance);
+        memcpy(piece_at(slice, place), bytes + i * slice->piece_bytes, slice->piece_bytes);
+    }
+}
+
+static void take_means(struct chunks *chunks, const struct slice *slice,
+                       const struct halving_hop *hop, const unsigned char *bytes)
+{
+    memcpy(piece_at(slice, hop->first + hop->distance), bytes, hop->count * slice->piece_bytes);
+    for (uint32_t i = 0; i < hop->count; i++) {
+        struct message piece = own_piece(chunks, slice, hop, bytes, i);
+        use_piece(chunks, &piece, false);
+    }
+}
+
+/* The own segment has been added up. */
+static void complete(struct chunks *chunks, const struct slice *slice)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    struct span own = segment_of(options, slice, 0);
+    unsigned char *first = piece_at(slice, halving_value_count(options->world));
+    vector_scale(options->grads + own.offset, chunks->base.mean_factor, own.count);
+    put(chunks, own, first);
+    if (coder_is_on(&chunks->coder)) {
+        const struct message mean = piece_of(chunks, own, first);
+        use_piece(chunks, &mean, false); // what the others will have
+    }
+}
+
+static enum status halving_handle(struct chunks *chunks, const struct message *message,
+                                  enum chunk_fate *ret_fate)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    uint64_t start = options->layout->buckets[message->bucket].offset;
+    uint32_t index = (uint32_t)((message->span.offset - start) / SEGMENT_FLOATS);
+    struct slice slice = slice_at(chunks, message->bucket, index);
+    struct halving_hop hop = halving_hop_at(options->world, message->hop);
+    uint32_t *position = &chunks->buckets[message->bucket].positions[index];
+    if (message->hop > *position) {
+        *ret_fate = CHUNK_EARLY;
+        return STATUS_OK;
+    }
+    if (message->hop < *position || !is_sound(chunks, &slice, &hop, message)) {
+        *ret_fate = CHUNK_REFUSED;
+        return STATUS_OK;
+    }
+    *ret_fate = CHUNK_TAKEN;
+    ++*position;
+    const unsigned char *bytes = pieces_of(chunks, message);
+    if (hop.is_doubling) {
+        take_means(chunks, &slice, &hop, bytes);
+    } else {
+        take_values(chunks, &slice, &hop, bytes);
+    }
+    if (hop.completes) {
+        complete(chunks, &slice);
+    }
+    if (hop.goes_on) {
+        return send_hop(chunks, &slice, message->hop + 1);
+    }
+    chunks_mark_final(chunks, message->bucket, slice_floats(options, &slice));
+    return STATUS_OK;
+}
+
+const struct chunk_algorithm chunk_halving = {
+    .count = halving_count,
+    .store_bytes = halving_store_bytes,
+    .begin = halving_begin,
+    .is_expected = halving_is_expected,
+    .handle = halving_handle,
+};
