@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 #define ARGS_MAX 32
@@ -132,6 +133,30 @@ static void a_phase_with_codes_hands_over_what_workers_have(void **state)
     json_decref(programs_run_job(job));
 }
 
+/* Each rank encodes the same spans of the same values, so what is lost is the same. */
+static void direct_and_halving_end_with_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"int8", "topk:0.05"}, *const ways[] = {"direct",
+                                                                               "halving-doubling"};
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        char digests[2][80];
+        for (size_t i = 0; i < 2; i++) {
+            const char *const job[] = {
+                "-n",          "5",      "--mode",       "ring",  "--model",    "lenet5",
+                "--data",      "shapes", "--steps",      "8",     "--compress", kinds[k],
+                "--eval",      "none",   "--all-reduce", ways[i], "--batch",    "2",
+                "--transport", "tcp",    "--threads",    "1",     NULL};
+            json_t *summary = programs_run_job(job);
+            snprintf(digests[i], sizeof(digests[i]), "%s",
+                     json_string_value(json_object_get(summary, "params_digest")));
+            assert_int_equal(strlen(digests[i]), 64);
+            json_decref(summary);
+        }
+        assert_string_equal(digests[0], digests[1]);
+    }
+}
+
 /* With an argument: what takes too long for the sanitizers. */
 int main(int argc, char **argv)
 {
@@ -139,6 +164,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_sends_what_it_should),
         cmocka_unit_test(a_phase_with_codes_hands_over_what_workers_have),
+        cmocka_unit_test(direct_and_halving_end_with_the_same_bits),
     };
     const struct CMUnitTest learning[] = {
         cmocka_unit_test(what_is_lost_is_made_up_for_and_the_model_learns),

@@ -147,9 +147,11 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
             {"ring", "shm", counts[i], 0},
             {"ring", "tcp", counts[i], 0, "ring"},
             {"ring", "tcp", counts[i], 0, "direct"},
+            {"ring", "tcp", counts[i], 0, "halving-doubling"},
             {"ps-sync", "auto", counts[i], 3},
             {"ring", "ipc", counts[i], 0},
             {"ring", "shm", counts[i], 0, "ring"},
+            {"ring", "shm", counts[i], 0, "halving-doubling"},
             {"ps-sync", "tcp", counts[i], 1},
             {"ps-sync", "ipc", counts[i], 2},
             {"ps-sync", "shm", counts[i], 2},
@@ -157,7 +159,7 @@ static void ring_and_any_number_of_servers_end_with_the_same_bits(void **state)
         };
         // Of some numbers every way, of the others every algorithm.
         bool is_thorough = counts[i] <= 3 || counts[i] == 8;
-        size_t case_count = is_thorough ? sizeof(cases) / sizeof(cases[0]) : 5;
+        size_t case_count = is_thorough ? sizeof(cases) / sizeof(cases[0]) : 6;
         char first[80];
         run_job(&cases[0], first);
         for (size_t k = 1; k < case_count; k++) {
