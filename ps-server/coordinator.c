@@ -366,8 +366,13 @@ static void handle_sum(struct coordinator *coordinator, const struct slot *slot,
 {
     const double *sum;
     uint32_t count = (uint32_t)(message->span.count / 2);
-    if (coordinator->phase != COORDINATOR_TRAINING || message->values == NULL ||
-        message->span.count > 2 * (uint64_t)SUMS_COUNT_MAX || message->span.count % 2 != 0) {
+    if (coordinator->phase != COORDINATOR_TRAINING || message->values == NULL) {
+        return;
+    }
+    if (message->span.count > 2 * (uint64_t)SUMS_COUNT_MAX || message->span.count % 2 != 0) {
+        fail_job(coordinator, STATUS_MALFORMED, now_ms,
+                 "worker %u (host %s) gave %.1f numbers to a sum, which takes at most %u", rank,
+                 slot->host, (double)message->span.count / 2, SUMS_COUNT_MAX);
         return;
     }
     enum status status =

@@ -131,6 +131,23 @@ static void workers_whose_numbers_do_not_fit_together_fail_the_job(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* The worker waits for its sum: silence would be a hang. */
+static void a_part_that_is_no_sum_fails_the_job(void **state)
+{
+    (void)state;
+    static const float values[] = {1, 2, 3};
+    const uint64_t counts[] = {3, UINT64_C(1) << 40};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct story story;
+        story_open_training(&story, 2);
+        const struct message sum = {.kind = MESSAGE_SUM, .span = {0, counts[i]}, .values = values};
+        story_give(&story, 2, sum, 100);
+        assert_int_equal(story.coordinator.verdict, STATUS_MALFORMED);
+        assert_non_null(strstr(story.coordinator.reason, "worker 1 (host node) gave"));
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +156,7 @@ int main(void)
         cmocka_unit_test(workers_hear_when_the_target_is_reached),
         cmocka_unit_test(all_workers_hear_the_sum_when_each_has_given_its_part),
         cmocka_unit_test(workers_whose_numbers_do_not_fit_together_fail_the_job),
+        cmocka_unit_test(a_part_that_is_no_sum_fails_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
