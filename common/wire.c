@@ -122,6 +122,8 @@ static void pack_report(const struct wire_report *report, Wire__Report *packed)
     packed->exchange_wait_ns = report->exchange_wait_ns;
     packed->input_wait_ns = report->input_wait_ns;
     packed->total_ns = report->total_ns;
+    packed->copy_ns = report->copy_ns;
+    packed->wire_ns = report->wire_ns;
     packed->bytes_sent = report->bytes_sent;
     packed->bytes_received = report->bytes_received;
     packed->is_epoch = report->is_epoch;
@@ -292,6 +294,8 @@ static bool unpack_report(const Wire__Report *packed, struct wire_report *report
         .exchange_wait_ns = packed->exchange_wait_ns,
         .input_wait_ns = packed->input_wait_ns,
         .total_ns = packed->total_ns,
+        .copy_ns = packed->copy_ns,
+        .wire_ns = packed->wire_ns,
         .bytes_sent = packed->bytes_sent,
         .bytes_received = packed->bytes_received,
         .is_epoch = packed->is_epoch,

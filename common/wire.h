@@ -77,6 +77,8 @@ struct wire_report {
     uint64_t steps, images;
     double loss_sum; // over images
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
+    uint64_t copy_ns; // of parameters and gradients, between host and device
+    uint64_t wire_ns; // of steps: from their first bucket posted to their last complete
     uint64_t bytes_sent, bytes_received;
     bool is_epoch; // closes an epoch; test_images is 0 if it was not evaluated
     uint64_t test_images, test_correct;

@@ -82,7 +82,8 @@ static const json_t *last_epoch_with(const struct run_folder *run, const char *k
 static const json_t *find(const struct run_folder *run, const char *key)
 {
     static const char *const of_epoch[] = {"test_accuracy", "test_loss", "train_loss"};
-    static const char *const of_details[] = {"target", "late_gradients"};
+    static const char *const of_details[] = {"target", "late_gradients", "ms_per_step.copy",
+                                             "ms_per_step.wire"};
     const json_t *at = run->summary;
     for (size_t i = 0; i < sizeof(of_details) / sizeof(of_details[0]); i++) {
         size_t size = strlen(of_details[i]);

@@ -25,6 +25,8 @@ static const struct column columns[] = {
     {"compute ms", "ms_per_step.compute"},
     {"exchange ms", "ms_per_step.exchange_wait"},
     {"input ms", "ms_per_step.input_wait"},
+    {"wire ms", "ms_per_step.wire"},
+    {"copy ms", "ms_per_step.copy"},
     {"parameters", "params_digest"},
     {"outcome", "outcome"},
 };

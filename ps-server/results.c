@@ -87,6 +87,8 @@ static void add_interval(struct results_rank *rank, const struct message *messag
     rank->exchange_wait_ns += report->exchange_wait_ns;
     rank->input_wait_ns += report->input_wait_ns;
     rank->total_ns += report->total_ns;
+    rank->copy_ns += report->copy_ns;
+    rank->wire_ns += report->wire_ns;
     rank->bytes_sent += report->bytes_sent;
     rank->bytes_received += report->bytes_received;
 }

@@ -28,6 +28,7 @@ struct results_rank {
     uint64_t steps, images;
     double loss_sum;
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
+    uint64_t copy_ns, wire_ns; // beside those: hidden behind them where all goes well
     uint64_t bytes_sent, bytes_received;
     uint64_t warm_images, warm_ns;
 };

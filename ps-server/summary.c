@@ -74,21 +74,29 @@ static json_t *times_json(uint64_t compute_ns, uint64_t exchange_ns, uint64_t in
                      ratio((double)input_ns, unit), "total", ratio((double)total_ns, unit));
 }
 
+/* What went on beside the times of steps, hidden behind them where all goes well. */
+static void add_hidden(json_t *times, uint64_t copy_ns, uint64_t wire_ns, uint64_t steps)
+{
+    double unit = 1e6 * (double)steps;
+    json_object_set_new(times, "copy", json_real(ratio((double)copy_ns, unit)));
+    json_object_set_new(times, "wire", json_real(ratio((double)wire_ns, unit)));
+}
+
 json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
                              const struct message *message, uint64_t now_ms)
 {
     const struct wire_report *report = message->report;
     double seconds = (double)(now_ms - coordinator->started_ms) / 1000;
-    return json_pack("{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank,
-                     "step", (json_int_t)message->step, "epoch", (json_int_t)message->epoch,
-                     "seconds", seconds, "loss", ratio(report->loss_sum, (double)report->images),
-                     "images_per_second",
-                     ratio((double)report->images * 1e9, (double)report->total_ns), "ms",
-                     times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
-                                report->total_ns, report->steps),
-                     "bytes_sent", (json_int_t)report->bytes_sent, "bytes_received",
-                     (json_int_t)report->bytes_received, "staleness",
-                     ratio(report->staleness_sum, (double)report->steps));
+    json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
+                               report->total_ns, report->steps);
+    add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
+    return json_pack(
+        "{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank, "step",
+        (json_int_t)message->step, "epoch", (json_int_t)message->epoch, "seconds", seconds, "loss",
+        ratio(report->loss_sum, (double)report->images), "images_per_second",
+        ratio((double)report->images * 1e9, (double)report->total_ns), "ms", times, "bytes_sent",
+        (json_int_t)report->bytes_sent, "bytes_received", (json_int_t)report->bytes_received,
+        "staleness", ratio(report->staleness_sum, (double)report->steps));
 }
 
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
@@ -142,6 +150,8 @@ static struct results_rank totals(const struct results *results)
         sum.exchange_wait_ns += rank->exchange_wait_ns;
         sum.input_wait_ns += rank->input_wait_ns;
         sum.total_ns += rank->total_ns;
+        sum.copy_ns += rank->copy_ns;
+        sum.wire_ns += rank->wire_ns;
         sum.bytes_sent += rank->bytes_sent;
         sum.bytes_received += rank->bytes_received;
     }
@@ -249,9 +259,12 @@ json_t *summary_details_json(const struct coordinator *coordinator)
 {
     char all_reduce[128];
     bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
-    return json_pack("{s:o, s:o, s:I, s:s?, s:o}", "evaluations", epochs_json(coordinator, true),
-                     "target", target_json(coordinator), "late_gradients",
-                     (json_int_t)coordinator->results.late_count, "all_reduce",
+    struct results_rank sum = totals(&coordinator->results);
+    json_t *times = json_object();
+    add_hidden(times, sum.copy_ns, sum.wire_ns, sum.steps);
+    return json_pack("{s:o, s:o, s:I, s:s?, s:o, s:o}", "evaluations",
+                     epochs_json(coordinator, true), "target", target_json(coordinator),
+                     "late_gradients", (json_int_t)coordinator->results.late_count, "all_reduce",
                      has_all_reduce ? all_reduce : NULL, "shards",
-                     shards_json(&coordinator->results));
+                     shards_json(&coordinator->results), "ms_per_step", times);
 }

@@ -12,6 +12,8 @@ static void add_step(struct wire_report *report, uint32_t images, double loss_su
     report->input_wait_ns += times->input_ns;
     report->compute_ns += times->compute_ns;
     report->exchange_wait_ns += times->exchange_ns;
+    report->copy_ns += times->copy_ns;
+    report->wire_ns += times->wire_ns;
     report->total_ns += total_ns;
 }
 

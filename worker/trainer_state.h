@@ -59,9 +59,12 @@ struct trainer {
     uint64_t sent_before, received_before;
 };
 
-/* Where the time of one step went. */
+/* Where the time of one step went, and what went on beside it. That is counted when it is over, so
+ * the end of it may count in the step after. */
 struct step_times {
     uint64_t input_ns, compute_ns, exchange_ns;
+    uint64_t copy_ns; // of parameters and gradients, between host and device
+    uint64_t wire_ns; // from the first bucket posted to the last one complete
 };
 
 /* Time since *since_ns, which becomes now. */

@@ -274,6 +274,8 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
     }
     ret_times->exchange_ns += lap(&clock_ns) + trainer->away_ns - trainer->apply_ns;
     ret_times->compute_ns += trainer->apply_ns - trainer->away_ns;
+    ret_times->copy_ns = model_take_copy_ns(trainer->model);
+    ret_times->wire_ns = exchange_take_wire_ns(trainer->exchange);
     straggling_note(&trainer->straggling, ret_times->compute_ns);
     *ret_loss_sum = result.loss_sum;
     return STATUS_OK;

@@ -35,6 +35,8 @@ static const struct wire_report report = {
     .exchange_wait_ns = 2,
     .input_wait_ns = 3,
     .total_ns = 6,
+    .copy_ns = 4,
+    .wire_ns = 5,
     .bytes_sent = 7,
     .bytes_received = 8,
     .is_epoch = true,
@@ -172,6 +174,8 @@ static void a_report_and_a_layout_come_back_byte_by_byte(void **state)
     struct message sent = make(MESSAGE_REPORT), got;
     assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
     assert_int_equal(got.report->total_ns, report.total_ns);
+    assert_int_equal(got.report->copy_ns, report.copy_ns);
+    assert_int_equal(got.report->wire_ns, report.wire_ns);
     assert_int_equal(got.report->test_correct, report.test_correct);
     assert_true(got.report->loss_sum == report.loss_sum);
     assert_true(got.report->test_loss_sum == report.test_loss_sum);

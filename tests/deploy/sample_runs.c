@@ -69,8 +69,9 @@ static json_t *whole_details(const struct sample_run *sample, const json_t *summ
                                                 "bytes_received", 2 << 20, "bytes_sent", 3 << 20,
                                                 "busy_seconds", 0.5, "seconds", 2.0, "backlog", 7));
     }
-    return json_pack("{s:o, s:o, s:i, s:o}", "evaluations", evaluations, "target", target,
-                     "late_gradients", 0, "shards", shards);
+    return json_pack("{s:o, s:o, s:i, s:o, s:{s:f, s:f}}", "evaluations", evaluations, "target",
+                     target, "late_gradients", 0, "shards", shards, "ms_per_step", "copy", 0.75,
+                     "wire", 1.5);
 }
 
 static void write_tree(const char *folder, const char *run, const char *name, const json_t *tree)

@@ -189,6 +189,8 @@ static void a_run_leaves_a_whole_folder(void **state)
     json_t *line = json_loads(metrics, JSON_DISABLE_EOF_CHECK, NULL);
     CHECK_KEYS(line, "rank", "step", "epoch", "seconds", "loss", "images_per_second", "ms",
                "bytes_sent", "bytes_received", "staleness");
+    CHECK_KEYS(json_object_get(line, "ms"), "compute", "exchange_wait", "input_wait", "total",
+               "copy", "wire");
     json_decref(line);
 }
 

@@ -1,6 +1,7 @@
 /* The threads of workers, and what they check. */
 #include "tests/support/exchange_workers.h"
 
+#include "common/clock.h"
 #include "common/random.h"
 
 // clang-format off
@@ -94,6 +95,7 @@ static void *train(void *data)
     worker->digest = LAYOUT_DIGEST_SEED;
     for (uint64_t step = 0; step < STEPS; step++) {
         worker->step = step;
+        uint64_t began_ns = clock_now_ns();
         assert_int_equal(exchange_begin_step(worker->exchange, step), STATUS_OK);
         for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
             struct span span = layout->buckets[bucket];
@@ -106,6 +108,9 @@ static void *train(void *data)
         for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
             assert_int_equal(worker->applied[bucket], step + 1);
         }
+        bool is_alone = worker->world == 1; // and then nothing travels
+        assert_in_range(exchange_take_wire_ns(worker->exchange), is_alone ? 0 : 1,
+                        is_alone ? 0 : clock_now_ns() - began_ns);
         worker->digest =
             layout_digest_add(worker->digest, worker->grads, layout->value_count * sizeof(float));
     }

@@ -347,6 +347,13 @@ enum status program_fetch(struct program *program)
     return program_may_update(program) ? program->ops->fetch(program) : STATUS_OK;
 }
 
+uint64_t program_take_copy_ns(struct program *program)
+{
+    uint64_t copy_ns = program->copy_ns;
+    program->copy_ns = 0;
+    return copy_ns;
+}
+
 void program_destroy(struct program *program)
 {
     if (program != NULL) {

@@ -190,6 +190,10 @@ struct program_ops {
 /* First member of every backend's own struct. */
 struct program {
     const struct program_ops *ops;
+
+    /* Of copies of parameters and gradients between host and device that a backend has found to be
+     * over, those for evaluations not counted. It looks when it has waited anyway. */
+    uint64_t copy_ns;
 };
 
 struct device_ops {
@@ -247,7 +251,8 @@ enum status program_hold(struct program *program, float *const *states, uint32_t
 enum status program_apply(struct program *program, const struct optimizer_update *update,
                           uint64_t offset, uint64_t count);
 enum status
-program_fetch(struct program *program);        // does nothing if the host's are those that count
-void program_destroy(struct program *program); // NULL is fine
+program_fetch(struct program *program); // does nothing if the host's are those that count
+uint64_t program_take_copy_ns(struct program *program); // since the last call
+void program_destroy(struct program *program);          // NULL is fine
 
 #endif

@@ -1,6 +1,7 @@
 /* The part that all strategies share: the table, and what the two threads wait for. */
 #include "worker/exchange/exchange.h"
 
+#include "common/clock.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
@@ -127,9 +128,41 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
     return status;
 }
 
+/* The first bucket of a step sets out. */
+static void note_posted(struct exchange *exchange)
+{
+    bool is_alone = exchange->options.world == 1 && exchange->ops->delivers == EXCHANGE_GRADIENTS;
+    pthread_mutex_lock(&exchange->mutex);
+    if (exchange->posted_ns == 0 && !is_alone) {
+        exchange->posted_ns = clock_now_ns();
+    }
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+/* The last bucket of a step, or of a pull, has arrived. With the mutex held. */
+static void note_complete(struct exchange *exchange)
+{
+    if (exchange->posted_ns > 0) {
+        exchange->wire_ns += clock_now_ns() - exchange->posted_ns;
+        exchange->posted_ns = 0;
+    }
+}
+
+uint64_t exchange_take_wire_ns(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    uint64_t wire_ns = exchange->wire_ns;
+    exchange->wire_ns = 0;
+    pthread_mutex_unlock(&exchange->mutex);
+    return wire_ns;
+}
+
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 {
     assert(bucket < exchange->options.layout->bucket_count);
+    if (bucket == 0) {
+        note_posted(exchange);
+    }
     if (exchange->ops->wait == NULL) {
         exchange->options.post_ready(exchange->options.context, bucket);
         return;
@@ -151,9 +184,14 @@ static enum status end_step_here(struct exchange *exchange,
         status = exchange->ops->wait(exchange, bucket);
         if (status != STATUS_OK) {
             exchange_stop(exchange, status);
-        } else {
-            status = apply(context, bucket);
+            break;
         }
+        if (bucket + 1 == bucket_count) {
+            pthread_mutex_lock(&exchange->mutex);
+            note_complete(exchange);
+            pthread_mutex_unlock(&exchange->mutex);
+        }
+        status = apply(context, bucket);
     }
     return status;
 }
@@ -336,6 +374,9 @@ void exchange_mark_done(struct exchange *exchange, uint32_t bucket)
     pthread_mutex_lock(&exchange->mutex);
     assert(exchange->bucket_done_count < exchange->options.layout->bucket_count);
     exchange->done[exchange->bucket_done_count++] = bucket;
+    if (exchange->bucket_done_count == exchange->options.layout->bucket_count) {
+        note_complete(exchange);
+    }
     // Only who waits in end_step has a use for a single one; a wake for nothing costs a little.
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);

@@ -131,6 +131,8 @@ struct exchange {
     uint64_t epochs_passed;       // marks of the phase, as servers say; is_free only
     double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
+    uint64_t posted_ns;  // when the first bucket of a step that is on its way was posted; 0: none
+    uint64_t wire_ns;    // of complete steps that nobody has asked for yet
     enum status stopped; // not STATUS_OK: every wait ends with it
 };
 
@@ -163,6 +165,11 @@ bool exchange_overlaps(const struct exchange *exchange);
 /* Waits until params hold the result of the last step, without beginning another: for evaluation,
  * and at the end. */
 enum status exchange_settle(struct exchange *exchange);
+
+/* How long steps were on their way that have become complete since the last call: each from its
+ * first bucket posted to its last one complete. What of it was no wait went on behind the
+ * computing. 0 where a worker is alone and nothing travels. */
+uint64_t exchange_take_wire_ns(struct exchange *exchange);
 
 /* Where workers are free: how many marks of the phase were passed, after exchange_settle. */
 uint64_t exchange_epochs_passed(struct exchange *exchange);

@@ -274,6 +274,11 @@ enum status model_fetch(struct model *model)
     return program_fetch(model->program);
 }
 
+uint64_t model_take_copy_ns(struct model *model)
+{
+    return program_take_copy_ns(model->program);
+}
+
 void model_describe(const struct model *model, char *ret_text, size_t text_size)
 {
     device_describe(model->device, model->program, ret_text, text_size);

@@ -73,6 +73,11 @@ enum status model_apply(struct model *model, uint32_t bucket,
 /* Brings params and states up to date, where they are not. */
 enum status model_fetch(struct model *model);
 
+/* How long the device's copies of parameters and gradients took that have ended since the last
+ * call, those for evaluations not counted; 0 on devices that need none. Does not wait: what a
+ * step's last copies took comes with the next step. */
+uint64_t model_take_copy_ns(struct model *model);
+
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);
 

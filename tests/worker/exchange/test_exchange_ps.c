@@ -1,4 +1,5 @@
 /* Tests of push and pull, at the worker's end. */
+#include "common/clock.h"
 #include "worker/exchange/exchange.h"
 
 // clang-format off
@@ -171,6 +172,31 @@ static void on_one_host_pushes_do_not_wait(void **state)
     close_worker(&worker);
 }
 
+static void a_step_is_on_its_way_from_its_first_bucket_to_its_last(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker, "ps-sync", "ipc://@ringside-test-nobody");
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    uint64_t began_ns = clock_now_ns();
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        exchange_bucket_ready(worker.exchange, bucket);
+    }
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        assert_int_equal(exchange_take_wire_ns(worker.exchange), 0);
+        exchange_mark_done(worker.exchange, bucket);
+    }
+    assert_in_range(exchange_take_wire_ns(worker.exchange), 1, clock_now_ns() - began_ns);
+    assert_int_equal(exchange_take_wire_ns(worker.exchange), 0);
+
+    worker.exchange->bucket_done_count = 0; // as where parameters are pulled between steps
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        exchange_mark_done(worker.exchange, bucket);
+    }
+    assert_int_equal(exchange_take_wire_ns(worker.exchange), 0);
+    close_worker(&worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
         cmocka_unit_test(on_one_host_pushes_do_not_wait),
+        cmocka_unit_test(a_step_is_on_its_way_from_its_first_bucket_to_its_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
