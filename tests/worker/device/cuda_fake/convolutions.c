@@ -3,6 +3,7 @@
 #include "tests/worker/device/cuda_fake/libraries.h"
 #include "tests/worker/device/cuda_fake/stream.h"
 #include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/report.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ struct convolution {
     enum dnn_pass pass;
     bool is_bf16;
     struct dnn_operands operands; // of the run
+    bool is_loaded;
 };
 
 /* As floats. The pass's result is zero at first. */
@@ -134,8 +136,16 @@ void dnn_plan_destroy(struct dnn_plan *plan)
 enum status dnn_plan_run(const struct dnn_target *target, struct dnn_plan *plan,
                          const struct dnn_operands *operands)
 {
-    struct convolution run = *(const struct convolution *)plan->plan;
+    struct convolution *planned = plan->plan;
+    cudaError_t error = fake_library_run(&planned->is_loaded);
+    struct convolution run = *planned;
     run.operands = *operands;
-    fake_stream_queue_copy(target->handle->stream, run_pass, &run, sizeof(run));
+    if (error == cudaSuccess) {
+        error = fake_stream_launch(target->handle->stream, run_pass, &run, sizeof(run));
+    }
+    if (error != cudaSuccess) {
+        report_error("cuDNN cannot run a convolution: %s", cudaGetErrorString(error));
+        return STATUS_DEVICE;
+    }
     return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 // Launches as tasks of a stream's thread: the arguments are those that a GPU would get.
 #include "worker/device/cuda/kernels.h"
 
+#include "tests/worker/device/cuda_fake/capture.h"
 #include "tests/worker/device/cuda_fake/stream.h"
 
 #define RANDOM_FUNCTION static inline
@@ -9,6 +10,7 @@
 #include <cuda_bf16.h>
 
 #include <cmath>
+#include <type_traits>
 
 #define WARP 32
 
@@ -24,18 +26,25 @@ template <typename Function> struct launch {
 // Backwards, for threads have no order.
 template <typename Function> static void run_launch(void *context)
 {
-    launch<Function> *task = static_cast<launch<Function> *>(context);
+    const launch<Function> *task = static_cast<const launch<Function> *>(context);
     for (size_t i = task->count; i-- > 0;) {
         task->f(i);
     }
-    delete task;
 }
 
 template <typename Function> static int each(size_t count, void *stream, Function f)
 {
-    fake_stream_queue(static_cast<cudaStream_t>(stream), run_launch<Function>,
-                      new launch<Function>{f, count});
-    return 0;
+    static bool is_loaded; // the kernel: its first launch does that
+    static_assert(std::is_trivially_copyable<Function>::value, "as arguments of a kernel are");
+    const launch<Function> task = {f, count};
+    if (!is_loaded) {
+        is_loaded = fake_capture_forbid() == cudaSuccess;
+    }
+    if (is_loaded) {
+        fake_stream_launch(static_cast<cudaStream_t>(stream), run_launch<Function>, &task,
+                           sizeof(task));
+    }
+    return static_cast<int>(cudaGetLastError());
 }
 
 #include "worker/device/cuda/launches.inc"

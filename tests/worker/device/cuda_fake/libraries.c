@@ -1,9 +1,26 @@
-/* Elements of both types, to and from floats. */
+/* What runs of libraries have in common, and elements of both types, to and from floats. */
 #include "tests/worker/device/cuda_fake/libraries.h"
+
+#include "tests/worker/device/cuda_fake/capture.h"
+#include "tests/worker/device/cuda_fake/runtime.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+cudaError_t fake_library_run(bool *is_loaded)
+{
+    cudaError_t error = *is_loaded ? cudaSuccess : fake_capture_forbid();
+    *is_loaded = error == cudaSuccess;
+    if (error == cudaSuccess && fake_has_mode("allocating")) {
+        void *memory = NULL;
+        error = cudaMalloc(&memory, 1);
+        if (error == cudaSuccess) {
+            error = cudaFree(memory);
+        }
+    }
+    return error;
+}
 
 static void *must_allocate(size_t bytes)
 {

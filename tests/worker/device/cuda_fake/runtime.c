@@ -1,7 +1,15 @@
 /* The fake runtime's memory, copies and devices.
  *
- * RINGSIDE_FAKE_CUDA may hold, besides `lazy`, `pageable`: no host memory can be page-locked; and
- * `small`: a device without memory for more than a few vectors. */
+ * RINGSIDE_FAKE_CUDA may hold, besides `lazy`:
+ *
+ *     pageable         no host memory can be page-locked
+ *     small            a device without memory for more than a few vectors
+ *     allocating       libraries ask for memory in every run, which spoils a capture
+ *     uninstantiable   there is no memory for the graphs of captures
+ *     unlaunchable     nor for their launches */
+#include "tests/worker/device/cuda_fake/runtime.h"
+
+#include "tests/worker/device/cuda_fake/capture.h"
 #include "tests/worker/device/cuda_fake/stream.h"
 
 #include <assert.h>
@@ -14,18 +22,18 @@
 #define SMALL_BYTES ((size_t)1 << 20)
 #define LOCKED_MAX  16
 
-static cudaError_t last_error = cudaSuccess;
+static _Thread_local cudaError_t last_error = cudaSuccess;
 
 // Ranges of cudaHostRegister.
 static const void *locked[LOCKED_MAX];
 
-static bool has_mode(const char *name)
+bool fake_has_mode(const char *name)
 {
     const char *mode = getenv("RINGSIDE_FAKE_CUDA");
     return mode != NULL && strstr(mode, name) != NULL;
 }
 
-static cudaError_t fail(cudaError_t error)
+cudaError_t fake_fail(cudaError_t error)
 {
     last_error = error;
     return error;
@@ -34,10 +42,14 @@ static cudaError_t fail(cudaError_t error)
 /* Not-a-number in floats of all kinds. */
 static cudaError_t allocate(void **ret_memory, size_t bytes)
 {
+    cudaError_t error = fake_capture_forbid();
+    if (error != cudaSuccess) {
+        return error;
+    }
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *memory = aligned_alloc(ALIGNMENT, rounded > 0 ? rounded : ALIGNMENT);
     if (memory == NULL) {
-        return fail(cudaErrorMemoryAllocation);
+        return fake_fail(cudaErrorMemoryAllocation);
     }
     memset(memory, 0xFF, rounded);
     *ret_memory = memory;
@@ -46,8 +58,8 @@ static cudaError_t allocate(void **ret_memory, size_t bytes)
 
 cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
 {
-    if (has_mode("small") && bytes > SMALL_BYTES) {
-        return fail(cudaErrorMemoryAllocation);
+    if (fake_has_mode("small") && bytes > SMALL_BYTES) {
+        return fake_fail(cudaErrorMemoryAllocation);
     }
     return allocate(ret_memory, bytes);
 }
@@ -55,8 +67,11 @@ cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
 /* CUDA's waits for the device; who relies on that would fail here. */
 cudaError_t cudaFree(void *memory)
 {
-    free(memory);
-    return cudaSuccess;
+    cudaError_t error = fake_capture_forbid();
+    if (error == cudaSuccess) {
+        free(memory);
+    }
+    return error;
 }
 
 cudaError_t cudaMallocHost(void **ret_memory, size_t bytes)
@@ -66,8 +81,7 @@ cudaError_t cudaMallocHost(void **ret_memory, size_t bytes)
 
 cudaError_t cudaFreeHost(void *memory)
 {
-    free(memory);
-    return cudaSuccess;
+    return cudaFree(memory);
 }
 
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
@@ -77,12 +91,12 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
     uint32_t vacant = LOCKED_MAX;
     for (uint32_t i = 0; i < LOCKED_MAX; i++) {
         if (locked[i] == memory) {
-            return fail(cudaErrorHostMemoryAlreadyRegistered);
+            return fake_fail(cudaErrorHostMemoryAlreadyRegistered);
         }
         vacant = locked[i] == NULL ? i : vacant;
     }
-    if (has_mode("pageable") || vacant == LOCKED_MAX) {
-        return fail(cudaErrorMemoryAllocation);
+    if (fake_has_mode("pageable") || vacant == LOCKED_MAX) {
+        return fake_fail(cudaErrorMemoryAllocation);
     }
     locked[vacant] = memory;
     return cudaSuccess;
@@ -96,12 +110,12 @@ cudaError_t cudaHostUnregister(void *memory)
             return cudaSuccess;
         }
     }
-    return fail(cudaErrorHostMemoryNotRegistered);
+    return fake_fail(cudaErrorHostMemoryNotRegistered);
 }
 
 cudaError_t cudaMemGetInfo(size_t *ret_free, size_t *ret_all)
 {
-    *ret_free = *ret_all = has_mode("small") ? SMALL_BYTES : (size_t)1 << 36;
+    *ret_free = *ret_all = fake_has_mode("small") ? SMALL_BYTES : (size_t)1 << 36;
     return cudaSuccess;
 }
 
@@ -125,8 +139,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     (void)kind;
     const struct copy copy = {to, from, bytes};
     assert(bytes > 0);
-    fake_stream_queue_copy(stream, run_copy, &copy, sizeof(copy));
-    return cudaSuccess;
+    const struct fake_task task = {run_copy, &copy, sizeof(copy), bytes};
+    return fake_stream_queue(stream, &task);
 }
 
 cudaError_t cudaGetLastError(void)

@@ -1,6 +1,9 @@
 /* Streams, events and waits. */
 #include "tests/worker/device/cuda_fake/stream.h"
 
+#include "tests/worker/device/cuda_fake/capture.h"
+#include "tests/worker/device/cuda_fake/runtime.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -12,8 +15,8 @@
 
 struct task {
     void (*run)(void *argument); // NULL: the stream ends
-    void *argument;
-    void *owned; // freed after it, or NULL
+    void *argument;              // owned
+    uint64_t cost_ns;
     struct task *next;
 };
 
@@ -25,17 +28,22 @@ struct CUstream_st {
     struct task *last;        // of the queue; of who queues
     uint64_t tickets;         // likewise
     struct task *done;        // the task before the next one; of the thread
+    uint64_t clock_ns;        // likewise
     bool is_lazy;
+    struct fake_capture *capture; // borrowed; of who queues
 };
 
 /* What has been recorded is known to the host alone, what has been reached is under the mutex. */
 struct CUevent_st {
     uint64_t recorded; // how often
     cudaStream_t stream;
-    uint64_t ticket; // of the last record, in that stream
+    uint64_t ticket;                   // of the last record, in that stream
+    const struct fake_capture *inside; // of which that was a part, or NULL
+    bool has_time;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    uint64_t reached; // the latest record that its stream has come to
+    uint64_t reached;  // the latest record that its stream has come to
+    uint64_t clock_ns; // that the stream had there
 };
 
 /* One record of an event, as whoever waits for it has found it. */
@@ -44,18 +52,33 @@ struct moment {
     uint64_t record;
     cudaStream_t stream;
     uint64_t ticket;
+    cudaStream_t waiter; // NULL: the host
 };
 
-static struct task *create_task(void (*run)(void *), void *argument, void *owned)
+static struct task *create_task(const struct fake_task *from)
 {
     struct task *task = calloc(1, sizeof(*task));
-    if (task == NULL) {
+    void *argument = malloc(from->argument_bytes + 1);
+    if (task == NULL || argument == NULL) {
         abort();
     }
-    task->run = run;
+    memcpy(argument, from->argument, from->argument_bytes);
+    task->run = from->run;
     task->argument = argument;
-    task->owned = owned;
+    task->cost_ns = from->cost_ns;
     return task;
+}
+
+/* Runs nothing. */
+static struct task *create_end(void)
+{
+    return create_task(&(struct fake_task){.argument = ""});
+}
+
+static void destroy_task(struct task *task)
+{
+    free(task->argument);
+    free(task);
 }
 
 static void *run_stream(void *context)
@@ -65,14 +88,14 @@ static void *run_stream(void *context)
         while (sem_wait(&stream->allowed) != 0) {
         }
         struct task *task = stream->done->next;
-        free(stream->done);
+        destroy_task(stream->done);
         stream->done = task;
         if (task->run == NULL) {
-            free(task);
+            destroy_task(task);
             return NULL;
         }
+        stream->clock_ns += task->cost_ns;
         task->run(task->argument);
-        free(task->owned);
     }
 }
 
@@ -98,20 +121,30 @@ static uint64_t queue(cudaStream_t stream, struct task *task)
     return ticket;
 }
 
-void fake_stream_queue(cudaStream_t stream, void (*run)(void *argument), void *argument)
+cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
 {
-    queue(stream, create_task(run, argument, NULL));
+    if (stream->capture != NULL) {
+        return fake_capture_add(stream->capture, task);
+    }
+    queue(stream, create_task(task));
+    return cudaSuccess;
 }
 
-void fake_stream_queue_copy(cudaStream_t stream, void (*run)(void *argument), const void *argument,
-                            size_t size)
+cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
+                               const void *argument, size_t argument_bytes)
 {
-    void *copy = malloc(size);
-    if (copy == NULL) {
-        abort();
-    }
-    memcpy(copy, argument, size);
-    queue(stream, create_task(run, copy, copy));
+    const struct fake_task task = {run, argument, argument_bytes, FAKE_LAUNCH_NS};
+    return fake_stream_queue(stream, &task);
+}
+
+struct fake_capture *fake_stream_capture(cudaStream_t stream)
+{
+    return stream->capture;
+}
+
+void fake_stream_set_capture(cudaStream_t stream, struct fake_capture *capture)
+{
+    stream->capture = capture;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int flags)
@@ -119,7 +152,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int fla
     const char *mode = getenv("RINGSIDE_FAKE_CUDA");
     cudaStream_t stream = calloc(1, sizeof(*stream));
     assert(flags == cudaStreamNonBlocking && stream != NULL);
-    stream->done = stream->last = create_task(NULL, NULL, NULL);
+    stream->done = stream->last = create_end();
     stream->is_lazy = mode != NULL && strstr(mode, "lazy") != NULL;
     if (sem_init(&stream->allowed, 0, 0) != 0 ||
         pthread_create(&stream->thread, NULL, run_stream, stream) != 0) {
@@ -131,7 +164,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int fla
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    uint64_t ticket = queue(stream, create_task(NULL, NULL, NULL));
+    uint64_t ticket = queue(stream, create_end());
     demand(stream, ticket);
     pthread_join(stream->thread, NULL);
     sem_destroy(&stream->allowed);
@@ -144,6 +177,7 @@ static void reach(void *context)
     const struct moment *moment = context;
     pthread_mutex_lock(&moment->event->mutex);
     moment->event->reached = moment->record;
+    moment->event->clock_ns = moment->stream->clock_ns;
     pthread_cond_broadcast(&moment->event->changed);
     pthread_mutex_unlock(&moment->event->mutex);
 }
@@ -156,18 +190,25 @@ static void await(void *context)
     while (moment->event->reached < moment->record) {
         pthread_cond_wait(&moment->event->changed, &moment->event->mutex);
     }
+    uint64_t clock_ns = moment->event->clock_ns;
     pthread_mutex_unlock(&moment->event->mutex);
+    if (moment->waiter != NULL && moment->waiter->clock_ns < clock_ns) {
+        moment->waiter->clock_ns = clock_ns;
+    }
 }
 
-static struct moment moment_of(cudaEvent_t event)
+/* On the thread that queues. */
+static void queue_moment(cudaStream_t stream, void (*run)(void *context), cudaEvent_t event)
 {
-    return (struct moment){event, event->recorded, event->stream, event->ticket};
+    const struct moment moment = {event, event->recorded, event->stream, event->ticket, stream};
+    queue(stream, create_task(&(struct fake_task){run, &moment, sizeof(moment), 0}));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event, unsigned int flags)
 {
     cudaEvent_t event = calloc(1, sizeof(*event));
-    assert((flags & cudaEventDisableTiming) != 0 && event != NULL);
+    assert(event != NULL);
+    event->has_time = (flags & cudaEventDisableTiming) == 0;
     pthread_mutex_init(&event->mutex, NULL);
     pthread_cond_init(&event->changed, NULL);
     *ret_event = event;
@@ -185,37 +226,83 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    event->inside = stream->capture;
+    if (stream->capture != NULL) {
+        return cudaSuccess;
+    }
     event->recorded++;
     event->stream = stream;
     event->ticket = stream->tickets + 1;
-    const struct moment moment = moment_of(event);
-    fake_stream_queue_copy(stream, reach, &moment, sizeof(moment));
+    queue_moment(stream, reach, event);
     return cudaSuccess;
 }
 
 /* Like CUDA's: an event that was never recorded keeps nobody waiting. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-    const struct moment moment = moment_of(event);
     assert(flags == 0);
-    if (moment.record > 0) {
-        fake_stream_queue_copy(stream, await, &moment, sizeof(moment));
+    if (stream->capture != NULL || event->inside != NULL) {
+        return fake_capture_wait(stream->capture, event->inside);
+    }
+    if (event->recorded > 0) {
+        queue_moment(stream, await, event);
     }
     return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-    struct moment moment = moment_of(event);
-    if (moment.record > 0) {
+    cudaError_t error = fake_capture_forbid();
+    if (error == cudaSuccess && event->recorded > 0) {
+        struct moment moment = {event, event->recorded, event->stream, event->ticket, NULL};
         await(&moment);
     }
+    return error;
+}
+
+static bool is_reached(cudaEvent_t event, uint64_t *ret_clock_ns)
+{
+    pthread_mutex_lock(&event->mutex);
+    bool is_reached = event->reached == event->recorded;
+    *ret_clock_ns = event->clock_ns;
+    pthread_mutex_unlock(&event->mutex);
+    return is_reached;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    uint64_t clock_ns;
+    cudaError_t error = fake_capture_forbid();
+    if (error != cudaSuccess) {
+        return error;
+    }
+    return is_reached(event, &clock_ns) ? cudaSuccess : fake_fail(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventElapsedTime(float *ret_ms, cudaEvent_t begin, cudaEvent_t end)
+{
+    uint64_t begin_ns, end_ns;
+    cudaError_t error = fake_capture_forbid();
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (!begin->has_time || !end->has_time || begin->recorded == 0 || end->recorded == 0) {
+        return fake_fail(cudaErrorInvalidResourceHandle);
+    }
+    if (!is_reached(begin, &begin_ns) || !is_reached(end, &end_ns)) {
+        return fake_fail(cudaErrorNotReady);
+    }
+    *ret_ms = (float)((double)(end_ns - begin_ns) / 1e6);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     cudaEvent_t event;
+    cudaError_t error = fake_capture_forbid();
+    if (error != cudaSuccess) {
+        return error;
+    }
     cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     cudaEventRecord(event, stream);
     cudaEventSynchronize(event);

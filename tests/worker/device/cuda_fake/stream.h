@@ -12,6 +12,9 @@
  * So the thread sanitizer sees a missing event as the race that it is. For that, what a stream has
  * done must reach the host by waits alone: queueing takes no lock that a stream's thread has held.
  *
+ * Time is counted, not measured: a stream's clock goes on by a nanosecond for each byte that it
+ * copies and by a microsecond for anything else it does, and to that of whoever it waits for.
+ *
  * With RINGSIDE_FAKE_CUDA=lazy a stream runs nothing before somebody waits for it, and then no more
  * than is waited for: whoever reads without a wait reads what was there before, in every run. */
 #ifndef TESTS_WORKER_DEVICE_CUDA_FAKE_STREAM_H
@@ -20,17 +23,33 @@
 #include <cuda_runtime_api.h>
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Queues run(argument). The task owns its argument. */
-void fake_stream_queue(cudaStream_t stream, void (*run)(void *argument), void *argument);
+/* What a stream is to do: run(argument), on a copy of the argument. */
+struct fake_task {
+    void (*run)(void *argument);
+    const void *argument;
+    size_t argument_bytes;
+    uint64_t cost_ns; // of the stream's time
+};
 
-/* The same with a copy of `size` bytes, which are freed after the task. */
-void fake_stream_queue_copy(cudaStream_t stream, void (*run)(void *argument), const void *argument,
-                            size_t size);
+#define FAKE_LAUNCH_NS 1000
+
+/* Into the graph of a stream that captures. */
+cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task);
+
+/* The same, of a kernel. */
+cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
+                               const void *argument, size_t argument_bytes);
+
+/* What the stream's work is captured for, or NULL: see capture.h. */
+struct fake_capture;
+struct fake_capture *fake_stream_capture(cudaStream_t stream);
+void fake_stream_set_capture(cudaStream_t stream, struct fake_capture *capture);
 
 #ifdef __cplusplus
 }
