@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,42 @@ static void batch_normalisation_over_all_workers_ends_alike_in_both_designs(void
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
+/* Milliseconds per step of what goes on beside steps. */
+static double hidden_ms(const json_t *summary, const char *key)
+{
+    const json_t *details = json_object_get(summary, "details");
+    const json_t *value = json_object_get(json_object_get(details, "ms_per_step"), key);
+    assert_true(json_is_real(value));
+    return json_real_value(value);
+}
+
+/* On the fake a byte takes a nanosecond. Gradients go down in every step, and parameters or mean
+ * gradients up; one worker that keeps both has its parameters sent once. */
+static void copies_are_counted_for_each_step(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode, *workers;
+        double copies; // of all values, in a step
+    } cases[] = {{"ps-sync", "2", 2}, {"ring", "2", 2}, {"local", "1", 0.25}};
+    assert_int_equal(setenv("RINGSIDE_FAKE_CUDA", "lazy", 1), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *const args[] = {
+            "--device", "cuda", "--mode",         cases[i].mode, "-n", cases[i].workers,
+            "--steps",  "4",    "--global-batch", "8",           NULL};
+        json_t *summary = programs_run_job(args);
+        const json_t *parameters = json_object_get(summary, "parameters");
+        double bytes = (double)json_integer_value(parameters) * sizeof(float);
+        double expected_ms = cases[i].copies * bytes / 1e6;
+        double copy_ms = hidden_ms(summary, "copy");
+        if (fabs(copy_ms - expected_ms) > 1e-5 * expected_ms) {
+            fail_msg("%s: %g ms a step instead of %g", cases[i].mode, copy_ms, expected_ms);
+        }
+        assert_int_equal(hidden_ms(summary, "wire") > 0, strcmp(cases[i].mode, "local") != 0);
+        json_decref(summary);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +182,7 @@ int main(void)
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
         cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
         cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
+        cmocka_unit_test(copies_are_counted_for_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

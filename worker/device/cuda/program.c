@@ -288,15 +288,20 @@ static enum status forward(struct program *base, const struct program_input *inp
     assert(input->count <= program->context.batch);
     program->context.input = input;
     program->keeps_gradients = input->keeps_gradients;
-    enum status status =
-        program->updates.is_ahead ? STATUS_OK : transfer_send_params(&program->transfer);
+    enum status status = program->updates.is_ahead
+                             ? STATUS_OK
+                             : transfer_send_params(&program->transfer, input->is_training);
     if (status == STATUS_OK) {
         status = bring_input(program, input);
     }
     for (uint32_t i = 0; i < program->graph.node_count && status == STATUS_OK; i++) {
         status = run_forward(program, i);
     }
-    return status == STATUS_OK ? bring_result(program, ret_result) : status;
+    if (status == STATUS_OK) {
+        status = bring_result(program, ret_result);
+    }
+    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
+                               : status;
 }
 
 static enum status run_backward(struct cuda_program *program, uint32_t i)
@@ -350,7 +355,9 @@ static enum status await(struct program *base, uint32_t first_op)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     assert(!program->keeps_gradients);
-    return transfer_await_grads(&program->transfer, first_op);
+    enum status status = transfer_await_grads(&program->transfer, first_op);
+    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
+                               : status;
 }
 
 static enum status hold(struct program *base, float *const *states, uint32_t state_count)

@@ -79,6 +79,9 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
     if (result == 0) {
         result = create_events(transfer->brought, transfer->op_count);
     }
+    if (result == 0) {
+        result = stopwatch_init(&transfer->stopwatch, transfer->stream);
+    }
     if (result == 0 && value_count > 0) {
         transfer->locked_params = lock(transfer->params, value_count);
         transfer->locked_grads = transfer->grads != NULL && lock(transfer->grads, value_count);
@@ -100,6 +103,7 @@ void transfer_finish(struct transfer *transfer)
     }
     destroy_events(transfer->sent, transfer->piece_count);
     destroy_events(transfer->brought, transfer->op_count);
+    stopwatch_finish(&transfer->stopwatch);
     unlock(transfer->params, transfer->locked_params);
     unlock(transfer->grads, transfer->locked_grads);
     *transfer = (struct transfer){0};
@@ -118,15 +122,21 @@ static struct cuda_span piece_of(const struct transfer *transfer, uint32_t index
     return (struct cuda_span){offset, rest < PIECE_FLOATS ? rest : PIECE_FLOATS};
 }
 
-enum status transfer_send_params(struct transfer *transfer)
+enum status transfer_send_params(struct transfer *transfer, bool is_timed)
 {
     float *to = transfer->context->params;
     int result = follow_compute(transfer); // which may still read the old ones
+    if (result == 0 && is_timed && transfer->piece_count > 0) {
+        result = stopwatch_begin(&transfer->stopwatch);
+    }
     for (uint32_t i = 0; i < transfer->piece_count && result == 0; i++) {
         struct cuda_span piece = piece_of(transfer, i);
         result = (int)cudaMemcpyAsync(to + piece.offset, transfer->params + piece.offset,
                                       piece.count * sizeof(*to), cudaMemcpyHostToDevice,
                                       transfer->stream);
+        if (result == 0 && is_timed && i + 1 == transfer->piece_count) {
+            result = stopwatch_end(&transfer->stopwatch); // over when the last piece is there
+        }
         if (result == 0) {
             result = (int)cudaEventRecord(transfer->sent[i], transfer->stream);
         }
@@ -149,7 +159,11 @@ enum status transfer_await_params(struct transfer *transfer, size_t end)
 enum status transfer_begin_range(struct transfer *transfer)
 {
     transfer->run = (struct cuda_span){0};
-    return cuda_check(follow_compute(transfer), "order the copies of gradients");
+    int result = follow_compute(transfer);
+    if (result == 0) {
+        result = stopwatch_begin(&transfer->stopwatch);
+    }
+    return cuda_check(result, "order the copies of gradients");
 }
 
 static enum status bring_run(struct transfer *transfer)
@@ -183,18 +197,28 @@ enum status transfer_end_range(struct transfer *transfer, uint32_t first_op)
 {
     assert(first_op < transfer->op_count);
     enum status status = bring_run(transfer);
-    return status == STATUS_OK
-               ? cuda_check((int)cudaEventRecord(transfer->brought[first_op], transfer->stream),
-                            "mark the end of gradients")
-               : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    int result = stopwatch_end(&transfer->stopwatch);
+    if (result == 0) {
+        result = (int)cudaEventRecord(transfer->brought[first_op], transfer->stream);
+    }
+    return cuda_check(result, "mark the end of gradients");
 }
 
 enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span)
 {
     cudaStream_t compute = transfer->context->stream;
-    int result =
-        (int)cudaMemcpyAsync(transfer->context->grads + span.offset, transfer->grads + span.offset,
-                             span.count * sizeof(float), cudaMemcpyHostToDevice, transfer->stream);
+    int result = stopwatch_begin(&transfer->stopwatch);
+    if (result == 0) {
+        result = (int)cudaMemcpyAsync(transfer->context->grads + span.offset,
+                                      transfer->grads + span.offset, span.count * sizeof(float),
+                                      cudaMemcpyHostToDevice, transfer->stream);
+    }
+    if (result == 0) {
+        result = stopwatch_end(&transfer->stopwatch);
+    }
     if (result == 0) {
         result = (int)cudaEventRecord(transfer->returned, transfer->stream);
     }
@@ -208,4 +232,9 @@ enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op)
 {
     assert(first_op < transfer->op_count);
     return cuda_check((int)cudaEventSynchronize(transfer->brought[first_op]), "run backward");
+}
+
+enum status transfer_read_clock(struct transfer *transfer, uint64_t *copy_ns)
+{
+    return cuda_check(stopwatch_read(&transfer->stopwatch, copy_ns), "time copies");
 }

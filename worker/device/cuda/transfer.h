@@ -14,6 +14,7 @@
 #define WORKER_DEVICE_CUDA_TRANSFER_H
 
 #include "worker/device/cuda/context.h"
+#include "worker/device/cuda/stopwatch.h"
 
 /* A part of a flat vector. */
 struct cuda_span {
@@ -36,6 +37,7 @@ struct transfer {
     uint32_t op_count;
     cudaEvent_t returned; // mean gradients are on the GPU
     struct cuda_span run; // of gradients that lie beside each other, not yet queued
+    struct stopwatch stopwatch;
 };
 
 /* Zeroed before. What it holds is transfer_finish's, also if it fails. Reports. */
@@ -43,8 +45,9 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
                           const struct program_options *options, size_t value_count);
 void transfer_finish(struct transfer *transfer); // waits; zeroed is fine
 
-/* Queues the host's parameters. They are read until a node has waited for the last of them. */
-enum status transfer_send_params(struct transfer *transfer);
+/* Queues the host's parameters. They are read until a node has waited for the last of them. Timed:
+ * transfer_read_clock will count it, as it does all copies of gradients. */
+enum status transfer_send_params(struct transfer *transfer, bool is_timed);
 
 /* Keeps the computing stream from going on before parameters up to `end` are there. */
 enum status transfer_await_params(struct transfer *transfer, size_t end);
@@ -60,5 +63,8 @@ enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span
 
 /* Waits until the gradients of a range, and of those queued before it, are on the host. */
 enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op);
+
+/* Adds to *copy_ns how long copies took that are over, each once. Does not wait. */
+enum status transfer_read_clock(struct transfer *transfer, uint64_t *copy_ns);
 
 #endif

@@ -1,5 +1,6 @@
 /* The CUDA backend on the fake runtime: that it is there at all, and what only a fake can refuse.
  * What is shown is the logic of the host, not what a GPU computes: see stream.h. */
+#include "common/optimizer_formulas.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/program_fixture.h"
 
@@ -105,12 +106,75 @@ static void states_that_do_not_fit_are_refused(void **state)
     tear_down(&bench);
 }
 
+static void forward(struct bench *bench, struct program *program, bool is_training)
+{
+    struct program_result result;
+    bench->fixture.input.is_training = is_training;
+    assert_int_equal(program_forward(program, &bench->fixture.input, &result), STATUS_OK);
+}
+
+/* A byte takes a nanosecond here, and what copies wait for takes far longer. */
+static void copies_of_parameters_and_gradients_are_timed(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct program *program = NULL;
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    uint64_t bytes = bench.plan.value_count * sizeof(float);
+    uint32_t last = bench.plan.op_count - 1;
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    for (uint32_t step = 0; step < 3; step++) {
+        forward(&bench, program, true);
+        assert_int_equal(program_take_copy_ns(program), bytes); // parameters, up
+        assert_int_equal(program_backward(program, last, 2), STATUS_OK);
+        assert_int_equal(program_backward(program, 1, 0), STATUS_OK);
+        assert_int_equal(program_await(program, 2), STATUS_OK);
+        assert_int_equal(program_await(program, 0), STATUS_OK);
+        assert_int_equal(program_take_copy_ns(program), bytes); // gradients, down
+        forward(&bench, program, false);
+        assert_int_equal(program_take_copy_ns(program), 0); // those of evaluations do not count
+    }
+    program_destroy(program);
+    tear_down(&bench);
+}
+
+/* They come back from an exchange, a bucket at a time, and parameters stay on the device. */
+static void copies_of_mean_gradients_are_timed(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct program *program = NULL;
+    static const struct optimizer_update update = {.formula = OPTIMIZER_FORMULA_SGD,
+                                                   .coefficients = {.minus_rate = -0.5f}};
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    uint64_t count = bench.plan.value_count, bytes = count * sizeof(float);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    assert_int_equal(program_hold(program, NULL, 0), STATUS_OK);
+    forward(&bench, program, true);
+    assert_int_equal(program_take_copy_ns(program), bytes);
+    for (uint32_t step = 0; step < 3; step++) {
+        assert_int_equal(program_backward(program, bench.plan.op_count - 1, 0), STATUS_OK);
+        assert_int_equal(program_await(program, 0), STATUS_OK);
+        assert_int_equal(program_take_copy_ns(program), bytes); // down
+        assert_int_equal(program_apply(program, &update, 100, count - 100), STATUS_OK);
+        assert_int_equal(program_apply(program, &update, 0, 100), STATUS_OK);
+        forward(&bench, program, false); // which is the first to wait for them
+        assert_int_equal(program_take_copy_ns(program), bytes); // up
+        forward(&bench, program, true);
+        assert_int_equal(program_take_copy_ns(program), 0);
+    }
+    program_destroy(program);
+    tear_down(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fake_is_what_programs_of_this_folder_load),
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
         cmocka_unit_test(states_that_do_not_fit_are_refused),
+        cmocka_unit_test(copies_of_parameters_and_gradients_are_timed),
+        cmocka_unit_test(copies_of_mean_gradients_are_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
