@@ -1,8 +1,8 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION]]]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS]]]]]]
  *
- * SIZE: rows and columns of the images; 0: 32 (lenet5: 28).
+ * SIZE: rows and columns of the images; 0: 32 (lenet5: 28). GRAPHS: on or off, CUDA graphs.
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -37,6 +37,7 @@ struct bench {
     uint32_t batch;
     uint64_t step;
     uint64_t forward_ns, backward_ns, optimizer_ns;
+    char program[512]; // what was compiled, and captured in the warm-up
 };
 
 static void fill_batch(struct bench *bench, struct shape shape, uint32_t index)
@@ -145,11 +146,11 @@ static enum status run_round(struct bench *bench, const char *model, uint32_t th
     printf("{\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"images_per_second\":%.1f,"
            "\"images_per_cpu_second\":%.1f,\"memory_mb\":%.0f,\"operations_per_image\":%.4g,"
            "\"bytes_per_image\":%.4g,\"ms\":{\"forward\":%.3f,\"backward\":%.3f,"
-           "\"optimizer\":%.3f}}\n",
+           "\"optimizer\":%.3f},\"program\":\"%s\"}\n",
            model, bench->batch, threads, images / seconds, images / (cpu_seconds() - start_cpu),
            largest_memory_mb(), bench->work.operations, bench->work.bytes,
            (double)bench->forward_ns / per_step, (double)bench->backward_ns / per_step,
-           (double)bench->optimizer_ns / per_step);
+           (double)bench->optimizer_ns / per_step, bench->program);
     fflush(stdout);
     return STATUS_OK;
 }
@@ -172,10 +173,11 @@ static struct work count_work(const char *name, struct shape shape, enum precisi
 }
 
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
-                              uint32_t threads, const char *const algorithms[3])
+                              uint32_t threads, const char *const algorithms[4])
 {
     const char *conv = algorithms[0], *device_name = algorithms[1], *precision = algorithms[2];
-    struct device_options device = {.threads = threads};
+    struct device_options device = {.threads = threads,
+                                    .replays_launches = strcmp(algorithms[3], "off") != 0};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
         return status;
@@ -209,9 +211,6 @@ static enum status open_bench(struct bench *bench, const char *name, struct shap
     for (uint32_t i = 0; i < BATCHES; i++) {
         fill_batch(bench, shape, i);
     }
-    char text[512];
-    model_describe(bench->model, text, sizeof(text));
-    fprintf(stderr, "%s\n", text);
     return status;
 }
 
@@ -220,9 +219,8 @@ int main(int argc, char **argv)
     memory_keep_heap();
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
-        fprintf(
-            stderr,
-            "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION]]]]]\n");
+        fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE "
+                        "[PRECISION [GRAPHS]]]]]]\n");
         return 2;
     }
     static struct bench bench;
@@ -231,7 +229,7 @@ int main(int argc, char **argv)
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
     struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
     const char *const algorithms[] = {argc > 4 ? argv[4] : "auto", argc > 5 ? argv[5] : "cpu",
-                                      argc > 8 ? argv[8] : "fp32"};
+                                      argc > 8 ? argv[8] : "fp32", argc > 9 ? argv[9] : "on"};
     if (open_bench(&bench, argv[1], shape, threads, algorithms) != STATUS_OK) {
         return 1;
     }
@@ -240,6 +238,7 @@ int main(int argc, char **argv)
             return 1;
         }
     }
+    model_describe(bench.model, bench.program, sizeof(bench.program));
     for (unsigned long i = 0; i < rounds; i++) {
         if (run_round(&bench, argv[1], threads) != STATUS_OK) {
             return 1;

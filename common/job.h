@@ -55,6 +55,7 @@ struct job {
     char conv[JOB_NAME_BYTES];      // auto, direct, winograd
     char precision[JOB_NAME_BYTES]; // fp32, tf32, bf16
     bool allow_nondeterministic;    // algorithms whose bits differ from run to run
+    bool cuda_graphs;               // of what steps launch
     double bucket_mb;
     uint32_t gradients_per_update;    // ps-ssp and ps-async
     char remedy[JOB_NAME_BYTES];      // against staleness: none, staleness-lr, dc, dc-adaptive

@@ -271,6 +271,9 @@ const struct option job_options[] = {
     {"allow-nondeterministic", 0, OPTION_FLAG, FIELD(allow_nondeterministic), "false", NO_RANGE,
      NULL, NULL, NULL,
      "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
+    {"cuda-graphs", 0, OPTION_FLAG, FIELD(cuda_graphs), "true", NO_RANGE, NULL, NULL, NULL,
+     "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same bits as "
+     "kernel by kernel (--no-cuda-graphs)"},
     {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "1", 0.001, 65536, NULL, NULL, "MIB",
      "size of the buckets in which gradients travel"},
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",

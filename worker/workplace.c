@@ -51,6 +51,7 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
         .threads = thread_count(job, seat->local_size),
         .local_rank = seat->local_rank,
         .allows_nondeterministic = job->allow_nondeterministic,
+        .replays_launches = job->cuda_graphs,
     };
     enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
     if (status == STATUS_OK) {

@@ -138,6 +138,34 @@ static void batch_normalisation_over_all_workers_ends_alike_in_both_designs(void
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
+/* Steps that are replayed, and those that are launched kernel by kernel. Images that are left over
+ * make the last batch of each evaluation smaller. */
+static void graphs_change_no_bit(void **state)
+{
+    (void)state;
+    static const char *const jobs[][ARGS_MAX] = {
+        {"-n", "1", "--mode", "local", "--global-batch", "12", "--epochs", "3"},
+        {"-n", "2", "--mode", "ring", "--global-batch", "23", "--epochs", "3"},
+        {"-n", "2", "--mode", "ps-sync", "--global-batch", "24", "--epochs", "2", "--eval-every",
+         "2"},
+        {"-n", "2", "--mode", "ps-ssp:1", "--order", "seeded:round-robin", "--global-batch", "24",
+         "--epochs", "2"},
+        {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "2", "--sync-every", "3"},
+        {"-n", "2", "--mode", "ring", "--model", "resnet20", "--image-size", "8", "--global-batch",
+         "6", "--steps", "3", "--sync-bn", "--eval", "end"},
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct job pair[] = {{.runtime = "lazy"}, {.runtime = "eager"}};
+        size_t count = 0;
+        while (jobs[i][count] != NULL) {
+            pair[0].args[count] = pair[1].args[count] = jobs[i][count];
+            count++;
+        }
+        pair[1].args[count] = "--no-cuda-graphs";
+        check_alike(pair, 2);
+    }
+}
+
 /* Milliseconds per step of what goes on beside steps. */
 static double hidden_ms(const json_t *summary, const char *key)
 {
@@ -182,6 +210,7 @@ int main(void)
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
         cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
         cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
+        cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(copies_are_counted_for_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,9 @@ static void run_program(struct run *run)
 {
     struct program_fixture *fixture = &run->fixture;
     struct device *device;
-    must(device_open(run->backend, &(struct device_options){.threads = run->threads}, &device));
+    must(device_open(run->backend,
+                     &(struct device_options){.threads = run->threads, .replays_launches = true},
+                     &device));
     const struct program_options options = {
         .ops = fixture->plan->ops,
         .op_count = fixture->plan->op_count,

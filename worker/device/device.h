@@ -102,6 +102,7 @@ struct device_options {
     uint32_t threads;             // at least 1
     uint32_t local_rank;          // of the process on this host: picks one of several devices
     bool allows_nondeterministic; // algorithms whose bits differ from run to run, where faster
+    bool replays_launches;        // steps that are alike are captured once (CUDA graphs)
 
     // Which of the backend's devices; device_open fills it in ("cuda:1").
     bool has_index;

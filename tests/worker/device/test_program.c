@@ -68,7 +68,7 @@ struct bench {
 static void compile(struct bench *bench, const char *backend, uint32_t batch_size, bool has_grads)
 {
     program_fixture_init(&bench->fixture, &bench->plan, batch_size, 3);
-    const struct device_options device_options = {.threads = 1};
+    const struct device_options device_options = {.threads = 1, .replays_launches = true};
     assert_int_equal(device_open(backend, &device_options, &bench->device), STATUS_OK);
     const struct program_options options = {
         .ops = bench->plan.ops,

@@ -54,7 +54,7 @@ static void open_pair(struct pair *pair, const char *name)
         .grads = pair->fixture.grads,
         .statistics = pair->fixture.statistics,
     };
-    const struct device_options device = {.threads = 1};
+    const struct device_options device = {.threads = 1, .replays_launches = true};
     uint64_t count = pair->plan.value_count;
     assert_int_equal(device_open("cuda", &device, &pair->device), STATUS_OK);
     assert_int_equal(device_compile(pair->device, &options, &pair->program), STATUS_OK);

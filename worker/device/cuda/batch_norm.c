@@ -49,7 +49,7 @@ static struct cuda_norm shape_of(const struct batch_norm *norm)
     return (struct cuda_norm){
         .channels = node->op.x.channels,
         .rows = node->context->batch * pixels_of(node),
-        .counted = node->context->input->count * pixels_of(node),
+        .counted = node->context->pass.count * pixels_of(node),
         .parts = norm->parts,
         .mask = !is_masked            ? CUDA_NO_MASK
                 : node->other != NULL ? CUDA_MASK_Y
@@ -96,10 +96,10 @@ static struct cuda_norm_channel channel_of(const struct batch_norm *norm)
         .dbias = context->is_trained ? context->grads + op->bias : NULL,
         .inverse = norm->inverse,
         .sums = context->sums,
-        .count = (double)context->input->count * (double)pixels_of(node),
+        .count = (double)context->pass.count * (double)pixels_of(node),
         .epsilon = op->epsilon,
         .rate = DEVICE_STATISTICS_RATE,
-        .has_sums = context->input->sum_over_workers != NULL,
+        .has_sums = context->pass.sums_over_workers,
     };
 }
 
@@ -114,8 +114,8 @@ static enum status sum_over_workers(const struct node_context *context, size_t c
     }
     enum status status = cuda_check(result, "read the sums of a normalisation");
     if (status == STATUS_OK) {
-        status = context->input->sum_over_workers(context->input->context, context->host_sums,
-                                                  (uint32_t)count);
+        status =
+            context->sum_over_workers(context->sum_context, context->host_sums, (uint32_t)count);
     }
     if (status != STATUS_OK) {
         return status;
@@ -157,7 +157,7 @@ static enum status norm_forward(struct node *node)
     const struct cuda_norm_operands operands = operands_of(norm);
     const struct cuda_norm_channel channel = channel_of(norm);
     enum status status =
-        context->input->is_training
+        context->pass.is_training
             ? take_batch_statistics(norm)
             : cuda_check(kernel_norm_recall(&channel, shape.channels, context->stream),
                          "recall statistics");

@@ -11,6 +11,15 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+/* What the launches of a pass take from its input, besides memory. Nodes see nothing else of the
+ * input: where this is equal they launch the same, see replay.h. */
+struct cuda_pass {
+    uint32_t count; // samples that are not padding
+    float gradient_scale;
+    bool is_training;
+    bool sums_over_workers; // which waits for them, in the middle
+};
+
 struct node_context {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
@@ -36,7 +45,11 @@ struct node_context {
     uint64_t *sample_keys;
     double *losses;
     uint32_t *hits;
-    const struct program_input *input; // host
+    struct cuda_pass pass;
+
+    // As in struct program_input.
+    enum status (*sum_over_workers)(void *context, double *values, uint32_t count);
+    void *sum_context;
 };
 
 enum status cuda_create_conv2d(struct node *base, struct node **ret_node);

@@ -11,6 +11,7 @@ struct cuda_device {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
     cudaStream_t stream;
+    bool replays_launches;
     int index, major, minor; // compute capability
     char name[256];
 };
@@ -123,6 +124,7 @@ static enum status open_cuda(const struct device_options *options, struct device
     device->index =
         (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
     device->dnn.allows_nondeterministic = options->allows_nondeterministic;
+    device->replays_launches = options->replays_launches;
     enum status status = open_libraries(device);
     if (status != STATUS_OK) {
         close_cuda(&device->base);
@@ -142,7 +144,13 @@ static enum status compile(struct device *base, const struct program_options *op
                      device->index, device->name, device->major, device->minor);
         return STATUS_UNSUPPORTED;
     }
-    return cuda_program_create(options, &device->dnn, device->blas, device->stream, ret_program);
+    const struct cuda_place place = {
+        .dnn = &device->dnn,
+        .blas = device->blas,
+        .stream = device->stream,
+        .replays_launches = device->replays_launches,
+    };
+    return cuda_program_create(options, &place, ret_program);
 }
 
 static bool has_precision(enum precision precision)

@@ -77,7 +77,7 @@ static enum status apply_mask(const struct node *node, const void *from, void *t
 
 static enum status dropout_forward(struct node *node)
 {
-    if (node->context->input->is_training) {
+    if (node->context->pass.is_training) {
         return apply_mask(node, node->x->data, node->y->data);
     }
     return node->x == node->y

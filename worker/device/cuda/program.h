@@ -5,10 +5,17 @@
 
 #include "worker/device/cuda/context.h"
 
-/* Borrows dnn's handle, blas and stream. Reports. */
-enum status cuda_program_create(const struct program_options *options, const struct dnn_target *dnn,
-                                cublasLtHandle_t blas, cudaStream_t stream,
-                                struct program **ret_program);
+/* Where a program runs. Handles and the stream are borrowed until it is destroyed. */
+struct cuda_place {
+    const struct dnn_target *dnn;
+    cublasLtHandle_t blas;
+    cudaStream_t stream;
+    bool replays_launches; // as CUDA graphs
+};
+
+/* Reports. */
+enum status cuda_program_create(const struct program_options *options,
+                                const struct cuda_place *place, struct program **ret_program);
 
 void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size);
 

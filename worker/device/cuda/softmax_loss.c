@@ -19,10 +19,10 @@ static enum status loss_bind(struct node *node)
 
 static struct cuda_loss shape_of(const struct node *node)
 {
-    const struct program_input *input = node->context->input;
+    const struct cuda_pass *pass = &node->context->pass;
     return (struct cuda_loss){.classes = node->op.x.channels,
-                              .count = input->count,
-                              .gradient_scale = input->gradient_scale};
+                              .count = pass->count,
+                              .gradient_scale = pass->gradient_scale};
 }
 
 static enum status loss_forward(struct node *node)

@@ -156,6 +156,17 @@ enum status transfer_await_params(struct transfer *transfer, size_t end)
     return cuda_check(result, "wait for parameters");
 }
 
+/* Pieces up to the end of some parameters. */
+static size_t pieces_up_to(size_t end)
+{
+    return (end + PIECE_FLOATS - 1) / PIECE_FLOATS;
+}
+
+bool transfer_covers(size_t awaited, size_t end)
+{
+    return pieces_up_to(end) <= pieces_up_to(awaited);
+}
+
 enum status transfer_begin_range(struct transfer *transfer)
 {
     transfer->run = (struct cuda_span){0};

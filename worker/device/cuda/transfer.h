@@ -52,6 +52,9 @@ enum status transfer_send_params(struct transfer *transfer, bool is_timed);
 /* Keeps the computing stream from going on before parameters up to `end` are there. */
 enum status transfer_await_params(struct transfer *transfer, size_t end);
 
+/* Whether whoever has waited for the parameters up to `awaited` need not for those up to `end`. */
+bool transfer_covers(size_t awaited, size_t end);
+
 /* Queues gradients behind what has been queued to compute, those of a range in several spans. */
 enum status transfer_begin_range(struct transfer *transfer);
 enum status transfer_bring(struct transfer *transfer, struct cuda_span span);

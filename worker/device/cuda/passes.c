@@ -1,0 +1,262 @@
+/* What a program does: passes, and the copies around them. */
+#include "worker/device/cuda/program_state.h"
+
+#include <assert.h>
+
+static int upload(const struct cuda_program *program, void *to, const void *from, size_t bytes)
+{
+    return bytes == 0 ? 0
+                      : (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice,
+                                             program->context.stream);
+}
+
+static int download(const struct cuda_program *program, void *to, const void *from, size_t bytes)
+{
+    return bytes == 0 ? 0
+                      : (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost,
+                                             program->context.stream);
+}
+
+/* Statistics and the batch. */
+static enum status bring_input(struct cuda_program *program, const struct program_input *input)
+{
+    const struct node_context *context = &program->context;
+    int result = upload(program, context->statistics, program->statistics,
+                        program->statistic_count * sizeof(float));
+    if (result == 0) {
+        result =
+            upload(program, program->pixels, input->pixels, program->pixel_count * sizeof(float));
+    }
+    if (result == 0) {
+        result = upload(program, context->labels, input->labels,
+                        context->batch * sizeof(*input->labels));
+    }
+    if (result == 0 && input->is_training) {
+        result = upload(program, context->sample_keys, input->sample_keys,
+                        context->batch * sizeof(*input->sample_keys));
+    }
+    return cuda_check(result, "copy the input");
+}
+
+/* The batch, as nodes take it. */
+static enum status take_pixels(const struct cuda_program *program)
+{
+    const struct node_context *context = &program->context;
+    const struct tensor *pixels = &program->graph.tensors[0];
+    const struct cuda_shape shape = {.channels = pixels->shape.channels,
+                                     .pixels = (size_t)pixels->shape.rows * pixels->shape.columns};
+    return cuda_check(kernel_pixels(context->type, &shape, program->pixels, pixels->data,
+                                    program->pixel_count, context->stream),
+                      "copy the input");
+}
+
+/* Waits; the losses of samples are added up in their order. */
+static enum status bring_result(struct cuda_program *program, struct program_result *ret_result)
+{
+    const struct node_context *context = &program->context;
+    struct program_result sum = {0};
+    int result =
+        download(program, program->losses, context->losses, context->batch * sizeof(double));
+    if (result == 0) {
+        result = download(program, program->hits, context->hits, context->batch * sizeof(uint32_t));
+    }
+    if (result == 0 && context->pass.is_training) {
+        result = download(program, program->statistics, context->statistics,
+                          program->statistic_count * sizeof(float));
+    }
+    if (result == 0) {
+        result = (int)cudaStreamSynchronize(context->stream);
+    }
+    for (uint32_t n = 0; result == 0 && n < context->pass.count; n++) {
+        sum.loss_sum += program->losses[n];
+        sum.correct_count += program->hits[n];
+    }
+    *ret_result = sum;
+    return cuda_check(result, "run forward");
+}
+
+/* The parameters of a node's operation: weight and bias, which lie behind each other. */
+static struct cuda_span params_of(const struct node *node)
+{
+    return (struct cuda_span){node->op.weight, cuda_param_count(&node->op)};
+}
+
+/* Nodes of a forward unit: those up to `end`; of a backward unit: those of operations `last` down
+ * to `first`. */
+struct work {
+    struct cuda_program *program;
+    uint32_t first, end, last;
+};
+
+static enum status launch_forward(void *context)
+{
+    const struct work *work = context;
+    enum status status = work->first == 0 ? take_pixels(work->program) : STATUS_OK;
+    for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
+        struct node *node = work->program->graph.nodes[i];
+        status = node->ops->forward(node);
+    }
+    return status;
+}
+
+/* The end of the parameters that a node reads; 0 if it has none. */
+static size_t params_end(const struct cuda_program *program, uint32_t i)
+{
+    struct cuda_span params = params_of(program->graph.nodes[i]);
+    return params.count > 0 ? params.offset + params.count : 0;
+}
+
+/* The nodes from `first` on that can run once the first parameters among theirs are there. */
+static enum status run_forward(struct cuda_program *program, uint32_t first, uint32_t *ret_end)
+{
+    struct work work = {.program = program, .first = first, .end = first};
+    size_t awaited = 0;
+    while (work.end < program->graph.node_count &&
+           (awaited == 0 || transfer_covers(awaited, params_end(program, work.end)))) {
+        awaited = awaited > 0 ? awaited : params_end(program, work.end);
+        work.end++;
+    }
+    *ret_end = work.end;
+    enum status status = transfer_await_params(&program->transfer, awaited);
+    const struct replay_unit unit = {.index = first, .extent = work.end};
+    return status == STATUS_OK ? replay_run(&program->replay, unit, launch_forward, &work) : status;
+}
+
+static void begin_pass(struct cuda_program *program, const struct program_input *input)
+{
+    struct node_context *context = &program->context;
+    assert(input->count <= context->batch);
+    context->pass = (struct cuda_pass){
+        .count = input->count,
+        .gradient_scale = input->gradient_scale,
+        .is_training = input->is_training,
+        .sums_over_workers = input->sum_over_workers != NULL,
+    };
+    context->sum_over_workers = input->sum_over_workers;
+    context->sum_context = input->context;
+    program->keeps_gradients = input->keeps_gradients;
+    replay_begin_pass(&program->replay, &context->pass);
+}
+
+static enum status forward(struct program *base, const struct program_input *input,
+                           struct program_result *ret_result)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    begin_pass(program, input);
+    enum status status = program->updates.is_ahead
+                             ? STATUS_OK
+                             : transfer_send_params(&program->transfer, input->is_training);
+    if (status == STATUS_OK) {
+        status = bring_input(program, input);
+    }
+    for (uint32_t i = 0; i < program->graph.node_count && status == STATUS_OK;) {
+        status = run_forward(program, i, &i);
+    }
+    if (status == STATUS_OK) {
+        status = bring_result(program, ret_result);
+    }
+    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
+                               : status;
+}
+
+static enum status launch_node_backward(struct cuda_program *program, uint32_t i)
+{
+    const struct node_context *context = &program->context;
+    struct node *node = program->graph.nodes[i];
+    const struct tensor *target = program->graph.targets[i];
+    enum status status = node->ops->backward(node);
+    if (status == STATUS_OK && target != NULL) {
+        status = cuda_check(kernel_add(context->type, target->grad, node->x->grad, target->grad,
+                                       false, tensor_count(target), context->stream),
+                            "add gradients");
+    }
+    return status;
+}
+
+static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)
+{
+    return graph->node_ops[i] <= last_op && graph->node_ops[i] >= first_op;
+}
+
+static enum status launch_backward(void *context)
+{
+    const struct work *work = context;
+    const struct graph *graph = &work->program->graph;
+    enum status status = STATUS_OK;
+    for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
+        if (is_in_range(graph, i, work->last, work->first)) {
+            status = launch_node_backward(work->program, i);
+        }
+    }
+    return status;
+}
+
+/* Queues the gradients of a range's nodes. */
+static enum status bring_gradients(struct cuda_program *program, uint32_t last_op,
+                                   uint32_t first_op)
+{
+    const struct graph *graph = &program->graph;
+    enum status status = transfer_begin_range(&program->transfer);
+    for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
+        if (is_in_range(graph, i, last_op, first_op)) {
+            status = transfer_bring(&program->transfer, params_of(graph->nodes[i]));
+        }
+    }
+    return status == STATUS_OK ? transfer_end_range(&program->transfer, first_op) : status;
+}
+
+static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    struct work work = {.program = program, .first = first_op, .last = last_op};
+    const struct replay_unit unit = {.index = program->graph.node_count + first_op,
+                                     .extent = last_op};
+    enum status status = replay_run(&program->replay, unit, launch_backward, &work);
+    return status == STATUS_OK && !program->keeps_gradients
+               ? bring_gradients(program, last_op, first_op)
+               : status;
+}
+
+static enum status await(struct program *base, uint32_t first_op)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    assert(!program->keeps_gradients);
+    enum status status = transfer_await_grads(&program->transfer, first_op);
+    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
+                               : status;
+}
+
+static enum status hold(struct program *base, float *const *states, uint32_t state_count)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return updates_hold(&program->updates, states, state_count, program->value_count);
+}
+
+static enum status apply(struct program *base, const struct optimizer_update *update,
+                         uint64_t offset, uint64_t count)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    const struct cuda_span span = {offset, count};
+    assert(offset <= program->value_count && count <= program->value_count - offset);
+    enum status status = program->keeps_gradients || count == 0
+                             ? STATUS_OK
+                             : transfer_send_grads(&program->transfer, span);
+    return status == STATUS_OK ? updates_apply(&program->updates, &program->transfer, update, span)
+                               : status;
+}
+
+static enum status fetch(struct program *base)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return updates_fetch(&program->updates, &program->transfer);
+}
+
+const struct program_ops cuda_program_ops = {
+    .forward = forward,
+    .backward = backward,
+    .await = await,
+    .hold = hold,
+    .apply = apply,
+    .fetch = fetch,
+    .destroy = cuda_program_destroy,
+};
