@@ -389,9 +389,9 @@ void exchange_count_send(struct exchange *exchange)
     pthread_mutex_unlock(&exchange->mutex);
 }
 
-void exchange_count_read(void *data)
+void exchange_count_read(void *hint)
 {
-    struct exchange *exchange = data;
+    struct exchange *exchange = hint;
     pthread_mutex_lock(&exchange->mutex);
     if (--exchange->sends_outstanding == 0) {
         pthread_cond_broadcast(&exchange->changed);

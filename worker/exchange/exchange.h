@@ -215,6 +215,6 @@ enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct
 /* For those who send by themselves: something that end_step has to wait for, and: it has been read,
  * on any thread. */
 void exchange_count_send(struct exchange *exchange);
-void exchange_count_read(void *exchange); // as a release
+void exchange_count_read(void *hint); // the exchange: as a release
 
 #endif
