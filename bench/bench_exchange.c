@@ -418,6 +418,7 @@ int main(int argc, char **argv)
     const struct link_options link_options = {
         .coordinator = options.server,
         .address = options.bind,
+        .port_range = "",
         .has_rank = has_rank,
         .rank = options.rank,
         .join_timeout_ms = 30000,

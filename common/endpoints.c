@@ -1,6 +1,8 @@
 /* Places: bound, told, chosen. */
 #include "common/endpoints.h"
 
+#include "common/port_range.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -23,7 +25,7 @@ static bool is_host_only(const char *kind)
 }
 
 enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
-                           char ret_place[ENDPOINTS_PLACE_BYTES])
+                           const char *port_range, char ret_place[ENDPOINTS_PLACE_BYTES])
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
     bool wants_ipc = strcmp(kind, "tcp") != 0;
@@ -35,10 +37,11 @@ enum status endpoints_bind(struct transport *transport, const char *kind, const 
         }
     }
     if (wants_tcp) {
-        char endpoint[TRANSPORT_ENDPOINT_BYTES];
+        char endpoint[TRANSPORT_ENDPOINT_BYTES], ports[PORT_RANGE_BYTES];
         bool is_ipv6 = strchr(address, ':') != NULL;
-        snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:*", is_ipv6 ? "[" : "", address,
-                 is_ipv6 ? "]" : "");
+        port_range_choose(0, port_range, ports);
+        snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:%s", is_ipv6 ? "[" : "", address,
+                 is_ipv6 ? "]" : "", ports);
         enum status status = transport_bind(transport, endpoint, tcp);
         if (status != STATUS_OK) {
             return status;

@@ -24,10 +24,10 @@
 /* Whether --transport lets processes of one host read each other's memory. Pure. */
 bool endpoints_may_share(const char *kind);
 
-/* Listens as --transport (auto, tcp, ipc, shm) says; tcp on `address` at a free port. Writes the
- * place. Logs. */
+/* Listens as --transport (auto, tcp, ipc, shm) says; tcp on `address` at a free port of
+ * port_range ("": any). Writes the place. Logs. */
 enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
-                           char ret_place[ENDPOINTS_PLACE_BYTES]);
+                           const char *port_range, char ret_place[ENDPOINTS_PLACE_BYTES]);
 
 /* The endpoint of a peer's place that --transport allows: ipc on the same host, tcp otherwise.
  * What shm sends in messages goes by ipc.

@@ -59,9 +59,9 @@ enum status transport_create(struct transport **ret_transport);
 /* linger_ms: how long to go on sending what is queued. NULL is fine. */
 void transport_destroy(struct transport *transport, int linger_ms);
 
-/* Listens. A star as the port of a tcp endpoint picks a free one; a star as the name of an ipc
- * endpoint picks one that needs no file. May be called for several endpoints. Writes the endpoint
- * to connect to. Logs. */
+/* Listens. A star as the port of a tcp endpoint picks a free one, a range such as 40000-40100 the
+ * first of them that is free; a star as the name of an ipc endpoint picks one that needs no file.
+ * May be called for several endpoints. Writes the endpoint to connect to. Logs. */
 enum status transport_bind(struct transport *transport, const char *endpoint,
                            char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
 

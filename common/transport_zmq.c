@@ -4,6 +4,7 @@
  * the routing id that libzmq gave it. That id is a zero byte and 32 bits; peers that set one of
  * their own are not ours, and are dropped. */
 #include "common/log.h"
+#include "common/port_range.h"
 #include "common/transport.h"
 
 #include <zmq.h>
@@ -115,6 +116,23 @@ static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
              (unsigned long long)transport_host_id());
 }
 
+/* Binds as zmq_bind does, but to the first free port of a range if the name ends in one. */
+static int bind_socket(void *socket, const char *name)
+{
+    char one[TRANSPORT_ENDPOINT_BYTES];
+    struct port_range range;
+    if (!port_range_of_endpoint(name, &range)) {
+        return zmq_bind(socket, name);
+    }
+    int result, head = (int)(strrchr(name, ':') - name);
+    uint32_t port = range.first;
+    do {
+        snprintf(one, sizeof(one), "%.*s:%u", head, name, port);
+        result = zmq_bind(socket, one);
+    } while (result != 0 && zmq_errno() == EADDRINUSE && port++ < range.last);
+    return result;
+}
+
 enum status transport_bind(struct transport *transport, const char *endpoint,
                            char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
@@ -128,11 +146,9 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
     if (transport->router == NULL) {
         transport->router = socket_create(transport, ZMQ_ROUTER);
     }
-    if (transport->router == NULL || zmq_bind(transport->router, name) != 0) {
+    if (transport->router == NULL || bind_socket(transport->router, name) != 0) {
         log_error("cannot listen: endpoint=%s: %s%s", name, zmq_strerror(zmq_errno()),
-                  zmq_errno() == EADDRINUSE ? "; choose another with --port, or leave it out for a "
-                                              "free one"
-                                            : "");
+                  zmq_errno() == EADDRINUSE ? port_range_advice(name) : "");
         return STATUS_IO;
     }
     char last[TRANSPORT_ENDPOINT_BYTES];

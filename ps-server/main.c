@@ -21,6 +21,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .job = job,
         .address = options->bind,
         .port = options->port,
+        .port_range = options->port_range,
         .folder = options->out,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .shows_progress = strcmp(options->progress, "auto") == 0,
@@ -34,6 +35,7 @@ static enum status run_shard(const struct ps_options *options)
     struct shard_service_options service = {
         .coordinator = options->server,
         .address = options->bind,
+        .port_range = options->port_range,
         .index = options->shard,
         .join_timeout_ms = 30000,
         .is_interrupted = signals_flag(),

@@ -2,6 +2,7 @@
 #include "ps-server/options.h"
 
 #include "common/log_level.h"
+#include "common/port_range.h"
 
 #include <stddef.h>
 
@@ -22,6 +23,8 @@ static const struct option rows[] = {
      "address to listen on"},
     {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
      "TCP port of the coordinator; 0 picks a free one"},
+    {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
+     "TCP ports to choose from, for firewalls; otherwise any that is free"},
     {"out", 'o', OPTION_TEXT, FIELD(out), "", 0, 0, NULL, NULL, "DIR",
      "run folder to write; without it none is written"},
     {"announce-fd", 0, OPTION_U32, FIELD(announce_fd), "0", 0, 1 << 20, NULL, NULL, "FD",

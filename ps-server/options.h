@@ -13,6 +13,7 @@ struct ps_options {
     char server[256]; // endpoint of the coordinator; shards beyond 0
     char bind[128];
     uint32_t port;
+    char port_range[16]; // "": any
     char out[1024];
     uint32_t announce_fd; // 0: none
     char progress[16];    // auto, none

@@ -4,6 +4,7 @@
 #include "common/channel.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/port_range.h"
 #include "ps-server/coordinator.h"
 #include "ps-server/progress.h"
 #include "ps-server/recorder.h"
@@ -130,6 +131,7 @@ static enum status start_shard(struct server *server)
     server->shard = (struct shard_service_options){
         .coordinator = server->endpoint,
         .address = options->address,
+        .port_range = options->port_range,
         .index = 0,
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
         // A signal is the coordinator's to handle: it stops its shard with the others.
@@ -146,10 +148,8 @@ static enum status start_shard(struct server *server)
 static enum status open_server(struct server *server)
 {
     const struct server_options *options = server->options;
-    char endpoint[TRANSPORT_ENDPOINT_BYTES], port[16] = "*";
-    if (options->port != 0) {
-        snprintf(port, sizeof(port), "%u", options->port);
-    }
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], port[PORT_RANGE_BYTES];
+    port_range_choose(options->port, options->port_range, port);
     bool is_ipv6 = strchr(options->address, ':') != NULL;
     snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:%s", is_ipv6 ? "[" : "", options->address,
              is_ipv6 ? "]" : "", port);

@@ -10,11 +10,12 @@
 #include <stdint.h>
 
 struct server_options {
-    struct job *job;     // resolved
-    const char *address; // to listen on
-    uint32_t port;       // 0: any that is free
-    const char *folder;  // run folder; "" for none
-    int announce_fd;     // where to write the endpoint; -1: nowhere
+    struct job *job;        // resolved
+    const char *address;    // to listen on
+    uint32_t port;          // 0: any that is free
+    const char *port_range; // of all sockets; "": any
+    const char *folder;     // run folder; "" for none
+    int announce_fd;        // where to write the endpoint; -1: nowhere
     bool shows_progress;
     const volatile int *is_interrupted; // set by a signal
 };

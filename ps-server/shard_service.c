@@ -394,7 +394,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
         return STATUS_NO_MEMORY;
     }
     status = endpoints_bind(service->channel->transport, service->job.transport, options->address,
-                            place);
+                            options->port_range, place);
     if (status != STATUS_OK) {
         member_leave(&service->member, status, "the data socket cannot be opened");
         return status;

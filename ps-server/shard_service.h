@@ -13,6 +13,7 @@
 struct shard_service_options {
     const char *coordinator; // endpoint
     const char *address;     // to listen on
+    const char *port_range;  // "": any port
     uint32_t index;
     uint32_t join_timeout_ms;
     const volatile int *is_interrupted; // set by a signal: leave

@@ -228,8 +228,8 @@ static enum status listen(struct link *link)
         return STATUS_OK;
     }
     const char *address = link->options.address[0] != '\0' ? link->options.address : "127.0.0.1";
-    enum status status =
-        endpoints_bind(link->channel->transport, link->job.transport, address, link->place);
+    enum status status = endpoints_bind(link->channel->transport, link->job.transport, address,
+                                        link->options.port_range, link->place);
     if (status != STATUS_OK || link->prepared.region == NULL ||
         all_reduce_asks_for_messages(link->job.all_reduce)) {
         return status;

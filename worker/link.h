@@ -25,6 +25,7 @@ struct link;
 struct link_options {
     const char *coordinator; // endpoint
     const char *address;     // to listen on for other workers; "": as the coordinator is reached
+    const char *port_range;  // to listen in; "": any port
     bool has_rank;
     uint32_t rank;
     uint32_t join_timeout_ms;

@@ -61,6 +61,7 @@ static enum status run(const struct worker_options *options)
     struct link_options link_options = {
         .coordinator = options->server,
         .address = options->bind,
+        .port_range = options->port_range,
         .has_rank = options->has_rank,
         .rank = options->rank,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),

@@ -3,6 +3,7 @@
 
 #include "common/job.h"
 #include "common/log_level.h"
+#include "common/port_range.h"
 #include "worker/rank.h"
 
 #include <stddef.h>
@@ -23,6 +24,8 @@ static const struct option rows[] = {
      "workers of this job on this host, which share its cores; 0: all of them"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
      "address to listen on for other workers (ring)"},
+    {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
+     "TCP ports to choose from, for firewalls; otherwise any that is free"},
     {"data", 0, OPTION_TEXT, FIELD(data), "", 0, 0, NULL, NULL, "NAME[:PATH]",
      "the job's data where they lie on this host; must be the same data"},
     {"device", 0, OPTION_TEXT, FIELD(device), "", 0, 0, NULL, NULL, "NAME",

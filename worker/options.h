@@ -12,9 +12,10 @@ struct worker_options {
     uint32_t rank, local_rank, local_size;
     bool has_rank, has_local_rank, has_local_size; // from any source
     char bind[128];
-    char data[1024];  // "": the job's
-    char device[32];  // "": the job's
-    uint32_t threads; // 0: the job's
+    char port_range[16]; // "": any
+    char data[1024];     // "": the job's
+    char device[32];     // "": the job's
+    uint32_t threads;    // 0: the job's
     double join_timeout;
     bool probe, backends;
     char log_level[16];

@@ -61,7 +61,7 @@ static void a_bound_place_leads_back_to_its_sockets(void **state)
         struct transport *transport;
         char bound[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
         assert_int_equal(transport_create(&transport), STATUS_OK);
-        assert_int_equal(endpoints_bind(transport, kinds[i], "127.0.0.1", bound), STATUS_OK);
+        assert_int_equal(endpoints_bind(transport, kinds[i], "127.0.0.1", "", bound), STATUS_OK);
         assert_int_equal(endpoints_choose(bound, kinds[i], transport_host_id(), endpoint),
                          STATUS_OK);
         assert_memory_equal(endpoint, i == 1 ? "tcp://127.0.0.1:" : "ipc://@", 7);

@@ -1,0 +1,32 @@
+/* Ranges of TCP ports, "40000-40100": what a firewall leaves open. Pure. */
+#ifndef COMMON_PORT_RANGE_H
+#define COMMON_PORT_RANGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PORT_RANGE_BYTES 16 // "65000-65535" with its terminator
+
+/* Ports from first to last, both included. */
+struct port_range {
+    uint16_t first, last;
+};
+
+/* Reads "A-B" with 1 <= A <= B <= 65535. */
+bool port_range_parse(const char *text, struct port_range *ret_range);
+
+/* The range that an endpoint ends in, "tcp://ADDRESS:A-B". False: it ends in something else. */
+bool port_range_of_endpoint(const char *endpoint, struct port_range *ret_range);
+
+/* What a user can do when an endpoint's ports are in use. Static text. */
+const char *port_range_advice(const char *endpoint);
+
+/* For tables of options: "" (any port) or a range. */
+bool port_range_is_valid(const char *text, char *ret_why, size_t why_size);
+
+/* What stands for the port in "tcp://ADDRESS:PORTS" for transport_bind: the port, if it is not 0;
+ * otherwise the range, or "*" if that is "". */
+void port_range_choose(uint32_t port, const char *range, char ret_ports[PORT_RANGE_BYTES]);
+
+#endif
