@@ -1,0 +1,42 @@
+/* The hosts of a job, in their order, and how many workers each takes: from -H or a host file. */
+#ifndef DEPLOY_HOSTS_H
+#define DEPLOY_HOSTS_H
+
+#include "common/options.h"
+#include "common/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOSTS_MAX       256
+#define HOST_NAME_BYTES 128
+#define HOSTS_SLOTS_MAX 4096 // of one host
+
+struct host {
+    char name[HOST_NAME_BYTES]; // as ssh takes it: "node1", "ada@node1"
+    uint32_t slots;             // workers that it takes
+};
+
+struct hosts {
+    struct host list[HOSTS_MAX];
+    size_t count;
+};
+
+/* Adds "host1:2,host2:4"; a host without a number has one slot. A host that is there already, or a
+ * text that is no list, is STATUS_INVALID with a sentence. Pure. */
+enum status hosts_parse(struct hosts *hosts, const char *text, char ret_error[OPTION_ERROR_BYTES]);
+
+/* Adds the lines of a host file: "host", "host:2" or "host slots=2"; behind a # is a comment.
+ * STATUS_INVALID with a sentence that has the path and the line's number. */
+enum status hosts_read(struct hosts *hosts, const char *path, char ret_error[OPTION_ERROR_BYTES]);
+
+/* Where a host stands; hosts->count if it is not there. Pure. */
+size_t hosts_find(const struct hosts *hosts, const char *name);
+
+/* Adds a host that takes no workers, unless it is there. Pure. */
+enum status hosts_add_idle(struct hosts *hosts, const char *name,
+                           char ret_error[OPTION_ERROR_BYTES]);
+
+uint32_t hosts_slots(const struct hosts *hosts); // of all; pure
+
+#endif

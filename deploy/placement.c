@@ -1,0 +1,72 @@
+/* Dealing ranks and servers to hosts. */
+#include "deploy/placement.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum status placement_make(const struct hosts *hosts, const struct job *job, size_t coordinator,
+                           struct placement *ret_placement, char ret_error[OPTION_ERROR_BYTES])
+{
+    struct placement *placement = ret_placement;
+    uint32_t slots = hosts_slots(hosts);
+    if (job->workers > slots) {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "%u workers are asked for, but the hosts have %u slot%s: ask for fewer with "
+                 "--workers, or give hosts more (HOST:SLOTS)",
+                 job->workers, slots, slots == 1 ? "" : "s");
+        return STATUS_INVALID;
+    }
+    *placement = (struct placement){.worker_count = job->workers,
+                                    .server_count = job->servers > 1 ? job->servers : 1};
+    uint32_t rank = 0;
+    for (size_t host = 0; host < hosts->count; host++) {
+        while (rank < job->workers && placement->local_size[host] < hosts->list[host].slots) {
+            placement->host_of_worker[rank] = host;
+            placement->local_rank[rank++] = placement->local_size[host]++;
+        }
+    }
+    for (uint32_t i = 0; i < placement->server_count; i++) {
+        placement->host_of_server[i] = (coordinator + i) % hosts->count;
+    }
+    return STATUS_OK;
+}
+
+static bool has_server(const struct placement *placement, size_t host)
+{
+    for (uint32_t i = 0; i < placement->server_count; i++) {
+        if (placement->host_of_server[i] == host) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool placement_uses(const struct placement *placement, size_t host)
+{
+    return placement->local_size[host] > 0 || has_server(placement, host);
+}
+
+static bool is_next(const struct placement *placement, size_t from, size_t to)
+{
+    for (uint32_t rank = 0; rank < placement->worker_count; rank++) {
+        uint32_t next = (rank + 1) % placement->worker_count;
+        if (placement->host_of_worker[rank] == from && placement->host_of_worker[next] == to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool placement_connects(const struct placement *placement, const struct job *job, size_t from,
+                        size_t to)
+{
+    if (from == to || !placement_uses(placement, from) || !placement_uses(placement, to)) {
+        return false;
+    }
+    bool are_workers = placement->local_size[from] > 0 && placement->local_size[to] > 0;
+    bool goes_round = strcmp(job->all_reduce, "ring") == 0;
+    return to == placement->host_of_server[0] ||
+           (job_has_servers(job) && placement->local_size[from] > 0 && has_server(placement, to)) ||
+           (job_has_mode(job, "ring") && are_workers &&
+            (!goes_round || is_next(placement, from, to)));
+}
