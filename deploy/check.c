@@ -4,6 +4,10 @@
 #include "common/transport.h"
 #include "common/vector.h"
 #include "deploy/commands.h"
+#include "deploy/host_options.h"
+#include "deploy/launch.h"
+#include "deploy/launcher.h"
+#include "deploy/preflight.h"
 #include "deploy/process_run.h"
 #include "deploy/programs.h"
 
@@ -66,7 +70,8 @@ static bool has_gnuplot(void)
     return process_run(&options, output, sizeof(output), &code) == STATUS_OK && code == 0;
 }
 
-static enum exit_code check(const struct job *job, bool has_data)
+/* What this host has. */
+static bool check_here(const struct job *job, bool has_data)
 {
     struct programs programs;
     char text[256], line[4096];
@@ -77,7 +82,7 @@ static enum exit_code check(const struct job *job, bool has_data)
     printf("gnuplot      %s\n",
            has_gnuplot() ? "yes" : "no: reports will have no plots (package gnuplot-nox)");
     if (programs_find(&programs) != STATUS_OK) {
-        return EXIT_FAILED;
+        return false;
     }
     printf("ps           %s\nworker       %s\n", programs.ps, programs.worker);
     bool is_fine = print_backends(&programs) > 0;
@@ -87,6 +92,42 @@ static enum exit_code check(const struct job *job, bool has_data)
                is_readable ? line : "cannot be used (see above)\n");
         is_fine = is_fine && is_readable;
     }
+    return is_fine;
+}
+
+/* What the hosts of a job have, and whether they reach each other. */
+static enum status check_hosts(const struct job *job, const struct host_options *hosts)
+{
+    static struct launcher launcher;
+    static struct preflight preflight;
+    static const struct launcher_options options = {.bind = "127.0.0.1"};
+    launch_block_signals();
+    preflight_begin(&preflight, &launcher, &options, hosts);
+    for (size_t i = 0; i < launcher.crew.count; i++) {
+        const struct host_link *link = &launcher.crew.links[i];
+        char address[160];
+        launcher_describe_address(&launcher, i, address, sizeof(address));
+        printf("host         %s: %s\n", link->name,
+               link->state == HOST_LINK_UP ? address : "cannot be used (see below)");
+    }
+    fflush(stdout);
+    preflight_try(&preflight, job, true);
+    enum status status = preflight_end(&preflight);
+    launcher_close(&launcher);
+    return status;
+}
+
+static enum exit_code check(const struct job *job, bool has_data, const struct host_options *hosts)
+{
+    bool names_hosts = hosts->hosts[0] != '\0' || hosts->hostfile[0] != '\0';
+    bool is_fine = check_here(job, has_data && !names_hosts);
+    if (names_hosts) {
+        enum status status = check_hosts(job, hosts);
+        if (status == STATUS_INTERRUPTED) {
+            return EXIT_INTERRUPTED;
+        }
+        is_fine = is_fine && status == STATUS_OK;
+    }
     printf("%s\n", is_fine ? "all that is needed is here" : "something that is needed is missing");
     return is_fine ? EXIT_COMPLETED : EXIT_FAILED;
 }
@@ -94,16 +135,18 @@ static enum exit_code check(const struct job *job, bool has_data)
 enum exit_code command_check(int argc, char **argv)
 {
     static struct job job;
+    static struct host_options hosts;
     char error[OPTION_ERROR_BYTES];
     bool is_done;
     const struct option_program program = {
         .name = "ringside check",
-        .usage = "ringside check [--data NAME[:DIR]] [OPTION ...]",
+        .usage = "ringside check [--data NAME[:DIR]] [-H HOSTS] [OPTION ...]",
         .summary = "Prints what this build and this machine can do; with --data, tries a job's "
-                   "data, model and device.",
-        .example = "  ringside check --data cifar10:/data/cifar10 --model cnn\n",
-        .sets = {job_option_set(&job)},
-        .set_count = 1,
+                   "data, model and device;\nwith -H, also what a job on those hosts would need.",
+        .example = "  ringside check --data cifar10:/data/cifar10 --model cnn\n"
+                   "  ringside check -H node1:2,node2:2 --mode ring\n",
+        .sets = {job_option_set(&job), host_option_set(&hosts)},
+        .set_count = 2,
     };
     if (options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
         return EXIT_USAGE;
@@ -111,9 +154,14 @@ enum exit_code command_check(int argc, char **argv)
     if (is_done) {
         return EXIT_COMPLETED;
     }
+    hosts.preflight = true; // it is what was asked for
+    if (host_options_fill(&hosts, options_was_given(&program, "workers"), &job.workers) !=
+        STATUS_OK) {
+        return EXIT_USAGE;
+    }
     if (job_resolve(&job, error, sizeof(error)) != STATUS_OK) {
         log_error("%s", error);
         return EXIT_USAGE;
     }
-    return check(&job, options_was_given(&program, "data"));
+    return check(&job, options_was_given(&program, "data"), &hosts);
 }

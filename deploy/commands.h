@@ -10,5 +10,6 @@ enum exit_code command_compare(int argc, char **argv);
 enum exit_code command_sweep(int argc, char **argv);
 enum exit_code command_report(int argc, char **argv);
 enum exit_code command_check(int argc, char **argv);
+enum exit_code command_agent(int argc, char **argv);
 
 #endif

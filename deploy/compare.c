@@ -4,8 +4,11 @@
 #include "deploy/commands.h"
 #include "deploy/folder.h"
 #include "deploy/grid.h"
+#include "deploy/host_options.h"
 #include "deploy/launch.h"
+#include "deploy/launcher.h"
 #include "deploy/launcher_options.h"
+#include "deploy/preflight.h"
 #include "deploy/report.h"
 
 #include <stdio.h>
@@ -17,7 +20,9 @@
 /* The runs of one comparison. */
 struct comparison {
     struct launcher_options options;
-    struct programs programs;
+    struct host_options hosts;
+    struct launcher launcher;
+    struct preflight preflight;
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
@@ -40,13 +45,19 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
                    "after the other, and\nsets them side by side: table, plots, report. --workers, "
                    "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",
-        .sets = {job_option_set(&job), launcher_option_set(&comparison->options)},
-        .set_count = 2,
+        .sets = {job_option_set(&job), launcher_option_set(&comparison->options),
+                 host_option_set(&comparison->hosts)},
+        .set_count = 3,
     };
     enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
     if (status == STATUS_OK) {
         status = options_parse(&program, rest_count, rest, ret_is_done);
         if (status != STATUS_OK || *ret_is_done) {
+            return status;
+        }
+        bool has_workers = options_was_given(&program, "workers") || lists.workers[0] != '\0';
+        status = host_options_fill(&comparison->hosts, has_workers, &job.workers);
+        if (status != STATUS_OK) {
             return status;
         }
         status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error);
@@ -58,24 +69,19 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
 }
 
 /* Tries every cell before anything is written. */
-static enum status try_cells(const struct comparison *comparison)
+static enum status try_cells(struct comparison *comparison)
 {
-    char line[4096];
+    struct preflight *preflight = &comparison->preflight;
+    preflight_begin(preflight, &comparison->launcher, &comparison->options, &comparison->hosts);
     for (size_t i = 0; i < comparison->cell_count; i++) {
         const struct job *job = &comparison->cells[i].job;
         bool is_tried = false;
         for (size_t k = 0; k < i; k++) {
             is_tried = is_tried || comparison->cells[k].job.batch == job->batch;
         }
-        if (is_tried) {
-            continue;
-        }
-        enum status status = programs_try(&comparison->programs, job, line, sizeof(line));
-        if (status != STATUS_OK) {
-            return status;
-        }
+        preflight_try(preflight, job, !is_tried);
     }
-    return STATUS_OK;
+    return preflight_end(preflight);
 }
 
 static enum exit_code run_cell(struct comparison *comparison, size_t index)
@@ -91,12 +97,11 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
     struct launch_options launch = {
         .job = &cell->job,
         .folder = folder,
-        .address = comparison->options.bind,
         .port = comparison->options.port,
         .log_level = comparison->options.log_level,
         .shows_progress = true,
     };
-    enum exit_code code = launch_job(&comparison->programs, &launch);
+    enum exit_code code = launch_job(&comparison->launcher, &launch);
     if (report_add(&comparison->report, folder) != STATUS_OK) {
         return EXIT_FAILED;
     }
@@ -131,10 +136,7 @@ enum exit_code command_compare(int argc, char **argv)
     }
     launch_block_signals();
     launcher_default_folder(&comparison->options, "compare");
-    enum status status = programs_find(&comparison->programs);
-    if (status == STATUS_OK) {
-        status = try_cells(comparison);
-    }
+    enum status status = try_cells(comparison);
     if (status == STATUS_OK) {
         status = folder_make(comparison->options.out, NULL);
     }
@@ -149,6 +151,7 @@ enum exit_code command_compare(int argc, char **argv)
         code = EXIT_FAILED;
     }
 end:
+    launcher_close(&comparison->launcher);
     report_finish(&comparison->report);
     free(comparison);
     return code;

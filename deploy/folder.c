@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,19 @@ enum status folder_make(const char *folder, const char *below)
             return STATUS_OK;
         }
     }
+}
+
+static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)facts;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+void folder_remove(const char *folder)
+{
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 enum status folder_write(const char *folder, const char *name,

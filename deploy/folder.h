@@ -12,6 +12,9 @@
  * empty. Logs. */
 enum status folder_make(const char *folder, const char *below);
 
+/* Removes a folder with all that is in it, as far as it can. */
+void folder_remove(const char *folder);
+
 /* Writes FOLDER/NAME: beside its place, and then moved there, so that it is whole or not there.
  * Logs.
  */

@@ -1,10 +1,11 @@
-/* Runs one job on this host: starts ps and workers, watches them, and leaves nothing behind. */
+/* Runs one job on the launcher's hosts: starts ps and workers, watches them, and leaves nothing
+ * behind. */
 #ifndef DEPLOY_LAUNCH_H
 #define DEPLOY_LAUNCH_H
 
 #include "common/job.h"
 #include "common/signals.h"
-#include "deploy/programs.h"
+#include "deploy/launcher.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +15,6 @@
 struct launch_options {
     const struct job *job; // resolved
     const char *folder;    // run folder, which exists
-    const char *address;   // to listen on
     uint32_t port;         // of the coordinator; 0: any
     const char *log_level;
     bool shows_progress;
@@ -23,7 +23,8 @@ struct launch_options {
 /* Blocks the signals that launch_job handles; once, at the start of a command. */
 void launch_block_signals(void);
 
-/* Until the job is over. EXIT_INTERRUPTED after Ctrl-C. There is a summary.json in any case. */
-enum exit_code launch_job(const struct programs *programs, const struct launch_options *options);
+/* Until the job is over. EXIT_INTERRUPTED after Ctrl-C. There is a summary.json in any case, once
+ * its first process was to be started. */
+enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options);
 
 #endif

@@ -9,7 +9,7 @@
 struct command {
     const char *name;
     enum exit_code (*run)(int argc, char **argv);
-    const char *summary;
+    const char *summary; // NULL: not for people, and not in --help
 };
 
 static const struct command commands[] = {
@@ -19,6 +19,7 @@ static const struct command commands[] = {
     {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"check", command_check, "what this build and this machine can do"},
+    {"agent", command_agent, NULL},
 };
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
@@ -28,7 +29,9 @@ static void print_help(FILE *stream)
                     "Distributed training of CNNs: parameter server and ring all-reduce, side by "
                     "side.\n\nCommands\n");
     for (size_t i = 0; i < command_count; i++) {
-        fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        if (commands[i].summary != NULL) {
+            fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        }
     }
     fprintf(stream, "\n`ringside COMMAND --help` lists the options of a command.\n\nExamples\n"
                     "  ringside run -n 2 --mode ring --model lenet5 --data shapes\n"

@@ -4,12 +4,14 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +46,7 @@ static void drop_own_variables(void)
     }
 }
 
-void process_init_child(pid_t parent)
+void process_isolate_child(pid_t parent)
 {
     reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -52,21 +54,55 @@ void process_init_child(pid_t parent)
         _exit(127); // the launcher died before the line above
     }
     setpgid(0, 0);
+}
+
+void process_init_child(pid_t parent)
+{
+    process_isolate_child(parent);
     drop_own_variables();
 }
 
+int process_open_input(const char *text)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    for (size_t size = strlen(text); fd >= 0 && size > 0;) {
+        ssize_t wrote = write(fd, text, size);
+        if (wrote < 0 && errno == EINTR) {
+            continue;
+        }
+        if (wrote <= 0) {
+            close(fd);
+            return -1;
+        }
+        text += wrote;
+        size -= (size_t)wrote;
+    }
+    if (fd >= 0) {
+        lseek(fd, 0, SEEK_SET);
+    }
+    return fd;
+}
+
+/* The files of a child, open in us. */
+struct child_files {
+    int input, output, error;
+};
+
 /* In the child: never returns. */
-static void become(const struct process_options *options, int log_fd, pid_t parent)
+static void become(const struct process_options *options, const struct child_files *files,
+                   pid_t parent)
 {
     process_init_child(parent);
-    int input = open("/dev/null", O_RDONLY);
-    bool is_set = dup2(input, STDIN_FILENO) >= 0 && dup2(log_fd, STDERR_FILENO) >= 0 &&
-                  (options->inherits_output || dup2(log_fd, STDOUT_FILENO) >= 0);
+    bool is_set = dup2(files->input, STDIN_FILENO) >= 0 &&
+                  dup2(files->output, STDOUT_FILENO) >= 0 && dup2(files->error, STDERR_FILENO) >= 0;
     if (options->extra_fd >= 0) {
         fcntl(options->extra_fd, F_SETFD, 0); // not closed by exec
     }
     for (size_t i = 0; options->environment != NULL && options->environment[i] != NULL; i++) {
         putenv(strdup(options->environment[i]));
+    }
+    if (options->directory != NULL && chdir(options->directory) != 0) {
+        errno = 0; // it stays where it is
     }
     if (is_set) {
         // execv does not write to its arguments; its interface is older than const.
@@ -79,23 +115,49 @@ static void become(const struct process_options *options, int log_fd, pid_t pare
     _exit(127);
 }
 
-enum status process_start(struct process *process, const char *name,
-                          const struct process_options *options)
+static enum status open_files(const struct process_options *options, struct child_files *ret_files)
 {
-    int log_fd = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (log_fd < 0) {
+    ret_files->error = options->error_fd;
+    if (options->log != NULL) {
+        ret_files->error = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    }
+    if (ret_files->error < 0) {
         log_error("cannot write the log %s: %m", options->log);
         return STATUS_IO;
     }
+    ret_files->output = options->output_fd != 0 ? options->output_fd : ret_files->error;
+    ret_files->input = options->input != NULL ? process_open_input(options->input)
+                                              : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (ret_files->input < 0) {
+        log_error("cannot make a standard input: %m");
+        if (options->log != NULL) {
+            close(ret_files->error);
+        }
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+enum status process_start(struct process *process, const char *name,
+                          const struct process_options *options)
+{
+    struct child_files files;
+    enum status status = open_files(options, &files);
+    if (status != STATUS_OK) {
+        return status;
+    }
     *process = (struct process){0};
     snprintf(process->name, sizeof(process->name), "%s", name);
-    snprintf(process->log, sizeof(process->log), "%s", options->log);
+    snprintf(process->log, sizeof(process->log), "%s", options->log != NULL ? options->log : "");
     pid_t parent = getpid();
     process->pid = fork();
     if (process->pid == 0) {
-        become(options, log_fd, parent);
+        become(options, &files, parent);
     }
-    close(log_fd);
+    close(files.input);
+    if (options->log != NULL) {
+        close(files.error);
+    }
     if (process->pid < 0) {
         log_error("cannot start %s: %m", name);
         process->pid = 0;
@@ -108,7 +170,7 @@ enum status process_start(struct process *process, const char *name,
 void process_signal(const struct process *process, int signal_number)
 {
     if (process->pid > 0 && !process->is_over) {
-        kill(process->pid, signal_number);
+        kill(signal_number == SIGKILL ? -process->pid : process->pid, signal_number);
     }
 }
 
@@ -144,7 +206,7 @@ void process_end_all(struct process *processes, unsigned count, unsigned timeout
     for (unsigned i = 0; i < count; i++) {
         struct process *process = &processes[i];
         if (process->pid > 0 && !process->is_over) {
-            kill(-process->pid, SIGKILL);
+            process_signal(process, SIGKILL);
             waitpid(process->pid, &process->result, 0);
             process->is_over = true;
         }

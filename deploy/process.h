@@ -25,9 +25,12 @@ struct process {
 struct process_options {
     const char *const *argv;        // NULL-terminated; argv[0] is the path
     const char *const *environment; // NULL-terminated NAME=VALUE, added to ours
-    const char *log;                // file for its standard error
-    bool inherits_output;           // standard output: ours; otherwise the log
+    const char *log;                // file for its standard error; NULL: error_fd
+    int error_fd;                   // its standard error, if there is no log
+    int output_fd;                  // its standard output; 0: where its standard error goes
     int extra_fd;                   // kept open for it; -1: none
+    const char *input;              // all of its standard input; NULL: there is none
+    const char *directory;          // to run in, if it is there; NULL: ours
 };
 
 /* Logs what cannot be started. */
@@ -35,9 +38,17 @@ enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
 /* In a child, between fork and exec: makes it what the top of this file says, without the blocked
- * signals and the RINGSIDE_ variables of the launcher. */
+ * signals of the launcher. */
+void process_isolate_child(pid_t parent);
+
+/* The same, also without the launcher's RINGSIDE_ variables. */
 void process_init_child(pid_t parent);
 
+/* An open file that holds `text`, to be read from its begin; -1 if there is none to be had. Nobody
+ * else can find it, and nobody waits for it: secrets go to a child that way. */
+int process_open_input(const char *text);
+
+/* SIGKILL goes to all that it has started, too. */
 void process_signal(const struct process *process, int signal_number);
 
 /* Marks those that have ended. Does not wait. */

@@ -3,8 +3,11 @@
 #include "common/log.h"
 #include "deploy/commands.h"
 #include "deploy/folder.h"
+#include "deploy/host_options.h"
 #include "deploy/launch.h"
+#include "deploy/launcher.h"
 #include "deploy/launcher_options.h"
+#include "deploy/preflight.h"
 #include "deploy/run_folder.h"
 
 #include <jansson.h>
@@ -12,19 +15,25 @@
 #include <stdio.h>
 
 static enum status parse(int argc, char **argv, struct job *job, struct launcher_options *options,
-                         bool *ret_is_done)
+                         struct host_options *hosts, bool *ret_is_done)
 {
     const struct option_program program = {
         .name = "ringside run",
         .usage = "ringside run [OPTION ...]",
-        .summary = "Starts the servers and workers of one job on this host, shows how it goes, and "
-                   "writes a run folder.",
-        .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n",
-        .sets = {job_option_set(job), launcher_option_set(options)},
-        .set_count = 2,
+        .summary =
+            "Starts the servers and workers of one job, on this host or on others (-H), shows how "
+            "it goes, and\nwrites a run folder.",
+        .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n"
+                   "  ringside run -H node1:2,node2:2 --mode ring --model cnn --data shapes\n",
+        .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts)},
+        .set_count = 3,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
     if (status != STATUS_OK || *ret_is_done) {
+        return status;
+    }
+    status = host_options_fill(hosts, options_was_given(&program, "workers"), &job->workers);
+    if (status != STATUS_OK) {
         return status;
     }
     char error[OPTION_ERROR_BYTES];
@@ -48,41 +57,49 @@ static void print_closing(const char *folder)
     run_folder_close(&run);
 }
 
+static enum exit_code run(struct launcher *launcher, const struct job *job,
+                          struct launcher_options *options, const struct host_options *hosts)
+{
+    static struct preflight preflight;
+    char what[80];
+    snprintf(what, sizeof(what), "%s-%s", job->mode, job->model);
+    launcher_default_folder(options, what);
+    preflight_begin(&preflight, launcher, options, hosts);
+    preflight_try(&preflight, job, true);
+    enum status status = preflight_end(&preflight);
+    if (status == STATUS_OK) {
+        status = folder_make(options->out, "logs");
+    }
+    if (status != STATUS_OK) {
+        return exit_code(status);
+    }
+    struct launch_options launch = {
+        .job = job,
+        .folder = options->out,
+        .port = options->port,
+        .log_level = options->log_level,
+        .shows_progress = true,
+    };
+    enum exit_code code = launch_job(launcher, &launch);
+    print_closing(options->out);
+    return code;
+}
+
 enum exit_code command_run(int argc, char **argv)
 {
     static struct job job;
+    static struct host_options hosts;
+    static struct launcher launcher;
     struct launcher_options options;
-    struct programs programs;
     bool is_done;
-    char line[4096], what[80];
-    if (parse(argc, argv, &job, &options, &is_done) != STATUS_OK) {
+    if (parse(argc, argv, &job, &options, &hosts, &is_done) != STATUS_OK) {
         return EXIT_USAGE;
     }
     if (is_done) {
         return EXIT_COMPLETED;
     }
     launch_block_signals();
-    snprintf(what, sizeof(what), "%s-%s", job.mode, job.model);
-    launcher_default_folder(&options, what);
-    enum status status = programs_find(&programs);
-    if (status == STATUS_OK) {
-        status = programs_try(&programs, &job, line, sizeof(line));
-    }
-    if (status == STATUS_OK) {
-        status = folder_make(options.out, "logs");
-    }
-    if (status != STATUS_OK) {
-        return exit_code(status);
-    }
-    struct launch_options launch = {
-        .job = &job,
-        .folder = options.out,
-        .address = options.bind,
-        .port = options.port,
-        .log_level = options.log_level,
-        .shows_progress = true,
-    };
-    enum exit_code code = launch_job(&programs, &launch);
-    print_closing(options.out);
+    enum exit_code code = run(&launcher, &job, &options, &hosts);
+    launcher_close(&launcher);
     return code;
 }

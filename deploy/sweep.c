@@ -8,14 +8,16 @@
 #include "deploy/commands.h"
 #include "deploy/experiment.h"
 #include "deploy/folder.h"
+#include "deploy/host_options.h"
 #include "deploy/launch.h"
+#include "deploy/launcher.h"
 #include "deploy/launcher_options.h"
+#include "deploy/preflight.h"
 #include "deploy/report.h"
 #include "deploy/sweep_file.h"
 #include "deploy/sweep_plan.h"
 #include "deploy/sweep_report.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,9 @@
 
 struct sweep {
     struct launcher_options options;
-    struct programs programs;
+    struct host_options hosts;
+    struct launcher launcher;
+    struct preflight preflight;
     struct sweep_arguments arguments;
     struct sweep_plan plan;
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
@@ -59,8 +63,9 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
                    "  ringside sweep --mode ps-async --grid "
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
                    "  ringside sweep --experiment bench/experiments/staleness.ini\n",
-        .sets = {job_option_set(&job), launcher_option_set(&sweep->options)},
-        .set_count = 2,
+        .sets = {job_option_set(&job), launcher_option_set(&sweep->options),
+                 host_option_set(&sweep->hosts)},
+        .set_count = 3,
     };
     enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
     if (status != STATUS_OK) {
@@ -72,20 +77,17 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         if (status != STATUS_OK || *ret_is_done) {
             return status;
         }
+        status =
+            host_options_fill(&sweep->hosts, options_was_given(&program, "workers"), &job.workers);
+        if (status != STATUS_OK) {
+            return status;
+        }
         status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
     }
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
     return status;
-}
-
-static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
-{
-    (void)facts;
-    (void)kind;
-    (void)where;
-    return remove(path);
 }
 
 static void forget_summary(struct sweep *sweep, size_t index)
@@ -108,22 +110,18 @@ static bool is_same_trial(const struct job *a, const struct job *b)
 }
 
 /* Tries each job once before anything is written; seeds do not matter to that. */
-static enum status try_runs(const struct sweep *sweep)
+static enum status try_runs(struct sweep *sweep)
 {
-    char line[4096];
+    preflight_begin(&sweep->preflight, &sweep->launcher, &sweep->options, &sweep->hosts);
     for (size_t i = 0; i < sweep->plan.count; i++) {
         const struct job *job = &sweep->plan.runs[i].job;
         bool is_tried = false;
         for (size_t k = 0; k < i && !is_tried; k++) {
             is_tried = is_same_trial(&sweep->plan.runs[k].job, job);
         }
-        enum status status =
-            is_tried ? STATUS_OK : programs_try(&sweep->programs, job, line, sizeof(line));
-        if (status != STATUS_OK) {
-            return status;
-        }
+        preflight_try(&sweep->preflight, job, !is_tried);
     }
-    return STATUS_OK;
+    return preflight_end(&sweep->preflight);
 }
 
 static enum exit_code run_one(struct sweep *sweep, size_t index)
@@ -133,7 +131,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, run->name);
     forget_summary(sweep, index);
     if (access(folder, F_OK) == 0) {
-        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); // of a run that was not completed
+        folder_remove(folder); // of a run that was not completed
     }
     if (folder_make(folder, "logs") != STATUS_OK) {
         return EXIT_FAILED;
@@ -141,12 +139,11 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     const struct launch_options launch = {
         .job = &run->job,
         .folder = folder,
-        .address = sweep->options.bind,
         .port = sweep->options.port,
         .log_level = sweep->options.log_level,
         .shows_progress = false,
     };
-    enum exit_code code = launch_job(&sweep->programs, &launch);
+    enum exit_code code = launch_job(&sweep->launcher, &launch);
     sweep->summaries[index] = sweep_read_run(sweep->options.out, run->name);
     return code;
 }
@@ -208,10 +205,7 @@ static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
     launch_block_signals();
     launcher_default_folder(&sweep->options, "sweep");
     report_set_command(&report, argc, argv);
-    enum status status = programs_find(&sweep->programs);
-    if (status == STATUS_OK) {
-        status = try_runs(sweep);
-    }
+    enum status status = try_runs(sweep);
     if (status == STATUS_OK) {
         status = sweep_file_open(sweep->options.out, &sweep->plan, report.command);
     }
@@ -243,6 +237,7 @@ enum exit_code command_sweep(int argc, char **argv)
     }
     free(sweep->summaries);
     sweep_plan_free(&sweep->plan);
+    launcher_close(&sweep->launcher);
     free(sweep);
     return code;
 }

@@ -1,0 +1,300 @@
+/* The agent's loop: commands in, what came of them out. */
+#include "deploy/agent.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "common/transport.h"
+#include "deploy/agent_children.h"
+#include "deploy/agent_folder.h"
+#include "deploy/agent_message.h"
+#include "deploy/agent_reach.h"
+#include "deploy/commands.h"
+#include "deploy/interfaces.h"
+#include "deploy/line_stream.h"
+#include "deploy/poll_list.h"
+#include "deploy/programs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+// With more than this on its way, children have to wait before they can write.
+#define WAITING_MAX ((size_t)1 << 20)
+
+struct agent {
+    const struct agent_options *options;
+    struct line_reader reader;
+    struct line_writer writer;
+    int signal_fd;
+    uint64_t heard_ms;
+    bool is_over;
+    struct children children;
+    struct reach reach;
+    struct agent_folder folder;
+    struct poll_list polls;
+};
+
+static void say(void *context, const struct agent_message *message)
+{
+    struct agent *agent = context;
+    char *line = agent_message_encode(message);
+    if (line == NULL || line_writer_add(&agent->writer, line) != STATUS_OK) {
+        log_error("the launcher does not take what is to be told: %s",
+                  agent_kind_name(message->kind));
+        agent->is_over = true;
+    }
+    free(line);
+}
+
+static uint64_t clock_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* The addresses of both ends of the connection that ssh came over: "" where there was none. */
+static void read_ssh_addresses(char *ret_peer, char *ret_own, size_t size)
+{
+    const char *connection = getenv("SSH_CONNECTION"); // "PEER PORT OWN PORT"
+    ret_peer[0] = ret_own[0] = '\0';
+    if (connection == NULL) {
+        return;
+    }
+    snprintf(ret_peer, size, "%.*s", (int)strcspn(connection, " "), connection);
+    const char *at = connection;
+    for (unsigned i = 0; i < 2 && at != NULL; i++) {
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at != NULL) {
+        snprintf(ret_own, size, "%.*s", (int)strcspn(at, " "), at);
+    }
+}
+
+static void say_hello(struct agent *agent)
+{
+    static struct programs programs;
+    static struct interfaces interfaces;
+    char host[65] = "", host_id[20], peer[64], own[64];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    bool has_programs = programs_find(&programs) == STATUS_OK;
+    gethostname(host, sizeof(host) - 1);
+    snprintf(host_id, sizeof(host_id), "%016llx", (unsigned long long)transport_host_id());
+    read_ssh_addresses(peer, own, sizeof(own));
+    struct agent_message hello = {
+        .kind = AGENT_HELLO,
+        .protocol = AGENT_PROTOCOL,
+        .version = RINGSIDE_VERSION,
+        .host = host,
+        .host_id = host_id,
+        .cores = cores > 0 ? (uint32_t)cores : 1,
+        .peer = peer,
+        .own = own,
+        .ps = has_programs ? programs.ps : "",
+        .worker = has_programs ? programs.worker : "",
+    };
+    if (interfaces_find(&interfaces) == STATUS_OK) {
+        for (size_t i = 0; i < interfaces.count && 2 * i + 1 < AGENT_LIST_MAX; i++) {
+            hello.interfaces[2 * i] = interfaces.list[i].name;
+            hello.interfaces[2 * i + 1] = interfaces.list[i].address;
+        }
+    }
+    say(agent, &hello);
+}
+
+static void answer_ping(struct agent *agent, const struct agent_message *ping)
+{
+    const struct agent_message pong = {
+        .kind = AGENT_PONG, .time_us = ping->time_us, .clock_us = clock_now_us()};
+    say(agent, &pong);
+}
+
+static void answer_route(struct agent *agent, const char *address)
+{
+    char own[INTERFACE_ADDRESS_BYTES] = "";
+    if (interfaces_route(address, own) != STATUS_OK) {
+        own[0] = '\0';
+    }
+    const struct agent_message routed = {.kind = AGENT_ROUTED, .own = own};
+    say(agent, &routed);
+}
+
+static void refuse(struct agent *agent, const char *why)
+{
+    const struct agent_message refused = {.kind = AGENT_REFUSED, .text = why};
+    say(agent, &refused);
+}
+
+static void take_command(struct agent *agent, const struct agent_message *command)
+{
+    switch ((int)command->kind) { // what an agent says is no command
+    case AGENT_START:
+        children_start(&agent->children, command);
+        break;
+    case AGENT_SIGNAL:
+        children_signal(&agent->children, command->id, (int)command->signal);
+        break;
+    case AGENT_PING:
+        answer_ping(agent, command);
+        break;
+    case AGENT_ROUTE:
+        answer_route(agent, command->address);
+        break;
+    case AGENT_LISTEN:
+        reach_listen(&agent->reach, command);
+        break;
+    case AGENT_CONNECT:
+        reach_connect(&agent->reach, command, clock_now_ms());
+        break;
+    case AGENT_CLOSE:
+        reach_close(&agent->reach);
+        break;
+    case AGENT_FOLDER:
+        agent_folder_make(&agent->folder);
+        break;
+    case AGENT_FETCH:
+        agent_folder_fetch(&agent->folder);
+        break;
+    default:
+        refuse(agent, "what an agent says is no command");
+        break;
+    }
+}
+
+static void take_lines(struct agent *agent)
+{
+    char *line = NULL, error[256];
+    enum status end = line_reader_fill(&agent->reader);
+    enum status status = line_reader_next(&agent->reader, false, &line);
+    while (status == STATUS_OK && line != NULL) {
+        struct agent_message command;
+        agent->heard_ms = clock_now_ms();
+        if (agent_message_decode(line, &command, error, sizeof(error)) == STATUS_OK) {
+            take_command(agent, &command);
+            agent_message_finish(&command);
+        } else {
+            refuse(agent, error);
+        }
+        status = line_reader_next(&agent->reader, false, &line);
+    }
+    if (status != STATUS_OK) {
+        log_error("a command is longer than %zu bytes", AGENT_LINE_MAX);
+    }
+    agent->is_over = agent->is_over || end != STATUS_OK || status != STATUS_OK;
+}
+
+static void take_signals(struct agent *agent)
+{
+    struct signalfd_siginfo info;
+    while (read(agent->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        agent->is_over = agent->is_over || info.ssi_signo != SIGCHLD;
+    }
+}
+
+/* Until something must be looked at, even if nothing comes. */
+static int timeout_ms(const struct agent *agent, uint64_t now_ms)
+{
+    uint64_t deadline_ms = reach_deadline_ms(&agent->reach);
+    uint32_t silence_ms = agent->options->silence_ms;
+    if (silence_ms > 0 && agent->heard_ms + silence_ms < deadline_ms) {
+        deadline_ms = agent->heard_ms + silence_ms;
+    }
+    if (deadline_ms == UINT64_MAX) {
+        return -1;
+    }
+    return deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
+}
+
+static void wait_for_event(struct agent *agent)
+{
+    size_t waiting = line_writer_waiting(&agent->writer);
+    short room = waiting > 0 || agent_folder_is_sending(&agent->folder) ? POLLOUT : 0;
+    poll_list_clear(&agent->polls);
+    poll_list_add(&agent->polls, agent->signal_fd, POLLIN);
+    poll_list_add(&agent->polls, agent->reader.fd, POLLIN);
+    if (room != 0) {
+        poll_list_add(&agent->polls, agent->writer.fd, room);
+    }
+    if (waiting < WAITING_MAX) {
+        children_add_polls(&agent->children, &agent->polls);
+    }
+    reach_add_polls(&agent->reach, &agent->polls);
+    poll_list_wait(&agent->polls, timeout_ms(agent, clock_now_ms()));
+}
+
+static void loop(struct agent *agent)
+{
+    while (!agent->is_over) {
+        wait_for_event(agent);
+        take_signals(agent);
+        take_lines(agent);
+        if (line_writer_waiting(&agent->writer) < WAITING_MAX) {
+            children_tell(&agent->children);
+        }
+        reach_tell(&agent->reach, clock_now_ms());
+        if (agent_folder_is_sending(&agent->folder) &&
+            line_writer_waiting(&agent->writer) < WAITING_MAX) {
+            agent_folder_send(&agent->folder);
+        }
+        if (line_writer_flush(&agent->writer) != STATUS_OK) {
+            agent->is_over = true;
+        }
+        uint32_t silence_ms = agent->options->silence_ms;
+        if (silence_ms > 0 && clock_now_ms() - agent->heard_ms >= silence_ms) {
+            log_error("nothing has come from the launcher for %.1f s: all is ended here",
+                      silence_ms / 1000.0);
+            agent->is_over = true;
+        }
+    }
+}
+
+static int open_signal_fd(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+enum exit_code agent_run(const struct agent_options *options)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    if (agent == NULL) {
+        return EXIT_FAILED;
+    }
+    const struct agent_port port = {agent, say};
+    agent->options = options;
+    agent->signal_fd = open_signal_fd();
+    agent->heard_ms = clock_now_ms();
+    agent->children = (struct children){.port = port, .terminal_fd = options->terminal_fd};
+    agent->reach.port = agent->folder.port = port;
+    agent->reach.listener = agent->folder.file = -1;
+    line_writer_init(&agent->writer, options->output_fd);
+    if (line_reader_init(&agent->reader, options->input_fd, AGENT_LINE_MAX) == STATUS_OK &&
+        agent->signal_fd >= 0) {
+        say_hello(agent);
+        loop(agent);
+    }
+    children_kill(&agent->children);
+    reach_finish(&agent->reach);
+    agent_folder_finish(&agent->folder);
+    line_reader_finish(&agent->reader);
+    line_writer_finish(&agent->writer);
+    poll_list_finish(&agent->polls);
+    if (agent->signal_fd >= 0) {
+        close(agent->signal_fd);
+    }
+    free(agent);
+    return EXIT_COMPLETED;
+}

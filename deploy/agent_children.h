@@ -1,0 +1,50 @@
+/* The processes of an agent: started, their output cut into lines, their ends told. */
+#ifndef DEPLOY_AGENT_CHILDREN_H
+#define DEPLOY_AGENT_CHILDREN_H
+
+#include "common/status.h"
+#include "deploy/agent_message.h"
+#include "deploy/line_stream.h"
+#include "deploy/poll_list.h"
+#include "deploy/process.h"
+
+#include <stddef.h>
+
+#define AGENT_CHILDREN_MAX 8192
+
+enum { CHILD_OUTPUT, CHILD_ERROR, CHILD_ANNOUNCE, CHILD_STREAMS };
+
+struct child {
+    uint32_t id;
+    struct process process;
+    struct line_reader streams[CHILD_STREAMS]; // each owns its descriptor; bytes == NULL: closed
+};
+
+/* How messages leave. */
+struct agent_port {
+    void *context;
+    void (*say)(void *context, const struct agent_message *message);
+};
+
+struct children {
+    struct agent_port port;
+    int terminal_fd;     // of those that have the terminal; -1: there is none
+    struct child **list; // owned; those that run
+    size_t count, size;
+};
+
+/* Starts what an AGENT_START asks for, and says so. What cannot be started has exited, with 127. */
+void children_start(struct children *children, const struct agent_message *command);
+
+void children_signal(struct children *children, uint32_t id, int signal_number);
+
+/* Adds what there is to wait for. */
+void children_add_polls(const struct children *children, struct poll_list *polls);
+
+/* Tells what they have written, and who has ended. Does not wait. */
+void children_tell(struct children *children);
+
+/* Kills them all, with all that they have started, and waits for that. */
+void children_kill(struct children *children);
+
+#endif

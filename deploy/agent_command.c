@@ -1,0 +1,53 @@
+/* ringside agent: started by the launcher on each host, never by hand. */
+#include "common/options.h"
+#include "deploy/agent.h"
+#include "deploy/commands.h"
+
+#include <stddef.h>
+#include <unistd.h>
+
+struct agent_settings {
+    double link_timeout; // seconds
+    uint32_t terminal_fd;
+};
+
+#define FIELD(name) \
+    offsetof(struct agent_settings, name), sizeof(((struct agent_settings *)0)->name)
+
+static const struct option rows[] = {
+    {"link-timeout", 0, OPTION_REAL, FIELD(link_timeout), "0", 0, 3600, NULL, NULL, "SECONDS",
+     "how long to hear nothing before all is ended here; 0: for ever"},
+    {"terminal-fd", 0, OPTION_U32, FIELD(terminal_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
+     "open file descriptor that is the launcher's standard output, on its own host"},
+};
+
+enum exit_code command_agent(int argc, char **argv)
+{
+    struct agent_settings settings;
+    bool is_done;
+    const struct option_program program = {
+        .name = "ringside agent",
+        .usage = "ringside agent [OPTION ...]",
+        .summary = "Starts and ends processes of a job on this host, as the launcher says on "
+                   "standard input.",
+        .example = "  ssh node2 ringside agent      (which is what `ringside run -H` does)\n",
+        .sets = {{.title = "Options",
+                  .rows = rows,
+                  .count = sizeof(rows) / sizeof(rows[0]),
+                  .values = &settings}},
+        .set_count = 1,
+    };
+    if (options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    const struct agent_options options = {
+        .input_fd = STDIN_FILENO,
+        .output_fd = STDOUT_FILENO,
+        .terminal_fd = settings.terminal_fd != 0 ? (int)settings.terminal_fd : -1,
+        .silence_ms = (uint32_t)(1000 * settings.link_timeout),
+    };
+    return agent_run(&options);
+}

@@ -1,0 +1,46 @@
+/* The agents of a job's hosts, waited for together. */
+#ifndef DEPLOY_CREW_H
+#define DEPLOY_CREW_H
+
+#include "common/status.h"
+#include "deploy/host_link.h"
+#include "deploy/hosts.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct crew {
+    struct host_link *links; // (count), owned
+    size_t count;
+    int signal_fd;
+    unsigned interrupts; // SIGINT and SIGTERM so far
+    struct poll_list polls;
+
+    /* Gets what the agents say, within crew_step. */
+    void (*handle)(void *context, size_t host, const struct agent_message *message);
+    void *context;
+};
+
+/* Starts an agent on every host, and waits until each has said hello or is lost. SIGINT, SIGTERM
+ * and SIGCHLD must be blocked. Borrows options. STATUS_INTERRUPTED after a signal. Logs. */
+enum status crew_open(struct crew *crew, const struct hosts *hosts,
+                      const struct host_link_options *options);
+
+/* Starts those anew that are lost, and waits for them. */
+enum status crew_reopen(struct crew *crew);
+
+/* Ends the agents, with all that they have started. One that is zeroed has none. */
+void crew_close(struct crew *crew);
+
+/* Who gets what the agents say, from now on. */
+void crew_listen(struct crew *crew,
+                 void (*handle)(void *context, size_t host, const struct agent_message *message),
+                 void *context);
+
+void crew_say(struct crew *crew, size_t host, const struct agent_message *message);
+
+/* Waits until something has happened, or the time on our clock is deadline_ms (UINT64_MAX: none).
+ */
+void crew_step(struct crew *crew, uint64_t deadline_ms);
+
+#endif

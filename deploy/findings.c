@@ -1,0 +1,51 @@
+/* The table of what is wrong. */
+#include "deploy/findings.h"
+
+#include <string.h>
+
+struct finding *findings_add(struct findings *findings, const char *host)
+{
+    if (findings->count == FINDINGS_MAX) {
+        findings->left_out++;
+        return NULL;
+    }
+    struct finding *finding = &findings->list[findings->count++];
+    *finding = (struct finding){.host = ""};
+    snprintf(finding->host, sizeof(finding->host), "%.63s", host);
+    return finding;
+}
+
+static const char *or_dash(const char *text)
+{
+    return text[0] != '\0' ? text : "-";
+}
+
+static void widen(int *width, const char *text)
+{
+    int size = (int)strlen(or_dash(text));
+    *width = size > *width ? size : *width;
+}
+
+void findings_print(const struct findings *findings, FILE *stream)
+{
+    int host = 4, with = 4, interface = 9, port = 4;
+    for (size_t i = 0; i < findings->count; i++) {
+        widen(&host, findings->list[i].host);
+        widen(&with, findings->list[i].with);
+        widen(&interface, findings->list[i].interface);
+        widen(&port, findings->list[i].port);
+    }
+    fprintf(stream, "%-*s  %-*s  %-*s  %-*s  %s\n", host, "HOST", with, "WITH", interface,
+            "INTERFACE", port, "PORT", "PROBLEM");
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct finding *row = &findings->list[i];
+        fprintf(stream, "%-*s  %-*s  %-*s  %-*s  %s\n", host, row->host, with, or_dash(row->with),
+                interface, or_dash(row->interface), port, or_dash(row->port), row->problem);
+        if (row->advice[0] != '\0') {
+            fprintf(stream, "%*s-> %s\n", host + with + interface + port + 8, "", row->advice);
+        }
+    }
+    if (findings->left_out > 0) {
+        fprintf(stream, "and %zu more\n", findings->left_out);
+    }
+}

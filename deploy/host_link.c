@@ -1,0 +1,419 @@
+/* Starting agents, talking with them, and knowing when they are gone. */
+#include "deploy/host_link.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "deploy/process.h"
+#include "deploy/ssh_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PING_MS    1000
+#define CLOSE_MS   2000
+#define POLL_MS    5
+#define ERROR_LINE 1024
+// ssh gives up after its ConnectTimeout; the name, the key and the start come on top.
+#define HELLO_MS (SSH_CONNECT_SECS * 1000 + 2000)
+
+bool host_link_is_here(const char *name)
+{
+    char own[HOST_NAME_BYTES] = "";
+    gethostname(own, sizeof(own) - 1);
+    size_t short_size = strcspn(own, ".");
+    return strcmp(name, "localhost") == 0 || strcmp(name, "127.0.0.1") == 0 ||
+           (own[0] != '\0' && (strcmp(name, own) == 0 || (strlen(name) == short_size &&
+                                                          strncmp(name, own, short_size) == 0)));
+}
+
+static void lose(struct host_link *link, const char *why, const char *advice)
+{
+    if (link->state != HOST_LINK_LOST) {
+        link->state = HOST_LINK_LOST;
+        snprintf(link->why, sizeof(link->why), "%s", why);
+        snprintf(link->advice, sizeof(link->advice), "%s", advice);
+    }
+}
+
+/* The descriptors of a child, and ours. */
+struct link_files {
+    int child[3], own[3]; // standard input, output, error; -1: none
+};
+
+static void close_files(int files[3])
+{
+    for (size_t i = 0; i < 3; i++) {
+        if (files[i] >= 0) {
+            close(files[i]);
+        }
+        files[i] = -1;
+    }
+}
+
+static enum status open_files(const struct host_link *link, struct link_files *files)
+{
+    *files = (struct link_files){{-1, -1, -1}, {-1, -1, -1}};
+    int in[2], out[2], error[2];
+    if (pipe2(in, O_CLOEXEC) != 0) {
+        return STATUS_IO;
+    }
+    files->child[0] = in[0];
+    files->own[0] = in[1];
+    if (pipe2(out, O_CLOEXEC) != 0) {
+        return STATUS_IO;
+    }
+    files->own[1] = out[0];
+    files->child[1] = out[1];
+    if (link->is_local) {
+        return STATUS_OK; // its errors are ours
+    }
+    if (pipe2(error, O_CLOEXEC) != 0) {
+        return STATUS_IO;
+    }
+    files->own[2] = error[0];
+    files->child[2] = error[1];
+    return STATUS_OK;
+}
+
+/* In the child: never returns. */
+static void become(const struct link_files *files, const char *path, const char *const *argv,
+                   int terminal_fd, pid_t parent)
+{
+    process_isolate_child(parent);
+    bool is_set = dup2(files->child[0], STDIN_FILENO) >= 0 &&
+                  dup2(files->child[1], STDOUT_FILENO) >= 0 &&
+                  (files->child[2] < 0 || dup2(files->child[2], STDERR_FILENO) >= 0);
+    if (terminal_fd >= 0) {
+        fcntl(terminal_fd, F_SETFD, 0); // not closed by exec
+    }
+    if (is_set) {
+        // execvp does not write to its arguments; its interface is older than const.
+        union {
+            const char *const *in;
+            char *const *out;
+        } cast = {.in = argv};
+        execvp(path, cast.out);
+    }
+    _exit(127);
+}
+
+static enum status start(struct host_link *link, const char *path, const char *const *argv,
+                         int terminal_fd)
+{
+    struct link_files files;
+    enum status status = open_files(link, &files);
+    pid_t parent = getpid();
+    link->pid = status == STATUS_OK ? fork() : -1;
+    if (link->pid == 0) {
+        become(&files, path, argv, terminal_fd, parent);
+    }
+    close_files(files.child);
+    if (link->pid < 0) {
+        link->pid = 0;
+        close_files(files.own);
+        return STATUS_IO;
+    }
+    setpgid(link->pid, link->pid); // as the child does: whoever is first
+    line_writer_init(&link->writer, files.own[0]);
+    status = line_reader_init(&link->reader, files.own[1], AGENT_LINE_MAX);
+    if (status == STATUS_OK && files.own[2] >= 0) {
+        status = line_reader_init(&link->errors, files.own[2], ERROR_LINE);
+    }
+    return status;
+}
+
+static enum status start_here(struct host_link *link)
+{
+    char fd_text[16];
+    int terminal_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    snprintf(fd_text, sizeof(fd_text), "%d", terminal_fd >= 0 ? terminal_fd : 0);
+    const char *const argv[] = {"ringside", "agent", "--terminal-fd", fd_text, NULL};
+    enum status status = start(link, "/proc/self/exe", argv, terminal_fd);
+    if (terminal_fd >= 0) {
+        close(terminal_fd);
+    }
+    return status;
+}
+
+static enum status start_there(struct host_link *link)
+{
+    static struct ssh_command command;
+    char script[SSH_SCRIPT_BYTES], own[PROGRAMS_PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
+    own[size > 0 ? size : 0] = '\0';
+    if (ssh_agent_script(link->options->place, own, link->options->timeout, script) != STATUS_OK ||
+        ssh_command_make(&command, link->options->ssh, link->name, script) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    return start(link, command.argv[0], command.argv, -1);
+}
+
+void host_link_open(struct host_link *link, const char *name,
+                    const struct host_link_options *options)
+{
+    *link = (struct host_link){.options = options, .is_local = host_link_is_here(name)};
+    snprintf(link->name, sizeof(link->name), "%s", name);
+    link->reader.fd = link->errors.fd = link->writer.fd = -1;
+    link->opened_ms = link->heard_ms = link->pinged_ms = clock_now_ms();
+    enum status status = link->is_local ? start_here(link) : start_there(link);
+    if (status == STATUS_INVALID) {
+        lose(link, "the command for ssh cannot be made",
+             "give --ssh and --remote-ringside without quotes and special characters");
+    } else if (status != STATUS_OK) {
+        lose(link, "no process can be started here", "are there too many open files? (ulimit -n)");
+    }
+}
+
+void host_link_say(struct host_link *link, const struct agent_message *message)
+{
+    if (link->state == HOST_LINK_LOST) {
+        return;
+    }
+    char *line = agent_message_encode(message);
+    if (line == NULL || line_writer_add(&link->writer, line) != STATUS_OK) {
+        lose(link, "it takes no commands any more", "see its load and the network");
+    }
+    free(line);
+}
+
+static uint64_t clock_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void ping(struct host_link *link)
+{
+    const struct agent_message message = {.kind = AGENT_PING, .time_us = clock_now_ns() / 1000};
+    link->pinged_ms = clock_now_ms();
+    host_link_say(link, &message);
+}
+
+/* The host read its clock half a round trip ago; the shortest round trip says it best. */
+static void take_pong(struct host_link *link, const struct agent_message *pong)
+{
+    uint64_t round_us = clock_now_ns() / 1000 - pong->time_us;
+    if (link->has_clock && round_us >= link->round_us) {
+        return;
+    }
+    link->has_clock = true;
+    link->round_us = round_us;
+    link->clock_ahead_us =
+        (int64_t)pong->clock_us + (int64_t)(round_us / 2) - (int64_t)clock_now_us();
+}
+
+static void take_hello(struct host_link *link, const struct agent_message *hello)
+{
+    struct host_facts *facts = &link->facts;
+    snprintf(facts->version, sizeof(facts->version), "%s", hello->version);
+    snprintf(facts->host, sizeof(facts->host), "%s", hello->host);
+    snprintf(facts->host_id, sizeof(facts->host_id), "%s", hello->host_id);
+    snprintf(facts->own, sizeof(facts->own), "%s", hello->own);
+    snprintf(facts->peer, sizeof(facts->peer), "%s", hello->peer);
+    snprintf(facts->programs.ps, sizeof(facts->programs.ps), "%s", hello->ps);
+    snprintf(facts->programs.worker, sizeof(facts->programs.worker), "%s", hello->worker);
+    facts->cores = hello->cores > 0 ? hello->cores : 1;
+    for (size_t i = 0; hello->interfaces[i] != NULL && hello->interfaces[i + 1] != NULL &&
+                       facts->interfaces.count < INTERFACES_MAX;
+         i += 2) {
+        struct interface *interface = &facts->interfaces.list[facts->interfaces.count++];
+        snprintf(interface->name, sizeof(interface->name), "%s", hello->interfaces[i]);
+        snprintf(interface->address, sizeof(interface->address), "%s", hello->interfaces[i + 1]);
+    }
+    if (strcmp(facts->version, RINGSIDE_VERSION) != 0 || hello->protocol != AGENT_PROTOCOL) {
+        char why[OPTION_ERROR_BYTES];
+        snprintf(why, sizeof(why), "it has version %s (protocol %u); this is %s (protocol %d)",
+                 facts->version, hello->protocol, RINGSIDE_VERSION, AGENT_PROTOCOL);
+        lose(link, why, "install the same version on all hosts, or use --ship");
+        return;
+    }
+    if (facts->programs.ps[0] == '\0' || facts->programs.worker[0] == '\0') {
+        lose(link, "it has ringside, but not ps and worker",
+             "install them beside it, or use --ship");
+        return;
+    }
+    link->state = HOST_LINK_UP;
+    ping(link);
+}
+
+static void take_line(struct host_link *link, size_t host, const char *line,
+                      void (*handle)(void *context, size_t host,
+                                     const struct agent_message *message),
+                      void *context)
+{
+    struct agent_message message;
+    char error[256], why[OPTION_ERROR_BYTES];
+    if (agent_message_decode(line, &message, error, sizeof(error)) != STATUS_OK) {
+        if (link->state == HOST_LINK_CONNECTING) {
+            return; // printed by a start file of the shell there
+        }
+        snprintf(why, sizeof(why), "it says what no agent says: %s", error);
+        lose(link, why, "is its ringside the same build?");
+        return;
+    }
+    if (link->state == HOST_LINK_CONNECTING && message.kind == AGENT_HELLO) {
+        take_hello(link, &message);
+    } else if (message.kind == AGENT_PONG) {
+        take_pong(link, &message);
+    } else if (message.kind == AGENT_REFUSED) {
+        log_error("%s refuses a command: %s", link->name, message.text);
+    } else if (link->state == HOST_LINK_UP && message.kind > AGENT_HELLO) {
+        handle(context, host, &message);
+    }
+    agent_message_finish(&message);
+}
+
+/* Keeps the last line of standard error; what comes while the link is up is shown. */
+static void take_errors(struct host_link *link)
+{
+    char *line = NULL;
+    if (link->errors.bytes == NULL) {
+        return;
+    }
+    enum status status = line_reader_fill(&link->errors);
+    while (line_reader_next(&link->errors, true, &line) == STATUS_OK && line != NULL) {
+        line[strcspn(line, "\r")] = '\0';
+        if (line[0] == '\0' || strncmp(line, "Warning: Permanently added", 26) == 0) {
+            continue;
+        }
+        snprintf(link->said, sizeof(link->said), "%.500s", line);
+        if (link->state == HOST_LINK_UP) {
+            log_warn("%s: %s", link->name, line);
+        }
+    }
+    if (status == STATUS_END_OF_DATA) {
+        close(link->errors.fd);
+        line_reader_finish(&link->errors);
+    }
+}
+
+/* Waits for the end of ssh or the agent, at most until the deadline, then kills it. */
+static int reap(struct host_link *link, uint64_t deadline_ms)
+{
+    int result = 0;
+    while (link->pid > 0 && waitpid(link->pid, &result, WNOHANG) != link->pid) {
+        if (clock_now_ms() >= deadline_ms) {
+            kill(-link->pid, SIGKILL);
+            waitpid(link->pid, &result, 0);
+            break;
+        }
+        poll(NULL, 0, POLL_MS);
+    }
+    link->pid = 0;
+    return result;
+}
+
+/* Its output has ended: so has ssh, or the agent, or it is about to. */
+static void take_end(struct host_link *link)
+{
+    char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
+    int result = reap(link, clock_now_ms() + CLOSE_MS);
+    take_errors(link);
+    ssh_explain(link->name, result, link->said, why, advice);
+    lose(link, link->is_local ? "the agent of this host has ended" : why, advice);
+}
+
+static void check_silence(struct host_link *link, uint64_t now_ms)
+{
+    char why[OPTION_ERROR_BYTES];
+    if (link->state == HOST_LINK_CONNECTING && now_ms - link->opened_ms >= HELLO_MS) {
+        snprintf(why, sizeof(why), "no agent has answered within %.1f s", HELLO_MS / 1000.0);
+        lose(link, why, "is the host overloaded, or does its shell wait for something?");
+    }
+    if (link->state == HOST_LINK_UP && !link->is_local &&
+        (double)(now_ms - link->heard_ms) >= 1000 * link->options->timeout) {
+        snprintf(why, sizeof(why), "no sign of life for %g s", link->options->timeout);
+        lose(link, why, "is the host up, and the network? (--link-timeout)");
+    }
+}
+
+void host_link_step(struct host_link *link, size_t host,
+                    void (*handle)(void *context, size_t host, const struct agent_message *message),
+                    void *context)
+{
+    if (link->state == HOST_LINK_LOST) {
+        return;
+    }
+    uint64_t now_ms = clock_now_ms();
+    char *line = NULL;
+    take_errors(link);
+    size_t before = link->reader.end - link->reader.begin;
+    enum status end = line_reader_fill(&link->reader);
+    if (link->reader.end - link->reader.begin > before) {
+        link->heard_ms = now_ms;
+    }
+    enum status status = line_reader_next(&link->reader, false, &line);
+    while (status == STATUS_OK && line != NULL) {
+        take_line(link, host, line, handle, context);
+        status = line_reader_next(&link->reader, false, &line);
+    }
+    if (status != STATUS_OK) {
+        lose(link, "it says what no agent says: a line without end", "is its ringside the same?");
+    }
+    if (end != STATUS_OK && link->state != HOST_LINK_LOST) {
+        take_end(link);
+    }
+    if (link->state == HOST_LINK_UP && !link->is_local && now_ms - link->pinged_ms >= PING_MS) {
+        ping(link);
+    }
+    // A writer that nobody reads from is noticed by the reader's end, or by silence.
+    if (link->state != HOST_LINK_LOST && line_writer_flush(&link->writer) != STATUS_OK) {
+        link->writer.begin = link->writer.end = 0;
+    }
+    check_silence(link, now_ms);
+}
+
+uint64_t host_link_deadline_ms(const struct host_link *link)
+{
+    if (link->state == HOST_LINK_LOST || (link->state == HOST_LINK_UP && link->is_local)) {
+        return UINT64_MAX;
+    }
+    return link->state == HOST_LINK_CONNECTING ? link->opened_ms + HELLO_MS
+                                               : link->pinged_ms + PING_MS;
+}
+
+void host_link_add_polls(const struct host_link *link, struct poll_list *polls)
+{
+    if (link->state == HOST_LINK_LOST) {
+        return;
+    }
+    poll_list_add(polls, link->reader.fd, POLLIN);
+    if (link->errors.bytes != NULL) {
+        poll_list_add(polls, link->errors.fd, POLLIN);
+    }
+    if (line_writer_waiting(&link->writer) > 0) {
+        poll_list_add(polls, link->writer.fd, POLLOUT);
+    }
+}
+
+void host_link_hang_up(struct host_link *link)
+{
+    if (link->writer.fd >= 0) {
+        close(link->writer.fd);
+        line_writer_finish(&link->writer);
+    }
+}
+
+void host_link_close(struct host_link *link)
+{
+    host_link_hang_up(link);
+    reap(link, clock_now_ms() + (link->state == HOST_LINK_UP ? CLOSE_MS : 0));
+    if (link->reader.bytes != NULL) {
+        close(link->reader.fd);
+    }
+    if (link->errors.bytes != NULL) {
+        close(link->errors.fd);
+    }
+    line_reader_finish(&link->reader);
+    line_reader_finish(&link->errors);
+    link->state = HOST_LINK_LOST;
+}

@@ -1,0 +1,237 @@
+/* Hosts, agents, addresses. */
+#include "deploy/launcher.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROUTE_MS 3000
+
+/* Answers to AGENT_ROUTE. */
+struct routes {
+    struct launcher *launcher;
+    bool has_answered[HOSTS_MAX];
+    char own[HOSTS_MAX][INTERFACE_ADDRESS_BYTES];
+};
+
+static void take_route(void *context, size_t host, const struct agent_message *message)
+{
+    struct routes *routes = context;
+    if (message->kind == AGENT_ROUTED) {
+        routes->has_answered[host] = true;
+        snprintf(routes->own[host], sizeof(routes->own[host]), "%s", message->own);
+    }
+}
+
+static bool is_waiting(const struct routes *routes)
+{
+    const struct crew *crew = &routes->launcher->crew;
+    for (size_t i = 0; i < crew->count; i++) {
+        if (crew->links[i].state == HOST_LINK_UP && !routes->has_answered[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Asks all hosts from which address they would send to this one. */
+static void ask_routes(struct launcher *launcher, const char *address, struct routes *routes)
+{
+    struct crew *crew = &launcher->crew;
+    uint64_t deadline_ms = clock_now_ms() + ROUTE_MS;
+    *routes = (struct routes){.launcher = launcher};
+    crew_listen(crew, take_route, routes);
+    const struct agent_message message = {.kind = AGENT_ROUTE, .address = address};
+    for (size_t i = 0; i < crew->count; i++) {
+        crew_say(crew, i, &message);
+    }
+    while (is_waiting(routes) && crew->interrupts == 0 && clock_now_ms() < deadline_ms) {
+        crew_step(crew, deadline_ms);
+    }
+    crew_listen(crew, NULL, NULL);
+}
+
+static bool is_one_network(const struct crew *crew)
+{
+    const char *first = NULL;
+    for (size_t i = 0; i < crew->count; i++) {
+        const struct host_link *link = &crew->links[i];
+        if (link->state != HOST_LINK_UP) {
+            continue;
+        }
+        first = first != NULL ? first : link->facts.host_id;
+        if (strcmp(link->facts.host_id, first) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void set_address(struct launcher *launcher, size_t host, const char *address)
+{
+    snprintf(launcher->addresses[host], sizeof(launcher->addresses[host]), "%s", address);
+}
+
+/* An address of the host that others can use: it has it, and it is not loopback. */
+static bool is_usable(const struct host_facts *facts, const char *address)
+{
+    return !address_is_loopback(address) && interfaces_with(&facts->interfaces, address) != NULL;
+}
+
+/* By name or network, as the user says. */
+static void choose_wanted(struct launcher *launcher, struct findings *findings)
+{
+    const char *wanted = launcher->host_options->network_interface;
+    for (size_t i = 0; i < launcher->crew.count; i++) {
+        const struct host_link *link = &launcher->crew.links[i];
+        const struct interface *interface = interfaces_choose(&link->facts.interfaces, wanted);
+        if (link->state != HOST_LINK_UP) {
+            continue;
+        }
+        if (interface != NULL) {
+            set_address(launcher, i, interface->address);
+            continue;
+        }
+        char has[256];
+        struct finding *finding = findings_add(findings, link->name);
+        if (finding != NULL) {
+            interfaces_describe(&link->facts.interfaces, has, sizeof(has));
+            snprintf(finding->interface, sizeof(finding->interface), "%.60s", wanted);
+            snprintf(finding->problem, sizeof(finding->problem), "it has no such interface");
+            snprintf(finding->advice, sizeof(finding->advice),
+                     "add one of its own to --network-interface: %s", has);
+        }
+    }
+}
+
+/* A host whose address others can use, as ssh came to it; crew.count if there is none. */
+static size_t find_anchor(const struct launcher *launcher)
+{
+    const struct crew *crew = &launcher->crew;
+    for (size_t i = 0; i < crew->count; i++) {
+        const struct host_facts *facts = &crew->links[i].facts;
+        if (crew->links[i].state == HOST_LINK_UP && is_usable(facts, facts->own)) {
+            return i;
+        }
+    }
+    return crew->count;
+}
+
+/* The addresses by which hosts reach each other: that of one host is where ssh came in, that of
+ * each other one is where its packets to that host leave from. Names are not asked: on Debian a
+ * host's own name is 127.0.1.1. */
+static void choose_routed(struct launcher *launcher, struct findings *findings)
+{
+    static struct routes routes;
+    const struct crew *crew = &launcher->crew;
+    size_t anchor = find_anchor(launcher);
+    routes = (struct routes){.launcher = launcher};
+    if (anchor < crew->count) {
+        ask_routes(launcher, crew->links[anchor].facts.own, &routes);
+        snprintf(routes.own[anchor], sizeof(routes.own[anchor]), "%.15s",
+                 crew->links[anchor].facts.own);
+    }
+    for (size_t i = 0; i < crew->count; i++) {
+        const struct host_link *link = &crew->links[i];
+        const struct interface *first = interfaces_first(&link->facts.interfaces);
+        if (link->state != HOST_LINK_UP) {
+            continue;
+        }
+        if (is_usable(&link->facts, routes.own[i])) {
+            set_address(launcher, i, routes.own[i]);
+        } else if (first != NULL) {
+            set_address(launcher, i, first->address);
+        } else {
+            struct finding *finding = findings_add(findings, link->name);
+            if (finding != NULL) {
+                snprintf(finding->problem, sizeof(finding->problem),
+                         "it has no IPv4 address but loopback");
+                snprintf(finding->advice, sizeof(finding->advice),
+                         "bring a network interface up there");
+            }
+        }
+    }
+}
+
+static void choose_addresses(struct launcher *launcher, struct findings *findings)
+{
+    if (launcher->host_options->network_interface[0] != '\0') {
+        choose_wanted(launcher, findings);
+    } else if (is_one_network(&launcher->crew)) {
+        for (size_t i = 0; i < launcher->crew.count; i++) {
+            set_address(launcher, i, launcher->options->bind);
+        }
+    } else {
+        choose_routed(launcher, findings);
+    }
+}
+
+static void add_lost(const struct launcher *launcher, struct findings *findings)
+{
+    for (size_t i = 0; i < launcher->crew.count; i++) {
+        const struct host_link *link = &launcher->crew.links[i];
+        struct finding *finding =
+            link->state == HOST_LINK_LOST ? findings_add(findings, link->name) : NULL;
+        if (finding != NULL) {
+            snprintf(finding->problem, sizeof(finding->problem), "%s", link->why);
+            snprintf(finding->advice, sizeof(finding->advice), "%s", link->advice);
+        }
+    }
+}
+
+enum status launcher_open(struct launcher *launcher, const struct launcher_options *options,
+                          const struct host_options *host_options, struct findings *findings)
+{
+    *launcher = (struct launcher){.options = options, .host_options = host_options};
+    findings->count = findings->left_out = 0;
+    enum status status = host_options_read(host_options, &launcher->hosts, &launcher->coordinator);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < launcher->hosts.count; i++) {
+        launcher->has_others =
+            launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name);
+    }
+    launcher->link_options = (struct host_link_options){
+        .ssh = host_options->ssh,
+        .place = host_options->remote_ringside,
+        .timeout = host_options->link_timeout,
+    };
+    status = crew_open(&launcher->crew, &launcher->hosts, &launcher->link_options);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    add_lost(launcher, findings);
+    choose_addresses(launcher, findings);
+    return findings->count == 0 ? STATUS_OK : STATUS_UNREACHABLE;
+}
+
+void launcher_close(struct launcher *launcher)
+{
+    crew_close(&launcher->crew);
+}
+
+enum status launcher_recover(struct launcher *launcher)
+{
+    enum status status = crew_reopen(&launcher->crew);
+    for (size_t i = 0; status == STATUS_OK && i < launcher->crew.count; i++) {
+        const struct host_link *link = &launcher->crew.links[i];
+        if (link->state == HOST_LINK_LOST) {
+            log_error("%s cannot be had: %s; %s", link->name, link->why, link->advice);
+            status = STATUS_UNREACHABLE;
+        }
+    }
+    return status;
+}
+
+void launcher_describe_address(const struct launcher *launcher, size_t host, char *ret_text,
+                               size_t text_size)
+{
+    const char *address = launcher->addresses[host];
+    const struct interface *interface =
+        interfaces_with(&launcher->crew.links[host].facts.interfaces, address);
+    snprintf(ret_text, text_size, "%s%s%s", interface != NULL ? interface->name : "",
+             interface != NULL ? " " : "", address);
+}

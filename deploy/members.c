@@ -1,0 +1,189 @@
+/* Starting members, and keeping what becomes of them. */
+#include "deploy/members.h"
+
+#include "common/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum status members_init(struct members *members, struct crew *crew, size_t count)
+{
+    *members = (struct members){.crew = crew, .count = count};
+    members->list = calloc(count, sizeof(*members->list));
+    for (size_t i = 0; members->list != NULL && i < count; i++) {
+        members->list[i].log_fd = -1;
+    }
+    return members->list != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+void members_finish(struct members *members)
+{
+    for (size_t i = 0; members->list != NULL && i < members->count; i++) {
+        if (members->list[i].log_fd >= 0) {
+            close(members->list[i].log_fd);
+        }
+    }
+    free(members->list);
+    *members = (struct members){0};
+}
+
+/* On this host the agent writes the log, unless its lines are to be shown as well. */
+static enum status open_log(const struct members *members, struct member *member)
+{
+    if (members->crew->links[member->host].is_local && !members->shows_lines) {
+        return STATUS_OK;
+    }
+    member->log_fd = open(member->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (member->log_fd < 0) {
+        log_error("cannot write the log %s: %m", member->log);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+static enum status fill_list(const char *const *from, const char **to)
+{
+    size_t count = 0;
+    for (; from[count] != NULL && count < AGENT_LIST_MAX; count++) {
+        to[count] = from[count];
+    }
+    to[count] = NULL;
+    return from[count] == NULL ? STATUS_OK : STATUS_INVALID;
+}
+
+enum status members_start(struct members *members, size_t index, const struct member_start *start)
+{
+    struct member *member = &members->list[index];
+    const struct host_link *link = &members->crew->links[start->host];
+    char directory[MEMBER_LOG_BYTES];
+    snprintf(member->name, sizeof(member->name), "%s", start->name);
+    snprintf(member->log, sizeof(member->log), "%s", start->log);
+    member->host = start->host;
+    enum status status = open_log(members, member);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct agent_message message = {
+        .kind = AGENT_START,
+        .id = (uint32_t)index,
+        .input = start->input,
+        .log = member->log_fd < 0 ? member->log : NULL,
+        .announces = start->announces,
+        .has_terminal = start->has_terminal && link->is_local,
+        .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),
+    };
+    status = fill_list(start->argv, message.argv);
+    if (status == STATUS_OK) {
+        status = fill_list(start->environment, message.environment);
+    }
+    if (status != STATUS_OK || link->state != HOST_LINK_UP) {
+        log_error("%s cannot be started on %s: %s", start->name, link->name,
+                  status != STATUS_OK ? "it has too many arguments" : link->why);
+        return status != STATUS_OK ? status : STATUS_UNREACHABLE;
+    }
+    crew_say(members->crew, start->host, &message);
+    member->is_started = true;
+    return STATUS_OK;
+}
+
+/* A line is one write, so lines of several processes never mix. */
+static void write_line(int fd, const char *head, const char *text)
+{
+    char line[8192];
+    int size = snprintf(line, sizeof(line) - 1, "%s%s", head, text);
+    size_t used = (size_t)size < sizeof(line) - 1 ? (size_t)size : sizeof(line) - 2;
+    line[used++] = '\n';
+    while (write(fd, line, used) < 0 && errno == EINTR) {
+    } // any other failure: there is nowhere to say that it is full
+}
+
+static void take_line(struct members *members, struct member *member,
+                      const struct agent_message *message)
+{
+    char head[HOST_NAME_BYTES + MEMBER_NAME_BYTES + 8];
+    bool is_progress = strcmp(message->stream, "output") == 0 && member == &members->list[0];
+    if (is_progress) {
+        write_line(STDOUT_FILENO, "", message->text);
+        return;
+    }
+    if (member->log_fd >= 0) {
+        write_line(member->log_fd, "", message->text);
+    }
+    if (members->shows_lines) {
+        snprintf(head, sizeof(head), "[%s %s] ", members->crew->links[member->host].name,
+                 member->name);
+        write_line(STDERR_FILENO, head, message->text);
+    }
+}
+
+bool members_take(struct members *members, size_t host, const struct agent_message *message,
+                  char *ret_announcement, size_t announcement_size)
+{
+    bool is_ours = message->kind == AGENT_OUTPUT || message->kind == AGENT_EXITED ||
+                   message->kind == AGENT_STARTED;
+    if (!is_ours || message->id >= members->count || members->list[message->id].host != host) {
+        return false;
+    }
+    struct member *member = &members->list[message->id];
+    if (message->kind == AGENT_EXITED) {
+        member->is_over = true;
+        member->result = (int)message->status;
+    } else if (message->kind == AGENT_OUTPUT && strcmp(message->stream, "announce") == 0) {
+        if (ret_announcement != NULL) {
+            snprintf(ret_announcement, announcement_size, "%s", message->text);
+        }
+    } else if (message->kind == AGENT_OUTPUT) {
+        take_line(members, member, message);
+    }
+    return true;
+}
+
+void members_take_losses(struct members *members)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        struct member *member = &members->list[i];
+        if (member->is_started && !member->is_over &&
+            members->crew->links[member->host].state == HOST_LINK_LOST) {
+            member->is_over = member->is_lost = true;
+        }
+    }
+}
+
+void members_signal(struct members *members, size_t index, int signal_number)
+{
+    const struct member *member = &members->list[index];
+    if (member->is_started && !member->is_over) {
+        const struct agent_message message = {
+            .kind = AGENT_SIGNAL, .id = (uint32_t)index, .signal = (uint32_t)signal_number};
+        crew_say(members->crew, member->host, &message);
+    }
+}
+
+bool members_all_over(const struct members *members)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        if (members->list[i].is_started && !members->list[i].is_over) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void members_describe_end(const struct members *members, size_t index, char *ret_text,
+                          size_t text_size)
+{
+    const struct member *member = &members->list[index];
+    const struct host_link *link = &members->crew->links[member->host];
+    if (member->is_lost) {
+        snprintf(ret_text, text_size, "was lost with %s: %s", link->name, link->why);
+    } else if (WIFSIGNALED(member->result)) {
+        snprintf(ret_text, text_size, "was killed by signal %d", WTERMSIG(member->result));
+    } else {
+        snprintf(ret_text, text_size, "ended with exit code %d", WEXITSTATUS(member->result));
+    }
+}

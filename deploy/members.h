@@ -1,0 +1,67 @@
+/* The processes of a job as the launcher sees them: on which host, how they ended, what they wrote.
+ */
+#ifndef DEPLOY_MEMBERS_H
+#define DEPLOY_MEMBERS_H
+
+#include "common/status.h"
+#include "deploy/agent_message.h"
+#include "deploy/crew.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MEMBER_NAME_BYTES 32
+#define MEMBER_LOG_BYTES  4096
+
+struct member {
+    char name[MEMBER_NAME_BYTES]; // "worker 3"
+    char log[MEMBER_LOG_BYTES];   // its log, in the run folder
+    size_t host;
+    bool is_started, is_over;
+    bool is_lost;  // over because its host is
+    int result;    // as waitpid gives it, where it is over and not lost
+    int log_fd;    // where its lines go; -1: its agent writes the log itself
+    bool is_noted; // its end has been looked at
+};
+
+struct members {
+    struct crew *crew;   // borrowed
+    struct member *list; // (count), owned; a member's index is its id
+    size_t count;
+    bool shows_lines; // on the terminal, too
+};
+
+enum status members_init(struct members *members, struct crew *crew, size_t count);
+void members_finish(struct members *members);
+
+/* What a member is started with, beside its name and its log's: as in agent_message.h. Secrets go
+ * into `input`, which nobody else on either host can see; never into argv or environment. */
+struct member_start {
+    const char *name, *log; // "worker 3", "FOLDER/logs/worker-3.log"
+    size_t host;
+    const char *const *argv;        // ends with NULL
+    const char *const *environment; // ends with NULL
+    const char *input;              // of its standard input; NULL: none
+    bool announces, has_terminal;
+};
+
+/* Logs what cannot be started. */
+enum status members_start(struct members *members, size_t index, const struct member_start *start);
+
+/* Takes output and exits. What it writes with --announce-fd goes to ret_announcement, if that is
+ * not NULL. False: the message is about something else. */
+bool members_take(struct members *members, size_t host, const struct agent_message *message,
+                  char *ret_announcement, size_t announcement_size);
+
+/* Those on hosts that are lost are over. */
+void members_take_losses(struct members *members);
+
+void members_signal(struct members *members, size_t index, int signal_number);
+bool members_all_over(const struct members *members);
+
+/* "was killed by signal 9", "ended with exit code 1", "was lost with node2: no sign of life ..." */
+void members_describe_end(const struct members *members, size_t index, char *ret_text,
+                          size_t text_size);
+
+#endif

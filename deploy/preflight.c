@@ -1,0 +1,415 @@
+/* Trying hosts, clocks, data, devices and connections. */
+#include "deploy/preflight.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "deploy/placement.h"
+#include "deploy/programs.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLOCK_APART_US 1000000
+#define ANSWER_MS      2500 // for what an agent answers at once
+#define CONNECT_MS     2500 // for a connection to come about
+
+enum progress { NOT_ASKED, ASKED, ANSWERED };
+
+/* A round of questions to the agents. */
+struct trial {
+    struct preflight *preflight;
+    const struct job *job;
+    struct placement placement;
+    enum progress probes[HOSTS_MAX], listens[HOSTS_MAX];
+    uint32_t ports[HOSTS_MAX];                    // that a host listens on
+    char said[HOSTS_MAX][512];                    // the last line of a probe's standard error
+    enum progress connects[HOSTS_MAX][HOSTS_MAX]; // from, to
+};
+
+static const struct host_link *link_of(const struct trial *trial, size_t host)
+{
+    return &trial->preflight->launcher->crew.links[host];
+}
+
+static size_t host_count(const struct trial *trial)
+{
+    return trial->preflight->launcher->crew.count;
+}
+
+static bool takes_part(const struct trial *trial, size_t host)
+{
+    return link_of(trial, host)->state == HOST_LINK_UP &&
+           trial->preflight->launcher->addresses[host][0] != '\0' &&
+           placement_uses(&trial->placement, host);
+}
+
+/* A finding with the address of the host and the ports that a job would use. */
+static struct finding *add_finding(const struct trial *trial, size_t host, uint32_t port)
+{
+    const struct launcher *launcher = trial->preflight->launcher;
+    const char *range = launcher->host_options->port_range;
+    struct finding *finding = findings_add(&trial->preflight->findings, link_of(trial, host)->name);
+    if (finding == NULL) {
+        return NULL;
+    }
+    launcher_describe_address(launcher, host, finding->interface, sizeof(finding->interface));
+    if (range[0] != '\0') {
+        snprintf(finding->port, sizeof(finding->port), "%s", range);
+    } else if (port != 0) {
+        snprintf(finding->port, sizeof(finding->port), "%u", port);
+    }
+    return finding;
+}
+
+static void add_unreached(const struct trial *trial, size_t from, size_t to, const char *text)
+{
+    const char *range = trial->preflight->launcher->host_options->port_range;
+    struct finding *finding = add_finding(trial, to, trial->ports[to]);
+    if (finding == NULL) {
+        return;
+    }
+    snprintf(finding->with, sizeof(finding->with), "%.63s", link_of(trial, from)->name);
+    snprintf(finding->problem, sizeof(finding->problem), "%s cannot connect to it: %.300s",
+             link_of(trial, from)->name, text);
+    snprintf(finding->advice, sizeof(finding->advice),
+             range[0] != '\0'
+                 ? "let it in there: open these ports in the firewall, or choose another "
+                   "--network-interface"
+                 : "let it in there: name the ports that the firewall leaves open with "
+                   "--port-range, or choose another --network-interface");
+}
+
+static void take_listening(struct trial *trial, size_t host, const struct agent_message *message)
+{
+    trial->listens[host] = ANSWERED;
+    trial->ports[host] = message->port;
+    if (message->port != 0) {
+        return;
+    }
+    struct finding *finding = add_finding(trial, host, 0);
+    if (finding != NULL) {
+        snprintf(finding->problem, sizeof(finding->problem), "it cannot listen: %.300s",
+                 message->text);
+        snprintf(finding->advice, sizeof(finding->advice), "choose other ports with --port-range");
+    }
+}
+
+static void take_connected(struct trial *trial, size_t from, const struct agent_message *message)
+{
+    size_t to = message->id;
+    if (to >= host_count(trial) || trial->connects[from][to] != ASKED) {
+        return;
+    }
+    trial->connects[from][to] = ANSWERED;
+    trial->preflight->launcher->reaches[from][to] = message->text[0] == '\0';
+    if (message->text[0] != '\0') {
+        add_unreached(trial, from, to, message->text);
+    }
+}
+
+static void take_probe_end(struct trial *trial, size_t host, const struct agent_message *message)
+{
+    trial->probes[host] = ANSWERED;
+    if (message->status == 0) {
+        return;
+    }
+    struct finding *finding = findings_add(&trial->preflight->findings, link_of(trial, host)->name);
+    if (finding == NULL) {
+        return;
+    }
+    // "TIME error worker host=NAME: sentence": the sentence.
+    const char *sentence = strstr(trial->said[host], ": ");
+    snprintf(finding->problem, sizeof(finding->problem), "%.500s",
+             sentence != NULL ? sentence + 2 : "the job's data, model and device cannot be opened");
+    snprintf(finding->advice, sizeof(finding->advice),
+             "the job's data (%.100s) must lie at the same path on every host with workers, and "
+             "its device must be there",
+             trial->job->data);
+}
+
+static void take(void *context, size_t host, const struct agent_message *message)
+{
+    struct trial *trial = context;
+    if (message->kind == AGENT_LISTENING && trial->listens[host] == ASKED) {
+        take_listening(trial, host, message);
+    } else if (message->kind == AGENT_CONNECTED) {
+        take_connected(trial, host, message);
+    } else if (message->kind == AGENT_OUTPUT && strcmp(message->stream, "error") == 0) {
+        snprintf(trial->said[host], sizeof(trial->said[host]), "%s", message->text);
+    } else if (message->kind == AGENT_EXITED && trial->probes[host] == ASKED) {
+        take_probe_end(trial, host, message);
+    }
+}
+
+/* Waits while `is_waiting` says so, of a host that is up. */
+static void await(struct trial *trial, bool (*is_waiting)(const struct trial *trial, size_t host),
+                  uint64_t deadline_ms)
+{
+    struct crew *crew = &trial->preflight->launcher->crew;
+    bool has_more = true;
+    while (has_more && crew->interrupts == 0 && clock_now_ms() < deadline_ms) {
+        has_more = false;
+        for (size_t i = 0; i < crew->count; i++) {
+            has_more = has_more || (crew->links[i].state == HOST_LINK_UP && is_waiting(trial, i));
+        }
+        if (has_more) {
+            crew_step(crew, deadline_ms);
+        }
+    }
+}
+
+static bool awaits_clock(const struct trial *trial, size_t host)
+{
+    return !link_of(trial, host)->has_clock;
+}
+
+static bool awaits_listening(const struct trial *trial, size_t host)
+{
+    return trial->listens[host] == ASKED;
+}
+
+static bool awaits_connected(const struct trial *trial, size_t host)
+{
+    for (size_t to = 0; to < host_count(trial); to++) {
+        if (trial->connects[host][to] == ASKED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool awaits_probe(const struct trial *trial, size_t host)
+{
+    return trial->probes[host] == ASKED;
+}
+
+static void start_probes(struct trial *trial)
+{
+    static char text[JOB_TEXT_BYTES], directory[4096];
+    const struct job *job = trial->job;
+    if (job_encode(job, text, sizeof(text)) != STATUS_OK) {
+        return;
+    }
+    for (size_t i = 0; i < host_count(trial); i++) {
+        const struct host_link *link = link_of(trial, i);
+        if (link->state != HOST_LINK_UP || trial->placement.local_size[i] == 0) {
+            continue;
+        }
+        const struct agent_message message = {
+            .kind = AGENT_START,
+            .id = (uint32_t)i,
+            .argv = {link->facts.programs.worker, "--probe"},
+            .input = text,
+            .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),
+        };
+        crew_say(&trial->preflight->launcher->crew, i, &message);
+        trial->probes[i] = ASKED;
+    }
+}
+
+static bool talk(const struct trial *trial, size_t a, size_t b)
+{
+    return takes_part(trial, a) && takes_part(trial, b) &&
+           (placement_connects(&trial->placement, trial->job, a, b) ||
+            placement_connects(&trial->placement, trial->job, b, a));
+}
+
+/* Hosts that somebody has to reach who has not been seen to, yet. */
+static void ask_to_listen(struct trial *trial)
+{
+    struct launcher *launcher = trial->preflight->launcher;
+    const char *range = launcher->host_options->port_range;
+    for (size_t to = 0; to < host_count(trial); to++) {
+        bool is_needed = false;
+        for (size_t from = 0; from < host_count(trial); from++) {
+            is_needed = is_needed || (talk(trial, from, to) && !launcher->reaches[from][to]);
+        }
+        if (is_needed) {
+            const struct agent_message message = {.kind = AGENT_LISTEN,
+                                                  .address = launcher->addresses[to],
+                                                  .ports = range[0] != '\0' ? range : "*"};
+            crew_say(&launcher->crew, to, &message);
+            trial->listens[to] = ASKED;
+        }
+    }
+}
+
+static void ask_to_connect(struct trial *trial)
+{
+    struct launcher *launcher = trial->preflight->launcher;
+    for (size_t from = 0; from < host_count(trial); from++) {
+        for (size_t to = 0; to < host_count(trial); to++) {
+            if (trial->ports[to] == 0 || !talk(trial, from, to) || launcher->reaches[from][to]) {
+                continue;
+            }
+            const struct agent_message message = {.kind = AGENT_CONNECT,
+                                                  .id = (uint32_t)to,
+                                                  .address = launcher->addresses[to],
+                                                  .port = trial->ports[to],
+                                                  .timeout_ms = CONNECT_MS};
+            crew_say(&launcher->crew, from, &message);
+            trial->connects[from][to] = ASKED;
+        }
+    }
+}
+
+static void stop_listening(struct trial *trial)
+{
+    const struct agent_message message = {.kind = AGENT_CLOSE};
+    for (size_t i = 0; i < host_count(trial); i++) {
+        if (trial->listens[i] != NOT_ASKED) {
+            crew_say(&trial->preflight->launcher->crew, i, &message);
+        }
+    }
+}
+
+/* What nobody has answered in time. */
+static void add_silent(struct trial *trial)
+{
+    for (size_t i = 0; i < host_count(trial); i++) {
+        if (link_of(trial, i)->state != HOST_LINK_UP) {
+            continue;
+        }
+        for (size_t to = 0; to < host_count(trial); to++) {
+            if (trial->connects[i][to] == ASKED) {
+                add_unreached(trial, i, to, "its agent does not answer");
+            }
+        }
+        if (trial->probes[i] == ASKED) {
+            const struct agent_message end = {
+                .kind = AGENT_SIGNAL, .id = (uint32_t)i, .signal = SIGKILL};
+            crew_say(&trial->preflight->launcher->crew, i, &end);
+            struct finding *finding =
+                findings_add(&trial->preflight->findings, link_of(trial, i)->name);
+            if (finding != NULL) {
+                snprintf(finding->problem, sizeof(finding->problem),
+                         "the job's data, model and device could not be opened within %g s",
+                         trial->job->start_timeout);
+                snprintf(finding->advice, sizeof(finding->advice),
+                         "give it more time with --start-timeout");
+            }
+        }
+    }
+}
+
+static void check_clocks(struct trial *trial)
+{
+    await(trial, awaits_clock, clock_now_ms() + ANSWER_MS);
+    for (size_t i = 0; i < host_count(trial); i++) {
+        const struct host_link *link = link_of(trial, i);
+        int64_t apart_us = llabs(link->clock_ahead_us) - (int64_t)(link->round_us / 2);
+        if (link->state != HOST_LINK_UP || !link->has_clock || apart_us <= CLOCK_APART_US) {
+            continue;
+        }
+        struct finding *finding = findings_add(&trial->preflight->findings, link->name);
+        if (finding != NULL) {
+            snprintf(finding->problem, sizeof(finding->problem),
+                     "its clock is %.1f s %s that of this host", (double)apart_us / 1e6,
+                     link->clock_ahead_us > 0 ? "ahead of" : "behind");
+            snprintf(finding->advice, sizeof(finding->advice),
+                     "set it: logs and timelines of all hosts are compared (chrony, ntp)");
+        }
+    }
+}
+
+/* Hosts that were there, and are not any more. */
+static void add_lost(struct trial *trial, const bool *was_up)
+{
+    for (size_t i = 0; i < host_count(trial); i++) {
+        const struct host_link *link = link_of(trial, i);
+        struct finding *finding = was_up[i] && link->state == HOST_LINK_LOST
+                                      ? findings_add(&trial->preflight->findings, link->name)
+                                      : NULL;
+        if (finding != NULL) {
+            snprintf(finding->problem, sizeof(finding->problem), "%s", link->why);
+            snprintf(finding->advice, sizeof(finding->advice), "%s", link->advice);
+        }
+    }
+}
+
+static void try_hosts(struct trial *trial, bool tries_data)
+{
+    struct launcher *launcher = trial->preflight->launcher;
+    bool was_up[HOSTS_MAX] = {false};
+    for (size_t i = 0; i < host_count(trial); i++) {
+        was_up[i] = link_of(trial, i)->state == HOST_LINK_UP;
+    }
+    uint64_t began_ms = clock_now_ms();
+    crew_listen(&launcher->crew, take, trial);
+    if (tries_data) {
+        start_probes(trial);
+    }
+    ask_to_listen(trial);
+    check_clocks(trial);
+    await(trial, awaits_listening, began_ms + ANSWER_MS);
+    ask_to_connect(trial);
+    await(trial, awaits_connected, clock_now_ms() + CONNECT_MS + ANSWER_MS);
+    await(trial, awaits_probe, began_ms + (uint64_t)(1000 * trial->job->start_timeout));
+    stop_listening(trial);
+    if (launcher->crew.interrupts == 0) {
+        add_silent(trial);
+        add_lost(trial, was_up);
+    }
+    crew_listen(&launcher->crew, NULL, NULL);
+}
+
+void preflight_begin(struct preflight *preflight, struct launcher *launcher,
+                     const struct launcher_options *options,
+                     const struct host_options *host_options)
+{
+    *preflight = (struct preflight){.launcher = launcher};
+    preflight->status = launcher_open(launcher, options, host_options, &preflight->findings);
+    if (preflight->status == STATUS_UNREACHABLE) {
+        preflight->status = STATUS_OK; // the findings say it
+    }
+}
+
+void preflight_try(struct preflight *preflight, const struct job *job, bool tries_data)
+{
+    struct launcher *launcher = preflight->launcher;
+    char error[OPTION_ERROR_BYTES], line[4096];
+    if (preflight->status != STATUS_OK) {
+        return;
+    }
+    struct trial *trial = calloc(1, sizeof(*trial));
+    if (trial == NULL) {
+        preflight->status = STATUS_NO_MEMORY;
+        return;
+    }
+    trial->preflight = preflight;
+    trial->job = job;
+    preflight->status =
+        placement_make(&launcher->hosts, job, launcher->coordinator, &trial->placement, error);
+    if (preflight->status != STATUS_OK) {
+        log_error("%s", error);
+    } else if (launcher->has_others && launcher->host_options->preflight) {
+        try_hosts(trial, tries_data);
+    } else if (!launcher->has_others && tries_data && preflight->findings.count == 0) {
+        preflight->status =
+            programs_try(&launcher->crew.links[0].facts.programs, job, line, sizeof(line));
+    }
+    free(trial);
+}
+
+enum status preflight_end(struct preflight *preflight)
+{
+    const struct findings *findings = &preflight->findings;
+    if (preflight->status == STATUS_OK && preflight->launcher->crew.interrupts > 0) {
+        preflight->status = STATUS_INTERRUPTED;
+    }
+    if (preflight->status != STATUS_OK || findings->count == 0) {
+        return preflight->status;
+    }
+    if (preflight->launcher->has_others) {
+        size_t count = findings->count + findings->left_out;
+        fprintf(stderr, "preflight: %zu problem%s; nothing was started\n\n", count,
+                count == 1 ? "" : "s");
+        findings_print(findings, stderr);
+    } else {
+        log_error("%s; %s", findings->list[0].problem, findings->list[0].advice);
+    }
+    return STATUS_INVALID;
+}

@@ -1,0 +1,33 @@
+/* What is tried before a job starts: on one host its data, model and device; on several also that
+ * every host is there and has this version, that clocks agree, and that all who will talk can
+ * connect. Whatever is wrong is in one table. */
+#ifndef DEPLOY_PREFLIGHT_H
+#define DEPLOY_PREFLIGHT_H
+
+#include "common/job.h"
+#include "common/status.h"
+#include "deploy/findings.h"
+#include "deploy/launcher.h"
+
+#include <stdbool.h>
+
+struct preflight {
+    struct launcher *launcher; // borrowed
+    struct findings findings;
+    enum status status; // of what is no finding
+};
+
+/* Opens the launcher. Borrows the options for as long as that is open. */
+void preflight_begin(struct preflight *preflight, struct launcher *launcher,
+                     const struct launcher_options *options,
+                     const struct host_options *host_options);
+
+/* Tries a job; its data, model and device only where tries_data is set. What an earlier job has
+ * shown to be fine is not tried again. */
+void preflight_try(struct preflight *preflight, const struct job *job, bool tries_data);
+
+/* Prints what was found. STATUS_OK if that is nothing, and the job can start; STATUS_INTERRUPTED
+ * after Ctrl-C. */
+enum status preflight_end(struct preflight *preflight);
+
+#endif

@@ -1,0 +1,41 @@
+/* The command line that reaches an agent through ssh, and what ssh meant when it failed. Pure. */
+#ifndef DEPLOY_SSH_COMMAND_H
+#define DEPLOY_SSH_COMMAND_H
+
+#include "common/options.h"
+#include "common/status.h"
+
+#include <stddef.h>
+
+#define SSH_WORDS_MAX     48
+#define SSH_SCRIPT_BYTES  8192
+#define SSH_CONNECT_SECS  4 // until a host must have answered
+#define SSH_COMMAND_BYTES 1024
+
+struct ssh_command {
+    char words[SSH_COMMAND_BYTES]; // of --ssh, cut at blanks
+    char timeout[32];
+    char script[SSH_SCRIPT_BYTES];       // for the shell of the host
+    const char *argv[SSH_WORDS_MAX + 1]; // into the above; ends with NULL
+};
+
+/* `ssh` is the user's command ("ssh", "ssh -p 2222"), `script` what the host's shell is to do.
+ * BatchMode (nobody is there to be asked), ConnectTimeout and ServerAliveInterval are ours; all
+ * else is the user's configuration. STATUS_INVALID: too long. The command points into itself: it
+ * must not be moved. */
+enum status ssh_command_make(struct ssh_command *command, const char *ssh, const char *host,
+                             const char *script);
+
+/* A script that runs an agent: `place` if it is not "", otherwise the program at `own_path` if it
+ * is there, otherwise the one on PATH. STATUS_INVALID if a path cannot be quoted: it has quotes, $,
+ * `,
+ * \, ! or control characters. (A place may begin with $HOME/.) */
+enum status ssh_agent_script(const char *place, const char *own_path, double link_timeout,
+                             char ret_script[SSH_SCRIPT_BYTES]);
+
+/* Why there is no agent: a sentence, and what to do. `result` is of waitpid for ssh, `said` the
+ * last that it wrote to standard error. */
+void ssh_explain(const char *host, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
+                 char ret_advice[OPTION_ERROR_BYTES]);
+
+#endif
