@@ -1,6 +1,7 @@
 /* The table of what is wrong. */
 #include "deploy/findings.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 struct finding *findings_add(struct findings *findings, const char *host)
@@ -13,6 +14,34 @@ struct finding *findings_add(struct findings *findings, const char *host)
     *finding = (struct finding){.host = ""};
     snprintf(finding->host, sizeof(finding->host), "%.63s", host);
     return finding;
+}
+
+/* Adds the host of `row` to `first`, which is as bad. False: there is no room. */
+static bool join(struct finding *first, const struct finding *row)
+{
+    size_t used = strlen(first->host);
+    if (strcmp(first->problem, row->problem) != 0 || strcmp(first->advice, row->advice) != 0 ||
+        strcmp(first->interface, row->interface) != 0 || first->with[0] != '\0' ||
+        row->with[0] != '\0' || used + strlen(row->host) + 2 >= sizeof(first->host)) {
+        return false;
+    }
+    snprintf(first->host + used, sizeof(first->host) - used, ", %s", row->host);
+    return true;
+}
+
+void findings_join(struct findings *findings)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < findings->count; i++) {
+        bool is_joined = false;
+        for (size_t k = 0; k < kept && !is_joined; k++) {
+            is_joined = join(&findings->list[k], &findings->list[i]);
+        }
+        if (!is_joined) {
+            findings->list[kept++] = findings->list[i];
+        }
+    }
+    findings->count = kept;
 }
 
 static const char *or_dash(const char *text)

@@ -23,6 +23,10 @@ struct findings {
 /* Adds one that is filled by the caller. NULL if there are too many: they are counted. */
 struct finding *findings_add(struct findings *findings, const char *host);
 
+/* Rows with the same problem and advice, of no pair, become one, with all their hosts, where there
+ * is room for their names. */
+void findings_join(struct findings *findings);
+
 /* A row for each, with what to do below it. */
 void findings_print(const struct findings *findings, FILE *stream);
 

@@ -93,12 +93,12 @@ size_t line_writer_waiting(const struct line_writer *writer)
 /* Room for so many bytes more. */
 static enum status make_room(struct line_writer *writer, size_t more)
 {
+    size_t waiting = line_writer_waiting(writer);
+    if (more > LINE_WRITER_BYTES_MAX || waiting > LINE_WRITER_BYTES_MAX - more) {
+        return STATUS_NO_MEMORY;
+    }
     if (writer->size - writer->end >= more) {
         return STATUS_OK;
-    }
-    size_t waiting = line_writer_waiting(writer);
-    if (waiting > LINE_WRITER_BYTES_MAX || more > LINE_WRITER_BYTES_MAX - waiting) {
-        return STATUS_NO_MEMORY;
     }
     size_t size = 2 * (waiting + more);
     char *bytes = malloc(size);

@@ -124,10 +124,13 @@ static void take_probe_end(struct trial *trial, size_t host, const struct agent_
     const char *sentence = strstr(trial->said[host], ": ");
     snprintf(finding->problem, sizeof(finding->problem), "%.500s",
              sentence != NULL ? sentence + 2 : "the job's data, model and device cannot be opened");
-    snprintf(finding->advice, sizeof(finding->advice),
-             "the job's data (%.100s) must lie at the same path on every host with workers, and "
-             "its device must be there",
-             trial->job->data);
+    char name[JOB_NAME_BYTES];
+    const char *path;
+    job_split_data(trial->job->data, name, &path);
+    if (strstr(finding->problem, path) != NULL && path[0] != '\0') {
+        snprintf(finding->advice, sizeof(finding->advice),
+                 "the data must lie at the same path on every host with workers");
+    }
 }
 
 static void take(void *context, size_t host, const struct agent_message *message)
@@ -394,9 +397,22 @@ void preflight_try(struct preflight *preflight, const struct job *job, bool trie
     free(trial);
 }
 
+/* In the order of the hosts. */
+static void sort(struct findings *findings, const struct hosts *hosts)
+{
+    for (size_t i = 1; i < findings->count; i++) {
+        const struct finding row = findings->list[i];
+        size_t place = hosts_find(hosts, row.host), at = i;
+        for (; at > 0 && hosts_find(hosts, findings->list[at - 1].host) > place; at--) {
+            findings->list[at] = findings->list[at - 1];
+        }
+        findings->list[at] = row;
+    }
+}
+
 enum status preflight_end(struct preflight *preflight)
 {
-    const struct findings *findings = &preflight->findings;
+    struct findings *findings = &preflight->findings;
     if (preflight->status == STATUS_OK && preflight->launcher->crew.interrupts > 0) {
         preflight->status = STATUS_INTERRUPTED;
     }
@@ -404,6 +420,8 @@ enum status preflight_end(struct preflight *preflight)
         return preflight->status;
     }
     if (preflight->launcher->has_others) {
+        sort(findings, &preflight->launcher->hosts);
+        findings_join(findings);
         size_t count = findings->count + findings->left_out;
         fprintf(stderr, "preflight: %zu problem%s; nothing was started\n\n", count,
                 count == 1 ? "" : "s");
