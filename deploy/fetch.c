@@ -138,8 +138,10 @@ static enum status ask(struct crew *crew, struct fetch *fetch, enum agent_kind k
     crew_say(crew, fetch->host, &message);
     while (!fetch->is_over) {
         uint64_t deadline_ms = fetch->heard_ms + QUIET_MS;
-        if (crew->links[fetch->host].state == HOST_LINK_LOST || clock_now_ms() >= deadline_ms) {
-            log_error("%s does not answer for the run folder", crew->links[fetch->host].name);
+        bool is_refused = crew->interrupts > 1; // asked twice to end
+        if (crew->links[fetch->host].state == HOST_LINK_LOST || is_refused ||
+            clock_now_ms() >= deadline_ms) {
+            log_error("the run folder does not come from %s", crew->links[fetch->host].name);
             fail(fetch, STATUS_UNREACHABLE);
             break;
         }

@@ -168,12 +168,22 @@ static void choose_addresses(struct launcher *launcher, struct findings *finding
     }
 }
 
+static bool is_found(const struct findings *findings, const char *name)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        if (strcmp(findings->list[i].host, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void add_lost(const struct launcher *launcher, struct findings *findings)
 {
     for (size_t i = 0; i < launcher->crew.count; i++) {
         const struct host_link *link = &launcher->crew.links[i];
-        struct finding *finding =
-            link->state == HOST_LINK_LOST ? findings_add(findings, link->name) : NULL;
+        bool is_new = link->state == HOST_LINK_LOST && !is_found(findings, link->name);
+        struct finding *finding = is_new ? findings_add(findings, link->name) : NULL;
         if (finding != NULL) {
             snprintf(finding->problem, sizeof(finding->problem), "%s", link->why);
             snprintf(finding->advice, sizeof(finding->advice), "%s", link->advice);
@@ -194,11 +204,23 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
         launcher->has_others =
             launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name);
     }
+    if (launcher->has_others && strcmp(options->bind, "127.0.0.1") != 0) {
+        log_error("--bind is for jobs on this host alone: with other hosts, --network-interface "
+                  "chooses the address of each");
+        return STATUS_INVALID;
+    }
     launcher->link_options = (struct host_link_options){
         .ssh = host_options->ssh,
         .place = host_options->remote_ringside,
         .timeout = host_options->link_timeout,
     };
+    if (launcher->has_others && host_options->ship) {
+        status = ship_programs(&launcher->hosts, host_options->ssh, launcher->shipped, findings);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        launcher->link_options.place = launcher->shipped;
+    }
     status = crew_open(&launcher->crew, &launcher->hosts, &launcher->link_options);
     if (status != STATUS_OK) {
         return status;
@@ -215,6 +237,7 @@ void launcher_close(struct launcher *launcher)
 
 enum status launcher_recover(struct launcher *launcher)
 {
+    crew_step(&launcher->crew, 0); // what happened while nobody looked
     enum status status = crew_reopen(&launcher->crew);
     for (size_t i = 0; status == STATUS_OK && i < launcher->crew.count; i++) {
         const struct host_link *link = &launcher->crew.links[i];

@@ -10,6 +10,7 @@
 #include "deploy/hosts.h"
 #include "deploy/interfaces.h"
 #include "deploy/launcher_options.h"
+#include "deploy/ship.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@ struct launcher {
     const struct launcher_options *options; // borrowed
     const struct host_options *host_options;
     struct host_link_options link_options;
+    char shipped[SHIP_PLACE_BYTES]; // where --ship has put the programs
     struct hosts hosts;
     size_t coordinator; // host of it
     bool has_others;    // a host that is reached by ssh

@@ -76,13 +76,13 @@ static enum status start(const struct process_run_options *options, struct run *
     pid_t parent = getpid();
     run->pid = fork();
     if (run->pid == 0) {
-        become(options, in[0], out[1], parent);
+        become(options, options->input_fd != 0 ? options->input_fd : in[0], out[1], parent);
     }
     close(in[0]);
     close(out[1]);
     if (run->pid > 0) {
         setpgid(run->pid, run->pid); // as the child does: whoever is first
-        write_input(in[1], options->input);
+        write_input(in[1], options->input_fd != 0 ? "" : options->input);
     }
     close(in[1]);
     run->output_fd = out[0];

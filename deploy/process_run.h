@@ -10,6 +10,7 @@
 struct process_run_options {
     const char *const *argv; // NULL-terminated; argv[0] is looked for in PATH
     const char *input;       // on its standard input; fits into a pipe (64 KiB)
+    int input_fd;            // its standard input in the place of `input`, borrowed; 0: none
     unsigned timeout_ms;     // 0: none
     bool takes_errors;       // its standard error goes where its output goes; otherwise to ours
 };

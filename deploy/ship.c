@@ -1,0 +1,291 @@
+/* Copying programs to other hosts, all hosts at once, a process for each.
+ *
+ * A file is what `cat` writes there, beside its place, and then moved; ringside is the last one, so
+ * that a folder that has it has everything. */
+#include "deploy/ship.h"
+
+#include "common/log.h"
+#include "deploy/host_link.h"
+#include "deploy/process_run.h"
+#include "deploy/programs.h"
+#include "deploy/ssh_command.h"
+
+#include <sodium.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FILES_MAX    4
+#define MODULE       "ringside-cuda.so"
+#define LOOK_MS      10000
+#define COPY_MS      300000
+#define DIGEST_BYTES 8
+#define OUTPUT_BYTES 4096
+
+enum { EXIT_OF_SSH = 255 };
+
+struct cargo {
+    const char *ssh;
+    char folder[SHIP_PLACE_BYTES / 2]; // on the hosts, with $HOME
+    struct {
+        char path[PROGRAMS_PATH_MAX]; // here
+        const char *place;            // below the folder
+    } files[FILES_MAX];
+    size_t count;
+};
+
+/* Beside the worker that is installed, or where it was built. False: this build has none. */
+static bool find_module(const char *worker, char ret_path[PROGRAMS_PATH_MAX])
+{
+    static const char *const places[] = {MODULE, "device/cuda/" MODULE};
+    const char *slash = strrchr(worker, '/');
+    for (size_t i = 0; slash != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        snprintf(ret_path, PROGRAMS_PATH_MAX, "%.*s/%s", (int)(slash - worker), worker, places[i]);
+        if (access(ret_path, R_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_file(struct cargo *cargo, const char *path, const char *place)
+{
+    snprintf(cargo->files[cargo->count].path, PROGRAMS_PATH_MAX, "%s", path);
+    cargo->files[cargo->count++].place = place;
+}
+
+static enum status find_files(struct cargo *cargo)
+{
+    static struct programs programs;
+    char path[PROGRAMS_PATH_MAX];
+    enum status status = programs_find(&programs);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    add_file(cargo, programs.ps, "libexec/ringside/ps");
+    add_file(cargo, programs.worker, "libexec/ringside/worker");
+    if (find_module(programs.worker, path)) {
+        add_file(cargo, path, "libexec/ringside/" MODULE);
+    }
+    add_file(cargo, "/proc/self/exe", "bin/ringside");
+    return STATUS_OK;
+}
+
+static enum status add_digest(crypto_generichash_state *digest, const char *path)
+{
+    static unsigned char bytes[1 << 16];
+    FILE *file = fopen(path, "re");
+    size_t got = 0;
+    while (file != NULL && (got = fread(bytes, 1, sizeof(bytes), file)) > 0) {
+        crypto_generichash_update(digest, bytes, got);
+    }
+    bool is_read = file != NULL && ferror(file) == 0;
+    if (!is_read) {
+        log_error("cannot read %s, to copy it: %m", path);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_read ? STATUS_OK : STATUS_IO;
+}
+
+static enum status name_folder(struct cargo *cargo)
+{
+    crypto_generichash_state digest;
+    unsigned char bytes[crypto_generichash_BYTES];
+    char hex[2 * DIGEST_BYTES + 1];
+    if (sodium_init() < 0) {
+        log_error("libsodium does not start");
+        return STATUS_IO;
+    }
+    crypto_generichash_init(&digest, NULL, 0, sizeof(bytes));
+    for (size_t i = 0; i < cargo->count; i++) {
+        enum status status = add_digest(&digest, cargo->files[i].path);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    crypto_generichash_final(&digest, bytes, sizeof(bytes));
+    sodium_bin2hex(hex, sizeof(hex), bytes, DIGEST_BYTES);
+    snprintf(cargo->folder, sizeof(cargo->folder), "$HOME/.cache/ringside/%s-%s", RINGSIDE_VERSION,
+             hex);
+    return STATUS_OK;
+}
+
+/* Has the host's shell do something, with a file as its input (-1: none). */
+static enum status ask(const struct cargo *cargo, const char *host, const char *script,
+                       int input_fd, char ret_output[OUTPUT_BYTES], int *ret_code)
+{
+    static struct ssh_command command;
+    char quoted[SSH_SCRIPT_BYTES];
+    snprintf(quoted, sizeof(quoted), "sh -c '%s'", script);
+    enum status status = ssh_command_make(&command, cargo->ssh, host, quoted);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct process_run_options options = {
+        .argv = command.argv,
+        .input = "",
+        .input_fd = input_fd >= 0 ? input_fd : 0,
+        .timeout_ms = input_fd >= 0 ? COPY_MS : LOOK_MS,
+        .takes_errors = true,
+    };
+    return process_run(&options, ret_output, OUTPUT_BYTES, ret_code);
+}
+
+/* What is wrong on a host goes to standard output, which is the launcher's pipe. */
+static void say_problem(const char *problem, const char *advice)
+{
+    printf("%.500s\n%.500s\n", problem, advice); // as long as a finding takes
+}
+
+static bool has_all(const struct cargo *cargo, const char *host, bool *ret_is_reached)
+{
+    char script[1024], output[OUTPUT_BYTES];
+    int code = EXIT_OF_SSH;
+    snprintf(script, sizeof(script),
+             "d=\"%s\"; test -x \"$d/bin/ringside\" || mkdir -p \"$d/bin\" "
+             "\"$d/libexec/ringside\" && test -x \"$d/bin/ringside\" && echo has-all",
+             cargo->folder);
+    enum status status = ask(cargo, host, script, -1, output, &code);
+    *ret_is_reached = status == STATUS_OK && code != EXIT_OF_SSH;
+    return *ret_is_reached && strstr(output, "has-all") != NULL;
+}
+
+static bool copy(const struct cargo *cargo, const char *host, size_t index)
+{
+    char script[1024], output[OUTPUT_BYTES] = "", problem[OUTPUT_BYTES + 128];
+    int code = 1, fd = open(cargo->files[index].path, O_RDONLY | O_CLOEXEC);
+    const char *place = cargo->files[index].place;
+    snprintf(script, sizeof(script),
+             "f=\"%s/%s\"; cat >\"$f.$$\" && chmod 755 \"$f.$$\" && mv \"$f.$$\" \"$f\"",
+             cargo->folder, place);
+    enum status status = fd >= 0 ? ask(cargo, host, script, fd, output, &code) : STATUS_IO;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (status == STATUS_OK && code == 0) {
+        return true;
+    }
+    output[strcspn(output, "\n")] = '\0';
+    snprintf(problem, sizeof(problem), "%s cannot be copied there: %s", place,
+             output[0] != '\0' ? output : status_text(status));
+    say_problem(problem, "is there room in its ~/.cache/ringside?");
+    return false;
+}
+
+/* Whether the programs start there; libraries that are missing are named. */
+static void try_programs(const struct cargo *cargo, const char *host)
+{
+    char script[1024], output[OUTPUT_BYTES] = "", problem[OUTPUT_BYTES + 128];
+    int code = 1;
+    snprintf(script, sizeof(script),
+             "d=\"%s\"; for f in bin/ringside libexec/ringside/ps libexec/ringside/worker; do "
+             "LC_ALL=C ldd \"$d/$f\" 2>/dev/null | grep \"not found\"; \"$d/$f\" --version "
+             ">/dev/null || exit 1; done; exit 0",
+             cargo->folder);
+    enum status status = ask(cargo, host, script, -1, output, &code);
+    if (status == STATUS_OK && code == 0) {
+        return;
+    }
+    for (char *byte = output; *byte != '\0'; byte++) {
+        if (*byte == '\n' || *byte == '\t') {
+            *byte = ' ';
+        }
+    }
+    snprintf(problem, sizeof(problem), "the programs that were copied there do not start: %s",
+             status == STATUS_OK ? output : status_text(status));
+    say_problem(problem, "install the packages that deploy/install-dependencies lists there");
+}
+
+/* In a process of its own: never returns. */
+static void ship_to(const struct cargo *cargo, const char *host, int output_fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(output_fd, STDOUT_FILENO);
+    bool is_reached, is_whole = has_all(cargo, host, &is_reached);
+    bool is_copied = is_reached && !is_whole;
+    for (size_t i = 0; is_copied && i < cargo->count; i++) {
+        is_copied = copy(cargo, host, i);
+    }
+    if (is_whole || is_copied) {
+        try_programs(cargo, host);
+    }
+    fflush(stdout);
+    _exit(0);
+}
+
+/* Reads what a process has said, until it ends. */
+static void take_problem(const char *host, int fd, struct findings *findings)
+{
+    FILE *stream = fdopen(fd, "re");
+    struct finding said = {.host = ""};
+    bool has_problem = stream != NULL &&
+                       fgets(said.problem, sizeof(said.problem), stream) != NULL &&
+                       fgets(said.advice, sizeof(said.advice), stream) != NULL;
+    struct finding *finding = has_problem ? findings_add(findings, host) : NULL;
+    if (finding != NULL) {
+        said.problem[strcspn(said.problem, "\n")] = '\0';
+        said.advice[strcspn(said.advice, "\n")] = '\0';
+        memcpy(finding->problem, said.problem, sizeof(said.problem));
+        memcpy(finding->advice, said.advice, sizeof(said.advice));
+    }
+    if (stream != NULL) {
+        fclose(stream);
+    }
+}
+
+static bool is_interrupted(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
+}
+
+enum status ship_programs(const struct hosts *hosts, const char *ssh,
+                          char ret_place[SHIP_PLACE_BYTES], struct findings *findings)
+{
+    static struct cargo cargo;
+    int fds[HOSTS_MAX];
+    pid_t pids[HOSTS_MAX];
+    cargo = (struct cargo){.ssh = ssh};
+    enum status status = find_files(&cargo);
+    if (status == STATUS_OK) {
+        status = name_folder(&cargo);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    fflush(stdout); // what is in its buffer is not a child's
+    for (size_t i = 0; i < hosts->count; i++) {
+        int ends[2];
+        fds[i] = -1;
+        pids[i] = 0;
+        if (host_link_is_here(hosts->list[i].name) || pipe2(ends, O_CLOEXEC) != 0) {
+            continue;
+        }
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            ship_to(&cargo, hosts->list[i].name, ends[1]);
+        }
+        close(ends[1]);
+        fds[i] = ends[0];
+    }
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (fds[i] >= 0) {
+            take_problem(hosts->list[i].name, fds[i], findings);
+        }
+        if (pids[i] > 0) {
+            waitpid(pids[i], NULL, 0);
+        }
+    }
+    snprintf(ret_place, SHIP_PLACE_BYTES, "%s/bin/ringside", cargo.folder);
+    return is_interrupted() ? STATUS_INTERRUPTED : STATUS_OK;
+}

@@ -1,0 +1,199 @@
+/* Jobs through an ssh that is stood in for by a script: it runs here what it should run there. Real
+ * ones are in check_hosts. */
+#include "tests/support/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct ssh_test {
+    struct program_run run;
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16], ssh[PROGRAM_PATH_BYTES + 16];
+};
+
+/* Leaves the options and the host aside. */
+static const char as_ssh[] = "while [ $# -gt 0 ]; do\n"
+                             "    case \"$1\" in -T) shift ;; -o) shift 2 ;; *) break ;; esac\n"
+                             "done\n"
+                             "host=$1; shift\n";
+
+static void write_script(const struct ssh_test *test, const char *end)
+{
+    FILE *file = fopen(test->ssh, "we");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s%s\n", as_ssh, end);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(test->ssh, 0700), 0);
+}
+
+static int set_up(void **state)
+{
+    static struct ssh_test test;
+    memset(&test, 0, sizeof(test));
+    test.run.announce_fd = -1;
+    programs_make_folder(test.folder);
+    snprintf(test.out, sizeof(test.out), "%s/out", test.folder);
+    snprintf(test.ssh, sizeof(test.ssh), "%s/ssh", test.folder);
+    write_script(&test, "exec sh -c \"$*\"");
+    *state = &test;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct ssh_test *test = *state;
+    programs_remove_folder(test->folder);
+    return 0;
+}
+
+static void start(struct ssh_test *test, const char *const *arguments)
+{
+    const char *args[PROGRAM_ARGS_MAX] = {"run",     "--out",          test->out, "--ssh",
+                                          test->ssh, "--model",        "lenet5",  "--data",
+                                          "shapes",  "--limit-train",  "120",     "--limit-test",
+                                          "50",      "--global-batch", "24",      "--threads",
+                                          "1",       "--bucket-mb",    "0.05"};
+    size_t count = 0;
+    while (args[count] != NULL) {
+        count++;
+    }
+    for (size_t i = 0; arguments[i] != NULL; i++) {
+        args[count++] = arguments[i];
+    }
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+}
+
+static void check_said(const struct ssh_test *test, const char *text)
+{
+    if (strstr(program_output(&test->run), text) == NULL) {
+        fail_msg("'%s' is not in: %s", text, program_output(&test->run));
+    }
+}
+
+static void check_exit(struct ssh_test *test, int expected)
+{
+    int code = program_wait(&test->run);
+    if (code != expected) {
+        fail_msg("exit code %d, not %d: %s", code, expected, program_output(&test->run));
+    }
+}
+
+static void a_job_by_ssh_has_its_run_folder_here_and_the_bits_of_one_host(void **state)
+{
+    struct ssh_test *test = *state;
+    char digest[PROGRAM_DIGEST_BYTES];
+    static const char *const there[] = {"-H", "node1:1,node2:2", "--mode", "ps-sync", "--servers",
+                                        "2",  "--steps",         "3",      NULL};
+    static const char *const here[] = {"-n", "3",       "--mode", "ps-sync",        "--servers",
+                                       "2",  "--steps", "3",      "--global-batch", "24",
+                                       NULL};
+    start(test, there);
+    check_exit(test, 0);
+    json_t *summary = programs_read_json(test->out, "summary.json");
+    assert_int_equal(json_integer_value(json_object_get(summary, "workers")), 3);
+    programs_run_digest(here, digest);
+    assert_string_equal(json_string_value(json_object_get(summary, "params_digest")), digest);
+    json_decref(summary);
+    static const char *const names[] = {"details.json", "logs/ps-0.log", "logs/ps-1.log",
+                                        "logs/worker-2.log"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char path[2 * PROGRAM_PATH_BYTES];
+        snprintf(path, sizeof(path), "%s/%s", test->out, names[i]);
+        assert_int_equal(access(path, F_OK), 0);
+    }
+}
+
+static void hosts_that_cannot_be_are_refused(void **state)
+{
+    struct ssh_test *test = *state;
+    char hostfile[PROGRAM_PATH_BYTES + 16];
+    snprintf(hostfile, sizeof(hostfile), "%s/hosts", test->folder);
+    FILE *file = fopen(hostfile, "we");
+    assert_non_null(file);
+    fputs("node1 slots=2\nnode2 gpus=1\n", file);
+    assert_int_equal(fclose(file), 0);
+    const struct {
+        const char *arguments[8], *says;
+        int code;
+    } cases[] = {
+        {{"-H", "node1:1,node2:1", "-n", "3"}, "3 workers are asked for, but the hosts have 2", 2},
+        {{"-H", "node1:0"}, "from 1 to", 2},
+        {{"-H", "node1", "--hostfile", hostfile}, "give one", 2},
+        {{"--hostfile", hostfile}, "/hosts:2: wanted is HOST", 2},
+        {{"-H", "node1", "--port-range", "9"}, "FIRST-LAST", 2},
+        {{"-H", "node1", "--network-interface", "10.0.0.0/64"}, "neither an interface", 2},
+        {{"-H", "node1", "--bind", "0.0.0.0"}, "--network-interface", 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        start(test, cases[i].arguments);
+        check_exit(test, cases[i].code);
+        check_said(test, cases[i].says);
+        assert_int_not_equal(access(test->out, F_OK), 0);
+    }
+}
+
+static void a_host_that_is_not_reached_is_in_the_table_with_what_to_do(void **state)
+{
+    struct ssh_test *test = *state;
+    static const char *const arguments[] = {"-H", "node1,node2", "--mode", "ring", NULL};
+    write_script(test, "if [ $host = node2 ]; then echo 'Connection refused' >&2; exit 255; fi\n"
+                       "exec sh -c \"$*\"");
+    start(test, arguments);
+    check_exit(test, 1);
+    check_said(test, "preflight: 1 problem; nothing was started");
+    check_said(test, "node2  -     -          -     Connection refused");
+    check_said(test, "-> start sshd there; `ssh node2 true` has to work");
+    assert_int_not_equal(access(test->out, F_OK), 0);
+}
+
+static void what_a_shell_prints_before_the_agent_does_no_harm(void **state)
+{
+    struct ssh_test *test = *state;
+    static const char *const arguments[] = {"-H",     "node1,node2", "--steps",        "1",
+                                            "--mode", "ring",        "--no-preflight", NULL};
+    write_script(test, "echo Welcome to $host; echo '{}'; exec sh -c \"$*\"");
+    start(test, arguments);
+    check_exit(test, 0);
+}
+
+static void an_agent_that_dies_fails_the_job_and_names_its_ranks(void **state)
+{
+    struct ssh_test *test = *state;
+    char script[PROGRAM_PATH_BYTES + 128];
+    static const char *const arguments[] = {
+        "-H", "localhost,node2", "--mode", "ring",         "--epochs", "10000", "--report-every",
+        "1",  "--eval",          "none",   "--lost-after", "1",        NULL};
+    // It becomes the agent, by the same process id.
+    snprintf(script, sizeof(script), "echo [$$] >'%s/agent'; exec sh -c \"exec $*\"", test->folder);
+    write_script(test, script);
+    assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
+    start(test, arguments);
+    programs_wait_for_file(test->out, "metrics.jsonl");
+    json_t *pid = programs_read_json(test->folder, "agent");
+    assert_int_equal(kill((pid_t)json_integer_value(json_array_get(pid, 0)), SIGKILL), 0);
+    json_decref(pid);
+    check_exit(test, 1);
+    check_said(test, "worker 1 was lost with node2");
+}
+
+#define SSH_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SSH_TEST(a_job_by_ssh_has_its_run_folder_here_and_the_bits_of_one_host),
+        SSH_TEST(hosts_that_cannot_be_are_refused),
+        SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
+        SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
+        SSH_TEST(an_agent_that_dies_fails_the_job_and_names_its_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
