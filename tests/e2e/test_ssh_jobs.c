@@ -164,6 +164,30 @@ static void what_a_shell_prints_before_the_agent_does_no_harm(void **state)
     check_exit(test, 0);
 }
 
+static void a_host_that_says_what_no_agent_says_is_given_up(void **state)
+{
+    struct ssh_test *test = *state;
+    static const char *const arguments[] = {"-H", "node1,node2", "--mode", "ring", NULL};
+    static const char *const junk[] = {
+        "echo junk",
+        "echo '{\"is\":\"output\",\"id\":-1}'",
+        "head -c 300000 /dev/zero | tr '\\0' x",
+    };
+    for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
+        char script[1024];
+        snprintf(script, sizeof(script),
+                 "if [ $host = node2 ]; then\n"
+                 "    sh -c \"$*\" </dev/null; %s; exec cat >/dev/null\n"
+                 "fi\nexec sh -c \"$*\"",
+                 junk[i]);
+        write_script(test, script);
+        start(test, arguments);
+        check_exit(test, 1);
+        check_said(test, "it says what no agent says");
+        assert_int_not_equal(access(test->out, F_OK), 0);
+    }
+}
+
 static void an_agent_that_dies_fails_the_job_and_names_its_ranks(void **state)
 {
     struct ssh_test *test = *state;
@@ -193,6 +217,7 @@ int main(void)
         SSH_TEST(hosts_that_cannot_be_are_refused),
         SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
         SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
+        SSH_TEST(a_host_that_says_what_no_agent_says_is_given_up),
         SSH_TEST(an_agent_that_dies_fails_the_job_and_names_its_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
