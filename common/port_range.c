@@ -19,16 +19,29 @@ bool port_range_parse(const char *text, struct port_range *ret_range)
     return true;
 }
 
-bool port_range_of_endpoint(const char *endpoint, struct port_range *ret_range)
+/* The range that an endpoint ends in. False: it ends in something else. */
+static bool find_range(const char *endpoint, struct port_range *ret_range)
 {
     const char *colon = strrchr(endpoint, ':');
     return colon != NULL && port_range_parse(colon + 1, ret_range);
 }
 
+bool port_range_pick(const char *endpoint, uint32_t index, char *ret_endpoint, size_t size)
+{
+    struct port_range range;
+    if (!find_range(endpoint, &range)) {
+        snprintf(ret_endpoint, size, "%s", endpoint);
+        return index == 0;
+    }
+    snprintf(ret_endpoint, size, "%.*s:%u", (int)(strrchr(endpoint, ':') - endpoint), endpoint,
+             range.first + index);
+    return index <= (uint32_t)(range.last - range.first);
+}
+
 const char *port_range_advice(const char *endpoint)
 {
     struct port_range range;
-    return port_range_of_endpoint(endpoint, &range)
+    return find_range(endpoint, &range)
                ? ": every port of the range is; widen it with --port-range"
                : "; choose another with --port, or leave it out for a free one";
 }

@@ -16,8 +16,10 @@ struct port_range {
 /* Reads "A-B" with 1 <= A <= B <= 65535. */
 bool port_range_parse(const char *text, struct port_range *ret_range);
 
-/* The range that an endpoint ends in, "tcp://ADDRESS:A-B". False: it ends in something else. */
-bool port_range_of_endpoint(const char *endpoint, struct port_range *ret_range);
+/* What to listen on in the index-th attempt, from 0: an endpoint that ends in a range,
+ * "tcp://ADDRESS:A-B", with each of its ports in turn; any other one as it is, once. False: there
+ * is nothing left to try. */
+bool port_range_pick(const char *endpoint, uint32_t index, char *ret_endpoint, size_t size);
 
 /* What a user can do when an endpoint's ports are in use. Static text. */
 const char *port_range_advice(const char *endpoint);

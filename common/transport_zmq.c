@@ -116,23 +116,6 @@ static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
              (unsigned long long)transport_host_id());
 }
 
-/* Binds as zmq_bind does, but to the first free port of a range if the name ends in one. */
-static int bind_socket(void *socket, const char *name)
-{
-    char one[TRANSPORT_ENDPOINT_BYTES];
-    struct port_range range;
-    if (!port_range_of_endpoint(name, &range)) {
-        return zmq_bind(socket, name);
-    }
-    int result, head = (int)(strrchr(name, ':') - name);
-    uint32_t port = range.first;
-    do {
-        snprintf(one, sizeof(one), "%.*s:%u", head, name, port);
-        result = zmq_bind(socket, one);
-    } while (result != 0 && zmq_errno() == EADDRINUSE && port++ < range.last);
-    return result;
-}
-
 enum status transport_bind(struct transport *transport, const char *endpoint,
                            char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
@@ -146,9 +129,14 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
     if (transport->router == NULL) {
         transport->router = socket_create(transport, ZMQ_ROUTER);
     }
-    if (transport->router == NULL || bind_socket(transport->router, name) != 0) {
-        log_error("cannot listen: endpoint=%s: %s%s", name, zmq_strerror(zmq_errno()),
-                  zmq_errno() == EADDRINUSE ? port_range_advice(name) : "");
+    int failure = transport->router == NULL ? ENOMEM : EADDRINUSE;
+    char one[TRANSPORT_ENDPOINT_BYTES];
+    for (uint32_t i = 0; failure == EADDRINUSE && port_range_pick(name, i, one, sizeof(one)); i++) {
+        failure = zmq_bind(transport->router, one) == 0 ? 0 : zmq_errno();
+    }
+    if (failure != 0) {
+        log_error("cannot listen: endpoint=%s: %s%s", name, zmq_strerror(failure),
+                  failure == EADDRINUSE ? port_range_advice(name) : "");
         return STATUS_IO;
     }
     char last[TRANSPORT_ENDPOINT_BYTES];

@@ -1,12 +1,14 @@
 /* Dealing ranks and servers to hosts. */
 #include "deploy/placement.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum status placement_make(const struct hosts *hosts, const struct job *job, size_t coordinator,
                            struct placement *ret_placement, char ret_error[OPTION_ERROR_BYTES])
 {
+    assert(coordinator < hosts->count);
     struct placement *placement = ret_placement;
     uint32_t slots = hosts_slots(hosts);
     if (job->workers > slots) {

@@ -44,6 +44,20 @@ static void a_port_wins_over_a_range_and_a_range_over_any(void **state)
     assert_string_equal(ports, "*");
 }
 
+static void each_port_of_a_range_is_picked_once(void **state)
+{
+    (void)state;
+    char one[64];
+    assert_true(port_range_pick("tcp://h:7-8", 0, one, sizeof(one)));
+    assert_string_equal(one, "tcp://h:7");
+    assert_true(port_range_pick("tcp://h:7-8", 1, one, sizeof(one)));
+    assert_string_equal(one, "tcp://h:8");
+    assert_false(port_range_pick("tcp://h:7-8", 2, one, sizeof(one)));
+    assert_true(port_range_pick("ipc://@a-b", 0, one, sizeof(one)));
+    assert_string_equal(one, "ipc://@a-b");
+    assert_false(port_range_pick("tcp://h:*", 1, one, sizeof(one)));
+}
+
 /* A port that was free a moment ago, so that the range below is of this test alone. */
 static unsigned free_port(void)
 {
@@ -84,6 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_range_is_two_ports_in_order),
         cmocka_unit_test(a_port_wins_over_a_range_and_a_range_over_any),
+        cmocka_unit_test(each_port_of_a_range_is_picked_once),
         cmocka_unit_test(sockets_take_the_ports_of_a_range_and_say_when_it_is_used_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
