@@ -98,6 +98,13 @@ void crew_listen(struct crew *crew,
     crew->context = context;
 }
 
+uint32_t crew_take_ids(struct crew *crew, size_t count)
+{
+    uint32_t first = crew->next_id;
+    crew->next_id += (uint32_t)count;
+    return first;
+}
+
 void crew_say(struct crew *crew, size_t host, const struct agent_message *message)
 {
     host_link_say(&crew->links[host], message);

@@ -14,6 +14,7 @@ struct crew {
     size_t count;
     int signal_fd;
     unsigned interrupts; // SIGINT and SIGTERM so far
+    uint32_t next_id;    // of processes: what a late message is about is told by it
     struct poll_list polls;
 
     /* Gets what the agents say, within crew_step. */
@@ -36,6 +37,9 @@ void crew_close(struct crew *crew);
 void crew_listen(struct crew *crew,
                  void (*handle)(void *context, size_t host, const struct agent_message *message),
                  void *context);
+
+/* So many ids that no process has had; the first of them. */
+uint32_t crew_take_ids(struct crew *crew, size_t count);
 
 void crew_say(struct crew *crew, size_t host, const struct agent_message *message);
 

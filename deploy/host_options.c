@@ -32,7 +32,7 @@ static const struct option rows[] = {
      "copy the programs through ssh to ~/.cache/ringside of hosts that lack this build"},
     {"preflight", 0, OPTION_FLAG, FIELD(preflight), "true", 0, 0, NULL, NULL, NULL,
      "before a job on other hosts, try versions, clocks, data, devices and every connection"},
-    {"link-timeout", 0, OPTION_REAL, FIELD(link_timeout), "5", 1, 3600, NULL, NULL, "SECONDS",
+    {"link-timeout", 0, OPTION_REAL, FIELD(link_timeout), "5", 2, 3600, NULL, NULL, "SECONDS",
      "how long a host, or this launcher, may give no sign of life until its processes are ended"},
 };
 

@@ -13,7 +13,8 @@
 
 enum status members_init(struct members *members, struct crew *crew, size_t count)
 {
-    *members = (struct members){.crew = crew, .count = count};
+    *members =
+        (struct members){.crew = crew, .count = count, .first_id = crew_take_ids(crew, count)};
     members->list = calloc(count, sizeof(*members->list));
     for (size_t i = 0; members->list != NULL && i < count; i++) {
         members->list[i].log_fd = -1;
@@ -70,7 +71,7 @@ enum status members_start(struct members *members, size_t index, const struct me
     }
     struct agent_message message = {
         .kind = AGENT_START,
-        .id = (uint32_t)index,
+        .id = members->first_id + (uint32_t)index,
         .input = start->input,
         .log = member->log_fd < 0 ? member->log : NULL,
         .announces = start->announces,
@@ -91,12 +92,18 @@ enum status members_start(struct members *members, size_t index, const struct me
     return STATUS_OK;
 }
 
-/* A line is one write, so lines of several processes never mix. */
+/* A line is one write, so lines of several processes never mix; and what another host sends must
+ * not work as a command to this terminal. */
 static void write_line(int fd, const char *head, const char *text)
 {
     char line[8192];
     int size = snprintf(line, sizeof(line) - 1, "%s%s", head, text);
     size_t used = (size_t)size < sizeof(line) - 1 ? (size_t)size : sizeof(line) - 2;
+    for (size_t i = 0; i < used; i++) {
+        if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7F) {
+            line[i] = '?';
+        }
+    }
     line[used++] = '\n';
     while (write(fd, line, used) < 0 && errno == EINTR) {
     } // any other failure: there is nowhere to say that it is full
@@ -126,10 +133,11 @@ bool members_take(struct members *members, size_t host, const struct agent_messa
 {
     bool is_ours = message->kind == AGENT_OUTPUT || message->kind == AGENT_EXITED ||
                    message->kind == AGENT_STARTED;
-    if (!is_ours || message->id >= members->count || members->list[message->id].host != host) {
+    uint32_t index = message->id - members->first_id; // large for those before
+    if (!is_ours || index >= members->count || members->list[index].host != host) {
         return false;
     }
-    struct member *member = &members->list[message->id];
+    struct member *member = &members->list[index];
     if (message->kind == AGENT_EXITED) {
         member->is_over = true;
         member->result = (int)message->status;
@@ -158,8 +166,9 @@ void members_signal(struct members *members, size_t index, int signal_number)
 {
     const struct member *member = &members->list[index];
     if (member->is_started && !member->is_over) {
-        const struct agent_message message = {
-            .kind = AGENT_SIGNAL, .id = (uint32_t)index, .signal = (uint32_t)signal_number};
+        const struct agent_message message = {.kind = AGENT_SIGNAL,
+                                              .id = members->first_id + (uint32_t)index,
+                                              .signal = (uint32_t)signal_number};
         crew_say(members->crew, member->host, &message);
     }
 }

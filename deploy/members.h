@@ -27,9 +27,10 @@ struct member {
 
 struct members {
     struct crew *crew;   // borrowed
-    struct member *list; // (count), owned; a member's index is its id
+    struct member *list; // (count), owned
     size_t count;
-    bool shows_lines; // on the terminal, too
+    uint32_t first_id; // of member 0; the others follow
+    bool shows_lines;  // on the terminal, too
 };
 
 enum status members_init(struct members *members, struct crew *crew, size_t count);

@@ -23,6 +23,7 @@ struct trial {
     struct preflight *preflight;
     const struct job *job;
     struct placement placement;
+    uint32_t first_id; // of the probes, by host
     enum progress probes[HOSTS_MAX], listens[HOSTS_MAX];
     uint32_t ports[HOSTS_MAX];                    // that a host listens on
     char said[HOSTS_MAX][512];                    // the last line of a probe's standard error
@@ -136,13 +137,14 @@ static void take_probe_end(struct trial *trial, size_t host, const struct agent_
 static void take(void *context, size_t host, const struct agent_message *message)
 {
     struct trial *trial = context;
+    bool is_probe = message->id == trial->first_id + (uint32_t)host;
     if (message->kind == AGENT_LISTENING && trial->listens[host] == ASKED) {
         take_listening(trial, host, message);
     } else if (message->kind == AGENT_CONNECTED) {
         take_connected(trial, host, message);
-    } else if (message->kind == AGENT_OUTPUT && strcmp(message->stream, "error") == 0) {
+    } else if (message->kind == AGENT_OUTPUT && is_probe && strcmp(message->stream, "error") == 0) {
         snprintf(trial->said[host], sizeof(trial->said[host]), "%s", message->text);
-    } else if (message->kind == AGENT_EXITED && trial->probes[host] == ASKED) {
+    } else if (message->kind == AGENT_EXITED && is_probe && trial->probes[host] == ASKED) {
         take_probe_end(trial, host, message);
     }
 }
@@ -203,7 +205,7 @@ static void start_probes(struct trial *trial)
         }
         const struct agent_message message = {
             .kind = AGENT_START,
-            .id = (uint32_t)i,
+            .id = trial->first_id + (uint32_t)i,
             .argv = {link->facts.programs.worker, "--probe"},
             .input = text,
             .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),
@@ -283,7 +285,7 @@ static void add_silent(struct trial *trial)
         }
         if (trial->probes[i] == ASKED) {
             const struct agent_message end = {
-                .kind = AGENT_SIGNAL, .id = (uint32_t)i, .signal = SIGKILL};
+                .kind = AGENT_SIGNAL, .id = trial->first_id + (uint32_t)i, .signal = SIGKILL};
             crew_say(&trial->preflight->launcher->crew, i, &end);
             struct finding *finding =
                 findings_add(&trial->preflight->findings, link_of(trial, i)->name);
@@ -349,7 +351,7 @@ static void try_hosts(struct trial *trial, bool tries_data)
     check_clocks(trial);
     await(trial, awaits_listening, began_ms + ANSWER_MS);
     ask_to_connect(trial);
-    await(trial, awaits_connected, clock_now_ms() + CONNECT_MS + ANSWER_MS);
+    await(trial, awaits_connected, clock_now_ms() + CONNECT_MS + ANSWER_MS / 4);
     await(trial, awaits_probe, began_ms + (uint64_t)(1000 * trial->job->start_timeout));
     stop_listening(trial);
     if (launcher->crew.interrupts == 0) {
@@ -384,6 +386,7 @@ void preflight_try(struct preflight *preflight, const struct job *job, bool trie
     }
     trial->preflight = preflight;
     trial->job = job;
+    trial->first_id = crew_take_ids(&launcher->crew, launcher->crew.count);
     preflight->status =
         placement_make(&launcher->hosts, job, launcher->coordinator, &trial->placement, error);
     if (preflight->status != STATUS_OK) {
