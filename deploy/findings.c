@@ -1,7 +1,6 @@
 /* The table of what is wrong. */
 #include "deploy/findings.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 struct finding *findings_add(struct findings *findings, const char *host)
@@ -14,6 +13,16 @@ struct finding *findings_add(struct findings *findings, const char *host)
     *finding = (struct finding){.host = ""};
     snprintf(finding->host, sizeof(finding->host), "%.63s", host);
     return finding;
+}
+
+bool findings_name(const struct findings *findings, const char *host)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        if (strcmp(findings->list[i].host, host) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Adds the host of `row` to `first`, which is as bad. False: there is no room. */

@@ -2,6 +2,7 @@
 #ifndef DEPLOY_FINDINGS_H
 #define DEPLOY_FINDINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -22,6 +23,9 @@ struct findings {
 
 /* Adds one that is filled by the caller. NULL if there are too many: they are counted. */
 struct finding *findings_add(struct findings *findings, const char *host);
+
+/* Something is wrong with this host already. */
+bool findings_name(const struct findings *findings, const char *host);
 
 /* Rows with the same problem and advice, of no pair, become one, with all their hosts, where there
  * is room for their names. */

@@ -168,21 +168,11 @@ static void choose_addresses(struct launcher *launcher, struct findings *finding
     }
 }
 
-static bool is_found(const struct findings *findings, const char *name)
-{
-    for (size_t i = 0; i < findings->count; i++) {
-        if (strcmp(findings->list[i].host, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_lost(const struct launcher *launcher, struct findings *findings)
 {
     for (size_t i = 0; i < launcher->crew.count; i++) {
         const struct host_link *link = &launcher->crew.links[i];
-        bool is_new = link->state == HOST_LINK_LOST && !is_found(findings, link->name);
+        bool is_new = link->state == HOST_LINK_LOST && !findings_name(findings, link->name);
         struct finding *finding = is_new ? findings_add(findings, link->name) : NULL;
         if (finding != NULL) {
             snprintf(finding->problem, sizeof(finding->problem), "%s", link->why);

@@ -200,7 +200,8 @@ static void start_probes(struct trial *trial)
     }
     for (size_t i = 0; i < host_count(trial); i++) {
         const struct host_link *link = link_of(trial, i);
-        if (link->state != HOST_LINK_UP || trial->placement.local_size[i] == 0) {
+        if (link->state != HOST_LINK_UP || trial->placement.local_size[i] == 0 ||
+            findings_name(&trial->preflight->findings, link->name)) {
             continue;
         }
         const struct agent_message message = {

@@ -187,14 +187,18 @@ static void try_programs(const struct cargo *cargo, const char *host)
     char script[1024], output[OUTPUT_BYTES] = "", problem[OUTPUT_BYTES + 128];
     int code = 1;
     snprintf(script, sizeof(script),
-             "d=\"%s\"; for f in bin/ringside libexec/ringside/ps libexec/ringside/worker; do "
-             "LC_ALL=C ldd \"$d/$f\" 2>/dev/null | grep \"not found\"; \"$d/$f\" --version "
-             ">/dev/null || exit 1; done; exit 0",
+             "d=\"%s\"; p=\"bin/ringside libexec/ringside/ps libexec/ringside/worker\"; "
+             "m=$(for f in $p; do LC_ALL=C ldd \"$d/$f\" 2>/dev/null; done | grep \"not found\" | "
+             "sed \"s/^[[:space:]]*//\" | sort -u); "
+             "test -z \"$m\" || { echo \"$m\"; exit 1; }; "
+             "for f in $p; do \"$d/$f\" --version >/dev/null || exit 1; done",
              cargo->folder);
     enum status status = ask(cargo, host, script, -1, output, &code);
     if (status == STATUS_OK && code == 0) {
         return;
     }
+    bool lacks_libraries = strstr(output, "=> not found") != NULL;
+    output[strlen(output) - (output[0] != '\0')] = '\0'; // its newline
     for (char *byte = output; *byte != '\0'; byte++) {
         if (*byte == '\n' || *byte == '\t') {
             *byte = ' ';
@@ -202,7 +206,9 @@ static void try_programs(const struct cargo *cargo, const char *host)
     }
     snprintf(problem, sizeof(problem), "the programs that were copied there do not start: %s",
              status == STATUS_OK ? output : status_text(status));
-    say_problem(problem, "install the packages that deploy/install-dependencies lists there");
+    say_problem(problem, lacks_libraries
+                             ? "install the packages that deploy/install-dependencies lists there"
+                             : "is it a host for these programs? ~/.cache/ringside may be removed");
 }
 
 /* In a process of its own: never returns. */

@@ -1,0 +1,216 @@
+"""Hosts for tests: network namespaces, each with a name and an sshd of its own, on one switch."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HOSTS = 4
+PORTS = "41000-41040"
+GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
+OURS = ("ringside", "ps", "worker")
+
+
+def run(*command, check=True):
+    return subprocess.run(command, check=check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
+
+
+class Lab:
+    """Hosts as namespaces; removed with all that runs in them."""
+
+    def __init__(self, build):
+        self.build = os.path.abspath(build)
+        self.ringside = os.path.join(self.build, "deploy", "ringside")
+        self.folder = tempfile.mkdtemp(prefix="ringside-hosts-")
+        self.prefix = f"rs{os.getpid()}"
+        self.sshds = {}
+        self.outputs = 0
+
+    def space(self, index):
+        return f"{self.prefix}-{index}"
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text, mode=0o600):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+        return self.path(name)
+
+    def up(self):
+        os.makedirs("/run/sshd", exist_ok=True)
+        switch = self.space(0)
+        run("ip", "netns", "add", switch)
+        run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", switch, "link", "set", "br0", "up")
+        for name in ("host_key", "user_key"):
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path(name))
+        shutil.copy(self.path("user_key.pub"), self.path("authorized"))
+        os.mkdir(self.path("data"))
+        os.mkdir(self.path("home"))
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            with open(self.path("data", name), "wb") as file:
+                file.write(bytes(3073) * 64)
+        names = []
+        for index in range(1, HOSTS + 1):
+            space = self.space(index)
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", f"v{index}", "netns", switch, "type", "veth", "peer", "name",
+                "eth0", "netns", space)
+            run("ip", "-n", switch, "link", "set", f"v{index}", "master", "br0", "up")
+            run("ip", "-n", space, "addr", "add", f"10.77.0.{index}/24", "dev", "eth0")
+            run("ip", "-n", space, "link", "set", "lo", "up")
+            run("ip", "-n", space, "link", "set", "eth0", "up")
+            names.append(f"Host host{index}\n  HostName 10.77.0.{index}\n")
+            self.start_sshd(index)
+        self.write("ssh_config", "".join(names) + f"""
+Host *
+  User root
+  IdentityFile {self.path("user_key")}
+  IdentitiesOnly yes
+  UserKnownHostsFile {self.path("known_hosts")}
+  StrictHostKeyChecking accept-new
+  LogLevel ERROR
+""")
+
+    def start_sshd(self, index):
+        config = self.write(f"sshd_config{index}", f"""
+ListenAddress 10.77.0.{index}:22
+HostKey {self.path("host_key")}
+AuthorizedKeysFile {self.path("authorized")}
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+SetEnv HOME={self.path("home")}
+MaxStartups 100
+""")
+        # On host4 the data are a folder without them.
+        hide = f"mount -t tmpfs none {self.path('data')}; " if index == 4 else ""
+        log = self.path(f"sshd{index}.log")
+        self.sshds[index] = subprocess.Popen(
+            ["ip", "netns", "exec", self.space(index), "unshare", "--uts", "--mount", "sh", "-c",
+             f"hostname host{index}; {hide}exec /usr/sbin/sshd -D -f {config} -E {log}"],
+            stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + GONE_S
+        while time.monotonic() < deadline:
+            if os.path.exists(log) and "Server listening" in open(log, encoding="utf-8").read():
+                return
+            time.sleep(0.05)
+        sys.exit(f"the sshd of host{index} does not start")
+
+    def stop_sshd(self, index):
+        sshd = self.sshds.pop(index, None)
+        if sshd is not None:
+            sshd.kill()
+            sshd.wait()
+            os.remove(self.path(f"sshd{index}.log"))
+
+    def processes(self, index):
+        """Those of ours on a host, by pid."""
+        found = {}
+        for pid in run("ip", "netns", "pids", self.space(index)).stdout.split():
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                    name = file.read().strip()
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    is_zombie = file.read().rsplit(")", 1)[1].split()[0] == "Z"
+            except OSError:
+                continue
+            if name in OURS and not is_zombie:
+                found[int(pid)] = name
+        return found
+
+    def expect_nothing_left(self, hosts=range(1, HOSTS + 1), says_when=False):
+        began = time.monotonic()
+        deadline, left = began + GONE_S, {}
+        while time.monotonic() < deadline:
+            left = {index: self.processes(index) for index in hosts}
+            if not any(left.values()):
+                if says_when:
+                    print(f"    (all gone after {time.monotonic() - began:.1f} s)")
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"left behind: {left}")
+
+    def start(self, *arguments):
+        """The launcher, on host1, with what it writes in a file."""
+        self.outputs += 1
+        output = self.path(f"output{self.outputs}")
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", self.space(1), "unshare", "--uts", "sh", "-c",
+             'hostname host1; exec "$@"', "sh", self.ringside, *arguments, "--ssh",
+             f"ssh -F {self.path('ssh_config')}"],
+            stdin=subprocess.DEVNULL, stdout=open(output, "wb"), stderr=subprocess.STDOUT)
+        process.output = output
+        return process
+
+    def finish(self, process, expected=0):
+        code = process.wait(timeout=300)
+        with open(process.output, encoding="utf-8") as file:
+            said = file.read()
+        if code != expected:
+            raise AssertionError(f"exit code {code}, not {expected}:\n{said}")
+        return said
+
+    def job(self, *arguments, expected=0):
+        """Output and summary of a job, to its end."""
+        out = self.path(f"run{self.outputs + 1}")
+        said = self.finish(self.start("run", *arguments, "--out", out), expected)
+        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+            return said, json.load(file), out
+
+    def start_long(self, *arguments):
+        """A job that does not end by itself, once all of its workers have trained."""
+        out = self.path(f"run{self.outputs + 1}")
+        process = self.start("run", "--mode", "ring", "-H", "host1:1,host2:1,host3:1,host4:1",
+                             "--coordinator", "host1", "--port-range", PORTS, "--model", "lenet5",
+                             "--data", "shapes", "--epochs", "10000", "--limit-train", "64",
+                             "--global-batch", "16",
+                             "--limit-test", "20", "--eval", "none", "--report-every", "1",
+                             "--threads", "1", "--device", "ref", "--out", out, *arguments)
+        metrics = os.path.join(out, "metrics.jsonl")
+        deadline = time.monotonic() + 60
+        while not (os.path.exists(metrics) and os.path.getsize(metrics) > 0):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"it does not train:\n{self.finish(process)}")
+            time.sleep(0.05)
+        return process, out
+
+    def launcher_pid(self, process):
+        """`ip netns exec`, unshare and sh have become it."""
+        return process.pid
+
+    def down(self):
+        for index in list(self.sshds):
+            self.stop_sshd(index)
+        for index in range(HOSTS + 1):
+            listed = run("ip", "netns", "pids", self.space(index), check=False)
+            for pid in listed.stdout.split() if listed.returncode == 0 else []:
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except (OSError, ValueError):
+                    pass
+            run("ip", "netns", "del", self.space(index), check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def missing_tools():
+    if os.geteuid() != 0:
+        return "root"
+    for tool in ("ip", "nft", "unshare", "ssh", "ssh-keygen"):
+        if shutil.which(tool) is None:
+            return tool
+    if not os.path.exists("/usr/sbin/sshd"):
+        return "sshd"
+    probe = f"rs{os.getpid()}-probe"
+    if run("ip", "netns", "add", probe, check=False).returncode != 0:
+        return "network namespaces"
+    run("ip", "netns", "del", probe)
+    return None
