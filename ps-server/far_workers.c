@@ -5,16 +5,17 @@
 
 #include <stdlib.h>
 
-enum status far_workers_create(struct channel *channel, const uint64_t *peers,
-                               uint32_t worker_count, struct far_workers *ret_far)
+enum status far_workers_create(struct channel *channel, uint32_t worker_count,
+                               struct far_workers *ret_far)
 {
     *ret_far = (struct far_workers){
         .channel = channel,
-        .peers = peers,
+        .peers = calloc(worker_count, sizeof(*ret_far->peers)),
         .is_far = calloc(worker_count, sizeof(*ret_far->is_far)),
     };
-    return ret_far->is_far != NULL ? pacer_create(channel, worker_count, &ret_far->pacer)
-                                   : STATUS_NO_MEMORY;
+    return ret_far->peers != NULL && ret_far->is_far != NULL
+               ? pacer_create(channel, worker_count, &ret_far->pacer)
+               : STATUS_NO_MEMORY;
 }
 
 void far_workers_destroy(struct far_workers *far)
@@ -22,6 +23,7 @@ void far_workers_destroy(struct far_workers *far)
     credits_finish(&far->credits);
     pacer_destroy(far->pacer);
     free(far->is_far);
+    free(far->peers);
 }
 
 enum status far_workers_answer(struct far_workers *far, uint32_t rank,

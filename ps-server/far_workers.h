@@ -1,4 +1,4 @@
-/* Workers that a shard reaches by a network: their answers are paced, their pushes credited. */
+/* The workers of a shard. Of those behind a network answers are paced, and pushes credited. */
 #ifndef PS_SERVER_FAR_WORKERS_H
 #define PS_SERVER_FAR_WORKERS_H
 
@@ -7,15 +7,15 @@
 
 struct far_workers {
     struct channel *channel; // borrowed
-    const uint64_t *peers;   // (workers) their connections; borrowed
+    uint64_t *peers;         // (workers) where each worker's HELLO came from; 0: not yet; owned
     bool *is_far;            // (workers), as their HELLO says; owned
     struct pacer *pacer;
     struct credits credits;
 };
 
 /* Zeroed is fine for destroy, also after a failure. */
-enum status far_workers_create(struct channel *channel, const uint64_t *peers,
-                               uint32_t worker_count, struct far_workers *ret_far);
+enum status far_workers_create(struct channel *channel, uint32_t worker_count,
+                               struct far_workers *ret_far);
 
 /* After its channel. */
 void far_workers_destroy(struct far_workers *far);

@@ -35,7 +35,6 @@ struct service {
     struct job job;
     uint32_t next_phase; // that the next START begins
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
-    uint64_t *peers;     // (workers) where each worker's HELLO came from; 0: not yet
     struct far_workers far;
 
     // What workers of this host may read: the parameters, and behind them a slot for each worker's
@@ -245,8 +244,8 @@ static void handle_data(struct service *service, const struct message *message,
     bool is_member = message->job_id == service->channel->job_id &&
                      message->rank < service->job.workers && service->shard != NULL;
     if (is_member && message->kind == MESSAGE_HELLO) {
-        bool is_known = service->peers[message->rank] == envelope->peer;
-        service->peers[message->rank] = envelope->peer;
+        bool is_known = service->far.peers[message->rank] == envelope->peer;
+        service->far.peers[message->rank] = envelope->peer;
         service->far.is_far[message->rank] = message->is_far;
         if (!is_known && sharing_has_view(&service->channel->sharing, envelope->peer) &&
             channel_offer(service->channel, envelope->peer) != STATUS_OK) {
@@ -254,7 +253,7 @@ static void handle_data(struct service *service, const struct message *message,
         }
         return;
     }
-    if (is_member && service->peers[message->rank] == envelope->peer) {
+    if (is_member && service->far.peers[message->rank] == envelope->peer) {
         struct message decoded = *message;
         status = codes_decode(&service->codes, &decoded, envelope);
         if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
@@ -387,11 +386,9 @@ static enum status join(struct service *service, char *place, char *host, size_t
     if (status != STATUS_OK) {
         return status;
     }
-    service->peers = calloc(service->job.workers, sizeof(*service->peers));
-    if (service->peers == NULL ||
-        far_workers_create(service->channel, service->peers, service->job.workers, &service->far) !=
-            STATUS_OK) {
-        return STATUS_NO_MEMORY;
+    status = far_workers_create(service->channel, service->job.workers, &service->far);
+    if (status != STATUS_OK) {
+        return status;
     }
     status = endpoints_bind(service->channel->transport, service->job.transport, options->address,
                             options->port_range, place);
@@ -469,6 +466,5 @@ enum status shard_service_run(const struct shard_service_options *options)
     channel_destroy(service.channel, 0);
     region_destroy(&service.region);
     far_workers_destroy(&service.far);
-    free(service.peers);
     return status;
 }
