@@ -94,6 +94,13 @@ static uint64_t digest_of_tensors(const struct span *tensors, uint32_t tensor_co
     return digest;
 }
 
+/* Whether the bucket that comes behind so many others may be closed. */
+static bool has_enough(uint32_t bucket_count, uint64_t value_count, uint64_t bucket_bytes)
+{
+    uint64_t bytes_min = bucket_count == 0 ? bucket_bytes / FIRST_BUCKET_DIVISOR : bucket_bytes;
+    return value_count * sizeof(float) >= bytes_min;
+}
+
 enum status layout_make_buckets(const struct span *tensors, const unsigned char *may_close,
                                 uint32_t tensor_count, uint64_t bucket_bytes,
                                 struct layout *ret_layout)
@@ -107,9 +114,8 @@ enum status layout_make_buckets(const struct span *tensors, const unsigned char 
     uint32_t bucket_count = 0;
     uint64_t end = value_count; // of the bucket being filled
     for (uint32_t i = tensor_count; i-- > 0;) {
-        uint64_t bytes_min = bucket_count == 0 ? bucket_bytes / FIRST_BUCKET_DIVISOR : bucket_bytes;
         uint64_t count = end - tensors[i].offset;
-        bool is_full = may_close[i] != 0 && count * sizeof(float) >= bytes_min &&
+        bool is_full = may_close[i] != 0 && has_enough(bucket_count, count, bucket_bytes) &&
                        bucket_count < LAYOUT_BUCKETS_MAX - 1;
         // What is left over makes the last bucket, however small, or large once they run out.
         if (is_full || i == 0) {
@@ -135,15 +141,26 @@ static uint64_t part_count_of(struct span bucket, uint64_t bucket_bytes)
     return (bytes + bucket_bytes - 1) / bucket_bytes;
 }
 
+/* How many parts all buckets are cut into. */
+static uint64_t count_parts(const struct layout *layout, uint64_t bucket_bytes)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        count += part_count_of(layout->buckets[i], bucket_bytes);
+    }
+    return count;
+}
+
 void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes)
 {
     struct span whole[LAYOUT_BUCKETS_MAX];
     uint32_t whole_count = layout->bucket_count, count = 0;
     memcpy(whole, layout->buckets, whole_count * sizeof(whole[0]));
+    while (count_parts(layout, bucket_bytes) > LAYOUT_BUCKETS_MAX) {
+        bucket_bytes *= 2; // less than the vector has
+    }
     for (uint32_t i = 0; i < whole_count; i++) {
-        uint64_t room = LAYOUT_BUCKETS_MAX - count - (whole_count - i - 1);
         uint64_t part_count = part_count_of(whole[i], bucket_bytes);
-        part_count = part_count <= room ? part_count : 1;
         // From the end, as buckets are.
         for (uint64_t part = part_count; part-- > 0;) {
             layout->buckets[count++] = span_part(whole[i], (uint32_t)part_count, (uint32_t)part);
@@ -151,6 +168,23 @@ void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes)
     }
     layout->bucket_count = count;
     assert(layout_check(layout) == STATUS_OK);
+}
+
+void layout_merge(const struct layout *fine, uint64_t bucket_bytes, struct layout *ret_layout)
+{
+    ret_layout->value_count = fine->value_count;
+    ret_layout->digest = fine->digest;
+    uint32_t count = 0;
+    uint64_t end = fine->value_count; // of the bucket being filled
+    for (uint32_t i = 0; i < fine->bucket_count; i++) {
+        uint64_t offset = fine->buckets[i].offset;
+        if (has_enough(count, end - offset, bucket_bytes) || i + 1 == fine->bucket_count) {
+            ret_layout->buckets[count++] = (struct span){offset, end - offset};
+            end = offset;
+        }
+    }
+    ret_layout->bucket_count = count;
+    assert(layout_check(ret_layout) == STATUS_OK);
 }
 
 uint64_t layout_digest_add(uint64_t digest, const void *bytes, uint64_t size)

@@ -50,9 +50,15 @@ enum status layout_make_buckets(const struct span *tensors, const unsigned char 
                                 struct layout *ret_layout);
 
 /* Cuts buckets of more than one and a half times bucket_bytes into equal parts of at most that, so
- * that a large tensor does not travel as one: while one part is answered the next is on its way. As
- * long as there are not too many. */
+ * that a large tensor does not travel as one: while one part is answered the next is on its way.
+ * Where there would be too many, bucket_bytes is doubled until there are not. */
 void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes);
+
+/* Joins neighbouring buckets of `fine`, in their order: a bucket is closed as soon as it holds at
+ * least bucket_bytes (the first one: a quarter of it); what is left over makes the last one. So a
+ * cut can be changed while the gradients stay where they are, alike on every process. The digest
+ * stays. bucket_bytes 0: the layout as it is. */
+void layout_merge(const struct layout *fine, uint64_t bucket_bytes, struct layout *ret_layout);
 
 /* 64-bit FNV-1a over bytes, to chain: start with LAYOUT_DIGEST_SEED. */
 #define LAYOUT_DIGEST_SEED UINT64_C(0xCBF29CE484222325)

@@ -221,17 +221,70 @@ static void large_buckets_are_cut_into_equal_parts(void **state)
     check_span(layout.buckets[4], 0, 35);
 }
 
-static void parts_that_would_be_too_many_are_not_made(void **state)
+static void parts_that_would_be_too_many_are_made_larger(void **state)
 {
     (void)state;
     struct layout layout = {
         .value_count = 5000, .bucket_count = 2, .buckets = {{900, 4100}, {0, 900}}};
     layout_split_buckets(&layout, 4 * sizeof(float));
-    assert_int_equal(layout.bucket_count, 226); // the first as it was, the second in 225
-    check_span(layout.buckets[0], 900, 4100);
+    assert_int_equal(layout.bucket_count, 513 + 113); // of 8 floats; of 4 there were 1025 + 225
+    check_span(layout.buckets[0], 4993, 7);
     layout_split_buckets(&layout, 0);
     layout_split_buckets(&layout, UINT64_MAX);
-    assert_int_equal(layout.bucket_count, 226);
+    assert_int_equal(layout.bucket_count, 513 + 113);
+    layout = (struct layout){
+        .value_count = LAYOUT_VALUES_MAX, .bucket_count = 1, .buckets = {{0, LAYOUT_VALUES_MAX}}};
+    layout_split_buckets(&layout, sizeof(float));
+    assert_int_equal(layout.bucket_count, LAYOUT_BUCKETS_MAX);
+}
+
+static void merged_buckets_hold_as_much_as_asked_and_the_first_a_quarter(void **state)
+{
+    (void)state;
+    const struct layout fine = {
+        .value_count = 100,
+        .bucket_count = 8,
+        .buckets = {{95, 5}, {90, 5}, {70, 20}, {60, 10}, {50, 10}, {10, 40}, {4, 6}, {0, 4}},
+        .digest = 77,
+    };
+    struct layout layout;
+    layout_merge(&fine, 40 * sizeof(float), &layout);
+    assert_int_equal(layout.value_count, 100);
+    assert_int_equal(layout.digest, 77);
+    assert_int_equal(layout.bucket_count, 4);
+    check_span(layout.buckets[0], 90, 10);
+    check_span(layout.buckets[1], 50, 40);
+    check_span(layout.buckets[2], 10, 40);
+    check_span(layout.buckets[3], 0, 10);
+    layout_merge(&fine, UINT64_MAX, &layout);
+    assert_int_equal(layout.bucket_count, 1);
+    check_span(layout.buckets[0], 0, 100);
+    layout_merge(&fine, 0, &layout);
+    assert_int_equal(layout.bucket_count, 8);
+    assert_memory_equal(layout.buckets, fine.buckets, 8 * sizeof(fine.buckets[0]));
+}
+
+/* Sixteen tensors of a layer each: both ways close at the same ones. */
+static void merging_gives_the_buckets_that_tensors_alone_would_be_cut_into(void **state)
+{
+    (void)state;
+    struct span tensors[16];
+    unsigned char may_close[16];
+    struct layout fine, merged, made;
+    for (uint32_t i = 0; i < 16; i++) {
+        tensors[i] = (struct span){64 * (uint64_t)i, 64};
+        may_close[i] = 1;
+    }
+    assert_int_equal(layout_make_buckets(tensors, may_close, 16, 64 * sizeof(float), &fine),
+                     STATUS_OK);
+    for (uint64_t count = 64; count <= 2048; count *= 2) {
+        assert_int_equal(layout_make_buckets(tensors, may_close, 16, count * sizeof(float), &made),
+                         STATUS_OK);
+        layout_merge(&fine, count * sizeof(float), &merged);
+        assert_int_equal(merged.bucket_count, made.bucket_count);
+        assert_memory_equal(merged.buckets, made.buckets,
+                            made.bucket_count * sizeof(made.buckets[0]));
+    }
 }
 
 struct random_tensors {
@@ -289,6 +342,48 @@ static void random_tensors_are_covered_in_order_and_buckets_are_as_small_as_allo
         for (uint32_t i = 0; i + 1 < layout.bucket_count; i++) {
             check_bucket(&tensors, layout.buckets[i], i == 0 ? bucket_bytes / 4 : bucket_bytes);
         }
+    }
+}
+
+/* Every bucket of `merged` is some of `fine`, and was closed as early as it could be. */
+static void check_merged(const struct layout *fine, const struct layout *merged, uint64_t bytes)
+{
+    uint32_t at = 0;
+    assert_int_equal(layout_check(merged), STATUS_OK);
+    assert_true(covers_the_vector(merged));
+    assert_int_equal(merged->digest, fine->digest);
+    for (uint32_t i = 0; i < merged->bucket_count; i++) {
+        uint64_t bytes_min = i == 0 ? bytes / 4 : bytes, count = 0, before = 0;
+        while (count < merged->buckets[i].count) {
+            before = count;
+            count += fine->buckets[at++].count;
+        }
+        assert_int_equal(count, merged->buckets[i].count);
+        assert_true(before == 0 || before * sizeof(float) < bytes_min);
+        assert_true(count * sizeof(float) >= bytes_min || i + 1 == merged->bucket_count);
+    }
+    assert_int_equal(at, fine->bucket_count);
+}
+
+static void random_layouts_are_merged_in_order_and_merging_again_changes_nothing(void **state)
+{
+    (void)state;
+    static struct random_tensors tensors;
+    static struct layout fine, merged, again;
+    struct random_sequence sequence = {2027};
+    for (unsigned round = 0; round < 300; round++) {
+        make_tensors(&sequence, &tensors);
+        assert_int_equal(
+            layout_make_buckets(tensors.spans, tensors.may_close, tensors.count, 4096, &fine),
+            STATUS_OK);
+        layout_split_buckets(&fine, 4096);
+        uint64_t bytes = random_below(&sequence, UINT64_C(1) << random_below(&sequence, 26));
+        layout_merge(&fine, bytes, &merged);
+        check_merged(&fine, &merged, bytes);
+        layout_merge(&merged, bytes, &again);
+        assert_int_equal(again.bucket_count, merged.bucket_count);
+        assert_memory_equal(again.buckets, merged.buckets,
+                            merged.bucket_count * sizeof(merged.buckets[0]));
     }
 }
 
@@ -361,7 +456,10 @@ int main(void)
         cmocka_unit_test(buckets_are_filled_from_the_end_and_the_first_is_a_quarter),
         cmocka_unit_test(a_bucket_larger_than_the_model_holds_all_of_it),
         cmocka_unit_test(large_buckets_are_cut_into_equal_parts),
-        cmocka_unit_test(parts_that_would_be_too_many_are_not_made),
+        cmocka_unit_test(parts_that_would_be_too_many_are_made_larger),
+        cmocka_unit_test(merged_buckets_hold_as_much_as_asked_and_the_first_a_quarter),
+        cmocka_unit_test(merging_gives_the_buckets_that_tensors_alone_would_be_cut_into),
+        cmocka_unit_test(random_layouts_are_merged_in_order_and_merging_again_changes_nothing),
         cmocka_unit_test(the_buckets_that_would_be_too_many_become_one),
         cmocka_unit_test(random_tensors_are_covered_in_order_and_buckets_are_as_small_as_allowed),
         cmocka_unit_test(tensors_that_are_no_vector_are_refused_and_nothing_is_written),
