@@ -64,8 +64,10 @@ static enum status refuse_number(const struct option *row, const char *value, ch
 {
     char range[OPTION_RANGE_BYTES];
     option_format_range(row, range, sizeof(range));
-    snprintf(ret_error, error_size, "%s is '%.60s', but must be a %snumber from %s", row->name,
-             value, row->type == OPTION_REAL ? "" : "whole ", range);
+    bool has_word = row->choices != NULL;
+    snprintf(ret_error, error_size, "%s is '%.60s', but must be %s%sa %snumber from %s", row->name,
+             value, has_word ? row->choices[0].name : "", has_word ? ", or " : "",
+             row->type == OPTION_REAL ? "" : "whole ", range);
     return STATUS_INVALID;
 }
 
@@ -92,8 +94,9 @@ static enum status set_whole(const struct option *row, void *values, const char 
 static enum status set_real(const struct option *row, void *values, const char *value,
                             char *ret_error, size_t error_size)
 {
-    double real;
-    if (!parse_real(value, &real) || real < row->min || real > row->max) {
+    double real = 0;
+    bool is_word = row->choices != NULL && strcmp(row->choices[0].name, value) == 0;
+    if (!is_word && (!parse_real(value, &real) || real < row->min || real > row->max)) {
         return refuse_number(row, value, ret_error, error_size);
     }
     memcpy(field_of(row, values), &real, sizeof(real));

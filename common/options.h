@@ -21,7 +21,7 @@ enum option_type {
     OPTION_FLAG,   // bool; --name, --no-name, --name=true|false
     OPTION_U32,    // uint32_t
     OPTION_U64,    // uint64_t
-    OPTION_REAL,   // double
+    OPTION_REAL,   // double; or the only one of choices, a word that stands for 0
     OPTION_TEXT,   // char[size]
     OPTION_CHOICE, // char[size], one of choices
     OPTION_LIST,   // char[size], items joined by semicolons; may be given several times on the
@@ -39,10 +39,10 @@ struct option {
     const char *name; // "global-batch": --global-batch, RINGSIDE_GLOBAL_BATCH, global-batch=
     char letter;      // 'n' for -n; 0 if there is none
     enum option_type type;
-    size_t offset, size;  // of the field in the set's values
-    const char *fallback; // default, as text
-    double min, max;      // numbers only, inclusive
-    const struct option_choice *choices;
+    size_t offset, size;                 // of the field in the set's values
+    const char *fallback;                // default, as text
+    double min, max;                     // numbers only, inclusive
+    const struct option_choice *choices; // of a real number: one, and min is above 0
 
     /* Extra check of a text or list, NULL if there is none: writes why it is refused. */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);

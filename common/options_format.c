@@ -66,7 +66,11 @@ void option_format(const struct option *row, const void *values, char *ret_text,
         break;
     case OPTION_REAL:
         memcpy(&real, field, sizeof(real));
-        format_real(real, ret_text, text_size);
+        if (row->choices != NULL && real < row->min) {
+            snprintf(ret_text, text_size, "%s", row->choices[0].name);
+        } else {
+            format_real(real, ret_text, text_size);
+        }
         break;
     case OPTION_TEXT:
     case OPTION_CHOICE:
