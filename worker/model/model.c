@@ -23,7 +23,8 @@
 struct model {
     const struct network *network;
     struct network_plan plan;
-    struct layout layout;
+    struct layout fine;                     // as it was cut at create
+    struct layout layout;                   // with buckets of it joined
     uint32_t first_ops[LAYOUT_BUCKETS_MAX]; // of each bucket; its last is before the next bucket's
     float *params;                          // (value_count), owned
     float *grads;                           // (value_count), owned
@@ -68,6 +69,14 @@ static uint32_t first_op_of(const struct network_plan *plan, uint64_t offset)
     return plan->tensors[t].op;
 }
 
+void model_merge_buckets(struct model *model, uint64_t bucket_bytes)
+{
+    layout_merge(&model->fine, bucket_bytes, &model->layout);
+    for (uint32_t bucket = 0; bucket < model->layout.bucket_count; bucket++) {
+        model->first_ops[bucket] = first_op_of(&model->plan, model->layout.buckets[bucket].offset);
+    }
+}
+
 static enum status make_layout(struct model *model, uint64_t bucket_bytes)
 {
     const struct network_plan *plan = &model->plan;
@@ -78,17 +87,15 @@ static enum status make_layout(struct model *model, uint64_t bucket_bytes)
         may_close[t] = plan->tensors[t].kind != TENSOR_BIAS;
     }
     enum status status =
-        layout_make_buckets(spans, may_close, plan->tensor_count, bucket_bytes, &model->layout);
+        layout_make_buckets(spans, may_close, plan->tensor_count, bucket_bytes, &model->fine);
     if (status != STATUS_OK) {
         log_error("model %s cannot be cut into buckets of %llu bytes: %s", model->network->name,
                   (unsigned long long)bucket_bytes, status_text(status));
         return status;
     }
-    layout_split_buckets(&model->layout, bucket_bytes);
-    model->layout.digest = network_digest(model->network, plan);
-    for (uint32_t bucket = 0; bucket < model->layout.bucket_count; bucket++) {
-        model->first_ops[bucket] = first_op_of(plan, model->layout.buckets[bucket].offset);
-    }
+    layout_split_buckets(&model->fine, bucket_bytes);
+    model->fine.digest = network_digest(model->network, plan);
+    model_merge_buckets(model, 0);
     return STATUS_OK;
 }
 
@@ -188,6 +195,11 @@ void model_destroy(struct model *model)
 const struct layout *model_layout(const struct model *model)
 {
     return &model->layout;
+}
+
+const struct layout *model_fine_layout(const struct model *model)
+{
+    return &model->fine;
 }
 
 float *model_params(struct model *model)

@@ -16,9 +16,9 @@ struct model_options {
     const char *name; // of MODEL_MAP
     struct shape input;
     uint32_t class_count;
-    uint32_t batch_size; // of a training step, and of evaluation
-    uint64_t seed;       // for the first parameters
-    uint64_t bucket_bytes;
+    uint32_t batch_size;   // of a training step, and of evaluation
+    uint64_t seed;         // for the first parameters
+    uint64_t bucket_bytes; // as small as buckets will ever be: see model_merge_buckets
     enum conv_algorithm conv;
     enum precision precision;
     bool has_region; // the gradients lie where other processes of this host can read them
@@ -30,7 +30,17 @@ enum status model_create(const struct model_options *options, struct device *dev
                          struct model **ret_model);
 void model_destroy(struct model *model); // NULL is fine
 
+/* As it was last cut. */
 const struct layout *model_layout(const struct model *model);
+
+/* As it was cut at create; stays as it is. */
+const struct layout *model_fine_layout(const struct model *model);
+
+/* Joins the buckets of the fine layout (see layout_merge; 0: none). Between two steps, when no
+ * bucket is on its way; what exchanges gradients has to be told. Parameters, gradients and what was
+ * compiled stay as they are. */
+void model_merge_buckets(struct model *model, uint64_t bucket_bytes);
+
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
 

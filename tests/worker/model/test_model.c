@@ -201,6 +201,42 @@ static void the_cut_into_buckets_changes_no_gradient(void **state)
     free(expected);
 }
 
+/* As an exchange and a backward pass see it: merged, finer again, and as it was. */
+static void merged_buckets_are_filled_one_by_one_with_the_same_gradients(void **state)
+{
+    const uint64_t sizes[] = {100000, 0, 12000, UINT64_MAX, 30000, 0};
+    struct model_options options = lenet5_options(12000);
+    struct model *model = create(&options, *state);
+    struct layout fine = *model_layout(model), expected;
+    float *grads = model_grads(model);
+    size_t bytes = fine.value_count * sizeof(float);
+    float *first = malloc(bytes);
+    assert_non_null(first);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        model_merge_buckets(model, sizes[i]);
+        const struct layout *layout = model_layout(model);
+        layout_merge(&fine, sizes[i], &expected);
+        assert_memory_equal(layout->buckets, expected.buckets,
+                            expected.bucket_count * sizeof(expected.buckets[0]));
+        assert_int_equal(layout->bucket_count, expected.bucket_count);
+        assert_int_equal(model_fine_layout(model)->bucket_count, fine.bucket_count);
+        program_fixture_poison(grads, layout->value_count);
+        forward(model);
+        for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+            struct span span = layout->buckets[bucket];
+            assert_int_equal(model_backward(model, bucket), STATUS_OK);
+            assert_int_equal(model_await_gradients(model, bucket), STATUS_OK);
+            assert_true(none_nan(grads + span.offset, span.count));
+        }
+        if (i == 0) {
+            memcpy(first, grads, bytes);
+        }
+        assert_memory_equal(grads, first, bytes);
+    }
+    free(first);
+    model_destroy(model);
+}
+
 static void the_seed_alone_decides_the_first_parameters(void **state)
 {
     struct model_options options = lenet5_options(1);
@@ -252,6 +288,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_tensor_are_complete_together),
         cmocka_unit_test(backward_of_a_bucket_fills_it_and_no_other),
         cmocka_unit_test(the_cut_into_buckets_changes_no_gradient),
+        cmocka_unit_test(merged_buckets_are_filled_one_by_one_with_the_same_gradients),
         cmocka_unit_test(the_seed_alone_decides_the_first_parameters),
         cmocka_unit_test(what_cannot_be_trained_is_refused_and_writes_nothing),
         cmocka_unit_test(a_model_says_what_was_compiled),
