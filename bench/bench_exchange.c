@@ -312,9 +312,9 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     const struct job *job = &bench->job;
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
     if (job->sync_every > 1 || strcmp(job->switches, "none") != 0 || job->eval_every > 0 ||
-        job->steps < bench->options->warmup + 2) {
+        job_tunes_buckets(job) || job->steps < bench->options->warmup + 2) {
         log_error("bench_exchange needs a job with --steps of at least --warmup and two more, and "
-                  "without --sync-every, --switch and --eval-every");
+                  "without --sync-every, --switch, --eval-every and --bucket-mb auto");
         return STATUS_INVALID;
     }
     bench->is_free = job_is_free(job);

@@ -4,6 +4,7 @@
 #include "common/job_checks.h"
 #include "common/layout.h"
 #include "common/names.h"
+#include "common/phases.h"
 
 #include <assert.h>
 #include <math.h>
@@ -126,6 +127,17 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
         return status;
     }
     return resolve_optimizer(job, ret_error, error_size);
+}
+
+bool job_tunes_buckets(const struct job *job)
+{
+    return job->bucket_mb <= 0;
+}
+
+uint64_t job_bucket_bytes(const struct job *job)
+{
+    return job_tunes_buckets(job) ? phases_trial_bytes(0)
+                                  : (uint64_t)(job->bucket_mb * 1024 * 1024);
 }
 
 uint32_t job_shard_count(const struct job *job)

@@ -51,12 +51,12 @@ struct job {
     double target_accuracy;           // the job ends once it is reached; 0: there is none
     uint64_t limit_train, limit_test; // use only so many samples; 0: all
     char device[JOB_NAME_BYTES];
-    uint32_t threads;               // per worker; 0: cores / workers on the host
-    char conv[JOB_NAME_BYTES];      // auto, direct, winograd
-    char precision[JOB_NAME_BYTES]; // fp32, tf32, bf16
-    bool allow_nondeterministic;    // algorithms whose bits differ from run to run
-    bool cuda_graphs;               // of what steps launch
-    double bucket_mb;
+    uint32_t threads;                 // per worker; 0: cores / workers on the host
+    char conv[JOB_NAME_BYTES];        // auto, direct, winograd
+    char precision[JOB_NAME_BYTES];   // fp32, tf32, bf16
+    bool allow_nondeterministic;      // algorithms whose bits differ from run to run
+    bool cuda_graphs;                 // of what steps launch
+    double bucket_mb;                 // 0: auto, see phases.h
     uint32_t gradients_per_update;    // ps-ssp and ps-async
     char remedy[JOB_NAME_BYTES];      // against staleness: none, staleness-lr, dc, dc-adaptive
     double remedy_lambda;             // of dc and dc-adaptive; 0: the remedy's default
@@ -113,6 +113,13 @@ bool job_is_free_in(const struct job *job, const char *mode);
 bool job_is_free(const struct job *job);
 bool job_has_mode(const struct job *job, const char *mode); // up to a colon
 bool job_has_servers(const struct job *job);
+
+/* --bucket-mb auto: the size is found in the first steps. */
+bool job_tunes_buckets(const struct job *job);
+
+/* Bytes of the buckets that a model is cut into: with auto the smallest that are tried, which are
+ * then merged. */
+uint64_t job_bucket_bytes(const struct job *job);
 
 /* Parts of the parameters: each thread of each server holds one. Thread t of server k of K holds
  * shard t K + k. */

@@ -262,6 +262,18 @@ static enum status check_evaluation(const struct job *job, char *ret_error, size
     return STATUS_OK;
 }
 
+static enum status check_buckets(const struct job *job, char *ret_error, size_t error_size)
+{
+    if (job_tunes_buckets(job) && strcmp(job->order, "free") != 0) {
+        snprintf(ret_error, error_size,
+                 "--bucket-mb auto chooses by the time that steps take, and --order %s is to give "
+                 "the same bits at any speed: give --bucket-mb a number",
+                 job->order);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_shards(const struct job *job, char *ret_error, size_t error_size)
 {
     if (job->servers > 0 && job->server_threads > JOB_SERVERS_MAX / job->servers) {
@@ -277,7 +289,7 @@ enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
         check_switches, check_order,     check_delay_model, check_remedy, check_backup,
-        check_sync_bn,  check_straggler, check_evaluation,  check_shards,
+        check_sync_bn,  check_straggler, check_evaluation,  check_shards, check_buckets,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

@@ -191,6 +191,12 @@ static bool order_is_valid(const char *text, char *ret_why, size_t why_size)
     return order_parse(text, &order, ret_why, why_size) == STATUS_OK;
 }
 
+static const struct option_choice bucket_sizes[] = {
+    {"auto", "tries 0.25, 1, 4 and 16 in the job's first steps, and goes on with the fastest; "
+             "which that is depends on timing, and the bits of sums on it"},
+    {NULL, NULL},
+};
+
 #define NO_RANGE 0, 0
 
 const struct option job_options[] = {
@@ -274,7 +280,7 @@ const struct option job_options[] = {
     {"cuda-graphs", 0, OPTION_FLAG, FIELD(cuda_graphs), "true", NO_RANGE, NULL, NULL, NULL,
      "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same bits as "
      "kernel by kernel (--no-cuda-graphs)"},
-    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "1", 0.001, 65536, NULL, NULL, "MIB",
+    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "1", 0.001, 65536, bucket_sizes, NULL, "MIB",
      "size of the buckets in which gradients travel"},
     {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
      "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "

@@ -73,8 +73,8 @@ enum status switch_parse(const char *text, struct switch_rules *ret_rules, char 
     }
     while (*text != '\0') {
         size_t size = strcspn(text, ";");
-        if (rules.count == PHASES_MAX - 1) {
-            snprintf(ret_why, why_size, "more than %d switches", PHASES_MAX - 1);
+        if (rules.count == SWITCHES_MAX) {
+            snprintf(ret_why, why_size, "more than %d switches", SWITCHES_MAX);
             return STATUS_INVALID;
         }
         struct switch_rule *rule = &rules.rules[rules.count++];
@@ -193,6 +193,30 @@ static void add_phase(const struct job *job, struct phases *phases, const char *
     }
 }
 
+uint64_t phases_trial_bytes(uint32_t trial)
+{
+    assert(trial < PHASES_TRIALS);
+    return (UINT64_C(256) * 1024) << (2 * trial);
+}
+
+uint64_t phases_trial_steps(const struct job *job)
+{
+    return times((uint64_t)PHASES_TRIALS * PHASES_TRIAL_ROUNDS, job->sync_every);
+}
+
+/* The trials, and the rest of the first phase, which ends at a step. */
+static void add_first(const struct job *job, struct phases *phases, uint64_t end, uint64_t total,
+                      uint64_t period)
+{
+    bool has_trials = job_tunes_buckets(job) && job->workers > 1 &&
+                      end >= times(PHASES_TRIALS_SHARE, phases_trial_steps(job));
+    phases->trial_count = has_trials ? PHASES_TRIALS : 0;
+    uint64_t steps = phases_trial_steps(job) / PHASES_TRIALS;
+    for (uint32_t i = 0; i <= phases->trial_count; i++) {
+        add_phase(job, phases, job->mode, i * steps, total, period);
+    }
+}
+
 enum status phases_of(const struct job *job, uint64_t sample_count, struct phases *ret_phases,
                       char *ret_error, size_t error_size)
 {
@@ -221,7 +245,8 @@ enum status phases_of(const struct job *job, uint64_t sample_count, struct phase
     if (status != STATUS_OK) {
         return status;
     }
-    add_phase(job, &phases, job->mode, 0, total, period);
+    uint64_t first_end = rules.count > 0 ? step_of(job, &rules.rules[0], sample_count) : total;
+    add_first(job, &phases, first_end, total, period);
     for (uint32_t i = 0; i < rules.count; i++) {
         const struct switch_rule *rule = &rules.rules[i];
         add_phase(job, &phases, rule->mode, step_of(job, rule, sample_count), total, period);

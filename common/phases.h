@@ -5,6 +5,10 @@
  *
  *     --mode ps-sync --switch epoch:3=ps-async --switch step:2000=ring
  *
+ * With --bucket-mb auto the first one begins with trials, which are short phases of the same mode,
+ * each with buckets of another size. Workers measure them, and the coordinator chooses. Where the
+ * job is too short, or has one worker, there are none.
+ *
  * Within a phase there are marks: the ends of periods (epochs, or --eval-every steps), at which the
  * test set is evaluated, and the end of the phase. */
 #ifndef COMMON_PHASES_H
@@ -17,7 +21,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PHASES_MAX 16
+#define SWITCHES_MAX 15
+
+// With --bucket-mb auto: sizes of buckets that are tried, the smallest first, and for how many
+// rounds each (a round is a step, or --sync-every of them).
+#define PHASES_TRIALS       4
+#define PHASES_TRIAL_ROUNDS 12
+
+// A first phase of less than so many times the trials' steps has none.
+#define PHASES_TRIALS_SHARE 4
+
+#define PHASES_MAX (SWITCHES_MAX + 1 + PHASES_TRIALS)
 
 /* Of one phase, in steps of the job. */
 struct marks {
@@ -36,7 +50,7 @@ struct switch_rule {
 };
 
 struct switch_rules {
-    struct switch_rule rules[PHASES_MAX - 1];
+    struct switch_rule rules[SWITCHES_MAX];
     uint32_t count;
 };
 
@@ -55,7 +69,14 @@ struct phase {
 struct phases {
     struct phase list[PHASES_MAX];
     uint32_t count;
+    uint32_t trial_count; // of them, the first ones; 0 or PHASES_TRIALS
 };
+
+/* Bytes of the buckets of a trial. */
+uint64_t phases_trial_bytes(uint32_t trial);
+
+/* Steps of all trials of a job. Capped. */
+uint64_t phases_trial_steps(const struct job *job);
 
 /* Of a resolved job on so many training samples (at least a global batch). STATUS_INVALID with a
  * sentence for a switch that never comes, or a --sync-every that is longer than a period. */

@@ -242,6 +242,8 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.bandwidth = message->way.bandwidth;
     packed.halving_floats_max = message->limits.halving_floats_max;
     packed.direct_floats_max = message->limits.direct_floats_max;
+    packed.bucket_bytes = message->bucket_bytes;
+    packed.step_ns = message->step_ns;
     packed.all_reduce = (uint32_t)message->all_reduce;
     packed.reason = (uint32_t)message->reason;
     packed.span_offset = message->span.offset;
@@ -432,6 +434,8 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .phase = packed->phase,
         .way = {packed->latency_ns, packed->message_ns, packed->bandwidth},
         .limits = {packed->halving_floats_max, packed->direct_floats_max},
+        .bucket_bytes = packed->bucket_bytes,
+        .step_ns = packed->step_ns,
         .all_reduce = (enum all_reduce)packed->all_reduce,
         .reason = (enum status)packed->reason,
         .text = packed->text,

@@ -115,6 +115,8 @@ struct message {
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
     struct all_reduce_way way;  // TRIED: to the next worker
     struct all_reduce_limits limits; // START: which buckets take which algorithm
+    uint64_t bucket_bytes; // START: what a worker's buckets are merged to, see layout_merge
+    uint64_t step_ns;      // PASSED: what a step of the phase took; 0: was not measured
     enum status reason;
     const char *text;                 // never NULL after decode
     const struct wire_member *member; // JOIN, READY, DONE; otherwise NULL

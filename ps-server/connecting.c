@@ -29,18 +29,37 @@ void connecting_try(struct coordinator *coordinator, uint64_t now_ms)
     send_places(coordinator, &trial);
 }
 
+/* How large the buckets of the phase are. */
+static uint64_t begin_tuning(struct coordinator *coordinator)
+{
+    uint32_t phase = coordinator->phase_index;
+    char text[COORDINATOR_REASON_BYTES];
+    if (phase == 0) {
+        bool is_shared = coordinator->topology.all_reduce == ALL_REDUCE_SHARED;
+        tuning_init(coordinator->job, coordinator->train_samples, is_shared, &coordinator->tuning);
+    }
+    uint64_t bucket_bytes = tuning_begin_phase(&coordinator->tuning, phase);
+    if (tuning_describe_news(&coordinator->tuning, phase, text, sizeof(text))) {
+        coordinator->port.log(coordinator->port.context, false, text);
+    }
+    return bucket_bytes;
+}
+
 void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
     coordinator->phase = COORDINATOR_CONNECTING;
     coordinator->connecting_ms = now_ms;
+    uint64_t bucket_bytes = begin_tuning(coordinator);
+    layout_merge(&coordinator->layout, bucket_bytes, &coordinator->phase_layout);
     // `step` carries the training samples: schedules follow from them.
     struct message start = {.kind = MESSAGE_START,
                             .step = coordinator->train_samples,
                             .phase = coordinator->phase_index,
                             .all_reduce = coordinator->topology.all_reduce,
                             .limits = coordinator->topology.limits,
-                            .layout = &coordinator->layout,
+                            .bucket_bytes = bucket_bytes,
+                            .layout = &coordinator->phase_layout,
                             .text = ""};
     for (uint32_t i = 0; i < membership->server_count; i++) {
         send(coordinator, membership->servers[i].peer, &start);

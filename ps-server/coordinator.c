@@ -279,6 +279,7 @@ static void handle_passed(struct coordinator *coordinator, struct slot *slot,
         return;
     }
     slot->state = SLOT_READY;
+    tuning_note(&coordinator->tuning, coordinator->phase_index, message->step_ns);
     if (membership_count(membership->workers, membership->worker_count, SLOT_READY) <
         membership->worker_count) {
         return;

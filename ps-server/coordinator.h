@@ -21,6 +21,7 @@
 #include "ps-server/results.h"
 #include "ps-server/sums.h"
 #include "ps-server/topology.h"
+#include "ps-server/tuning.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,12 +59,14 @@ struct coordinator {
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, heartbeat_sent_ms;
 
-    struct layout layout; // of the first worker that was ready
+    struct layout layout;       // of the first worker that was ready
+    struct layout phase_layout; // the same with the buckets of the phase
     bool has_layout;
     uint64_t train_samples, test_samples, data_digest;
     uint64_t parameters;      // of the model, as its authors count them
     uint32_t phase_index;     // of the job's phases
     struct topology topology; // of ring phases
+    struct tuning tuning;     // of buckets
     uint64_t connecting_ms;   // since when members connect
 
     // The verdict.

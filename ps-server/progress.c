@@ -82,6 +82,10 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
         printf("all-reduce: %s\n", all_reduce);
     }
+    char buckets[256];
+    if (tuning_describe_news(&coordinator->tuning, 0, buckets, sizeof(buckets))) {
+        printf("%s\n", buckets);
+    }
     print_history(coordinator);
     fflush(stdout);
 }
@@ -89,14 +93,20 @@ void progress_started(struct progress *progress, const struct coordinator *coord
 void progress_switched(struct progress *progress, const struct coordinator *coordinator)
 {
     struct phases phases;
-    char why[OPTION_ERROR_BYTES];
+    char why[OPTION_ERROR_BYTES], buckets[256];
     progress_break(progress);
-    if (progress->is_on && phases_of(coordinator->job, coordinator->train_samples, &phases, why,
-                                     sizeof(why)) == STATUS_OK) {
-        const struct phase *phase = &phases.list[coordinator->phase_index];
-        printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first, phase->mode);
-        fflush(stdout);
+    if (!progress->is_on || phases_of(coordinator->job, coordinator->train_samples, &phases, why,
+                                      sizeof(why)) != STATUS_OK) {
+        return;
     }
+    uint32_t index = coordinator->phase_index;
+    const struct phase *phase = &phases.list[index];
+    if (index > phases.trial_count) {
+        printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first, phase->mode);
+    } else if (tuning_describe_news(&coordinator->tuning, index, buckets, sizeof(buckets))) {
+        printf("%s\n", buckets);
+    }
+    fflush(stdout);
 }
 
 /* The step that every worker has reported; where each goes its own way, the average worker. */

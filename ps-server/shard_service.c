@@ -40,7 +40,8 @@ struct service {
     // What workers of this host may read: the parameters, and behind them a slot for each worker's
     // answers while workers are free. Empty if there is none.
     struct region region;
-    uint64_t slot_count, value_count; // of the slots; of the parameters, and of a slot
+    uint64_t slot_count,
+        value_count; // of the slots; that the parameters, and a slot, have room for
 
     // Of the phases that are over.
     struct staleness staleness;
@@ -88,14 +89,18 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
 /* Where the parameters lie, if workers of this host may read them there. */
 static enum status create_region(struct service *service, struct shard_config *config)
 {
-    uint64_t count = shard_value_count(config);
-    if (!endpoints_may_share(service->job.transport) || count == 0) {
+    const struct layout *layout = &config->layout;
+    if (!endpoints_may_share(service->job.transport) || shard_value_count(config) == 0) {
         return STATUS_OK;
     }
     config->params = service->region.bytes;
     if (config->params != NULL) {
-        return STATUS_OK; // of an earlier phase, which nobody reads any more
+        // Of an earlier phase, which nobody reads any more.
+        return shard_value_count(config) <= service->value_count ? STATUS_OK : STATUS_MALFORMED;
     }
+    // Later phases may have fewer buckets (--bucket-mb auto): a shard has up to a float more than
+    // its share of each.
+    uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
     uint64_t slots = job_is_free(&service->job) ? service->job.workers : 0;
     if (slots * count * sizeof(float) > SLOTS_BYTES_MAX) {
         slots = 0; // answers are copied into messages then

@@ -27,6 +27,9 @@ static json_t *option_json(const struct option *row, const struct job *job)
     case OPTION_U64:
         return integer(*(const uint64_t *)(const void *)field);
     case OPTION_REAL:
+        if (row->choices != NULL && *(const double *)(const void *)field < row->min) {
+            return json_string(row->choices[0].name);
+        }
         return json_real(*(const double *)(const void *)field);
     case OPTION_TEXT:
     case OPTION_CHOICE:
@@ -255,6 +258,27 @@ static json_t *shards_json(const struct results *results)
     return shards;
 }
 
+/* What --bucket-mb auto has found; null without it. */
+static json_t *buckets_json(const struct tuning *tuning)
+{
+    char text[256];
+    if (!tuning_describe(tuning, text, sizeof(text))) {
+        return json_null();
+    }
+    bool is_decided = tuning->state == TUNING_DECIDED;
+    json_t *trials = json_array();
+    for (uint32_t i = 0; is_decided && i < PHASES_TRIALS; i++) {
+        double ms = tuning_trial_ms(tuning, i);
+        json_array_append_new(
+            trials, json_pack("{s:f, s:o}", "bucket_mb", (double)phases_trial_bytes(i) / (1 << 20),
+                              "ms_per_step", ms > 0 ? json_real(ms) : json_null()));
+    }
+    // null: the job has ended before.
+    json_t *chosen =
+        tuning->state == TUNING_TRYING ? json_null() : json_real((double)tuning->bytes / (1 << 20));
+    return json_pack("{s:s, s:o, s:o}", "text", text, "bucket_mb", chosen, "trials", trials);
+}
+
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
     char all_reduce[128];
@@ -262,9 +286,10 @@ json_t *summary_details_json(const struct coordinator *coordinator)
     struct results_rank sum = totals(&coordinator->results);
     json_t *times = json_object();
     add_hidden(times, sum.copy_ns, sum.wire_ns, sum.steps);
-    return json_pack("{s:o, s:o, s:I, s:s?, s:o, s:o}", "evaluations",
+    return json_pack("{s:o, s:o, s:I, s:s?, s:o, s:o, s:o}", "evaluations",
                      epochs_json(coordinator, true), "target", target_json(coordinator),
                      "late_gradients", (json_int_t)coordinator->results.late_count, "all_reduce",
-                     has_all_reduce ? all_reduce : NULL, "shards",
+                     has_all_reduce ? all_reduce : NULL, "buckets",
+                     buckets_json(&coordinator->tuning), "shards",
                      shards_json(&coordinator->results), "ms_per_step", times);
 }

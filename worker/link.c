@@ -106,6 +106,11 @@ struct exchange *link_exchange(struct link *link)
     return link->exchange;
 }
 
+uint64_t link_bucket_bytes(const struct link *link)
+{
+    return link->bucket_bytes;
+}
+
 void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received)
 {
     *ret_sent = link->channel->bytes_sent;
@@ -120,19 +125,20 @@ static void post_message(struct link *link, struct message *message)
     transport_wake(link->channel->transport);
 }
 
-enum status link_pass(struct link *link, float *const *states, uint32_t state_count)
+enum status link_pass(struct link *link, const struct link_passed *passed)
 {
     pthread_mutex_lock(&link->mutex);
     if (link->phase != LINK_ENDED) {
         link->phase = LINK_PREPARED;
         link->phase_index++;
-        link->states = states;
-        link->state_count = state_count;
+        link->states = passed->states;
+        link->state_count = passed->state_count;
     }
     uint32_t phase_index = link->phase_index;
     pthread_mutex_unlock(&link->mutex);
-    struct message passed = {.kind = MESSAGE_PASSED, .phase = phase_index};
-    post_message(link, &passed);
+    struct message message = {
+        .kind = MESSAGE_PASSED, .phase = phase_index, .step_ns = passed->step_ns};
+    post_message(link, &message);
     return wait_for(link, LINK_RUNNING);
 }
 

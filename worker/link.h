@@ -34,7 +34,7 @@ struct link_options {
 
 /* What the worker has built. Borrowed until link_destroy. */
 struct link_prepared {
-    const struct layout *layout;
+    const struct layout *layout; // whose buckets link_bucket_bytes may have joined
     float *params, *grads;
     const struct region *region; // of grads, if neighbours of this host may read them; or NULL
     const char *params_digest;   // of the first parameters
@@ -56,10 +56,21 @@ enum status link_prepare(struct link *link, const struct link_prepared *prepared
 /* Of the phase. Valid after link_prepare, until link_pass or link_destroy. */
 struct exchange *link_exchange(struct link *link);
 
+/* What the buckets of the layout that was prepared are merged to in the phase: see layout_merge.
+ * Valid as link_exchange is. */
+uint64_t link_bucket_bytes(const struct link *link);
+
+/* What a worker has of a phase that ends. */
+struct link_passed {
+    float *const *states; // (state_count) of the optimizer, that rank 0 gives to servers; borrowed
+                          // until link_pass returns
+    uint32_t state_count;
+    uint64_t step_ns; // what a step took; 0: not measured
+};
+
 /* Ends a phase: waits until all workers have, and servers and neighbours are ready for the next
- * one. `states` are those of the optimizer that rank 0 gives to servers; borrowed until it returns.
- */
-enum status link_pass(struct link *link, float *const *states, uint32_t state_count);
+ * one. */
+enum status link_pass(struct link *link, const struct link_passed *passed);
 
 /* After the report that closed an epoch of a job with a target: waits until it is known whether the
  * job goes on. */

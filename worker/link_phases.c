@@ -26,7 +26,7 @@ static enum status create_exchange(struct link *link, const struct message *star
         .mode = phase->mode,
         .rank = link->rank,
         .world = link->job.workers,
-        .layout = link->prepared.layout,
+        .layout = link->layout,
         .params = link->prepared.params,
         .grads = link->prepared.grads,
         .is_free = phase->is_free,
@@ -118,10 +118,28 @@ static enum status prepare_first(struct link *link, const struct message *start)
     }
     status = connect_to_others(link, start);
     if (status == STATUS_OK && start->all_reduce == ALL_REDUCE_SHARED) {
-        status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
-                                    link->prepared.layout);
+        status =
+            group_memory_begin(&link->group_memory, link->rank, link->job.workers, link->layout);
     }
     return status;
+}
+
+/* The layout of the phase. */
+static enum status cut_buckets(struct link *link, uint64_t bucket_bytes)
+{
+    bool is_first = link->layout == NULL;
+    if (!is_first && bucket_bytes == link->bucket_bytes) {
+        return STATUS_OK;
+    }
+    if (link->group_memory.group != NULL) {
+        log_error("the buckets of an all-reduce in shared memory cannot change");
+        return STATUS_MALFORMED; // what a coordinator of ours does not ask for
+    }
+    struct layout *layout = &link->layouts[link->layout == &link->layouts[0]];
+    layout_merge(link->prepared.layout, bucket_bytes, layout);
+    link->layout = layout;
+    link->bucket_bytes = bucket_bytes;
+    return STATUS_OK;
 }
 
 enum status link_begin_phase(struct link *link, const struct message *start,
@@ -130,7 +148,10 @@ enum status link_begin_phase(struct link *link, const struct message *start,
     if (start->phase != link->phase_index) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
-    enum status status = start->phase == 0 ? prepare_first(link, start) : STATUS_OK;
+    enum status status = cut_buckets(link, start->bucket_bytes);
+    if (status == STATUS_OK && start->phase == 0) {
+        status = prepare_first(link, start);
+    }
     if (status == STATUS_OK) {
         status = create_exchange(link, start, post_ready);
     }

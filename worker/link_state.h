@@ -46,6 +46,9 @@ struct link {
     float *const *states; // of the optimizer, for servers of that phase
     uint32_t state_count;
     struct exchange *exchange;
+    uint64_t bucket_bytes;       // of the phase
+    const struct layout *layout; // the same; one of layouts
+    struct layout layouts[2];    // the other one may be of an exchange that is still there
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;

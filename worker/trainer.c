@@ -14,13 +14,14 @@
 // Batches that the loader is ahead.
 #define READ_AHEAD 4
 
-// Steps that the job's speed leaves out: at most so many, at most a fifth of all.
+// Steps that the job's speed leaves out: at most so many, at most a fifth of all; and trials.
 #define WARMUP_STEPS_MAX 10
 
 /* All steps of a phase. *step counts those of the job that were made. */
 static enum status train_phase(struct trainer *trainer, struct link *link, uint64_t *step)
 {
     trainer->marks_closed = trainer->round = trainer->round_steps = 0;
+    trainer->trial = (struct trial){0};
     while (!trainer_phase_is_over(trainer, *step)) {
         uint64_t started_ns = clock_now_ns();
         struct step_times times;
@@ -29,7 +30,9 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
         if (status != STATUS_OK) {
             return status;
         }
-        trainer_count_step(trainer, *step, loss_sum, &times, lap(&started_ns));
+        uint64_t step_ns = lap(&started_ns);
+        trainer_count_step(trainer, *step, loss_sum, &times, step_ns);
+        trial_add(&trainer->trial, step_ns, trainer->round_steps == 0);
         status = trainer_after_step(trainer, link, ++*step);
         if (status != STATUS_OK) {
             return status;
@@ -57,10 +60,12 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
         status = exchange_drain(trainer->exchange);
     }
     if (status == STATUS_OK) {
-        status = link_pass(link, states, count);
+        const struct link_passed passed = {states, count, trial_step_ns(&trainer->trial)};
+        status = link_pass(link, &passed);
         trainer->exchange = link_exchange(link); // the old one may be gone, also if the job ends
     }
     if (status == STATUS_OK) {
+        model_merge_buckets(trainer->model, link_bucket_bytes(link));
         status = batcher_seek(trainer->batcher, next->marks.first / trainer->steps_per_epoch,
                               next->marks.first % trainer->steps_per_epoch);
     }
@@ -105,6 +110,7 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
 {
     trainer->link = link;
     trainer->exchange = link_exchange(link);
+    model_merge_buckets(trainer->model, link_bucket_bytes(link));
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = 0;
     enum status status = train(trainer, link, &step);
@@ -153,7 +159,7 @@ static enum status create_model(struct trainer *trainer, struct device *device,
         .class_count = train->class_count,
         .batch_size = job_batch_of(job, trainer->rank),
         .seed = job->seed,
-        .bucket_bytes = (uint64_t)(job->bucket_mb * 1024 * 1024),
+        .bucket_bytes = job_bucket_bytes(job),
         .conv = conv_find(job->conv),
         .precision = precision_find(job->precision),
         .has_region = has_peers && endpoints_may_share(job->transport),
@@ -234,6 +240,9 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
     trainer->warmup_steps = trainer->step_count / 5;
     if (trainer->warmup_steps > WARMUP_STEPS_MAX) {
         trainer->warmup_steps = WARMUP_STEPS_MAX;
+    }
+    if (trainer->phases.trial_count > 0) {
+        trainer->warmup_steps = phases_trial_steps(job); // some with buckets that were not chosen
     }
     struct batcher_options options = {
         .batch_size = job_batch_of(job, trainer->rank),
@@ -322,7 +331,7 @@ void trainer_destroy(struct trainer *trainer)
 void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_prepared)
 {
     *ret_prepared = (struct link_prepared){
-        .layout = model_layout(trainer->model),
+        .layout = model_fine_layout(trainer->model),
         .params = model_params(trainer->model),
         .grads = model_grads(trainer->model),
         .region = model_region(trainer->model),

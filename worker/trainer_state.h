@@ -13,6 +13,7 @@
 #include "worker/model/model.h"
 #include "worker/straggling.h"
 #include "worker/trainer.h"
+#include "worker/trial.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,6 +41,7 @@ struct trainer {
     uint64_t marks_closed;     // of the phase; where workers are free
     uint64_t epochs_closed;    // periods of the job that were reported
     bool is_enough;            // the target accuracy was reached
+    struct trial trial;        // of the phase
 
     // Local SGD (--sync-every): NULL otherwise.
     float *base;                // (value_count) parameters at the beginning of the round

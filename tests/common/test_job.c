@@ -348,6 +348,11 @@ static void a_resolved_job_comes_back_from_its_text(void **state)
     assert_int_equal(job_encode(&job, text, sizeof(text)), STATUS_OK);
     assert_int_equal(job_decode(text, &back, error, sizeof(error)), STATUS_OK);
     assert_memory_equal(&job, &back, sizeof(job));
+    job = sample_job_resolved(SAMPLE_JOB("bucket-mb=auto"));
+    assert_int_equal(job_encode(&job, text, sizeof(text)), STATUS_OK);
+    assert_non_null(strstr(text, "\nbucket-mb=auto\n"));
+    assert_int_equal(job_decode(text, &back, error, sizeof(error)), STATUS_OK);
+    assert_memory_equal(&job, &back, sizeof(job));
 }
 
 static void a_job_that_does_not_fit_is_not_encoded(void **state)
@@ -370,6 +375,8 @@ static void text_that_is_no_job_is_refused(void **state)
         {"\n", "is no name=value"},
         {"batch=8\nglobal-batch=999\n", "contradict each other"},
         {"data=cifar10\n", "cifar10:DIR"},
+        {"bucket-mb=0\n", "must be auto, or a number from 0.001 to 65536"},
+        {"bucket-mb=automatic\n", "must be auto, or a number from 0.001 to 65536"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct job job;
@@ -390,7 +397,9 @@ static void every_row_has_what_help_shows(void **state)
         bool is_number =
             row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
         assert_true(!is_number || row->max > row->min);
-        assert_true((row->type == OPTION_CHOICE) == (row->choices != NULL));
+        bool may_have_word = row->type == OPTION_REAL && row->min > 0;
+        assert_true(row->choices != NULL ? row->type == OPTION_CHOICE || may_have_word
+                                         : row->type != OPTION_CHOICE);
         assert_true(row->type == OPTION_CHOICE || row->type == OPTION_FLAG || row->metavar != NULL);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(row->name, job_options[j].name);

@@ -67,6 +67,19 @@ static void the_batch_of_all_workers_needs_workers_in_step(void **state)
     assert_true(sample_job_resolved(SAMPLE_JOB("mode=ring", "sync-bn=true")).sync_bn);
 }
 
+static void buckets_are_not_tuned_where_bits_must_not_depend_on_time(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "order=seeded:round-robin", "bucket-mb=auto"),
+                      "give --bucket-mb a number");
+    struct job job = sample_job_resolved(SAMPLE_JOB("mode=ps-async", "bucket-mb=auto"));
+    assert_true(job_tunes_buckets(&job));
+    assert_int_equal(job_bucket_bytes(&job), 256 * 1024);
+    job = sample_job_resolved(SAMPLE_JOB("bucket-mb=0.5"));
+    assert_false(job_tunes_buckets(&job));
+    assert_int_equal(job_bucket_bytes(&job), 512 * 1024);
+}
+
 static void a_switch_comes_within_the_job_and_to_a_mode_that_there_is(void **state)
 {
     (void)state;
@@ -144,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
         cmocka_unit_test(the_batch_of_all_workers_needs_workers_in_step),
+        cmocka_unit_test(buckets_are_not_tuned_where_bits_must_not_depend_on_time),
         cmocka_unit_test(a_switch_comes_within_the_job_and_to_a_mode_that_there_is),
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),

@@ -71,6 +71,78 @@ static void switches_cut_a_job_and_updates_are_counted_through(void **state)
     assert_int_equal(list[2].updates_before, 10 + 4 * 2 / 2);
 }
 
+static void check_phase(const struct phase *phase, uint64_t first, uint64_t end,
+                        uint64_t updates_before)
+{
+    assert_int_equal(phase->marks.first, first);
+    assert_int_equal(phase->marks.end, end);
+    assert_int_equal(phase->updates_before, updates_before);
+}
+
+static void trials_of_buckets_are_the_first_phases_of_a_job(void **state)
+{
+    (void)state;
+    struct phases phases = phases_for(
+        SAMPLE_JOB("global-batch=10", "steps=300", "mode=ring", "bucket-mb=auto", "eval-every=20"),
+        100);
+    assert_int_equal(phases.trial_count, PHASES_TRIALS);
+    assert_int_equal(phases.count, PHASES_TRIALS + 1);
+    for (uint32_t i = 0; i < PHASES_TRIALS; i++) {
+        check_phase(&phases.list[i], 12 * (uint64_t)i, 12 * (uint64_t)i + 12, 12 * (uint64_t)i);
+        assert_string_equal(phases.list[i].mode, "ring");
+    }
+    check_phase(&phases.list[4], 48, 300, 48);
+    // Evaluations stay where they are.
+    check_marks(phases.list[0].marks, (const uint64_t[]){12}, 1);
+    check_marks(phases.list[1].marks, (const uint64_t[]){20, 24}, 2);
+    assert_int_equal(phases_trial_bytes(0), 256 << 10);
+    assert_int_equal(phases_trial_bytes(1), 1 << 20);
+    assert_int_equal(phases_trial_bytes(3), 16 << 20);
+}
+
+static void trials_are_in_the_phase_before_the_first_switch(void **state)
+{
+    (void)state;
+    struct phases phases =
+        phases_for(SAMPLE_JOB("global-batch=10", "steps=400", "mode=ps-async", "workers=2",
+                              "bucket-mb=auto", "switch=step:192=ring"),
+                   100);
+    assert_int_equal(phases.count, PHASES_TRIALS + 2);
+    check_phase(&phases.list[4], 48, 192, 96);
+    assert_true(phases.list[3].is_free && phases.list[4].is_free && !phases.list[5].is_free);
+    check_phase(&phases.list[5], 192, 400, 384);
+    assert_string_equal(phases.list[5].mode, "ring");
+}
+
+static void trials_have_whole_rounds_of_local_steps(void **state)
+{
+    (void)state;
+    struct phases phases = phases_for(
+        SAMPLE_JOB("global-batch=10", "steps=700", "mode=ring", "bucket-mb=auto", "sync-every=3"),
+        100);
+    assert_int_equal(phases.count, PHASES_TRIALS + 1);
+    check_phase(&phases.list[1], 36, 72, 36);
+    check_phase(&phases.list[4], 144, 700, 144);
+}
+
+static void a_job_that_is_short_or_has_one_worker_has_no_trials(void **state)
+{
+    (void)state;
+    const struct job jobs[] = {
+        SAMPLE_JOB("global-batch=10", "steps=191", "bucket-mb=auto"),
+        SAMPLE_JOB("global-batch=10", "steps=400", "bucket-mb=auto", "switch=step:191=ring"),
+        SAMPLE_JOB("global-batch=10", "steps=500", "bucket-mb=auto", "sync-every=3"),
+        SAMPLE_JOB("global-batch=10", "steps=400", "bucket-mb=auto", "workers=1"),
+        SAMPLE_JOB("global-batch=10", "steps=400", "bucket-mb=auto", "mode=local"),
+        SAMPLE_JOB("global-batch=10", "steps=400", "bucket-mb=1"),
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct phases phases = phases_for(jobs[i], 100);
+        assert_int_equal(phases.trial_count, 0);
+        assert_int_equal(phases.count, i == 1 ? 2 : 1);
+    }
+}
+
 static void pushes_count_rounds_of_all_workers(void **state)
 {
     (void)state;
@@ -149,6 +221,10 @@ int main(void)
         cmocka_unit_test(marks_are_the_ends_of_periods_and_of_the_phase),
         cmocka_unit_test(a_job_without_switches_is_one_phase),
         cmocka_unit_test(switches_cut_a_job_and_updates_are_counted_through),
+        cmocka_unit_test(trials_of_buckets_are_the_first_phases_of_a_job),
+        cmocka_unit_test(trials_are_in_the_phase_before_the_first_switch),
+        cmocka_unit_test(trials_have_whole_rounds_of_local_steps),
+        cmocka_unit_test(a_job_that_is_short_or_has_one_worker_has_no_trials),
         cmocka_unit_test(pushes_count_rounds_of_all_workers),
         cmocka_unit_test(what_does_not_fit_the_data_is_refused),
         cmocka_unit_test(what_is_no_switch_is_refused_with_what_would_be_right),

@@ -184,6 +184,128 @@ static void the_end_of_a_job_is_evaluated_whatever_the_period(void **state)
     }
 }
 
+/* What details.json says of --bucket-mb auto: its trials, and one of their sizes as the choice. */
+static void check_tuned(const json_t *summary)
+{
+    const json_t *buckets = json_object_get(json_object_get(summary, "details"), "buckets");
+    const json_t *trials = json_object_get(buckets, "trials"), *trial;
+    double chosen = json_number_value(json_object_get(buckets, "bucket_mb"));
+    unsigned match_count = 0;
+    size_t i;
+    assert_int_equal(json_array_size(trials), 4);
+    json_array_foreach(trials, i, trial)
+    {
+        double size = json_number_value(json_object_get(trial, "bucket_mb"));
+        match_count += size <= chosen && size >= chosen;
+        assert_true(json_number_value(json_object_get(trial, "ms_per_step")) > 0);
+    }
+    assert_int_equal(match_count, 1);
+}
+
+/* The sum of two has the same bits wherever it is cut into chunks, so whatever was chosen has no
+ * say, and all jobs end as one with a size that was given. */
+static void tuned_jobs_of_two_workers_end_with_the_bits_of_any_size(void **state)
+{
+    (void)state;
+    static const char *const ways[][8] = {
+        {"--mode", "ring", "--transport", "tcp", NULL},
+        {"--mode", "ps-sync", "-s", "2", NULL},
+        {"--mode", "ps-sync", "-s", "2", "--server-threads", "2", "--transport", "tcp"},
+        {"--mode", "ps-sync", "--switch", "step:194=ring", "--transport", "tcp", NULL},
+    };
+    const char *const given[] = {"-n",           "2",  "--mode", "ring",  "--model", "cnn",
+                                 "-b",           "1",  "--lr",   "0.001", "--steps", "200",
+                                 "--eval-every", "60", NULL};
+    char expected[PROGRAM_DIGEST_BYTES];
+    programs_run_digest(given, expected);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const char *job[ARGS_MAX] = {"-n",          "2",     "--model", "cnn", "-b",           "1",
+                                     "--lr",        "0.001", "--steps", "200", "--eval-every", "60",
+                                     "--bucket-mb", "auto"};
+        for (size_t k = 0; k < 8 && ways[i][k] != NULL; k++) {
+            job[14 + k] = ways[i][k];
+        }
+        json_t *summary = programs_run_job(job);
+        const json_t *evaluations =
+            json_object_get(json_object_get(summary, "details"), "evaluations");
+        assert_string_equal(json_string_value(json_object_get(summary, "params_digest")), expected);
+        assert_int_equal(json_array_size(evaluations), 4); // as without trials
+        check_tuned(summary);
+        json_decref(summary);
+    }
+}
+
+/* Three workers: a worker or a shard whose buckets differ from the others' would end elsewhere. */
+static void tuned_jobs_end_with_everybody_in_the_same_place(void **state)
+{
+    (void)state;
+    static const char *const ways[][6] = {
+        {"--mode", "ring", "--transport", "tcp", "--compress", "int8"},
+        {"--mode", "ring", "--transport", "tcp", "--all-reduce", "halving-doubling"},
+        {"--mode", "ps-sync", "-s", "2", "--optimizer", "adam"},
+        {"--mode", "ps-async", "-s", "2", NULL},
+        {"--mode", "ps-ssp:2", "--transport", "tcp", NULL},
+        {"--mode", "ps-sync", "--backup", "1", "-s", "2"},
+    };
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        const char *job[ARGS_MAX] = {"-n",      "3",   "--global-batch", "6",   "--lr", "0.001",
+                                     "--steps", "200", "--bucket-mb",    "auto"};
+        for (size_t k = 0; k < 6 && ways[i][k] != NULL; k++) {
+            job[10 + k] = ways[i][k];
+        }
+        json_t *summary = programs_run_job(job);
+        check_tuned(summary);
+        json_decref(summary);
+    }
+}
+
+static void local_steps_are_tuned_in_whole_rounds(void **state)
+{
+    (void)state;
+    const char *const job[] = {"-n",      "3",           "--mode",       "ring", "--global-batch",
+                               "6",       "--transport", "tcp",          "--lr", "0.001",
+                               "--steps", "390",         "--sync-every", "2",    "--bucket-mb",
+                               "auto",    NULL};
+    json_t *summary = programs_run_job(job);
+    check_tuned(summary);
+    json_decref(summary);
+}
+
+/* What a job prints; `text` is to be in it. */
+static void check_prints(const char *const *settings, const char *text)
+{
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+    struct program_run run = {.announce_fd = -1};
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    const char *args[ARGS_MAX] = {"run", "--out",         out,   "--model", "lenet5", "-b",
+                                  "2",   "--limit-train", "120", "--eval",  "none",   "--bucket-mb",
+                                  "auto"};
+    for (size_t i = 13; i < ARGS_MAX - 1 && settings[i - 13] != NULL; i++) {
+        args[i] = settings[i - 13];
+    }
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    int code = program_wait(&run);
+    if (code != 0 || strstr(program_output(&run), text) == NULL) {
+        fail_msg("'%s' is not in: %s", text, program_output(&run));
+    }
+    programs_remove_folder(folder);
+}
+
+static void a_job_says_which_buckets_it_goes_on_with_or_why_none_are_tried(void **state)
+{
+    (void)state;
+    check_prints(
+        (const char *const[]){"--steps", "200", "--mode", "ring", "--transport", "tcp", NULL},
+        " ms a step; goes on with ");
+    check_prints((const char *const[]){"--steps", "100", "--mode", "ps-sync", NULL},
+                 "bucket-mb auto: stays at 1; 100 steps are too few for trials");
+    check_prints((const char *const[]){"--steps", "200", "--mode", "ring", NULL},
+                 "bucket-mb auto: stays at 1; workers add up gradients in shared memory");
+    check_prints((const char *const[]){"--steps", "200", "--mode", "local", NULL},
+                 "bucket-mb auto: stays at 1; one worker exchanges nothing");
+}
+
 /* The pid of server 1, which in a ring has nothing to do. */
 static pid_t idle_server(const char *out)
 {
@@ -276,6 +398,10 @@ int main(void)
         cmocka_unit_test(a_target_ends_the_job_at_the_evaluation_that_reaches_it),
         cmocka_unit_test(a_target_that_is_not_reached_says_so),
         cmocka_unit_test(the_end_of_a_job_is_evaluated_whatever_the_period),
+        cmocka_unit_test(tuned_jobs_of_two_workers_end_with_the_bits_of_any_size),
+        cmocka_unit_test(tuned_jobs_end_with_everybody_in_the_same_place),
+        cmocka_unit_test(local_steps_are_tuned_in_whole_rounds),
+        cmocka_unit_test(a_job_says_which_buckets_it_goes_on_with_or_why_none_are_tried),
         cmocka_unit_test(a_job_that_fails_between_two_phases_ends_in_order),
         cmocka_unit_test(a_switch_at_a_step_that_never_comes_is_refused),
     };

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 static void passed(struct story *story, uint64_t peer, uint32_t phase)
@@ -57,6 +58,112 @@ static void a_phase_that_nobody_connects_to_fails_the_job(void **state)
     }
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     assert_non_null(strstr(story.coordinator.reason, "still connecting: rank 0 and 1"));
+    coordinator_finish(&story.coordinator);
+}
+
+/* Eight buckets of 0.25 MiB. */
+static struct layout fine_layout(void)
+{
+    struct layout layout = {.value_count = 8 << 16, .bucket_count = 8, .digest = 5};
+    for (uint32_t i = 0; i < 8; i++) {
+        layout.buckets[i] = (struct span){(uint64_t)(7 - i) << 16, 1 << 16};
+    }
+    return layout;
+}
+
+/* Two workers and a server, peer 3, with --bucket-mb auto; the first trial is under way. */
+static void open_tuning(struct story *story)
+{
+    struct layout layout = fine_layout();
+    story_open(story, "ps-sync", 2, 1);
+    story->job.bucket_mb = 0;
+    story->job.steps = 200;
+    story->job.global_batch = 10;
+    story->job.sync_every = story->job.gradients_per_update = 1;
+    snprintf(story->job.switches, sizeof(story->job.switches), "none");
+    for (uint32_t i = 0; i < 3; i++) {
+        story_join(story, 1 + i, i < 2 ? ROLE_WORKER : ROLE_SERVER, i % 2);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        story_ready(story, 1 + i, i < 2 ? ROLE_WORKER : ROLE_SERVER, "first", &layout);
+    }
+    for (uint64_t peer = 1; peer <= 3; peer++) {
+        story_connected(story, peer);
+    }
+    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+}
+
+/* The last START said so, to servers and workers alike. */
+static void check_started(const struct story *story, uint64_t bucket_bytes, uint32_t bucket_count)
+{
+    uint32_t start_count = 0;
+    for (uint32_t i = story->transcript.sent_count; i-- > 0 && start_count < 3;) {
+        if (story->transcript.sent[i].kind == MESSAGE_START) {
+            assert_int_equal(story->transcript.sent[i].bucket_bytes, bucket_bytes);
+            assert_int_equal(story->transcript.sent[i].bucket_count, bucket_count);
+            start_count++;
+        }
+    }
+    assert_int_equal(start_count, 3);
+}
+
+/* Both workers end a trial; the next phase begins. */
+static void end_trial(struct story *story, uint32_t next, uint64_t step_ns)
+{
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        story_give(story, peer,
+                   (struct message){
+                       .kind = MESSAGE_PASSED, .phase = next, .step_ns = step_ns + 1000 * peer},
+                   40);
+    }
+    for (uint64_t peer = 1; peer <= 3; peer++) {
+        story_connected(story, peer);
+    }
+    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story->coordinator.phase_index, next);
+}
+
+static void trials_of_buckets_begin_with_their_layouts_and_the_fastest_stays(void **state)
+{
+    (void)state;
+    struct story story;
+    open_tuning(&story);
+    check_started(&story, 0, 8);
+    end_trial(&story, 1, 9000000);
+    check_started(&story, 1 << 20, 3); // the first a quarter, four buckets, and the rest
+    end_trial(&story, 2, 8000000);
+    check_started(&story, 4 << 20, 2);
+    end_trial(&story, 3, 7000000);
+    check_started(&story, 16 << 20, 1);
+    end_trial(&story, 4, 9500000);
+    check_started(&story, 4 << 20, 2);
+    assert_string_equal(story.transcript.last_fact,
+                        "bucket-mb auto: 0.25: 9.0, 1: 8.0, 4: 7.0, 16: 9.5 ms a step; goes on "
+                        "with 4");
+    assert_int_equal(story.coordinator.layout.bucket_count, 8);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_worker_that_does_not_end_its_trial_is_named(void **state)
+{
+    (void)state;
+    struct story story;
+    open_tuning(&story);
+    story_give(&story, 1, (struct message){.kind = MESSAGE_PASSED, .phase = 1}, 40);
+    for (uint64_t now_ms = 1000; story.coordinator.phase == COORDINATOR_TRAINING; now_ms += 1000) {
+        assert_in_range(now_ms, 0, 200000);
+        for (uint64_t peer = 1; peer <= 3; peer++) {
+            story_give(&story, peer,
+                       (struct message){.kind = MESSAGE_HEARTBEAT, .step = peer == 2 ? 5 : 12},
+                       now_ms);
+        }
+        coordinator_tick(&story.coordinator, now_ms);
+    }
+    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+    if (strstr(story.coordinator.reason, "worker 1") == NULL &&
+        strstr(story.coordinator.reason, "rank 1") == NULL) {
+        fail_msg("%s", story.coordinator.reason);
+    }
     coordinator_finish(&story.coordinator);
 }
 
@@ -153,6 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_phase_begins_when_all_have_passed_and_are_connected),
         cmocka_unit_test(a_phase_that_nobody_connects_to_fails_the_job),
+        cmocka_unit_test(trials_of_buckets_begin_with_their_layouts_and_the_fastest_stays),
+        cmocka_unit_test(a_worker_that_does_not_end_its_trial_is_named),
         cmocka_unit_test(workers_hear_when_the_target_is_reached),
         cmocka_unit_test(all_workers_hear_the_sum_when_each_has_given_its_part),
         cmocka_unit_test(workers_whose_numbers_do_not_fit_together_fail_the_job),

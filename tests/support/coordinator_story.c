@@ -22,6 +22,8 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
     transcript->sent[i].kind = message->kind;
     transcript->sent[i].reason = message->reason;
     transcript->sent[i].rank = message->rank;
+    transcript->sent[i].bucket_bytes = message->bucket_bytes;
+    transcript->sent[i].bucket_count = message->layout != NULL ? message->layout->bucket_count : 0;
     snprintf(transcript->sent[i].text, sizeof(transcript->sent[i].text), "%s",
              message->text != NULL ? message->text : "");
 }
@@ -29,9 +31,8 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
 static void note_log(void *context, bool is_error, const char *sentence)
 {
     struct transcript *transcript = context;
-    if (is_error) {
-        snprintf(transcript->last_error, sizeof(transcript->last_error), "%s", sentence);
-    }
+    char *line = is_error ? transcript->last_error : transcript->last_fact;
+    snprintf(line, sizeof(transcript->last_error), "%s", sentence);
 }
 
 static void note_started(void *context)
@@ -66,6 +67,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     story->job.server_threads = 1;
     snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "ring");
     snprintf(story->job.compress, sizeof(story->job.compress), "none");
+    story->job.bucket_mb = 1;
     story->job.start_timeout = 30;
     story->job.lost_after = 5;
     story->job.stall_warn = 10;

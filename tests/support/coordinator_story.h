@@ -15,11 +15,13 @@ struct transcript {
         enum message_kind kind;
         enum status reason;
         uint32_t rank;
+        uint64_t bucket_bytes;
+        uint32_t bucket_count; // of the layout; 0: it has none
         char text[512];
     } sent[SENT_MAX];
     uint32_t sent_count;
     uint32_t started_count, switched_count, report_count, epoch_count;
-    char last_error[512];
+    char last_error[512], last_fact[512]; // that were logged
 };
 
 struct story {
