@@ -123,6 +123,23 @@ static void local_sgd_ends_alike_in_every_mode(void **state)
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
 
+/* Buckets of other sizes in the middle of a job: what is captured and copied changes, and what two
+ * workers compute does not. */
+static void buckets_that_change_take_the_gradients_of_the_same_steps(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy", {"-n", "2", "--mode", "ring", "--global-batch", "2", "--epochs", "4"}},
+        {"lazy",
+         {"-n", "2", "--mode", "ring", "--global-batch", "2", "--epochs", "4", "--transport", "tcp",
+          "--bucket-mb", "auto"}},
+        {"eager",
+         {"-n", "2", "--mode", "ps-sync", "--global-batch", "2", "--epochs", "4", "--bucket-mb",
+          "auto"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
 /* Its sums go to the host, to all workers and back in the middle of forward and backward. */
 static void batch_normalisation_over_all_workers_ends_alike_in_both_designs(void **state)
 {
@@ -209,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_ring_ends_where_servers_do),
         cmocka_unit_test(phases_take_states_from_the_device_and_give_them_back),
         cmocka_unit_test(local_sgd_ends_alike_in_every_mode),
+        cmocka_unit_test(buckets_that_change_take_the_gradients_of_the_same_steps),
         cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(copies_are_counted_for_each_step),

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Times in a row that a unit goes elsewhere before that is where it goes.
+#define MOVED_COUNT 2
+
 enum status replay_init(struct replay *replay, cudaStream_t stream, uint32_t unit_count)
 {
     replay->stream = stream;
@@ -118,18 +121,40 @@ static bool make_graph(struct replay *replay, struct replay_graph *made,
     return made->graph != NULL;
 }
 
+/* Whether a unit that was seen goes as far as then. */
+static bool goes_as_before(struct replay_graph *seen, uint32_t extent)
+{
+    if (seen->extent == extent) {
+        seen->other_count = 0;
+        return true;
+    }
+    bool is_again = seen->other_count > 0 && seen->other_extent == extent;
+    seen->other_count = is_again ? seen->other_count + 1 : 1;
+    seen->other_extent = extent;
+    if (seen->other_count < MOVED_COUNT) {
+        return false;
+    }
+    if (seen->graph != NULL) {
+        cudaGraphExecDestroy(seen->graph); // one that still runs ends first
+    }
+    *seen = (struct replay_graph){.state = REPLAY_SEEN, .extent = extent};
+    return true;
+}
+
 enum status replay_run(struct replay *replay, struct replay_unit unit,
                        enum status (*queue)(void *context), void *context)
 {
     assert(replay->current == NULL || unit.index < replay->unit_count);
     struct replay_graph *seen = replay->current != NULL ? &replay->current[unit.index] : NULL;
-    if (seen == NULL || seen->state == REPLAY_TOO_SMALL ||
-        (seen->state != REPLAY_UNSEEN && seen->extent != unit.extent)) {
+    if (seen == NULL) {
         return queue(context);
     }
     if (seen->state == REPLAY_UNSEEN) {
         seen->state = REPLAY_SEEN;
         seen->extent = unit.extent;
+        return queue(context);
+    }
+    if (!goes_as_before(seen, unit.extent) || seen->state == REPLAY_TOO_SMALL) {
         return queue(context);
     }
     if (seen->state == REPLAY_SEEN && !make_graph(replay, seen, queue, context)) {

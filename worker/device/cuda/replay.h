@@ -12,7 +12,9 @@
  * Launches take what changes from step to step either from memory, which is written before, or from
  * the pass (struct cuda_pass), and nodes see nothing else. Another pass has graphs of its own, of a
  * few passes at most; others are launched as they come, and so are passes that wait in the middle,
- * units that go elsewhere than before, and those of so few launches that a graph saves none.
+ * units that go elsewhere than before, and those of so few launches that a graph saves none. A unit
+ * that has gone elsewhere twice in a row (buckets have another size) has moved, and is captured
+ * anew.
  *
  * Nothing depends on it. What cannot be captured, instantiated or launched is launched as it comes,
  * as is everything after it; the log says so once. A capture runs nothing, so nothing is run twice.
@@ -44,6 +46,8 @@ struct replay_unit {
 struct replay_graph {
     enum { REPLAY_UNSEEN, REPLAY_SEEN, REPLAY_CAPTURED, REPLAY_TOO_SMALL } state;
     uint32_t extent;       // of the unit when it was seen
+    uint32_t other_extent; // where else it went last, and how often in a row
+    uint32_t other_count;
     size_t launch_count;   // captured
     cudaGraphExec_t graph; // owned
 };

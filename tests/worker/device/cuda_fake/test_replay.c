@@ -175,6 +175,36 @@ static void what_cannot_be_the_same_is_launched_as_it_comes(void **state)
     close_unit(&unit);
 }
 
+static void a_unit_that_has_moved_is_captured_anew(void **state)
+{
+    (void)state;
+    struct replay replay;
+    struct unit unit = open_unit(&replay, 3);
+    char text[64];
+    for (uint32_t extent = 9; extent > 6; extent--) {
+        unit.asked = 0;
+        unit.launches++;
+        for (uint32_t step = 0; step < 5; step++) {
+            assert_int_equal(run(&unit, 0, extent), unit.launches);
+            assert_int_equal(unit.asked, step < 2 ? step + 1 : 2);
+        }
+    }
+    assert_true(replay_describe(&replay, text, sizeof(text)));
+    assert_string_equal(text, "6 launches in 1 CUDA graphs");
+    unit.launches = 2; // too few there, enough where it goes next
+    for (uint32_t step = 0; step < 3; step++) {
+        assert_int_equal(run(&unit, 0, 5), 2);
+    }
+    assert_false(replay_describe(&replay, text, sizeof(text)));
+    unit.launches = 4;
+    for (uint32_t step = 0; step < 3; step++) {
+        assert_int_equal(run(&unit, 0, 4), 4);
+    }
+    assert_true(replay_describe(&replay, text, sizeof(text)));
+    assert_int_equal(said_count, 0);
+    close_unit(&unit);
+}
+
 static enum status allocate(struct unit *unit)
 {
     void *memory = NULL;
@@ -318,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_unit_is_asked_twice_and_then_replayed),
         cmocka_unit_test(another_pass_has_graphs_of_its_own),
         cmocka_unit_test(what_cannot_be_the_same_is_launched_as_it_comes),
+        cmocka_unit_test(a_unit_that_has_moved_is_captured_anew),
         cmocka_unit_test(what_may_not_be_captured_ends_it_for_good),
         cmocka_unit_test(the_log_says_what_was_in_the_way),
         cmocka_unit_test(graphs_that_the_device_does_not_take_end_it_as_well),
