@@ -44,6 +44,8 @@ static void drop_own_variables(void)
         unsetenv(name);
         variable = environ; // it was moved
     }
+    // It tells each worker its rank: what a launcher above it says is about itself.
+    setenv("RINGSIDE_LAUNCHER", "none", 1);
 }
 
 void process_isolate_child(pid_t parent)

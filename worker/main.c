@@ -4,11 +4,13 @@
 #include "common/signals.h"
 #include "worker/link.h"
 #include "worker/options.h"
+#include "worker/rank.h"
 #include "worker/workplace.h"
 
 #include <sodium.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* What this host has differently from the job's description. */
 static void apply_overrides(const struct worker_options *options, struct job *job)
@@ -33,6 +35,14 @@ static enum status train(const struct worker_options *options, struct link *link
         return status;
     }
     log_set_rank(rank);
+    char text[256];
+    // Nobody changes the environment any more.
+    status = rank_check_size(options->launcher, job->workers, getenv, text, sizeof(text));
+    if (status != STATUS_OK) {
+        log_error("%s", text);
+        link_leave(link, status, text);
+        return status;
+    }
     apply_overrides(options, job);
     const struct workplace_seat seat = {
         .rank = rank,
@@ -41,7 +51,6 @@ static enum status train(const struct worker_options *options, struct link *link
     };
     status = workplace_open(workplace, job, &seat);
     if (status != STATUS_OK) {
-        char text[128];
         snprintf(text, sizeof(text), "it cannot prepare (%s); its log says more",
                  status_text(status));
         link_leave(link, status, text);

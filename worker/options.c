@@ -7,6 +7,7 @@
 #include "worker/rank.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FIELD(name) \
@@ -22,6 +23,8 @@ static const struct option rows[] = {
      "RANK", "number of this worker on its host: picks the GPU"},
     {"local-size", 0, OPTION_U32, FIELD(local_size), "0", 0, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
      "workers of this job on this host, which share its cores; 0: all of them"},
+    {"launcher", 0, OPTION_CHOICE, FIELD(launcher), "auto", 0, 0, rank_launchers, NULL, NULL,
+     "whose environment says which rank this is, and how many there are"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
      "address to listen on for other workers (ring)"},
     {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
@@ -43,13 +46,16 @@ static const struct option rows[] = {
 };
 
 static enum status find_number(const struct option_program *program, const char *option,
-                               const char *flag, const char *const *variables, bool *has,
-                               uint32_t *value)
+                               const struct rank_variable *variables, bool *has, uint32_t *value)
 {
+    const struct worker_options *options = program->sets[0].values;
+    char flag[32];
+    snprintf(flag, sizeof(flag), "--%s", option);
     char error[OPTION_ERROR_BYTES];
     const struct rank_sources sources = {
         .option = options_was_given(program, option) ? flag : NULL,
         .option_value = *value,
+        .launcher = options->launcher,
         .variables = variables,
         .get = getenv,
     };
@@ -84,14 +90,13 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
                   "tcp://127.0.0.1:5555");
         return STATUS_INVALID;
     }
-    status =
-        find_number(&program, "rank", "--rank", rank_variables, &options->has_rank, &options->rank);
+    status = find_number(&program, "rank", rank_variables, &options->has_rank, &options->rank);
     if (status == STATUS_OK) {
-        status = find_number(&program, "local-rank", "--local-rank", local_rank_variables,
-                             &options->has_local_rank, &options->local_rank);
+        status = find_number(&program, "local-rank", rank_local_variables, &options->has_local_rank,
+                             &options->local_rank);
     }
     if (status == STATUS_OK) {
-        status = find_number(&program, "local-size", "--local-size", local_size_variables,
+        status = find_number(&program, "local-size", rank_local_size_variables,
                              &options->has_local_size, &options->local_size);
     }
     return status;

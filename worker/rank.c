@@ -4,13 +4,64 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const rank_variables[] = {
-    "RINGSIDE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
-const char *const local_rank_variables[] = {
-    "RINGSIDE_LOCAL_RANK", "LOCAL_RANK",    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",     "SLURM_LOCALID", NULL};
-const char *const local_size_variables[] = {"RINGSIDE_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
-                                            "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+const struct option_choice rank_launchers[] = {
+    {"auto", "all of those below; they must not contradict each other"},
+    {"none", "no launcher: the coordinator assigns ranks"},
+    {"torchrun", "torchrun and its like: RANK, WORLD_SIZE"},
+    {"open-mpi", "mpirun of Open MPI"},
+    {"mpich", "mpiexec of MPICH (hydra), and others that speak PMI"},
+    {"slurm", "srun"},
+    {"kubernetes", "an Indexed Job"},
+    {NULL, NULL},
+};
+
+const struct rank_variable rank_variables[] = {
+    {NULL, "RINGSIDE_RANK"},
+    {"torchrun", "RANK"},
+    {"open-mpi", "OMPI_COMM_WORLD_RANK"},
+    {"open-mpi", "PMIX_RANK"},
+    {"mpich", "PMI_RANK"},
+    {"slurm", "SLURM_PROCID"},
+    {"kubernetes", "JOB_COMPLETION_INDEX"},
+    {NULL, NULL},
+};
+
+const struct rank_variable rank_local_variables[] = {
+    {NULL, "RINGSIDE_LOCAL_RANK"},
+    {"torchrun", "LOCAL_RANK"},
+    {"open-mpi", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"mpich", "MPI_LOCALRANKID"},
+    {"slurm", "SLURM_LOCALID"},
+    {NULL, NULL},
+};
+
+const struct rank_variable rank_local_size_variables[] = {
+    {NULL, "RINGSIDE_LOCAL_SIZE"},
+    {"torchrun", "LOCAL_WORLD_SIZE"},
+    {"open-mpi", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"mpich", "MPI_LOCALNRANKS"},
+    {NULL, NULL},
+};
+
+/* How many processes a launcher has started, beside the rank that it gave to each of them. */
+struct size_variable {
+    const char *launcher, *rank, *size;
+    const char *instead; // where there is no `size`; or NULL
+};
+
+static const struct size_variable size_variables[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", NULL},
+    {"open-mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
+    {"mpich", "PMI_RANK", "PMI_SIZE", NULL},
+    // The tasks of the step; in a job script, outside of srun, those of the job.
+    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+};
+
+static bool counts(const char *variables_launcher, const char *launcher)
+{
+    return variables_launcher == NULL || strcmp(launcher, "auto") == 0 ||
+           strcmp(launcher, variables_launcher) == 0;
+}
 
 static bool parse_number(const char *text, uint32_t *ret_value)
 {
@@ -34,32 +85,58 @@ static bool parse_number(const char *text, uint32_t *ret_value)
 enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
                          char *ret_error, size_t error_size)
 {
-    const char *const *variables = sources->variables;
+    const struct rank_variable *variables = sources->variables;
     const char *first = sources->option;
     uint32_t value = first != NULL ? sources->option_value : 0;
-    for (size_t i = 0; variables[i] != NULL; i++) {
-        const char *text = sources->get(variables[i]);
+    for (size_t i = 0; variables[i].name != NULL; i++) {
+        bool is_asked = counts(variables[i].launcher, sources->launcher);
+        const char *text = is_asked ? sources->get(variables[i].name) : NULL;
         uint32_t found;
         if (text == NULL) {
             continue;
         }
         if (!parse_number(text, &found)) {
-            snprintf(ret_error, error_size, "%s is '%.40s', which is no number", variables[i],
+            snprintf(ret_error, error_size, "%s is '%.40s', which is no number", variables[i].name,
                      text);
             return STATUS_INVALID;
         }
         if (first != NULL && found != value) {
             snprintf(ret_error, error_size,
-                     "%s says %u but %s says %u: unset the one that does not belong to this job",
-                     first, value, variables[i], found);
+                     "%s says %u but %s says %u: unset the one that does not belong to this job, "
+                     "or name the launcher that counts (--launcher)",
+                     first, value, variables[i].name, found);
             return STATUS_INVALID;
         }
         if (first == NULL) {
-            first = variables[i];
+            first = variables[i].name;
             value = found;
         }
     }
     *ret_has = first != NULL;
     *ret_value = value;
+    return STATUS_OK;
+}
+
+enum status rank_check_size(const char *launcher, uint32_t workers, char *(*get)(const char *name),
+                            char *ret_error, size_t error_size)
+{
+    for (size_t i = 0; i < sizeof(size_variables) / sizeof(size_variables[0]); i++) {
+        const struct size_variable *row = &size_variables[i];
+        if (!counts(row->launcher, launcher) || get(row->rank) == NULL) {
+            continue;
+        }
+        const char *name =
+            get(row->size) != NULL || row->instead == NULL ? row->size : row->instead;
+        const char *text = get(name);
+        uint32_t size;
+        if (text == NULL || (parse_number(text, &size) && size == workers)) {
+            continue;
+        }
+        snprintf(ret_error, error_size,
+                 "%s is %.40s, but the job has %u worker%s: start as many by one command of the "
+                 "launcher, or say that its environment is not about this job (--launcher none)",
+                 name, text, workers, workers == 1 ? "" : "s");
+        return STATUS_MISMATCH;
+    }
     return STATUS_OK;
 }

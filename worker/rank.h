@@ -1,25 +1,38 @@
 /* Which rank this process has, from the option and from what launchers put into the environment.
  *
- * Two sources that contradict each other are refused: one of them belongs to another job. */
+ * Two sources that contradict each other are refused: one of them belongs to another job. So is a
+ * launcher that started another number of processes than the job has workers: each of a launcher's
+ * worlds of one would take itself for rank 0. --launcher says whose environment counts, where one
+ * launcher runs below another. */
 #ifndef WORKER_RANK_H
 #define WORKER_RANK_H
 
+#include "common/options.h"
 #include "common/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a number is read from, in this order; the list ends with NULL. */
-extern const char *const rank_variables[];
-extern const char *const local_rank_variables[];
-extern const char *const local_size_variables[];
+/* A variable, and who sets it; NULL: our own, which always counts. */
+struct rank_variable {
+    const char *launcher, *name;
+};
+
+/* What a number is read from, in this order; the list ends with name == NULL. */
+extern const struct rank_variable rank_variables[];
+extern const struct rank_variable rank_local_variables[];
+extern const struct rank_variable rank_local_size_variables[];
+
+/* Values of --launcher. */
+extern const struct option_choice rank_launchers[];
 
 /* Where a number may come from. */
 struct rank_sources {
     const char *option; // "--rank"; NULL if it was not given
     uint32_t option_value;
-    const char *const *variables;
+    const char *launcher; // of rank_launchers: "auto" for all of them
+    const struct rank_variable *variables;
     char *(*get)(const char *name); // getenv, or a test's own
 };
 
@@ -27,5 +40,11 @@ struct rank_sources {
  * sentence for a contradiction, or for what is no number. */
 enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
                          char *ret_error, size_t error_size);
+
+/* Whether the launchers that gave this process a rank have started as many as the job has workers.
+ * (The number alone says nothing: an allocation of Slurm has it, too.) STATUS_MISMATCH with a
+ * sentence. */
+enum status rank_check_size(const char *launcher, uint32_t workers, char *(*get)(const char *name),
+                            char *ret_error, size_t error_size);
 
 #endif

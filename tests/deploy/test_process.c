@@ -301,7 +301,7 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
     unsetenv("RINGSIDES");
     unsetenv("OTHER");
     char *text = sample_runs_read(*state, "log");
-    assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\n");
+    assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\nRINGSIDE_LAUNCHER=none\n");
     free(text);
 }
 

@@ -37,7 +37,8 @@ struct outcome {
 };
 
 /* option: "" if it was not given. */
-static struct outcome resolve(const char *option, struct variable *variables, size_t count)
+static struct outcome resolve_by(const char *launcher, const char *option,
+                                 struct variable *variables, size_t count)
 {
     struct outcome outcome = {.has = true};
     environment = variables;
@@ -45,12 +46,18 @@ static struct outcome resolve(const char *option, struct variable *variables, si
     const struct rank_sources sources = {
         .option = option[0] != '\0' ? "--rank" : NULL,
         .option_value = (uint32_t)strtoul(option, NULL, 10),
+        .launcher = launcher,
         .variables = rank_variables,
         .get = get,
     };
     outcome.status =
         rank_resolve(&sources, &outcome.has, &outcome.value, outcome.error, sizeof(outcome.error));
     return outcome;
+}
+
+static struct outcome resolve(const char *option, struct variable *variables, size_t count)
+{
+    return resolve_by("auto", option, variables, count);
 }
 
 static void without_any_source_the_coordinator_decides(void **state)
@@ -64,13 +71,70 @@ static void without_any_source_the_coordinator_decides(void **state)
 static void each_launcher_is_understood(void **state)
 {
     (void)state;
-    for (size_t i = 0; rank_variables[i] != NULL; i++) {
-        struct variable variables[] = {{rank_variables[i], "3"}};
+    for (size_t i = 0; rank_variables[i].name != NULL; i++) {
+        struct variable variables[] = {{rank_variables[i].name, "3"}};
         struct outcome outcome = resolve("", variables, 1);
         assert_int_equal(outcome.status, STATUS_OK);
         assert_true(outcome.has);
         assert_int_equal(outcome.value, 3);
     }
+}
+
+/* torchrun below srun: the one knows ranks, the other nodes. */
+static void the_launcher_that_is_named_counts_alone(void **state)
+{
+    (void)state;
+    struct variable variables[] = {{"RANK", "2"}, {"SLURM_PROCID", "1"}};
+    assert_int_equal(resolve("", variables, 2).status, STATUS_INVALID);
+    assert_int_equal(resolve_by("torchrun", "", variables, 2).value, 2);
+    assert_int_equal(resolve_by("slurm", "", variables, 2).value, 1);
+    assert_false(resolve_by("none", "", variables, 2).has);
+    assert_false(resolve_by("mpich", "", variables, 2).has);
+    struct variable own[] = {{"RINGSIDE_RANK", "3"}, {"RANK", "2"}};
+    assert_int_equal(resolve_by("none", "", own, 2).value, 3);
+    assert_int_equal(resolve_by("torchrun", "", own, 2).status, STATUS_INVALID);
+}
+
+static enum status check_size(const char *launcher, uint32_t workers, struct variable *variables,
+                              size_t count, char *ret_error)
+{
+    environment = variables;
+    environment_count = count;
+    return rank_check_size(launcher, workers, get, ret_error, 256);
+}
+
+static void a_launcher_that_started_another_number_is_refused(void **state)
+{
+    (void)state;
+    char error[256];
+    static const char *const names[][2] = {{"RANK", "WORLD_SIZE"},
+                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct variable variables[] = {{names[i][0], "0"}, {names[i][1], "1"}};
+        assert_int_equal(check_size("auto", 1, variables, 2, error), STATUS_OK);
+        assert_int_equal(check_size("auto", 4, variables, 2, error), STATUS_MISMATCH);
+        assert_non_null(strstr(error, names[i][1]));
+        assert_non_null(strstr(error, "is 1, but the job has 4 workers"));
+        assert_int_equal(check_size("none", 4, variables, 2, error), STATUS_OK);
+        assert_int_equal(check_size("kubernetes", 4, variables, 2, error), STATUS_OK);
+        // Without a rank it is not this process that the number is about.
+        assert_int_equal(check_size("auto", 4, variables + 1, 1, error), STATUS_OK);
+    }
+    struct variable bad[] = {{"PMI_RANK", "0"}, {"PMI_SIZE", "many"}};
+    assert_int_equal(check_size("auto", 4, bad, 2, error), STATUS_MISMATCH);
+}
+
+static void the_tasks_of_a_step_count_more_than_those_of_its_job(void **state)
+{
+    (void)state;
+    char error[256];
+    struct variable variables[] = {
+        {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "4"}};
+    assert_int_equal(check_size("auto", 4, variables, 3, error), STATUS_OK);
+    assert_int_equal(check_size("auto", 8, variables, 3, error), STATUS_MISMATCH);
 }
 
 static void two_sources_that_agree_are_fine(void **state)
@@ -112,6 +176,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_any_source_the_coordinator_decides),
         cmocka_unit_test(each_launcher_is_understood),
+        cmocka_unit_test(the_launcher_that_is_named_counts_alone),
+        cmocka_unit_test(a_launcher_that_started_another_number_is_refused),
+        cmocka_unit_test(the_tasks_of_a_step_count_more_than_those_of_its_job),
         cmocka_unit_test(two_sources_that_agree_are_fine),
         cmocka_unit_test(two_sources_that_contradict_each_other_are_refused_by_name),
         cmocka_unit_test(what_is_no_number_is_refused),
