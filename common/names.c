@@ -15,6 +15,13 @@ const struct option_choice names_datasets[] = {
         {NULL, NULL},
 };
 
+const struct option_choice names_data[] = {
+#define X(identifier, name, takes_path, summary) {(takes_path) ? name ":DIR" : name, summary},
+    DATASET_MAP(X)
+#undef X
+        {NULL, NULL},
+};
+
 const struct option_choice names_optimizers[] = {
 #define X(identifier, name, rate, summary) {name, summary},
     OPTIMIZER_MAP(X)

@@ -36,6 +36,7 @@
 /* Each list ends with a row whose name is NULL. */
 extern const struct option_choice names_models[];
 extern const struct option_choice names_datasets[];
+extern const struct option_choice names_data[]; // as --data takes them: "cifar10:DIR"
 extern const struct option_choice names_optimizers[];
 
 #endif

@@ -39,10 +39,11 @@ struct option {
     const char *name; // "global-batch": --global-batch, RINGSIDE_GLOBAL_BATCH, global-batch=
     char letter;      // 'n' for -n; 0 if there is none
     enum option_type type;
-    size_t offset, size;                 // of the field in the set's values
-    const char *fallback;                // default, as text
-    double min, max;                     // numbers only, inclusive
-    const struct option_choice *choices; // of a real number: one, and min is above 0
+    size_t offset, size;  // of the field in the set's values
+    const char *fallback; // default, as text; NULL in a row that is only shown, and has none
+    double min, max;      // numbers only, inclusive
+    // Of a real number: one, and min is above 0. Of a text: what there is; is_valid decides.
+    const struct option_choice *choices;
 
     /* Extra check of a text or list, NULL if there is none: writes why it is refused. */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
@@ -62,6 +63,11 @@ struct option_program {
     const char *usage;   // "ps [OPTION ...]"
     const char *summary; // a paragraph
     const char *example; // lines shown at the end of --help
+
+    /* Options that the program takes out before the others are read: shown, and nothing else. Its
+     * values are NULL; count is 0 if there are none. */
+    struct option_set taken_before;
+
     struct option_set sets[OPTION_SETS_MAX];
     size_t set_count;
 };
@@ -80,13 +86,29 @@ void option_format(const struct option *row, const void *values, char *ret_text,
 /* The row's field was set by a source other than its default (after options_parse). */
 bool options_was_given(const struct option_program *program, const char *name);
 
-/* All sources in order. Logs the first bad value with its source and what to do. With --help or
- * --version it prints, and *ret_is_done is true: the program exits 0. Positional arguments are an
- * error. Call it once a process. */
+/* All sources in order. Logs the first bad value with its source and what to do. With --help,
+ * --version or --describe-options it prints, and *ret_is_done is true: the program exits 0.
+ * Positional arguments are an error. Call it once a process. */
 enum status options_parse(const struct option_program *program, int argc, char *const *argv,
                           bool *ret_is_done);
 
 void options_print_help(const struct option_program *program, FILE *stream);
+
+/* What --describe-options prints, for what is generated from the tables: a JSON object a line. The
+ * first has the program's "program", "usage", "summary" and "example", each of the others an
+ * option's "set", "option", "letter", "variable", "metavar" (null for flags), "default", "range",
+ * "choices" (a list of "name" and "summary") and "help", where what there is none of is null. */
+void options_describe(const struct option_program *program, FILE *stream);
+
+/* Rows that every program has, and that are read beside its tables: --config, --version and --help.
+ * Of a program without tables --help alone. */
+struct option_set options_general(const struct option_program *program);
+
+/* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */
+void option_make_variable_name(const char *name, char *ret_name, size_t name_size);
+
+/* What stands for the value in --help; NULL for a flag. */
+const char *option_metavar(const struct option *row);
 
 /* The known name nearest to `name` by edit distance, or NULL if none is near. */
 const char *options_nearest(const char *name, const char *const *names, size_t count);

@@ -6,6 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+void option_make_variable_name(const char *name, char *ret_name, size_t name_size)
+{
+    snprintf(ret_name, name_size, OPTION_VARIABLE_PREFIX "%s", name);
+    for (char *at = ret_name; *at != '\0'; at++) {
+        bool is_small = *at >= 'a' && *at <= 'z';
+        *at = (char)(*at == '-' ? '_' : is_small ? *at - 'a' + 'A' : *at);
+    }
+}
+
+const char *option_metavar(const struct option *row)
+{
+    return row->type == OPTION_CHOICE ? "NAME" : row->type == OPTION_FLAG ? NULL : row->metavar;
+}
+
 locale_t options_enter_plain_locale(void)
 {
     // For "C", glibc returns a static object: it cannot fail, and is not freed.

@@ -8,7 +8,8 @@
 #include <locale.h>
 #include <stddef.h>
 
-#define OPTION_RANGE_BYTES 64
+#define OPTION_RANGE_BYTES     64
+#define OPTION_VARIABLE_PREFIX "RINGSIDE_"
 
 /* Numbers look the same in every locale: they are read and written between this and a
  * uselocale(what it returned). */

@@ -44,6 +44,10 @@ static void print_from(FILE *stream, const char *text, int used, int column)
 /* " [default 4; 1 to 1024]" */
 static void format_default(const struct option *row, char *ret_text, size_t text_size)
 {
+    if (row->fallback == NULL) {
+        ret_text[0] = '\0';
+        return;
+    }
     const char *fallback = row->fallback[0] != '\0' ? row->fallback : "none";
     if (row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL) {
         char range[OPTION_RANGE_BYTES];
@@ -60,9 +64,7 @@ static void print_row(const struct option *row, FILE *stream)
     if (row->letter != 0) {
         snprintf(letter, sizeof(letter), "-%c, ", row->letter);
     }
-    const char *metavar = row->type == OPTION_CHOICE ? "NAME"
-                          : row->type == OPTION_FLAG ? NULL
-                                                     : row->metavar;
+    const char *metavar = option_metavar(row);
     int used = snprintf(left, sizeof(left), "  %s--%s%s%s", letter, row->name,
                         metavar != NULL ? " " : "", metavar != NULL ? metavar : "");
     fprintf(stream, "%s", left);
@@ -76,23 +78,30 @@ static void print_row(const struct option *row, FILE *stream)
     }
 }
 
+static void print_set(const struct option_set *set, FILE *stream)
+{
+    fprintf(stream, "\n%s\n", set->title);
+    for (size_t i = 0; i < set->count; i++) {
+        print_row(&set->rows[i], stream);
+    }
+}
+
 void options_print_help(const struct option_program *program, FILE *stream)
 {
     fprintf(stream, "usage: %s\n\n%s\n", program->usage, program->summary);
-    for (size_t s = 0; s < program->set_count; s++) {
-        fprintf(stream, "\n%s\n", program->sets[s].title);
-        for (size_t i = 0; i < program->sets[s].count; i++) {
-            print_row(&program->sets[s].rows[i], stream);
-        }
+    if (program->taken_before.count > 0) {
+        print_set(&program->taken_before, stream);
     }
-    fprintf(stream,
-            "\nGeneral\n"
-            "      --config FILE           read options from an INI file first: name = value\n"
-            "      --version               print the version\n"
-            "  -h, --help                  print this\n"
-            "\nEvery option is also an environment variable: --global-batch is "
-            "RINGSIDE_GLOBAL_BATCH.\nLater wins: default, config file, environment, command "
-            "line.\n");
+    for (size_t s = 0; s < program->set_count; s++) {
+        print_set(&program->sets[s], stream);
+    }
+    const struct option_set general = options_general(program);
+    print_set(&general, stream);
+    if (program->set_count > 0) {
+        fprintf(stream, "\nEvery option is also an environment variable: --global-batch is "
+                        "RINGSIDE_GLOBAL_BATCH.\nLater wins: default, config file, environment, "
+                        "command line.\n");
+    }
     if (program->example != NULL) {
         fprintf(stream, "\nExample\n%s", program->example);
     }

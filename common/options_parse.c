@@ -1,15 +1,15 @@
 /* The sources of options, in order: defaults, config file, environment, command line. */
 #include "common/log.h"
+#include "common/options_format.h"
 #include "common/options_sources.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ENVIRONMENT_PREFIX "RINGSIDE_"
-#define GIVEN_MAX          256
-#define NAME_BYTES         64
-#define LISTS_MAX          16
+#define GIVEN_MAX  256
+#define NAME_BYTES 64
+#define LISTS_MAX  16
 
 // Options that came from anywhere but their default. One program, one parse: see options.h.
 static const char *given[GIVEN_MAX];
@@ -94,16 +94,6 @@ enum status options_set_from(const struct option_program *program, const char *w
     return STATUS_OK;
 }
 
-/* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */
-static void make_variable_name(const char *name, char *ret_name, size_t name_size)
-{
-    snprintf(ret_name, name_size, ENVIRONMENT_PREFIX "%s", name);
-    for (char *at = ret_name; *at != '\0'; at++) {
-        bool is_small = *at >= 'a' && *at <= 'z';
-        *at = (char)(*at == '-' ? '_' : is_small ? *at - 'a' + 'A' : *at);
-    }
-}
-
 /* Options are read before there are threads, which could change the environment. NULL if the
  * variable is empty: scripts clear variables that way. */
 static const char *read_variable(const char *name)
@@ -116,8 +106,8 @@ static enum status read_environment(const struct option_program *program,
                                     const struct option_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
-        char variable[NAME_BYTES + sizeof(ENVIRONMENT_PREFIX)], where[sizeof(variable) + 32];
-        make_variable_name(set->rows[i].name, variable, sizeof(variable));
+        char variable[NAME_BYTES + sizeof(OPTION_VARIABLE_PREFIX)], where[sizeof(variable) + 32];
+        option_make_variable_name(set->rows[i].name, variable, sizeof(variable));
         const char *value = read_variable(variable);
         if (value == NULL) {
             continue;
@@ -133,9 +123,12 @@ static enum status read_environment(const struct option_program *program,
 
 static enum status refuse_name(const struct option_program *program, const char *name)
 {
-    // Those that every program has stand beside the tables.
-    const char *names[GIVEN_MAX] = {"config", "help", "version"};
-    size_t count = 3;
+    const char *names[GIVEN_MAX];
+    size_t count = 0;
+    const struct option_set general = options_general(program);
+    for (; count < general.count; count++) {
+        names[count] = general.rows[count].name;
+    }
     for (size_t s = 0; s < program->set_count; s++) {
         for (size_t i = 0; i < program->sets[s].count && count < GIVEN_MAX; i++) {
             names[count++] = program->sets[s].rows[i].name;
@@ -268,7 +261,7 @@ static enum status read_command_line(const struct option_program *program, int a
  * none. */
 static const char *find_config(int argc, char *const *argv)
 {
-    const char *config = read_variable(ENVIRONMENT_PREFIX "CONFIG");
+    const char *config = read_variable(OPTION_VARIABLE_PREFIX "CONFIG");
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--config=", 9) == 0) {
             config = argv[i] + 9;
@@ -279,12 +272,16 @@ static const char *find_config(int argc, char *const *argv)
     return config;
 }
 
-/* --help and --version count wherever they stand. */
+/* --help and its like count wherever they stand. */
 static bool print_information(const struct option_program *program, int argc, char *const *argv)
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             options_print_help(program, stdout);
+            return true;
+        }
+        if (strcmp(argv[i], "--describe-options") == 0) {
+            options_describe(program, stdout);
             return true;
         }
         if (strcmp(argv[i], "--version") == 0) {

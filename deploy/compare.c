@@ -17,6 +17,12 @@
 
 #define ARGUMENTS_MAX 256
 
+// grid_take_lists reads it.
+static const struct option own_rows[] = {
+    {"modes", 0, OPTION_TEXT, 0, 0, "local,ps-sync,ring", 0, 0, NULL, NULL, "LIST",
+     "the designs to compare, separated by commas"},
+};
+
 /* The runs of one comparison. */
 struct comparison {
     struct launcher_options options;
@@ -41,7 +47,10 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     const struct option_program program = {
         .name = "ringside compare",
         .usage = "ringside compare [--modes LIST] [OPTION ...]",
-        .summary = "Runs the same job in several modes (--modes, default local,ps-sync,ring), one "
+        .taken_before = {.title = "The comparison",
+                         .rows = own_rows,
+                         .count = sizeof(own_rows) / sizeof(own_rows[0])},
+        .summary = "Runs the same job in several modes, one "
                    "after the other, and\nsets them side by side: table, plots, report. --workers, "
                    "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",

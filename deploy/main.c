@@ -19,23 +19,43 @@ static const struct command commands[] = {
     {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"check", command_check, "what this build and this machine can do"},
+    {"ps", command_ps, "the program ps, started by hand: coordinator, and server of parameters"},
+    {"worker", command_worker, "the program worker, started by hand: trains as one of a job"},
     {"agent", command_agent, NULL},
 };
 static const size_t command_count = sizeof(commands) / sizeof(commands[0]);
 
+static const char usage[] = "ringside COMMAND [OPTION ...]";
+static const char summary[] =
+    "Distributed training of CNNs: parameter server and ring all-reduce, side by side.";
+static const char examples[] =
+    "  ringside run -n 2 --mode ring --model lenet5 --data shapes\n"
+    "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n";
+
 static void print_help(FILE *stream)
 {
-    fprintf(stream, "usage: ringside COMMAND [OPTION ...]\n\n"
-                    "Distributed training of CNNs: parameter server and ring all-reduce, side by "
-                    "side.\n\nCommands\n");
+    fprintf(stream, "usage: %s\n\n%s\n\nCommands\n", usage, summary);
     for (size_t i = 0; i < command_count; i++) {
         if (commands[i].summary != NULL) {
             fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
         }
     }
-    fprintf(stream, "\n`ringside COMMAND --help` lists the options of a command.\n\nExamples\n"
-                    "  ringside run -n 2 --mode ring --model lenet5 --data shapes\n"
-                    "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n");
+    fprintf(stream, "\n`ringside COMMAND --help` lists the options of a command.\n\nExamples\n%s",
+            examples);
+}
+
+/* As options_describe, with a line for each command. */
+static void describe(void)
+{
+    const struct option_program program = {
+        .name = "ringside", .usage = usage, .summary = summary, .example = examples};
+    options_describe(&program, stdout);
+    for (size_t i = 0; i < command_count; i++) {
+        if (commands[i].summary != NULL) {
+            printf("{\"command\":\"%s\",\"summary\":\"%s\"}\n", commands[i].name,
+                   commands[i].summary);
+        }
+    }
 }
 
 static int refuse(const char *name)
@@ -59,6 +79,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_help(stdout);
+        return EXIT_COMPLETED;
+    }
+    if (strcmp(argv[1], "--describe-options") == 0) {
+        describe();
         return EXIT_COMPLETED;
     }
     if (strcmp(argv[1], "--version") == 0) {

@@ -33,9 +33,12 @@ enum status programs_find(struct programs *ret_programs)
         snprintf(programs->ps, sizeof(programs->ps), "%s/../ps-server/ps", self);
         snprintf(programs->worker, sizeof(programs->worker), "%s/../worker/worker", self);
         if (!is_executable(programs->ps)) {
-            snprintf(programs->ps, sizeof(programs->ps), "%s/../libexec/ringside/ps", self);
-            snprintf(programs->worker, sizeof(programs->worker), "%s/../libexec/ringside/worker",
-                     self);
+            const char *from = LIBEXEC_FROM_BIN[0] == '/' ? "" : self;
+            const char *slash_behind = LIBEXEC_FROM_BIN[0] == '/' ? "" : "/";
+            snprintf(programs->ps, sizeof(programs->ps), "%s%s%s/ps", from, slash_behind,
+                     LIBEXEC_FROM_BIN);
+            snprintf(programs->worker, sizeof(programs->worker), "%s%s%s/worker", from,
+                     slash_behind, LIBEXEC_FROM_BIN);
         }
     }
     if (!is_executable(programs->ps) || !is_executable(programs->worker)) {

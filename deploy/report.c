@@ -142,13 +142,22 @@ static enum status add_folder(struct report *report, const char *path)
     return access(summary, F_OK) == 0 ? report_add(report, path) : add_below(report, path);
 }
 
-static void print_usage(FILE *stream)
-{
-    fprintf(stream, "usage: ringside report FOLDER ... [--out DIR]\n\n"
-                    "Run folders (or folders of them) to table.csv, table.md, plots and "
-                    "report.html, in DIR; by\ndefault in the first FOLDER. The folder of a sweep "
-                    "becomes what `ringside sweep` ends with.\n");
-}
+static const struct option own_rows[] = {
+    {"out", 'o', OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "DIR",
+     "folder to write; otherwise the first FOLDER"},
+};
+
+static const struct option_program program = {
+    .name = "ringside report",
+    .usage = "ringside report FOLDER ... [--out DIR]",
+    .summary =
+        "Run folders (or folders of them) to table.csv, table.md, plots and report.html. The "
+        "folder of a\nsweep becomes what `ringside sweep` ends with.",
+    .example = "  ringside report runs/a runs/b --out both\n",
+    .taken_before = {.title = "Options",
+                     .rows = own_rows,
+                     .count = sizeof(own_rows) / sizeof(own_rows[0])},
+};
 
 enum exit_code command_report(int argc, char **argv)
 {
@@ -157,7 +166,12 @@ enum exit_code command_report(int argc, char **argv)
     enum exit_code code = EXIT_USAGE;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_usage(stdout);
+            options_print_help(&program, stdout);
+            code = EXIT_COMPLETED;
+            goto end;
+        }
+        if (strcmp(argv[i], "--describe-options") == 0) {
+            options_describe(&program, stdout);
             code = EXIT_COMPLETED;
             goto end;
         }
@@ -183,7 +197,7 @@ enum exit_code command_report(int argc, char **argv)
         }
     }
     if (first == NULL) {
-        print_usage(stderr);
+        options_print_help(&program, stderr);
         goto end;
     }
     code = EXIT_FAILED;

@@ -26,6 +26,16 @@
 #define ARGUMENTS_MAX 256
 #define PATH_BYTES    (LAUNCH_PATH_MAX + 128)
 
+// experiment_expand and sweep_take_arguments read them.
+static const struct option own_rows[] = {
+    {"experiment", 0, OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "FILE",
+     "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
+    {"grid", 0, OPTION_LIST, 0, 0, NULL, 0, 0, NULL, NULL, "NAME=VALUES",
+     "an option and its values, as often as there are axes: --grid workers=1,2,4"},
+    {"repeat", 0, OPTION_U32, 0, 0, "1", 1, SWEEP_REPEAT_MAX, NULL, NULL, "SEEDS",
+     "jobs of each combination, with one seed after the other"},
+};
+
 struct sweep {
     struct launcher_options options;
     struct host_options hosts;
@@ -49,6 +59,9 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     }
     const struct option_program program = {
         .name = "ringside sweep",
+        .taken_before = {.title = "The sweep",
+                         .rows = own_rows,
+                         .count = sizeof(own_rows) / sizeof(own_rows[0])},
         .usage =
             "ringside sweep [--experiment FILE] [--grid NAME=VALUES ...] [--repeat R] [OPTION ...]",
         .summary =

@@ -398,7 +398,8 @@ static void every_row_has_what_help_shows(void **state)
             row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
         assert_true(!is_number || row->max > row->min);
         bool may_have_word = row->type == OPTION_REAL && row->min > 0;
-        assert_true(row->choices != NULL ? row->type == OPTION_CHOICE || may_have_word
+        bool is_offered = row->type == OPTION_TEXT && row->is_valid != NULL;
+        assert_true(row->choices != NULL ? row->type == OPTION_CHOICE || may_have_word || is_offered
                                          : row->type != OPTION_CHOICE);
         assert_true(row->type == OPTION_CHOICE || row->type == OPTION_FLAG || row->metavar != NULL);
         for (size_t j = 0; j < i; j++) {

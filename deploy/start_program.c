@@ -1,0 +1,27 @@
+/* ringside ps, ringside worker: the programs that are not on PATH, where `ps` is another one. */
+#include "common/log.h"
+#include "deploy/commands.h"
+#include "deploy/programs.h"
+
+#include <unistd.h>
+
+static enum exit_code become(const char *path, char **argv)
+{
+    execv(path, argv);
+    log_error("cannot start %s: %m", path);
+    return EXIT_FAILED;
+}
+
+enum exit_code command_ps(int argc, char **argv)
+{
+    (void)argc;
+    static struct programs programs;
+    return programs_find(&programs) == STATUS_OK ? become(programs.ps, argv) : EXIT_FAILED;
+}
+
+enum exit_code command_worker(int argc, char **argv)
+{
+    (void)argc;
+    static struct programs programs;
+    return programs_find(&programs) == STATUS_OK ? become(programs.worker, argv) : EXIT_FAILED;
+}
