@@ -1,6 +1,7 @@
 /* ps: options, then the coordinator (shard 0) or one more shard. */
 #include "common/log_level.h"
 #include "common/memory.h"
+#include "common/notify.h"
 #include "common/signals.h"
 #include "ps-server/options.h"
 #include "ps-server/server.h"
@@ -8,9 +9,11 @@
 
 #include <sodium.h>
 
+#include <stdlib.h>
 #include <string.h>
 
-static enum status run_coordinator(const struct ps_options *options, struct job *job)
+static enum status run_coordinator(const struct ps_options *options, struct job *job,
+                                   struct notify *notify)
 {
     char error[OPTION_ERROR_BYTES];
     if (job_resolve(job, error, sizeof(error)) != STATUS_OK) {
@@ -22,6 +25,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .address = options->bind,
         .port = options->port,
         .port_range = options->port_range,
+        .notify = notify,
         .folder = options->out,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .shows_progress = strcmp(options->progress, "auto") == 0,
@@ -30,13 +34,14 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
     return server_run(&server);
 }
 
-static enum status run_shard(const struct ps_options *options)
+static enum status run_shard(const struct ps_options *options, struct notify *notify)
 {
     struct shard_service_options service = {
         .coordinator = options->server,
         .address = options->bind,
         .port_range = options->port_range,
         .index = options->shard,
+        .notify = notify,
         .join_timeout_ms = 30000,
         .is_interrupted = signals_flag(),
     };
@@ -63,6 +68,10 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     signals_install();
-    return (int)exit_code(options.shard == 0 ? run_coordinator(&options, &job)
-                                             : run_shard(&options));
+    struct notify *notify = notify_create(getenv);
+    enum status status =
+        options.shard == 0 ? run_coordinator(&options, &job, notify) : run_shard(&options, notify);
+    notify_stopping(notify);
+    notify_destroy(notify);
+    return (int)exit_code(status);
 }

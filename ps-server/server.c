@@ -97,6 +97,9 @@ static enum status announce(const struct server *server)
                server->options->job->workers == 1 ? "" : "s", server->endpoint);
         fflush(stdout);
     }
+    char said[TRANSPORT_ENDPOINT_BYTES + 32];
+    snprintf(said, sizeof(said), "listening at %s", server->endpoint);
+    notify_ready(server->options->notify, said);
     if (fd < 0) {
         return STATUS_OK;
     }
@@ -183,6 +186,7 @@ static void loop(struct server *server)
         struct message message;
         enum status status = channel_receive(server->channel, POLL_MS, &envelope, &message);
         uint64_t now_ms = clock_now_ms();
+        notify_alive(server->options->notify, now_ms);
         if (status == STATUS_OK) {
             bool is_ours =
                 message.kind == MESSAGE_JOIN || message.job_id == server->channel->job_id;

@@ -4,6 +4,7 @@
 #define PS_SERVER_SERVER_H
 
 #include "common/job.h"
+#include "common/notify.h"
 #include "common/status.h"
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ struct server_options {
     const char *folder;     // run folder; "" for none
     int announce_fd;        // where to write the endpoint; -1: nowhere
     bool shows_progress;
+    struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
     const volatile int *is_interrupted; // set by a signal
 };
 

@@ -346,7 +346,9 @@ static enum status serve(struct service *service)
             return STATUS_INTERRUPTED;
         }
         uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
-        member_tick(&service->member, clock_now_ms(), version);
+        uint64_t now_ms = clock_now_ms();
+        notify_alive(service->options->notify, now_ms);
+        member_tick(&service->member, now_ms, version);
         if (pacer_go_on(service->far.pacer) != STATUS_OK) {
             log_warn("cannot send PARAMS: a worker is gone");
         }
@@ -426,6 +428,7 @@ static enum status start_threads(struct service *service)
         struct shard_thread *thread = &service->threads[i - 1];
         thread->options = *service->options;
         thread->options.index += i * job->servers;
+        thread->options.notify = NULL; // the first one speaks for all
         if (pthread_create(&thread->id, NULL, run_thread, &thread->options) != 0) {
             break;
         }
@@ -461,6 +464,10 @@ enum status shard_service_run(const struct shard_service_options *options)
     if (status == STATUS_OK) {
         log_info("shard %u of %u: listening at %s", options->index, job_shard_count(&service.job),
                  place);
+        char said[64];
+        snprintf(said, sizeof(said), "joined as shard %u of %u", options->index,
+                 job_shard_count(&service.job));
+        notify_ready(options->notify, said);
         status = serve(&service);
     }
     // Its messages read the shard's parameters, and the shard may hold some that came.

@@ -6,6 +6,7 @@
 #ifndef PS_SERVER_SHARD_SERVICE_H
 #define PS_SERVER_SHARD_SERVICE_H
 
+#include "common/notify.h"
 #include "common/status.h"
 
 #include <stdint.h>
@@ -16,6 +17,7 @@ struct shard_service_options {
     const char *port_range;  // "": any port
     uint32_t index;
     uint32_t join_timeout_ms;
+    struct notify *notify; // is told of joining, and of the loop's going round; may be NULL
     const volatile int *is_interrupted; // set by a signal: leave
 };
 

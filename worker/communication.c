@@ -147,7 +147,9 @@ static enum status check_sharing(struct link *link)
 /* One message, if there is one. */
 static enum status pump(struct link *link, int timeout_ms)
 {
-    member_tick(&link->member, clock_now_ms(), link->step);
+    uint64_t now_ms = clock_now_ms();
+    notify_alive(link->options.notify, now_ms);
+    member_tick(&link->member, now_ms, link->step);
     struct envelope envelope;
     struct message message;
     enum status status = channel_receive(link->channel, timeout_ms, &envelope, &message);
@@ -261,6 +263,9 @@ static enum status run(struct link *link)
         return status;
     }
     set_phase(link, LINK_WELCOMED);
+    char said[64];
+    snprintf(said, sizeof(said), "joined as rank %u of %u", link->rank, link->job.workers);
+    notify_ready(link->options.notify, said);
     status = pump_until(link, LINK_PREPARED);
     if (status == STATUS_OK) {
         status = say_ready(link);

@@ -13,6 +13,7 @@
 
 #include "common/job.h"
 #include "common/layout.h"
+#include "common/notify.h"
 #include "common/status.h"
 #include "common/wire.h"
 #include "worker/exchange/exchange.h"
@@ -29,6 +30,7 @@ struct link_options {
     bool has_rank;
     uint32_t rank;
     uint32_t join_timeout_ms;
+    struct notify *notify; // is told of joining, and of the thread's going round; may be NULL
     const volatile int *is_interrupted; // set by a signal: leave the job
 };
 

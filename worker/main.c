@@ -1,6 +1,7 @@
 /* worker: joins a job, builds what it needs, trains. */
 #include "common/log_level.h"
 #include "common/memory.h"
+#include "common/notify.h"
 #include "common/signals.h"
 #include "worker/link.h"
 #include "worker/options.h"
@@ -65,7 +66,7 @@ static enum status train(const struct worker_options *options, struct link *link
     return trainer_run(workplace->trainer, link);
 }
 
-static enum status run(const struct worker_options *options)
+static enum status run(const struct worker_options *options, struct notify *notify)
 {
     struct link_options link_options = {
         .coordinator = options->server,
@@ -74,6 +75,7 @@ static enum status run(const struct worker_options *options)
         .has_rank = options->has_rank,
         .rank = options->rank,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
+        .notify = notify,
         .is_interrupted = signals_flag(),
     };
     struct workplace workplace = {0};
@@ -113,7 +115,10 @@ int main(int argc, char **argv)
     if (options.backends) {
         return (int)exit_code(workplace_print_backends());
     }
-    enum status status = run(&options);
+    struct notify *notify = notify_create(getenv);
+    enum status status = run(&options, notify);
+    notify_stopping(notify);
+    notify_destroy(notify);
     if (status != STATUS_OK) {
         log_error("the job ended early for this worker: %s", status_text(status));
     }
