@@ -17,7 +17,8 @@
 #define TEXT_BYTES 384
 
 struct notify {
-    int file;
+    int file;              // -1: none
+    struct health *health; // owned; NULL: none
     struct sockaddr_un address;
     socklen_t address_size;
     uint64_t interval_ms;     // between signs of life; 0: nobody waits for them
@@ -51,39 +52,57 @@ static bool read_whole(char *(*get)(const char *name), const char *name, uint64_
     return text != NULL && number_whole(text, strlen(text), UINT64_MAX, ret_value);
 }
 
-struct notify *notify_create(char *(*get)(const char *name))
+/* Opens what NOTIFY_SOCKET names, if it is there and good. */
+static void open_socket(struct notify *notify, char *(*get)(const char *name))
 {
     const char *name = get("NOTIFY_SOCKET");
     if (name == NULL || name[0] == '\0') {
-        return NULL;
+        return;
     }
-    struct notify *notify = calloc(1, sizeof(*notify));
-    if (notify == NULL || !set_address(notify, name)) {
+    if (!set_address(notify, name)) {
         log_warn("NOTIFY_SOCKET is '%.60s', which is no socket of this host: goes on without",
                  name);
-        free(notify);
-        return NULL;
+        return;
     }
     notify->file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (notify->file < 0) {
         log_warn("no socket to tell NOTIFY_SOCKET anything: %m");
-        free(notify);
-        return NULL;
+        return;
     }
     uint64_t watchdog_us, process;
     bool is_ours = !read_whole(get, "WATCHDOG_PID", &process) || process == (uint64_t)getpid();
     if (is_ours && read_whole(get, "WATCHDOG_USEC", &watchdog_us) && watchdog_us > 0) {
         notify->interval_ms = watchdog_us / 2000 + (watchdog_us < 2000);
     }
+}
+
+struct notify *notify_create(char *(*get)(const char *name), struct health *health)
+{
+    struct notify *notify = calloc(1, sizeof(*notify));
+    if (notify == NULL) {
+        health_destroy(health);
+        return NULL;
+    }
+    notify->file = -1;
+    notify->health = health;
+    open_socket(notify, get);
+    if (notify->file < 0 && health == NULL) {
+        free(notify);
+        return NULL;
+    }
     return notify;
 }
 
 void notify_destroy(struct notify *notify)
 {
-    if (notify != NULL) {
-        close(notify->file);
-        free(notify);
+    if (notify == NULL) {
+        return;
     }
+    if (notify->file >= 0) {
+        close(notify->file);
+    }
+    health_destroy(notify->health);
+    free(notify);
 }
 
 /* Does not wait: a manager that is busy gets it later, and a loop must not hang on it. */
@@ -102,6 +121,10 @@ void notify_ready(struct notify *notify, const char *status)
     if (notify == NULL) {
         return;
     }
+    health_ready(notify->health);
+    if (notify->file < 0) {
+        return;
+    }
     snprintf(notify->pending, sizeof(notify->pending), "READY=1\nSTATUS=%s\n", status);
     if (send_text(notify, notify->pending)) {
         notify->pending[0] = '\0';
@@ -111,6 +134,10 @@ void notify_ready(struct notify *notify, const char *status)
 void notify_alive(struct notify *notify, uint64_t now_ms)
 {
     if (notify == NULL) {
+        return;
+    }
+    health_alive(notify->health, now_ms);
+    if (notify->file < 0) {
         return;
     }
     if (notify->pending[0] != '\0' && send_text(notify, notify->pending)) {
@@ -124,7 +151,7 @@ void notify_alive(struct notify *notify, uint64_t now_ms)
 
 void notify_stopping(struct notify *notify)
 {
-    if (notify != NULL) {
+    if (notify != NULL && notify->file >= 0) {
         (void)send_text(notify, "STOPPING=1\n");
     }
 }

@@ -68,7 +68,12 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     signals_install();
-    struct notify *notify = notify_create(getenv);
+    struct health *health = NULL;
+    if (options.health_port != 0 &&
+        health_create(options.bind, options.health_port, &health) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    struct notify *notify = notify_create(getenv, health);
     enum status status =
         options.shard == 0 ? run_coordinator(&options, &job, notify) : run_shard(&options, notify);
     notify_stopping(notify);

@@ -31,6 +31,8 @@ static const struct option rows[] = {
      "open file descriptor that gets the coordinator's endpoint, for launchers"},
     {"progress", 0, OPTION_CHOICE, FIELD(progress), "auto", 0, 0, progress_choices, NULL, NULL,
      "what to show of the job"},
+    {"health-port", 0, OPTION_U32, FIELD(health_port), "0", 0, 65535, NULL, NULL, "PORT",
+     "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
     {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
      "least severe lines to log on standard error"},
 };

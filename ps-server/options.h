@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct ps_options {
+    uint32_t health_port; // 0: none
     uint32_t shard;
     char server[256]; // endpoint of the coordinator; shards beyond 0
     char bind[128];

@@ -115,7 +115,12 @@ int main(int argc, char **argv)
     if (options.backends) {
         return (int)exit_code(workplace_print_backends());
     }
-    struct notify *notify = notify_create(getenv);
+    struct health *health = NULL;
+    if (options.health_port != 0 &&
+        health_create(options.bind, options.health_port, &health) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    struct notify *notify = notify_create(getenv, health);
     enum status status = run(&options, notify);
     notify_stopping(notify);
     notify_destroy(notify);

@@ -41,6 +41,8 @@ static const struct option rows[] = {
      "read a job from standard input, try its data, model and device, print what they are, end"},
     {"backends", 0, OPTION_FLAG, FIELD(backends), "false", 0, 0, NULL, NULL, NULL,
      "print the device backends of this build, one JSON object a line, end"},
+    {"health-port", 0, OPTION_U32, FIELD(health_port), "0", 0, 65535, NULL, NULL, "PORT",
+     "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
     {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
      "least severe lines to log on standard error"},
 };

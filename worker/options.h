@@ -18,6 +18,7 @@ struct worker_options {
     char device[32];     // "": the job's
     uint32_t threads;    // 0: the job's
     double join_timeout;
+    uint32_t health_port; // 0: none
     bool probe, backends;
     char log_level[16];
 };

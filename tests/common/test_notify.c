@@ -81,7 +81,7 @@ static void tell_all(const char *name)
 {
     int file = listen_at(name);
     set_environment(name, "2000000", "");
-    struct notify *notify = notify_create(get);
+    struct notify *notify = notify_create(get, NULL);
     assert_string_equal(receive(file), "");
     notify_ready(notify, "listening at tcp://127.0.0.1:5555");
     assert_string_equal(receive(file), "READY=1\nSTATUS=listening at tcp://127.0.0.1:5555\n");
@@ -117,7 +117,7 @@ static void signs_of_life_are_sent_twice_in_the_time(void **state)
     snprintf(name, sizeof(name), "@ringside-test-alive-%d", (int)getpid());
     int file = listen_at(name);
     set_environment(name, "10000000", "");
-    struct notify *notify = notify_create(get);
+    struct notify *notify = notify_create(get, NULL);
     unsigned count = 0;
     for (uint64_t now_ms = 1000000; now_ms <= 1060000; now_ms += 50) {
         notify_alive(notify, now_ms);
@@ -137,7 +137,7 @@ static void nobody_waits_for_signs_of_life_without_a_watchdog(void **state)
     int file = listen_at(name);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         set_environment(name, cases[i][0], cases[i][1]);
-        struct notify *notify = notify_create(get);
+        struct notify *notify = notify_create(get, NULL);
         assert_non_null(notify);
         notify_alive(notify, 1000000);
         assert_string_equal(receive(file), "");
@@ -146,7 +146,7 @@ static void nobody_waits_for_signs_of_life_without_a_watchdog(void **state)
     char process[32];
     snprintf(process, sizeof(process), "%d", (int)getpid());
     set_environment(name, "2000000", process);
-    struct notify *notify = notify_create(get);
+    struct notify *notify = notify_create(get, NULL);
     notify_alive(notify, 1000000);
     assert_string_equal(receive(file), "WATCHDOG=1\n");
     notify_destroy(notify);
@@ -161,7 +161,7 @@ static void ready_is_said_again_until_it_was_taken(void **state)
     snprintf(name, sizeof(name), "@ringside-test-full-%d", (int)getpid());
     int file = listen_at(name);
     set_environment(name, "", "");
-    struct notify *notify = notify_create(get);
+    struct notify *notify = notify_create(get, NULL);
     // A queue takes few; what is said is said again until it is taken.
     unsigned filled = 0;
     while (send_to(name, "noise") == 0) {
@@ -192,7 +192,7 @@ static void a_missing_or_bad_socket_is_no_error(void **state)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         set_environment(names[i], "2000000", "");
         captured_log_begin();
-        struct notify *notify = notify_create(get);
+        struct notify *notify = notify_create(get, NULL);
         notify_ready(notify, "fine");
         notify_alive(notify, 1000000);
         notify_stopping(notify);

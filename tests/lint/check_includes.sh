@@ -34,6 +34,7 @@ tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\
 # header of a library           the only files that may include it; bench and tests may, too
 libraries='
 zmq.*                           common/transport_zmq\.c
+microhttpd.*                    common/health\.c
 .*\.pb-c\.h|protobuf-c/.*       common/wire\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*

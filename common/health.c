@@ -1,0 +1,144 @@
+/* The health endpoint, by libmicrohttpd. */
+#include "common/health.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A probe is one short request: what takes longer, or comes in numbers, is none.
+#define CONNECTIONS_MAX  16
+#define TIMEOUT_S        5
+#define CONNECTION_BYTES 4096
+
+struct health {
+    struct MHD_Daemon *daemon;
+    _Atomic bool is_ready;
+    _Atomic uint64_t alive_ms;
+};
+
+static bool is_good(const struct health *health, const char *path)
+{
+    if (strcmp(path, "/ready") == 0) {
+        return health->is_ready;
+    }
+    return clock_now_ms() - health->alive_ms < HEALTH_SILENCE_MS;
+}
+
+/* Called by libmicrohttpd's thread: at first with the header of a request, *state being NULL, then
+ * with its end. */
+// NOLINTNEXTLINE(readability-function-size): the library says what its arguments are
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **state)
+{
+    static char begun;
+    const struct health *health = context;
+    (void)version;
+    (void)upload;
+    if (*state == NULL) {
+        *state = &begun;
+        return MHD_YES;
+    }
+    if (*upload_size != 0) {
+        return MHD_NO; // a body is nothing to wait for
+    }
+    bool is_known = strcmp(path, "/ready") == 0 || strcmp(path, "/alive") == 0;
+    bool is_get =
+        strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    char text[32];
+    unsigned code = MHD_HTTP_OK;
+    if (!is_known || !is_get) {
+        code = is_known ? MHD_HTTP_METHOD_NOT_ALLOWED : MHD_HTTP_NOT_FOUND;
+        snprintf(text, sizeof(text), "/ready or /alive\n");
+    } else {
+        code = is_good(health, path) ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+        snprintf(text, sizeof(text), "%s%s\n", code == MHD_HTTP_OK ? "" : "not ", path + 1);
+    }
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY);
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    enum MHD_Result result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum status set_address(const char *address, uint32_t port,
+                               struct sockaddr_storage *ret_storage, unsigned *ret_flags)
+{
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, address, &ipv4.sin_addr) == 1) {
+        memcpy(ret_storage, &ipv4, sizeof(ipv4));
+        *ret_flags = 0;
+        return STATUS_OK;
+    }
+    if (inet_pton(AF_INET6, address, &ipv6.sin6_addr) == 1) {
+        memcpy(ret_storage, &ipv6, sizeof(ipv6));
+        *ret_flags = MHD_USE_IPv6;
+        return STATUS_OK;
+    }
+    log_error(
+        "the health endpoint (--health-port) needs an address for --bind, and '%.60s' is none",
+        address);
+    return STATUS_INVALID;
+}
+
+enum status health_create(const char *address, uint32_t port, struct health **ret_health)
+{
+    struct sockaddr_storage storage = {0};
+    unsigned flags;
+    enum status status = set_address(address, port, &storage, &flags);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct health *health = calloc(1, sizeof(*health));
+    if (health == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    health->alive_ms = clock_now_ms();
+    health->daemon = MHD_start_daemon(
+        flags | MHD_USE_INTERNAL_POLLING_THREAD, (uint16_t)port, NULL, NULL, answer, health,
+        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&storage, MHD_OPTION_CONNECTION_LIMIT,
+        CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+    if (health->daemon == NULL) {
+        log_error("cannot listen for health probes at %s port %u (--health-port): %m", address,
+                  port);
+        free(health);
+        return STATUS_UNREACHABLE;
+    }
+    *ret_health = health;
+    return STATUS_OK;
+}
+
+void health_destroy(struct health *health)
+{
+    if (health != NULL) {
+        MHD_stop_daemon(health->daemon);
+        free(health);
+    }
+}
+
+void health_ready(struct health *health)
+{
+    if (health != NULL) {
+        health->is_ready = true;
+    }
+}
+
+void health_alive(struct health *health, uint64_t now_ms)
+{
+    if (health != NULL) {
+        health->alive_ms = now_ms;
+    }
+}

@@ -1,0 +1,159 @@
+/* Tests of the health endpoint, asked over a socket as a probe does. */
+#include "common/clock.h"
+#include "common/health.h"
+#include "common/notify.h"
+#include "tests/support/captured_log.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A port that was free a moment ago. */
+static uint32_t free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof(address);
+    int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(file, (const struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(file, (struct sockaddr *)&address, &size), 0);
+    close(file);
+    return ntohs(address.sin_port);
+}
+
+/* Sends `request` and returns all of what comes back. */
+static const char *ask(uint32_t port, const char *request)
+{
+    static char answer[2048];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(file, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(file, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    (void)shutdown(file, SHUT_WR); // the other side may have gone already
+    size_t used = 0;
+    ssize_t got;
+    while (used < sizeof(answer) - 1 &&
+           (got = recv(file, answer + used, sizeof(answer) - 1 - used, 0)) > 0) {
+        used += (size_t)got;
+    }
+    answer[used] = '\0';
+    close(file);
+    return answer;
+}
+
+static void expect(uint32_t port, const char *path, const char *code, const char *text)
+{
+    char request[256];
+    snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+             path);
+    const char *answer = ask(port, request);
+    if (strstr(answer, code) == NULL || strstr(answer, text) == NULL) {
+        fail_msg("%s: %s", path, answer);
+    }
+}
+
+/* NULL, with the test skipped, in a build without libmicrohttpd. */
+static struct health *create(uint32_t port)
+{
+    struct health *health = NULL;
+    enum status status = health_create("127.0.0.1", port, &health);
+    if (status == STATUS_UNSUPPORTED) {
+        print_message("skipped: built without libmicrohttpd\n");
+        skip();
+    }
+    assert_int_equal(status, STATUS_OK);
+    return health;
+}
+
+static char *nothing(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static void ready_is_said_when_it_is_so(void **state)
+{
+    (void)state;
+    uint32_t port = free_port();
+    struct notify *notify = notify_create(nothing, create(port));
+    expect(port, "/ready", " 503 ", "not ready\n");
+    notify_ready(notify, "listening");
+    expect(port, "/ready", " 200 ", "\r\n\r\nready\n");
+    notify_destroy(notify);
+}
+
+static void alive_ends_when_the_loop_does_not_go_round(void **state)
+{
+    (void)state;
+    uint32_t port = free_port();
+    struct notify *notify = notify_create(nothing, create(port));
+    expect(port, "/alive", " 200 ", "\r\n\r\nalive\n");
+    uint64_t now_ms = clock_now_ms();
+    notify_alive(notify, now_ms - HEALTH_SILENCE_MS);
+    expect(port, "/alive", " 503 ", "not alive\n");
+    notify_alive(notify, clock_now_ms());
+    expect(port, "/alive", " 200 ", "\r\n\r\nalive\n");
+    notify_destroy(notify);
+}
+
+static void other_requests_are_refused(void **state)
+{
+    (void)state;
+    uint32_t port = free_port();
+    struct health *health = create(port);
+    char long_path[8192];
+    memset(long_path, 'a', sizeof(long_path) - 1);
+    long_path[sizeof(long_path) - 1] = '\0';
+    memcpy(long_path, "GET /", 5);
+    expect(port, "/", " 404 ", "/ready or /alive");
+    expect(port, "/../etc/passwd", " 404 ", "/ready or /alive");
+    assert_non_null(strstr(ask(port, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
+                                     "Connection: close\r\n\r\n"),
+                           " 405 "));
+    // A body is not read.
+    (void)ask(port, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    (void)ask(port, "\r\n\r\n\x01\x02\x03");
+    (void)ask(port, "GET /ready HTTP/9.9\r\nContent-Length: 99999999999999999999\r\n\r\n");
+    (void)ask(port, long_path);
+    expect(port, "/alive", " 200 ", "alive\n");
+    health_destroy(health);
+}
+
+static void a_port_that_is_taken_is_named(void **state)
+{
+    (void)state;
+    uint32_t port = free_port();
+    struct health *health = create(port), *second = NULL;
+    captured_log_begin();
+    enum status status = health_create("127.0.0.1", port, &second);
+    const char *log = captured_log_end();
+    assert_int_equal(status, STATUS_UNREACHABLE);
+    assert_non_null(strstr(log, "--health-port"));
+    captured_log_begin();
+    status = health_create("localhost", port, &second);
+    log = captured_log_end();
+    assert_int_equal(status, STATUS_INVALID);
+    assert_non_null(strstr(log, "'localhost'"));
+    health_destroy(health);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ready_is_said_when_it_is_so),
+        cmocka_unit_test(alive_ends_when_the_loop_does_not_go_round),
+        cmocka_unit_test(other_requests_are_refused),
+        cmocka_unit_test(a_port_that_is_taken_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
