@@ -15,6 +15,24 @@ static bool is_executable(const char *path)
     return access(path, X_OK) == 0;
 }
 
+/* Where the programs may be: from the folder of this one if it does not begin with a slash. */
+struct place {
+    const char *ps, *worker;
+};
+
+static const struct place places[] = {
+    {"../ps-server/ps", "../worker/worker"},                  // as they are built
+    {LIBEXEC_FROM_BIN "/ps", LIBEXEC_FROM_BIN "/worker"},     // as they are installed
+    {"../libexec/ringside/ps", "../libexec/ringside/worker"}, // as --ship lays them
+};
+
+static void make_path(const char *from, const char *place, char ret_path[PROGRAMS_PATH_MAX])
+{
+    bool is_absolute = place[0] == '/';
+    snprintf(ret_path, PROGRAMS_PATH_MAX, "%s%s%s", is_absolute ? "" : from, is_absolute ? "" : "/",
+             place);
+}
+
 enum status programs_find(struct programs *ret_programs)
 {
     char self[PROGRAMS_PATH_MAX / 2];
@@ -26,22 +44,19 @@ enum status programs_find(struct programs *ret_programs)
     }
     const char *libexec = getenv("RINGSIDE_LIBEXEC");
     struct programs *programs = ret_programs;
+    bool is_found = false;
     if (libexec != NULL) {
-        snprintf(programs->ps, sizeof(programs->ps), "%s/ps", libexec);
-        snprintf(programs->worker, sizeof(programs->worker), "%s/worker", libexec);
-    } else {
-        snprintf(programs->ps, sizeof(programs->ps), "%s/../ps-server/ps", self);
-        snprintf(programs->worker, sizeof(programs->worker), "%s/../worker/worker", self);
-        if (!is_executable(programs->ps)) {
-            const char *from = LIBEXEC_FROM_BIN[0] == '/' ? "" : self;
-            const char *slash_behind = LIBEXEC_FROM_BIN[0] == '/' ? "" : "/";
-            snprintf(programs->ps, sizeof(programs->ps), "%s%s%s/ps", from, slash_behind,
-                     LIBEXEC_FROM_BIN);
-            snprintf(programs->worker, sizeof(programs->worker), "%s%s%s/worker", from,
-                     slash_behind, LIBEXEC_FROM_BIN);
-        }
+        make_path(libexec, "ps", programs->ps);
+        make_path(libexec, "worker", programs->worker);
+        is_found = is_executable(programs->ps) && is_executable(programs->worker);
     }
-    if (!is_executable(programs->ps) || !is_executable(programs->worker)) {
+    for (size_t i = 0; libexec == NULL && !is_found && i < sizeof(places) / sizeof(places[0]);
+         i++) {
+        make_path(self, places[i].ps, programs->ps);
+        make_path(self, places[i].worker, programs->worker);
+        is_found = is_executable(programs->ps) && is_executable(programs->worker);
+    }
+    if (!is_found) {
         log_error("cannot find the programs ps and worker (looked for %s and %s): set "
                   "RINGSIDE_LIBEXEC to their folder",
                   programs->ps, programs->worker);
