@@ -1,0 +1,293 @@
+/* Accepting connections, with a look at each. */
+#include "common/door.h"
+
+#include "common/clock.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// More than anybody needs; some systems allow a thousand times as many.
+#define DESCRIPTORS_MAX (UINT64_C(1) << 20)
+
+/* By these names the linker knows them; in C, <sys/socket.h> has them, with types of its own. */
+int door_accept(int fd, struct sockaddr *address, socklen_t *address_size) __asm__("accept");
+int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size,
+                 int flags) __asm__("accept4");
+
+struct visitor {
+    int fd;
+    uint16_t port;
+    struct in6_addr address; // of IPv4 as it is mapped into IPv6
+    uint64_t since_ms;
+};
+
+/* Not of a struct that somebody owns: accept has no argument that could say whose. */
+static struct {
+    pthread_mutex_t mutex;
+    struct visitor visitors[DOOR_VISITORS_MAX]; // (count), the oldest first
+    _Atomic uint32_t count;
+    struct door_turned_away turned_away;
+    int spare_fd; // given up for a moment where there is no other; -1: none
+} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1};
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void door_open(void)
+{
+    struct rlimit limit;
+    pthread_mutex_lock(&door.mutex);
+    if (door.spare_fd < 0) {
+        door.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_MAX) {
+        limit.rlim_cur = smaller(limit.rlim_max, DESCRIPTORS_MAX);
+        setrlimit(RLIMIT_NOFILE, &limit); // if it fails, there are as many as before
+    }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+static uint64_t descriptor_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+static void format_address(const struct visitor *visitor, char ret_text[DOOR_ADDRESS_BYTES])
+{
+    char text[INET6_ADDRSTRLEN];
+    bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&visitor->address);
+    const unsigned char *bytes = visitor->address.s6_addr;
+    if (inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? bytes + 12 : bytes, text, sizeof(text)) ==
+        NULL) {
+        text[0] = '\0';
+    }
+    snprintf(ret_text, DOOR_ADDRESS_BYTES, is_ipv4 ? "%s:%u" : "[%s]:%u", text, visitor->port);
+}
+
+/* False for other families than IPv4 and IPv6. */
+static bool read_address(const struct sockaddr_storage *storage, struct visitor *visitor)
+{
+    if (storage->ss_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, storage, sizeof(ipv4));
+        visitor->port = ntohs(ipv4.sin_port);
+        memset(&visitor->address, 0, sizeof(visitor->address));
+        memset(visitor->address.s6_addr + 10, 0xff, 2);
+        memcpy(visitor->address.s6_addr + 12, &ipv4.sin_addr, 4);
+        return true;
+    }
+    if (storage->ss_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, storage, sizeof(ipv6));
+        visitor->port = ntohs(ipv6.sin6_port);
+        visitor->address = ipv6.sin6_addr;
+        return true;
+    }
+    return false;
+}
+
+static void remove_visitor(uint32_t index)
+{
+    uint32_t count = door.count;
+    memmove(&door.visitors[index], &door.visitors[index + 1],
+            (count - index - 1) * sizeof(door.visitors[0]));
+    door.count = count - 1;
+}
+
+/* The oldest one at this descriptor: if it was used again, the first of them has gone. */
+static bool find_visitor(int fd, uint32_t *ret_index)
+{
+    for (uint32_t i = 0; i < door.count; i++) {
+        if (door.visitors[i].fd == fd) {
+            *ret_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void forget_old_visitors(uint64_t now_ms)
+{
+    uint32_t old = 0;
+    while (old < door.count && now_ms - door.visitors[old].since_ms >= DOOR_VISIT_MS) {
+        old++;
+    }
+    memmove(&door.visitors[0], &door.visitors[old], (door.count - old) * sizeof(door.visitors[0]));
+    door.count -= old;
+}
+
+/* NULL, or why there is no place for one more from its address. */
+static const char *find_no_place(const struct visitor *visitor, uint64_t limit)
+{
+    uint64_t visitors_max = smaller(DOOR_VISITORS_MAX, limit / 2);
+    uint64_t reserve = smaller(DOOR_RESERVE, limit / 4), from_there = 0;
+    if ((uint64_t)visitor->fd >= limit - reserve) {
+        return "too few file descriptors are left (ulimit -n)";
+    }
+    for (uint32_t i = 0; i < door.count; i++) {
+        from_there +=
+            memcmp(&door.visitors[i].address, &visitor->address, sizeof(visitor->address)) == 0;
+    }
+    return door.count >= visitors_max || from_there >= visitors_max / 2
+               ? "too many that have said nothing so far are open"
+               : NULL;
+}
+
+/* NULL, or why the peer at the other end of a Unix socket may not connect. */
+static const char *find_no_right(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+{
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    snprintf(ret_address, DOOR_ADDRESS_BYTES, "a local process");
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+        return "its user cannot be told";
+    }
+    snprintf(ret_address, DOOR_ADDRESS_BYTES, "process %ld of user %u", (long)peer.pid,
+             (unsigned)peer.uid);
+    return peer.uid == geteuid() || peer.uid == 0 ? NULL : "it belongs to another user";
+}
+
+static void note_turned_away(const char *address, const char *why)
+{
+    door.turned_away.count++;
+    door.turned_away.why = why;
+    snprintf(door.turned_away.address, sizeof(door.turned_away.address), "%s", address);
+}
+
+/* Whether the connection may stay. */
+static bool receive_visitor(int fd, const struct sockaddr_storage *storage)
+{
+    struct visitor visitor = {.fd = fd, .since_ms = clock_now_ms()};
+    char address[DOOR_ADDRESS_BYTES];
+    const char *why = NULL;
+    uint64_t limit = descriptor_limit();
+    if (read_address(storage, &visitor)) {
+        forget_old_visitors(visitor.since_ms);
+        why = find_no_place(&visitor, limit);
+        format_address(&visitor, address);
+        if (why == NULL) {
+            assert(door.count < DOOR_VISITORS_MAX);
+            door.visitors[door.count] = visitor;
+            door.count++;
+        }
+    } else if (storage->ss_family == AF_UNIX) {
+        why = find_no_right(fd, address);
+    }
+    if (why != NULL) {
+        note_turned_away(address, why);
+    }
+    return why == NULL;
+}
+
+/* There is no descriptor left: takes the connection by the spare one, and closes it. Otherwise
+ * whoever listens would be told of it again and again. */
+static void turn_away_next(int fd)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t size = sizeof(storage);
+    struct visitor visitor;
+    char address[DOOR_ADDRESS_BYTES] = "a local process";
+    close(door.spare_fd);
+    int taken = (int)syscall(SYS_accept4, fd, &storage, &size, SOCK_CLOEXEC);
+    if (taken >= 0) {
+        if (read_address(&storage, &visitor)) {
+            format_address(&visitor, address);
+        }
+        note_turned_away(address, "no file descriptor is left (ulimit -n)");
+        close(taken);
+    }
+    door.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* What its callers can take: libzmq ends the process on errors that it does not expect. */
+static int error_of_accept(int error)
+{
+    bool is_shortage =
+        error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM || error == EPERM;
+    return is_shortage ? ECONNABORTED : error;
+}
+
+int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t size = sizeof(storage);
+    int taken = (int)syscall(SYS_accept4, fd, &storage, &size, flags);
+    int error = errno;
+    bool may_stay = true;
+    pthread_mutex_lock(&door.mutex);
+    if (taken >= 0) {
+        may_stay = receive_visitor(taken, &storage);
+    } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
+        turn_away_next(fd);
+    }
+    pthread_mutex_unlock(&door.mutex);
+    if (taken < 0 || !may_stay) {
+        if (taken >= 0) {
+            close(taken);
+        }
+        errno = taken < 0 ? error_of_accept(error) : ECONNABORTED;
+        return -1;
+    }
+    if (address != NULL && address_size != NULL) {
+        memcpy(address, &storage, smaller(size, *address_size));
+        *address_size = size;
+    }
+    return taken;
+}
+
+int door_accept(int fd, struct sockaddr *address, socklen_t *address_size)
+{
+    return door_accept4(fd, address, address_size, 0);
+}
+
+uint32_t door_visitor_count(void)
+{
+    return door.count;
+}
+
+void door_admit(int fd)
+{
+    uint32_t index;
+    pthread_mutex_lock(&door.mutex);
+    if (find_visitor(fd, &index)) {
+        remove_visitor(index);
+    }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
+{
+    uint32_t index;
+    pthread_mutex_lock(&door.mutex);
+    forget_old_visitors(clock_now_ms());
+    bool was_visitor = find_visitor(fd, &index);
+    if (was_visitor) {
+        format_address(&door.visitors[index], ret_address);
+        remove_visitor(index);
+    }
+    pthread_mutex_unlock(&door.mutex);
+    return was_visitor;
+}
+
+struct door_turned_away door_take_turned_away(void)
+{
+    pthread_mutex_lock(&door.mutex);
+    struct door_turned_away taken = door.turned_away;
+    door.turned_away = (struct door_turned_away){0};
+    pthread_mutex_unlock(&door.mutex);
+    return taken;
+}

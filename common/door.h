@@ -1,0 +1,54 @@
+/* The door of this process: who connects to it, before the first message says who that is.
+ *
+ * libzmq takes every connection that comes. It tells nobody whose it was if it fails before it is
+ * one of ours, and where it runs out of file descriptors it spins (tcp) or ends the process (ipc).
+ * So door.c defines accept(2) and accept4(2) for the whole process: the dynamic linker takes the
+ * program's own functions for those of the C library, in the libraries that call them, too. A
+ * connection that comes in
+ *
+ *     is closed at once if too many others have not said anything so far, half of that from one
+ *     address, so that one stranger cannot keep out others; or if it would take one of the last
+ *     file descriptors, which this process needs itself; or if it comes over a Unix socket and
+ *     belongs to another user (abstract ones have no file, and so no permissions);
+ *     is a visitor otherwise, with its address, until it sends a message or goes.
+ *
+ * The state is the process's, like its descriptors, and any thread may call. */
+#ifndef COMMON_DOOR_H
+#define COMMON_DOOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DOOR_ADDRESS_BYTES 64 // "[2001:db8::7]:40113", terminator included
+
+// Who has said nothing for so long is no visitor any more: it could not have stayed without
+// finishing its handshake, for which it has less time (see guard_zmq.c).
+#define DOOR_VISIT_MS 15000
+
+#define DOOR_VISITORS_MAX 2048 // or half of the file descriptors
+#define DOOR_RESERVE      64   // file descriptors that are kept; or a quarter of them
+
+/* Connections that were closed at once. */
+struct door_turned_away {
+    uint64_t count;
+    char address[DOOR_ADDRESS_BYTES]; // of the last one
+    const char *why;                  // static
+};
+
+/* Allows this process as many file descriptors as the system lets it have. Before anything listens;
+ * again does no harm. */
+void door_open(void);
+
+/* How many visitors there are. 0: nobody needs to be admitted. */
+uint32_t door_visitor_count(void);
+
+/* The connection has sent a message: it is no visitor any more. */
+void door_admit(int fd);
+
+/* The connection was closed. True if it was a visitor to the end: writes its address. */
+bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
+
+/* Those since the last call; count 0 if there were none. */
+struct door_turned_away door_take_turned_away(void);
+
+#endif

@@ -1,0 +1,329 @@
+/* Tests of the door: who comes in is known, nobody takes all the room, and it never runs out. */
+#include "common/door.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A socket that listens on the loopback interface, and where. */
+struct house {
+    int fd;
+    struct sockaddr_in address;
+};
+
+static void open_house(struct house *house)
+{
+    socklen_t size = sizeof(house->address);
+    house->address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    house->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(house->fd >= 0);
+    assert_int_equal(bind(house->fd, (struct sockaddr *)&house->address, size), 0);
+    assert_int_equal(listen(house->fd, 1024), 0);
+    assert_int_equal(getsockname(house->fd, (struct sockaddr *)&house->address, &size), 0);
+}
+
+/* Connects to it, from 127.0.0.`last`; writes its own address. */
+static int visit(const struct house *house, unsigned char last, char address[DOOR_ADDRESS_BYTES])
+{
+    struct sockaddr_in own = {.sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last)};
+    socklen_t size = sizeof(own);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&house->address, sizeof(own)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
+    snprintf(address, DOOR_ADDRESS_BYTES, "127.0.0.%u:%u", last, ntohs(own.sin_port));
+    return fd;
+}
+
+static void assert_is_closed(int fd)
+{
+    struct pollfd item = {.fd = fd, .events = POLLIN};
+    char byte;
+    assert_int_equal(poll(&item, 1, 10000), 1);
+    assert_true(read(fd, &byte, 1) <= 0);
+}
+
+/* So many file descriptors, for this test alone. */
+static struct rlimit limit_descriptors(rlim_t count)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
+    limit.rlim_cur = count;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+static void who_comes_is_a_visitor_until_it_is_admitted(void **state)
+{
+    (void)state;
+    struct house house;
+    struct sockaddr_in from = {0};
+    socklen_t size = sizeof(from);
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    open_house(&house);
+    int guest = visit(&house, 1, address);
+    int fd = accept(house.fd, (struct sockaddr *)&from, &size);
+    assert_true(fd >= 0);
+    assert_int_equal(from.sin_addr.s_addr, htonl(INADDR_LOOPBACK)); // as accept tells it
+    assert_int_equal(door_visitor_count(), 1);
+    door_admit(fd);
+    assert_int_equal(door_visitor_count(), 0);
+    assert_false(door_leave(fd, text));
+    door_admit(12345); // nobody
+    close(fd);
+    close(guest);
+    close(house.fd);
+}
+
+static void who_leaves_without_a_word_is_named(void **state)
+{
+    (void)state;
+    struct house house;
+    char addresses[3][DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    int guests[3], fds[3];
+    open_house(&house);
+    for (unsigned i = 0; i < 3; i++) {
+        guests[i] = visit(&house, (unsigned char)(i + 1), addresses[i]);
+        fds[i] = accept4(house.fd, NULL, NULL, SOCK_CLOEXEC);
+        assert_true(fds[i] >= 0);
+        assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    }
+    const unsigned order[] = {1, 0, 2};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(door_leave(fds[order[i]], text));
+        assert_string_equal(text, addresses[order[i]]);
+        assert_false(door_leave(fds[order[i]], text));
+        close(fds[order[i]]);
+        close(guests[order[i]]);
+    }
+    assert_int_equal(door_visitor_count(), 0);
+    close(house.fd);
+}
+
+static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **state)
+{
+    (void)state;
+    struct house house;
+    char first[DOOR_ADDRESS_BYTES], second[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    open_house(&house);
+    int guest = visit(&house, 1, first), other = visit(&house, 1, second);
+    int fd = accept(house.fd, NULL, NULL);
+    close(fd); // which is told later
+    assert_int_equal(accept(house.fd, NULL, NULL), fd);
+    assert_true(door_leave(fd, text));
+    assert_string_equal(text, first);
+    assert_true(door_leave(fd, text));
+    assert_string_equal(text, second);
+    close(fd);
+    close(guest);
+    close(other);
+    close(house.fd);
+}
+
+/* Guests of 127.0.0.1, and the room that there is for them. */
+enum { SCARCE = 256, ROOM = SCARCE / 2 / 2, GUESTS = ROOM + 3 };
+
+struct guests {
+    int own[GUESTS], taken[GUESTS];   // their ends, and ours; -1: turned away
+    char address[DOOR_ADDRESS_BYTES]; // of the last
+};
+
+static void invite(const struct house *house, struct guests *guests)
+{
+    for (unsigned i = 0; i < GUESTS; i++) {
+        guests->own[i] = visit(house, 1, guests->address);
+        guests->taken[i] = accept(house->fd, NULL, NULL);
+        assert_int_equal(guests->taken[i] >= 0, i < ROOM);
+        if (i >= ROOM) {
+            assert_int_equal(errno, ECONNABORTED);
+            assert_is_closed(guests->own[i]);
+        }
+    }
+}
+
+static void see_off(struct guests *guests)
+{
+    char text[DOOR_ADDRESS_BYTES];
+    for (unsigned i = 0; i < GUESTS; i++) {
+        close(guests->own[i]);
+        if (guests->taken[i] >= 0) {
+            door_leave(guests->taken[i], text);
+            close(guests->taken[i]);
+        }
+    }
+}
+
+static void one_address_gets_half_of_the_room(void **state)
+{
+    (void)state;
+    struct house house;
+    static struct guests guests;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    struct rlimit before = limit_descriptors(SCARCE);
+    open_house(&house);
+    invite(&house, &guests);
+    struct door_turned_away turned = door_take_turned_away();
+    assert_int_equal(turned.count, GUESTS - ROOM);
+    assert_string_equal(turned.address, guests.address);
+    assert_non_null(strstr(turned.why, "said nothing so far"));
+    assert_int_equal(door_take_turned_away().count, 0);
+    // Others still come in, and so does the next one from there, once one has spoken.
+    const unsigned char hosts[] = {2, 1};
+    for (unsigned i = 0; i < 2; i++) {
+        int guest = visit(&house, hosts[i], address), fd = accept(house.fd, NULL, NULL);
+        assert_true(fd >= 0);
+        assert_true(door_leave(fd, text));
+        assert_string_equal(text, address);
+        close(fd);
+        close(guest);
+        door_admit(guests.taken[0]);
+    }
+    see_off(&guests);
+    assert_int_equal(door_visitor_count(), 0);
+    close(house.fd);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static void the_last_descriptors_are_not_given_to_strangers(void **state)
+{
+    (void)state;
+    enum { DESCRIPTORS = 64, RESERVE = DESCRIPTORS / 4 };
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES];
+    int taken[DESCRIPTORS];
+    unsigned count = 0;
+    open_house(&house);
+    int guest = visit(&house, 1, address);
+    struct rlimit before = limit_descriptors(DESCRIPTORS);
+    do {
+        taken[count] = dup(STDIN_FILENO);
+    } while (taken[count++] < DESCRIPTORS - RESERVE - 1);
+    assert_int_equal(accept(house.fd, NULL, NULL), -1);
+    assert_int_equal(errno, ECONNABORTED);
+    assert_is_closed(guest);
+    assert_non_null(strstr(door_take_turned_away().why, "too few file descriptors are left"));
+    assert_int_equal(door_visitor_count(), 0);
+    while (count > 0) {
+        close(taken[--count]);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    close(guest);
+    close(house.fd);
+}
+
+static void without_any_descriptor_nobody_is_kept_waiting(void **state)
+{
+    (void)state;
+    enum { DESCRIPTORS = 64 };
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES];
+    int taken[DESCRIPTORS];
+    unsigned count = 0;
+    door_open();
+    open_house(&house);
+    int guest = visit(&house, 1, address);
+    struct rlimit before = limit_descriptors(DESCRIPTORS);
+    while ((taken[count] = dup(STDIN_FILENO)) >= 0) {
+        count++;
+    }
+    assert_int_equal(errno, EMFILE);
+    // Not EMFILE, at which libzmq ends the process; and not again for the same one.
+    assert_int_equal(accept(house.fd, NULL, NULL), -1);
+    assert_int_equal(errno, ECONNABORTED);
+    struct pollfd item = {.fd = house.fd, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, 0), 0);
+    assert_is_closed(guest);
+    struct door_turned_away turned = door_take_turned_away();
+    assert_int_equal(turned.count, 1);
+    assert_string_equal(turned.address, address);
+    while (count > 0) {
+        close(taken[--count]);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    close(guest);
+    close(house.fd);
+}
+
+/* A process of that user connects to the Unix socket and waits until it is closed. */
+static pid_t visit_as(const struct sockaddr_un *address, socklen_t size, uid_t user)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        bool is_connected =
+            setuid(user) == 0 && connect(fd, (const struct sockaddr *)address, size) == 0;
+        _exit(is_connected && read(fd, &byte, 1) <= 0 ? 0 : 1);
+    }
+    assert_true(child > 0);
+    return child;
+}
+
+static void a_process_of_another_user_does_not_come_in(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int wrote = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "ringside-test-%ld",
+                         (long)getpid());
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)wrote);
+    int house = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), result;
+    assert_int_equal(bind(house, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(house, 4), 0);
+    const uid_t users[] = {4711, 0};
+    for (unsigned i = 0; i < 2; i++) {
+        pid_t child = visit_as(&address, size, users[i]);
+        int fd = accept(house, NULL, NULL);
+        assert_int_equal(fd >= 0, users[i] == 0);
+        if (fd >= 0) {
+            close(fd);
+        }
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_int_equal(result, 0);
+        struct door_turned_away turned = door_take_turned_away();
+        assert_int_equal(turned.count, users[i] == 0 ? 0 : 1);
+        if (turned.count > 0) {
+            assert_non_null(strstr(turned.address, "of user 4711"));
+            assert_string_equal(turned.why, "it belongs to another user");
+        }
+    }
+    assert_int_equal(door_visitor_count(), 0);
+    close(house);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_comes_is_a_visitor_until_it_is_admitted),
+        cmocka_unit_test(who_leaves_without_a_word_is_named),
+        cmocka_unit_test(a_descriptor_that_is_used_again_has_two_visitors_in_turn),
+        cmocka_unit_test(one_address_gets_half_of_the_room),
+        cmocka_unit_test(the_last_descriptors_are_not_given_to_strangers),
+        cmocka_unit_test(without_any_descriptor_nobody_is_kept_waiting),
+        cmocka_unit_test(a_process_of_another_user_does_not_come_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
