@@ -1,8 +1,9 @@
 /* Messages between processes: a small header frame and an optional payload frame.
  *
- * transport_zmq.c speaks tcp and ipc; it is the only file that sees zmq.h. A transport is a set of
- * sockets: at most one that others connect to, and one for each peer that we connect to. It belongs
- * to one thread (transport_wake is the exception).
+ * transport_zmq.c speaks tcp and ipc; zmq.h is seen by it and its private parts alone, all of which
+ * are called *_zmq. A transport is a set of sockets: at most one that others connect to, and one
+ * for each peer that we connect to. It belongs to one thread (transport_wake is the exception),
+ * which has to come back to transport_receive: there it is decided who may connect.
  *
  * Flow control: the sockets have no high-water marks, because a receiver at its mark stops
  * answering and then loses messages without a word. What may be in flight is bounded by the
@@ -11,6 +12,7 @@
 #ifndef COMMON_TRANSPORT_H
 #define COMMON_TRANSPORT_H
 
+#include "common/security.h"
 #include "common/status.h"
 
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <stdint.h>
 
 #define TRANSPORT_ENDPOINT_BYTES 256
+#define TRANSPORT_ADDRESS_BYTES  64
 #define TRANSPORT_MESSAGE_MAX    (INT64_C(1) << 32) // bytes of one frame; larger ones are cut off
 #define TRANSPORT_CONNECTS_MAX   1024
 
@@ -56,6 +59,19 @@ void payload_keep(void *hint);
 
 enum status transport_create(struct transport **ret_transport);
 
+/* Guards its tcp connections with the keys of `security`, which is borrowed until
+ * transport_destroy; before anything listens or connects. Without it there are no keys, and nothing
+ * off the loopback interface. */
+enum status transport_secure(struct transport *transport, const struct security *security);
+
+/* From here on tcp has no keys, wherever it goes: what travels is guarded above (see seal.h). What
+ * listens and is connected stays as it is. */
+void transport_leave_clear(struct transport *transport);
+
+/* The largest frame of those who connect to what listens from here on; TRANSPORT_MESSAGE_MAX at
+ * first. A stranger may send so much before it is known who that is. */
+void transport_limit_frames(struct transport *transport, uint64_t bytes);
+
 /* linger_ms: how long to go on sending what is queued. NULL is fine. */
 void transport_destroy(struct transport *transport, int linger_ms);
 
@@ -68,6 +84,26 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
 /* The connection is made in the background, now or later. */
 enum status transport_connect(struct transport *transport, const char *endpoint,
                               uint64_t *ret_peer);
+
+/* What the last attempt to connect to a peer has come to. */
+enum handshake {
+    HANDSHAKE_NONE,       // there was none: nobody listens, or nobody answers
+    HANDSHAKE_DONE,       // and it stays so
+    HANDSHAKE_BROKEN,     // the peer closed the connection before it was done
+    HANDSHAKE_KEYLESS,    // it has no keys, and we have
+    HANDSHAKE_NEEDS_KEYS, // it has keys, and we have none
+    HANDSHAKE_DENIED,     // it does not allow ours
+};
+
+/* Of a peer that we connect to. What fails is logged; libzmq tries again after HANDSHAKE_BROKEN. */
+enum handshake transport_handshake(const struct transport *transport, uint64_t peer);
+
+/* A sentence on that: what it means, and what to do. Static. */
+const char *transport_explain(const struct transport *transport, uint64_t peer);
+
+/* Connections of others that were refused so far: by this transport, and by the process's door as
+ * far as this transport was the one to hear of it. All of them were logged, many in few lines. */
+uint64_t transport_refused_count(const struct transport *transport);
 
 /* Whether a peer that we connect to is reached by ipc, and so is on this host. */
 bool transport_is_near(const struct transport *transport, uint64_t peer);
@@ -87,6 +123,9 @@ enum status transport_receive(struct transport *transport, int timeout_ms,
 void transport_wake(struct transport *transport);
 
 void envelope_release(struct envelope *envelope);
+
+/* From where it came: "10.0.0.9", or user and process for ipc. Before envelope_release. */
+void envelope_address(struct envelope *envelope, char ret_address[TRANSPORT_ADDRESS_BYTES]);
 
 /* Moves the message to `to`; `from` is then empty. Never copy an envelope by assignment. */
 void envelope_move(struct envelope *to, struct envelope *from);

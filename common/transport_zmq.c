@@ -2,7 +2,13 @@
  *
  * A peer is told by 64 bits: for connections of ours the number of the DEALER, for those of others
  * the routing id that libzmq gave it. That id is a zero byte and 32 bits; peers that set one of
- * their own are not ours, and are dropped. */
+ * their own are not ours, and are dropped. Who may connect is the guard's to say. */
+#include "common/clock.h"
+#include "common/dealer_zmq.h"
+#include "common/door.h"
+#include "common/envelope_zmq.h"
+#include "common/frames_zmq.h"
+#include "common/guard_zmq.h"
 #include "common/log.h"
 #include "common/port_range.h"
 #include "common/transport.h"
@@ -21,46 +27,25 @@
 
 #define ROUTER_FLAG      (UINT64_C(1) << 63)
 #define ROUTING_ID_BYTES 5
-#define FRAME_COUNT      2
 
-static_assert(sizeof(zmq_msg_t) == sizeof(((struct envelope *)0)->frames[0]), "frame storage");
+// While messages come without a pause, what is not one is served between so many of them.
+#define SERVE_TURNS 64
+
+// What may end a wait: the wake, questions about keys, events of the socket that listens, the
+// socket itself; and for each dealer its events and messages.
+#define ITEMS_MAX (4 + 2 * TRANSPORT_CONNECTS_MAX)
 
 struct transport {
     void *context;
     void *router; // NULL until bind
-    void *dealers[TRANSPORT_CONNECTS_MAX];
+    struct dealer dealers[TRANSPORT_CONNECTS_MAX];
     uint32_t dealer_count;
     uint32_t next_socket; // where the next receive looks first, for fairness
+    uint32_t turns;       // receives since the last serve
+    struct guard guard;
+    int64_t frame_max; // bytes, of those who connect
     int wake_fd;
 };
-
-/* What the kernel holds of a connection's data has lost its turn: nothing that is needed sooner can
- * overtake it. Left alone it grows to 4 MiB, 34 ms of a link of 1 Gbit/s; this much fills a link of
- * 100 Gbit/s for a way of 80 us and back. */
-#define SEND_BUFFER_BYTES (512 << 10)
-
-static zmq_msg_t *frame_of(struct envelope *envelope, unsigned index)
-{
-    return (zmq_msg_t *)(void *)envelope->frames[index];
-}
-
-static void *socket_create(struct transport *transport, int type)
-{
-    void *socket = zmq_socket(transport->context, type);
-    if (socket == NULL) {
-        return NULL;
-    }
-    const int none = 0, mandatory = 1;
-    const int64_t size_max = TRANSPORT_MESSAGE_MAX;
-    zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none));
-    zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none));
-    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
-    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &size_max, sizeof(size_max));
-    if (type == ZMQ_ROUTER) {
-        zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &mandatory, sizeof(mandatory));
-    }
-    return socket;
-}
 
 enum status transport_create(struct transport **ret_transport)
 {
@@ -68,6 +53,8 @@ enum status transport_create(struct transport **ret_transport)
     if (transport == NULL) {
         return STATUS_NO_MEMORY;
     }
+    door_open();
+    transport->frame_max = TRANSPORT_MESSAGE_MAX;
     transport->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     transport->context = zmq_ctx_new();
     if (transport->wake_fd < 0 || transport->context == NULL) {
@@ -75,18 +62,27 @@ enum status transport_create(struct transport **ret_transport)
         transport_destroy(transport, 0);
         return STATUS_IO;
     }
-    // A job with many ranks on one host opens a socket to each.
-    zmq_ctx_set(transport->context, ZMQ_MAX_SOCKETS, TRANSPORT_CONNECTS_MAX + 1);
+    // A job with many ranks on one host opens a socket to each, and watches it with two more.
+    zmq_ctx_set(transport->context, ZMQ_MAX_SOCKETS, 3 * (TRANSPORT_CONNECTS_MAX + 1) + 1);
     *ret_transport = transport;
     return STATUS_OK;
 }
 
-static void socket_destroy(void *socket, int linger_ms)
+enum status transport_secure(struct transport *transport, const struct security *security)
 {
-    if (socket != NULL) {
-        zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
-        zmq_close(socket);
-    }
+    assert(transport->router == NULL && transport->dealer_count == 0);
+    return guard_begin(&transport->guard, transport->context, security);
+}
+
+void transport_leave_clear(struct transport *transport)
+{
+    transport->guard.leaves_clear = true;
+}
+
+void transport_limit_frames(struct transport *transport, uint64_t bytes)
+{
+    transport->frame_max =
+        bytes < (uint64_t)TRANSPORT_MESSAGE_MAX ? (int64_t)bytes : TRANSPORT_MESSAGE_MAX;
 }
 
 void transport_destroy(struct transport *transport, int linger_ms)
@@ -94,10 +90,12 @@ void transport_destroy(struct transport *transport, int linger_ms)
     if (transport == NULL) {
         return;
     }
+    guard_stop_watching(&transport->guard);
     socket_destroy(transport->router, linger_ms);
     for (uint32_t i = 0; i < transport->dealer_count; i++) {
-        socket_destroy(transport->dealers[i], linger_ms);
+        dealer_close(&transport->dealers[i], linger_ms);
     }
+    guard_end(&transport->guard);
     if (transport->context != NULL) {
         zmq_ctx_term(transport->context);
     }
@@ -116,6 +114,19 @@ static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
              (unsigned long long)transport_host_id());
 }
 
+static enum status open_router(struct transport *transport)
+{
+    if (transport->router != NULL) {
+        return STATUS_OK;
+    }
+    transport->router = socket_create(transport->context, ZMQ_ROUTER);
+    if (transport->router == NULL) {
+        log_error("cannot listen: %s", zmq_strerror(zmq_errno()));
+        return STATUS_IO;
+    }
+    return guard_watch(&transport->guard, transport->context, transport->router);
+}
+
 enum status transport_bind(struct transport *transport, const char *endpoint,
                            char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
@@ -126,10 +137,15 @@ enum status transport_bind(struct transport *transport, const char *endpoint,
         log_error("cannot listen: the endpoint is longer than %zu characters", sizeof(name) - 1);
         return STATUS_INVALID;
     }
-    if (transport->router == NULL) {
-        transport->router = socket_create(transport, ZMQ_ROUTER);
+    enum status status = open_router(transport);
+    if (status == STATUS_OK) {
+        status = guard_set_listen(&transport->guard, transport->router, name);
     }
-    int failure = transport->router == NULL ? ENOMEM : EADDRINUSE;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    socket_set_endpoint(transport->router, name, transport->frame_max);
+    int failure = EADDRINUSE;
     char one[TRANSPORT_ENDPOINT_BYTES];
     for (uint32_t i = 0; failure == EADDRINUSE && port_range_pick(name, i, one, sizeof(one)); i++) {
         failure = zmq_bind(transport->router, one) == 0 ? 0 : zmq_errno();
@@ -155,186 +171,62 @@ enum status transport_connect(struct transport *transport, const char *endpoint,
                   TRANSPORT_CONNECTS_MAX);
         return STATUS_INVALID;
     }
-    void *dealer = socket_create(transport, ZMQ_DEALER);
-    if (dealer != NULL && strncmp(endpoint, "tcp:", 4) == 0) {
-        const int bytes = SEND_BUFFER_BYTES;
-        zmq_setsockopt(dealer, ZMQ_SNDBUF, &bytes, sizeof(bytes));
+    enum status status = dealer_open(&transport->dealers[transport->dealer_count],
+                                     transport->context, &transport->guard, endpoint);
+    if (status == STATUS_OK) {
+        *ret_peer = transport->dealer_count++;
     }
-    if (dealer == NULL || zmq_connect(dealer, endpoint) != 0) {
-        log_error("cannot connect to endpoint=%s: %s; an endpoint looks like tcp://HOST:PORT",
-                  endpoint, zmq_strerror(zmq_errno()));
-        socket_destroy(dealer, 0);
-        return STATUS_INVALID;
-    }
-    *ret_peer = transport->dealer_count;
-    transport->dealers[transport->dealer_count++] = dealer;
-    return STATUS_OK;
+    return status;
 }
 
 bool transport_is_near(const struct transport *transport, uint64_t peer)
 {
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    size_t size = sizeof(endpoint);
     return (peer & ROUTER_FLAG) == 0 && peer < transport->dealer_count &&
-           zmq_getsockopt(transport->dealers[peer], ZMQ_LAST_ENDPOINT, endpoint, &size) == 0 &&
-           strncmp(endpoint, "ipc://", strlen("ipc://")) == 0;
+           dealer_is_near(&transport->dealers[peer]);
 }
 
-/* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq
- * orders the two threads, but says so to nobody (the thread sanitizer), so the flag says it again.
- */
-struct held_payload {
-    struct payload payload;
-    atomic_bool is_handed_over;
-};
-
-void payload_keep(void *hint)
+uint64_t transport_refused_count(const struct transport *transport)
 {
-    (void)hint;
+    return transport->guard.refusals.count;
 }
 
-static void release_payload(void *bytes, void *hint)
+enum handshake transport_handshake(const struct transport *transport, uint64_t peer)
 {
-    (void)bytes;
-    struct held_payload *held = hint;
-    bool is_handed_over = atomic_load_explicit(&held->is_handed_over, memory_order_acquire);
-    assert(is_handed_over);
-    held->payload.release(held->payload.hint);
-    free(held);
+    assert(peer < transport->dealer_count);
+    return transport->dealers[peer].handshake;
 }
 
-/* Lets libzmq read the bytes in place, or copies them. */
-static bool frame_init_payload(zmq_msg_t *frame, const struct payload *payload)
+const char *transport_explain(const struct transport *transport, uint64_t peer)
 {
-    if (payload->release == NULL) {
-        if (zmq_msg_init_size(frame, payload->size) != 0) {
-            return false;
-        }
-        memcpy(zmq_msg_data(frame), payload->bytes, payload->size);
-        return true;
-    }
-    struct held_payload *held = malloc(sizeof(*held));
-    if (held == NULL) {
-        return false;
-    }
-    held->payload = *payload;
-    atomic_store_explicit(&held->is_handed_over, true, memory_order_release);
-    // libzmq reads only, but its interface does not say so.
-    union {
-        const void *in;
-        void *out;
-    } cast = {.in = payload->bytes};
-    if (zmq_msg_init_data(frame, cast.out, payload->size, release_payload, held) != 0) {
-        free(held);
-        return false;
-    }
-    return true;
-}
-
-/* The first frame decides whether the peer is there; after it nothing is refused. */
-static bool send_bytes(void *socket, const void *bytes, size_t size, int flags)
-{
-    int sent;
-    do {
-        sent = zmq_send(socket, bytes, size, flags | ZMQ_DONTWAIT);
-    } while (sent < 0 && zmq_errno() == EINTR);
-    return sent >= 0;
+    assert(peer < transport->dealer_count);
+    return dealer_explain(&transport->dealers[peer]);
 }
 
 enum status transport_send(struct transport *transport, uint64_t peer, const void *header,
                            size_t header_size, const struct payload *payload)
 {
-    zmq_msg_t frame;
     bool has_payload = payload != NULL && payload->size > 0;
-    void *socket = (peer & ROUTER_FLAG) != 0 ? transport->router : transport->dealers[peer];
+    void *socket = (peer & ROUTER_FLAG) != 0 ? transport->router : transport->dealers[peer].socket;
     if ((peer & ROUTER_FLAG) != 0) {
+        // The first frame decides whether the peer is there; after it nothing is refused.
         unsigned char id[ROUTING_ID_BYTES] = {0};
         uint32_t bits = (uint32_t)peer;
         memcpy(id + 1, &bits, sizeof(bits));
-        if (!send_bytes(socket, id, sizeof(id), ZMQ_SNDMORE)) {
+        if (!frames_send_bytes(socket, id, sizeof(id), true)) {
             return STATUS_UNREACHABLE;
         }
     }
-    if (!send_bytes(socket, header, header_size, has_payload ? ZMQ_SNDMORE : 0)) {
+    if (!frames_send_bytes(socket, header, header_size, has_payload)) {
         return STATUS_UNREACHABLE;
     }
-    if (!has_payload) {
-        return STATUS_OK;
-    }
-    if (!frame_init_payload(&frame, payload)) {
-        // The multipart has begun: an empty frame ends it, and the receiver drops it.
-        send_bytes(socket, "", 0, 0);
-        return STATUS_NO_MEMORY;
-    }
-    int sent;
-    do {
-        sent = zmq_msg_send(&frame, socket, ZMQ_DONTWAIT);
-    } while (sent < 0 && zmq_errno() == EINTR);
-    if (sent < 0) {
-        zmq_msg_close(&frame); // calls release
-    }
-    return STATUS_OK;
-}
-
-/* Reads the rest of a multipart that is not one of ours. */
-static void drain(void *socket)
-{
-    int more = 1;
-    size_t size = sizeof(more);
-    while (zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &size) == 0 && more != 0) {
-        zmq_msg_t frame;
-        zmq_msg_init(&frame);
-        if (zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) < 0) {
-            return;
-        }
-        zmq_msg_close(&frame);
-    }
-}
-
-/* 1: a frame; 0: nothing there. Frames of a multipart arrive together. */
-static int receive_frame(void *socket, zmq_msg_t *frame)
-{
-    zmq_msg_init(frame);
-    int got;
-    do {
-        got = zmq_msg_recv(frame, socket, ZMQ_DONTWAIT);
-    } while (got < 0 && zmq_errno() == EINTR);
-    return got < 0 ? 0 : 1;
-}
-
-static void align_payload(zmq_msg_t *frame)
-{
-    if ((uintptr_t)zmq_msg_data(frame) % _Alignof(float) == 0) {
-        return;
-    }
-    zmq_msg_t aligned;
-    if (zmq_msg_init_size(&aligned, zmq_msg_size(frame)) != 0) {
-        zmq_msg_close(frame);
-        zmq_msg_init(frame);
-        return; // an empty payload: the decoder refuses the message
-    }
-    memcpy(zmq_msg_data(&aligned), zmq_msg_data(frame), zmq_msg_size(frame));
-    zmq_msg_close(frame);
-    zmq_msg_init(frame);
-    zmq_msg_move(frame, &aligned);
-    zmq_msg_close(&aligned);
-}
-
-static void envelope_point(struct envelope *envelope)
-{
-    zmq_msg_t *payload = frame_of(envelope, 1);
-    envelope->header = zmq_msg_data(frame_of(envelope, 0));
-    envelope->header_size = zmq_msg_size(frame_of(envelope, 0));
-    envelope->payload_size = zmq_msg_size(payload);
-    envelope->payload = envelope->payload_size > 0 ? zmq_msg_data(payload) : NULL;
-    envelope->loan = (struct loan){0};
+    return has_payload ? frames_send_payload(socket, payload) : STATUS_OK;
 }
 
 /* Whose message it is, from a ROUTER's first frame. */
 static bool receive_routing_id(void *router, uint64_t *ret_peer)
 {
     zmq_msg_t id;
-    if (receive_frame(router, &id) == 0) {
+    if (!frames_receive(router, &id)) {
         return false;
     }
     uint32_t bits = 0;
@@ -345,7 +237,7 @@ static bool receive_routing_id(void *router, uint64_t *ret_peer)
     }
     zmq_msg_close(&id);
     if (!is_ours) {
-        drain(router);
+        frames_drain(router);
         return false;
     }
     *ret_peer = ROUTER_FLAG | bits;
@@ -354,7 +246,8 @@ static bool receive_routing_id(void *router, uint64_t *ret_peer)
 
 static bool socket_receive(struct transport *transport, uint32_t index, struct envelope *envelope)
 {
-    void *socket = index == 0 ? transport->router : transport->dealers[index - 1];
+    void *socket = index == 0 ? transport->router : transport->dealers[index - 1].socket;
+    zmq_msg_t *header = envelope_frame(envelope, 0), *payload = envelope_frame(envelope, 1);
     if (socket == NULL) {
         return false;
     }
@@ -362,21 +255,23 @@ static bool socket_receive(struct transport *transport, uint32_t index, struct e
     if (index == 0 && !receive_routing_id(socket, &envelope->peer)) {
         return false;
     }
-    if (receive_frame(socket, frame_of(envelope, 0)) == 0) {
+    if (!frames_receive(socket, header)) {
         return false;
     }
-    zmq_msg_init(frame_of(envelope, 1));
-    if (zmq_msg_more(frame_of(envelope, 0)) != 0) {
-        receive_frame(socket, frame_of(envelope, 1));
-        if (zmq_msg_more(frame_of(envelope, 1)) != 0) {
-            drain(socket);
-            zmq_msg_close(frame_of(envelope, 0));
-            zmq_msg_close(frame_of(envelope, 1));
+    if (index == 0 && door_visitor_count() > 0) {
+        guard_admit(&transport->guard, zmq_msg_get(header, ZMQ_SRCFD));
+    }
+    zmq_msg_init(payload);
+    if (zmq_msg_more(header) != 0) {
+        frames_receive(socket, payload);
+        if (zmq_msg_more(payload) != 0) {
+            frames_drain(socket);
+            zmq_msg_close(header);
+            zmq_msg_close(payload);
             return false;
         }
-        align_payload(frame_of(envelope, 1));
     }
-    envelope_point(envelope);
+    envelope_settle(envelope);
     return true;
 }
 
@@ -393,36 +288,109 @@ static bool receive_any(struct transport *transport, struct envelope *envelope)
     return false;
 }
 
+/* What is not a message: keys to be judged, handshakes that are done or failed. Never waits. */
+static void serve(struct transport *transport)
+{
+    transport->turns = 0;
+    guard_serve(&transport->guard);
+    for (uint32_t i = 0; i < transport->dealer_count; i++) {
+        dealer_watch(&transport->dealers[i]);
+    }
+}
+
+static int add_item(zmq_pollitem_t *items, int count, void *socket)
+{
+    if (socket != NULL) {
+        items[count++] = (zmq_pollitem_t){.socket = socket, .events = ZMQ_POLLIN};
+    }
+    return count;
+}
+
+/* The wake; then what serve looks at, up to *ret_served; then messages. Returns how many. */
+static int list_items(const struct transport *transport, zmq_pollitem_t items[ITEMS_MAX],
+                      int *ret_served)
+{
+    int count = 1;
+    items[0] = (zmq_pollitem_t){.fd = transport->wake_fd, .events = ZMQ_POLLIN};
+    count = add_item(items, count, transport->guard.monitor);
+    count = add_item(items, count, transport->guard.zap);
+    for (uint32_t i = 0; i < transport->dealer_count; i++) {
+        count = add_item(items, count, transport->dealers[i].monitor);
+    }
+    *ret_served = count;
+    count = add_item(items, count, transport->router);
+    for (uint32_t i = 0; i < transport->dealer_count; i++) {
+        count = add_item(items, count, transport->dealers[i].socket);
+    }
+    return count;
+}
+
+/* What has ended a wait. */
+enum event { EVENT_NONE, EVENT_MESSAGE, EVENT_WAKE, EVENT_SERVED, EVENT_SIGNAL, EVENT_FAILURE };
+
+/* Waits; what there is to serve is served. */
+static enum event wait_for_event(struct transport *transport, int timeout_ms)
+{
+    zmq_pollitem_t items[ITEMS_MAX];
+    int served, count = list_items(transport, items, &served);
+    int ready = zmq_poll(items, count, timeout_ms);
+    if (ready < 0) {
+        return zmq_errno() == EINTR ? EVENT_SIGNAL : EVENT_FAILURE;
+    }
+    bool is_woken = ready > 0 && (items[0].revents & ZMQ_POLLIN) != 0;
+    bool has_messages = false, has_events = ready == 0;
+    for (int i = 1; i < count && ready > 0; i++) {
+        has_events = has_events || (i < served && items[i].revents != 0);
+        has_messages = has_messages || (i >= served && items[i].revents != 0);
+    }
+    if (has_events) {
+        serve(transport);
+    }
+    return is_woken       ? EVENT_WAKE
+           : has_messages ? EVENT_MESSAGE
+           : ready > 0    ? EVENT_SERVED
+                          : EVENT_NONE;
+}
+
+/* What is left of a timeout, -1: all time there is. */
+static int time_left_ms(uint64_t deadline_ms)
+{
+    if (deadline_ms == UINT64_MAX) {
+        return -1;
+    }
+    uint64_t now_ms = clock_now_ms();
+    return deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
+}
+
 enum status transport_receive(struct transport *transport, int timeout_ms,
                               struct envelope *ret_envelope)
 {
+    if (++transport->turns >= SERVE_TURNS) {
+        serve(transport);
+    }
     if (receive_any(transport, ret_envelope)) {
         return STATUS_OK;
     }
-    zmq_pollitem_t items[TRANSPORT_CONNECTS_MAX + 2];
-    int count = 0;
-    items[count++] = (zmq_pollitem_t){.fd = transport->wake_fd, .events = ZMQ_POLLIN};
-    if (transport->router != NULL) {
-        items[count++] = (zmq_pollitem_t){.socket = transport->router, .events = ZMQ_POLLIN};
-    }
-    for (uint32_t i = 0; i < transport->dealer_count; i++) {
-        items[count++] = (zmq_pollitem_t){.socket = transport->dealers[i], .events = ZMQ_POLLIN};
-    }
-    int ready = zmq_poll(items, count, timeout_ms);
-    if (ready == 0) {
-        return STATUS_TIMED_OUT;
-    }
-    if (ready > 0 && (items[0].revents & ZMQ_POLLIN) != 0) {
+    uint64_t deadline_ms = timeout_ms < 0 ? UINT64_MAX : clock_now_ms() + (uint64_t)timeout_ms;
+    enum event event;
+    do {
+        event = wait_for_event(transport, time_left_ms(deadline_ms));
+    } while (event == EVENT_SERVED && time_left_ms(deadline_ms) != 0);
+    if (event == EVENT_WAKE) {
         uint64_t wakes;
         ssize_t got = read(transport->wake_fd, &wakes, sizeof(wakes));
         (void)got; // nothing to read means that somebody else's wake was read: the same to us
         return STATUS_INTERRUPTED;
     }
-    if (ready < 0) {
-        return zmq_errno() == EINTR ? STATUS_INTERRUPTED : STATUS_IO;
+    if (event == EVENT_NONE || event == EVENT_SERVED) {
+        return STATUS_TIMED_OUT;
+    }
+    if (event == EVENT_FAILURE) {
+        return STATUS_IO;
     }
     // A message that was dropped leaves nothing: the caller comes back.
-    return receive_any(transport, ret_envelope) ? STATUS_OK : STATUS_INTERRUPTED;
+    bool has_message = event == EVENT_MESSAGE && receive_any(transport, ret_envelope);
+    return has_message ? STATUS_OK : STATUS_INTERRUPTED;
 }
 
 void transport_wake(struct transport *transport)
@@ -430,61 +398,6 @@ void transport_wake(struct transport *transport)
     const uint64_t one = 1;
     ssize_t wrote = write(transport->wake_fd, &one, sizeof(one));
     (void)wrote; // full means that a wake is pending already
-}
-
-void envelope_release(struct envelope *envelope)
-{
-    if (envelope->loan.end != NULL) {
-        envelope->loan.end(envelope->loan.context, envelope->peer, envelope->loan.ticket);
-        envelope->loan = (struct loan){0};
-    }
-    for (unsigned i = 0; i < FRAME_COUNT; i++) {
-        zmq_msg_close(frame_of(envelope, i));
-    }
-    envelope->header = envelope->payload = NULL;
-    envelope->header_size = envelope->payload_size = 0;
-}
-
-void envelope_move(struct envelope *to, struct envelope *from)
-{
-    struct loan loan = from->loan;
-    const void *payload = from->payload;
-    size_t payload_size = from->payload_size;
-    to->peer = from->peer;
-    for (unsigned i = 0; i < FRAME_COUNT; i++) {
-        zmq_msg_init(frame_of(to, i));
-        zmq_msg_move(frame_of(to, i), frame_of(from, i));
-    }
-    envelope_point(to);
-    envelope_point(from);
-    if (loan.end != NULL) {
-        to->loan = loan;
-        to->payload = payload;
-        to->payload_size = payload_size;
-    }
-}
-
-enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, float **ret_values)
-{
-    zmq_msg_init(frame_of(ret_envelope, 0));
-    if (zmq_msg_init_size(frame_of(ret_envelope, 1), count * sizeof(float)) != 0) {
-        return STATUS_NO_MEMORY;
-    }
-    ret_envelope->peer = 0;
-    ret_envelope->loan = (struct loan){0};
-    *ret_values = zmq_msg_data(frame_of(ret_envelope, 1));
-    envelope_point(ret_envelope);
-    return STATUS_OK;
-}
-
-enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope)
-{
-    float *copy;
-    enum status status = envelope_make_floats(count, ret_envelope, &copy);
-    if (status == STATUS_OK) {
-        memcpy(copy, values, count * sizeof(float));
-    }
-    return status;
 }
 
 void transport_describe(char *ret_text, size_t text_size)

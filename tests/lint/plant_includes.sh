@@ -29,6 +29,7 @@ plant worker/device/cuda/planted.cu '#include "worker/device/device.h"' 'must no
 # Libraries
 plant ps-server/planted_zmq.c '#include <zmq.h>' 'must not include <zmq.h>'
 plant common/planted_zmq.c '  #  include <zmq.h>' 'must not include <zmq.h>'
+plant common/planted_guard.c '#include "common/guard_zmq.h"' 'must not include <common/guard_zmq.h>'
 plant ps-server/planted_wire.c '#include "wire.pb-c.h"' 'must not include "wire.pb-c.h"'
 plant common/planted_wire.c '#include <protobuf-c/protobuf-c.h>' 'must not include <protobuf-c/'
 plant worker/device/planted_dnnl.c '#include <oneapi/dnnl/dnnl.h>' 'must not include <oneapi/'

@@ -1,0 +1,37 @@
+/* A connection that we make, and what comes of its handshake. Private to the transport.
+ *
+ * libzmq connects in the background and goes on trying, whatever the peer says; so the socket is
+ * watched until its first handshake is done. */
+#ifndef COMMON_DEALER_ZMQ_H
+#define COMMON_DEALER_ZMQ_H
+
+#include "common/guard_zmq.h"
+#include "common/status.h"
+#include "common/transport.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dealer {
+    void *socket;
+    void *monitor; // until its handshake is done; then NULL
+    enum handshake handshake;
+    bool has_keys;         // it shows some
+    uint32_t broken_count; // handshakes in a row that the peer broke off
+};
+
+/* Logs. */
+enum status dealer_open(struct dealer *dealer, void *context, const struct guard *guard,
+                        const char *endpoint);
+void dealer_close(struct dealer *dealer, int linger_ms);
+
+/* Whether it goes over ipc. */
+bool dealer_is_near(const struct dealer *dealer);
+
+/* As transport_explain. */
+const char *dealer_explain(const struct dealer *dealer);
+
+/* Takes note of what its monitor says. Logs handshakes that fail: each kind once. */
+void dealer_watch(struct dealer *dealer);
+
+#endif

@@ -1,0 +1,16 @@
+/* The library's frames inside an envelope. Private to the transport. */
+#ifndef COMMON_ENVELOPE_ZMQ_H
+#define COMMON_ENVELOPE_ZMQ_H
+
+#include "common/transport.h"
+
+#define ENVELOPE_FRAMES 2 // header, payload
+
+/* A zmq_msg_t. */
+void *envelope_frame(struct envelope *envelope, unsigned index);
+
+/* Points the envelope at its frames, both of which are initialised: it has come. Moves a payload
+ * that is not aligned for floats. */
+void envelope_settle(struct envelope *envelope);
+
+#endif

@@ -1,0 +1,31 @@
+/* Sockets of libzmq, and what goes through one of them. Private to the transport. */
+#ifndef COMMON_FRAMES_ZMQ_H
+#define COMMON_FRAMES_ZMQ_H
+
+#include "common/status.h"
+#include "common/transport.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Without marks and lingering; NULL if there is none to be had. */
+void *socket_create(void *context, int type);
+void socket_destroy(void *socket, int linger_ms); // NULL is fine
+
+/* For who listens, or connects, at `endpoint` next: its family, and the largest frame. */
+void socket_set_endpoint(void *socket, const char *endpoint, int64_t frame_max);
+
+/* Queues one frame; false if the peer is not there. */
+bool frames_send_bytes(void *socket, const void *bytes, size_t size, bool has_more);
+
+/* Queues the last frame of a message that has begun: in place, or copied. STATUS_NO_MEMORY: the
+ * message is ended, so that the receiver drops it, and release was not called. */
+enum status frames_send_payload(void *socket, const struct payload *payload);
+
+/* A frame that is there now, into the zmq_msg_t; false, and it is empty, if there is none. */
+bool frames_receive(void *socket, void *ret_frame);
+
+/* Reads the rest of a message that is not one of ours. */
+void frames_drain(void *socket);
+
+#endif

@@ -1,0 +1,257 @@
+/* CURVE, ZAP, and those who were refused. */
+#include "common/guard_zmq.h"
+
+#include "common/clock.h"
+#include "common/door.h"
+#include "common/log.h"
+#include "common/monitor_zmq.h"
+
+#include <zmq.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ZAP_ENDPOINT "inproc://zeromq.zap.01"
+#define ZAP_VERSION  "1.0"
+
+// What is not told by a descriptor that is ready, such as a summary that is due, is looked for so
+// often.
+#define LOOK_MS 100
+
+#define FAILURES                                                              \
+    (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
+     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+
+static const char why_unknown[] = "it does not speak as a member of this job does";
+
+enum status guard_begin(struct guard *guard, void *context, const struct security *security)
+{
+    guard->security = security;
+    if (security == NULL || security->keys == NULL || !security->keys->server.has_secret) {
+        return STATUS_OK;
+    }
+    guard->zap = zmq_socket(context, ZMQ_REP);
+    if (guard->zap == NULL || zmq_bind(guard->zap, ZAP_ENDPOINT) != 0) {
+        log_error("cannot guard the transport: %s", zmq_strerror(zmq_errno()));
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+/* The keys for a tcp endpoint; NULL for others, and where there are none. */
+static const struct keys *keys_for(const struct guard *guard, const char *endpoint)
+{
+    bool is_tcp = strncmp(endpoint, "tcp://", 6) == 0;
+    return is_tcp && guard->security != NULL && !guard->leaves_clear ? guard->security->keys : NULL;
+}
+
+static enum status check(const struct guard *guard, enum security_role role, const char *endpoint)
+{
+    return guard->leaves_clear ? STATUS_OK : security_check(guard->security, role, endpoint);
+}
+
+static enum status set(void *socket, int option, const void *value, size_t size)
+{
+    if (zmq_setsockopt(socket, option, value, size) != 0) {
+        log_error("libzmq cannot guard connections: %s; `ringside check` says whether it has curve",
+                  zmq_strerror(zmq_errno()));
+        return STATUS_UNSUPPORTED;
+    }
+    return STATUS_OK;
+}
+
+enum status guard_set_listen(const struct guard *guard, void *socket, const char *endpoint)
+{
+    const int patience_ms = GUARD_HANDSHAKE_MS, is_server = 1, is_none = 0;
+    const struct keys *keys = keys_for(guard, endpoint);
+    enum status status = check(guard, SECURITY_LISTEN, endpoint);
+    if (status == STATUS_OK) {
+        status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
+    }
+    if (status == STATUS_OK && keys == NULL && guard->zap != NULL) {
+        // It may listen elsewhere with keys already.
+        return set(socket, ZMQ_CURVE_SERVER, &is_none, sizeof(is_none));
+    }
+    if (status != STATUS_OK || keys == NULL) {
+        return status;
+    }
+    status = set(socket, ZMQ_CURVE_SECRETKEY, keys->server.secret_key, KEY_BYTES);
+    return status == STATUS_OK ? set(socket, ZMQ_CURVE_SERVER, &is_server, sizeof(is_server))
+                               : status;
+}
+
+enum status guard_set_connect(const struct guard *guard, void *socket, const char *endpoint,
+                              bool *ret_has_keys)
+{
+    const int patience_ms = GUARD_HANDSHAKE_MS;
+    const struct keys *keys = keys_for(guard, endpoint);
+    enum status status = check(guard, SECURITY_CONNECT, endpoint);
+    if (status == STATUS_OK) {
+        status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
+    }
+    *ret_has_keys = keys != NULL;
+    if (status != STATUS_OK || keys == NULL) {
+        return status;
+    }
+    status = set(socket, ZMQ_CURVE_SERVERKEY, keys->server.public_key, KEY_BYTES);
+    if (status == STATUS_OK) {
+        status = set(socket, ZMQ_CURVE_PUBLICKEY, keys->client.public_key, KEY_BYTES);
+    }
+    return status == STATUS_OK
+               ? set(socket, ZMQ_CURVE_SECRETKEY, keys->client.secret_key, KEY_BYTES)
+               : status;
+}
+
+enum status guard_watch(struct guard *guard, void *context, void *router)
+{
+    guard->router = router;
+    guard->monitor = monitor_open(context, router, FAILURES | ZMQ_EVENT_DISCONNECTED);
+    if (guard->monitor == NULL) {
+        log_error("cannot watch the transport: %s", zmq_strerror(zmq_errno()));
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+static const char *describe_failure(const struct monitor_event *event)
+{
+    switch (event->kind) {
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+        return "its key is not one of those that are allowed";
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+        return event->value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+                   ? "it has no keys where keys are needed, or the reverse"
+               : event->value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC
+                   ? "it does not know this server's public key"
+                   : "its handshake is malformed";
+    default:
+        return event->value == EAGAIN ? "it did not finish its handshake in time"
+                                      : "it went away in its handshake";
+    }
+}
+
+static void take_events(struct guard *guard)
+{
+    struct monitor_event event;
+    char address[DOOR_ADDRESS_BYTES];
+    while (guard->monitor != NULL && monitor_next(guard->monitor, &event)) {
+        if ((event.kind & FAILURES) != 0) {
+            // One that was refused may still be said to have left.
+            bool is_vague = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+            guard->why = is_vague && guard->why != NULL ? guard->why : describe_failure(&event);
+            continue;
+        }
+        // What fails closes soon: next, as a rule. Events do not say whose they are.
+        const char *why = guard->why != NULL ? guard->why : why_unknown;
+        guard->why = NULL;
+        if (door_leave((int)event.value, address)) {
+            refusals_add(&guard->refusals, address, why, 1, clock_now_ms());
+        }
+    }
+}
+
+/* Frames of a request: version, id, domain, address, identity, mechanism, credentials. */
+enum { ZAP_FRAMES = 7, ZAP_FRAME_BYTES = 256 };
+
+struct zap_request {
+    unsigned char frames[ZAP_FRAMES][ZAP_FRAME_BYTES];
+    size_t sizes[ZAP_FRAMES];
+    unsigned count; // more than ZAP_FRAMES: there were
+};
+
+static bool receive_request(void *zap, struct zap_request *request)
+{
+    int more = 1;
+    size_t more_size = sizeof(more);
+    for (request->count = 0; more != 0; request->count++) {
+        unsigned char rest[ZAP_FRAME_BYTES];
+        bool has_room = request->count < ZAP_FRAMES;
+        int size = zmq_recv(zap, has_room ? request->frames[request->count] : rest, ZAP_FRAME_BYTES,
+                            ZMQ_DONTWAIT);
+        if (size < 0) {
+            return false;
+        }
+        if (has_room) {
+            request->sizes[request->count] = (size_t)size;
+        }
+        if (zmq_getsockopt(zap, ZMQ_RCVMORE, &more, &more_size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_text(const struct zap_request *request, unsigned frame, const char *text)
+{
+    return request->sizes[frame] == strlen(text) &&
+           memcmp(request->frames[frame], text, strlen(text)) == 0;
+}
+
+static bool may_enter(const struct guard *guard, const struct zap_request *request)
+{
+    return request->count == ZAP_FRAMES && is_text(request, 0, ZAP_VERSION) &&
+           is_text(request, 5, "CURVE") && request->sizes[6] == KEY_BYTES &&
+           keys_allow(guard->security->keys, request->frames[6]);
+}
+
+static void answer_requests(struct guard *guard)
+{
+    struct zap_request request;
+    while (guard->zap != NULL && receive_request(guard->zap, &request)) {
+        size_t id_size =
+            request.count > 1 && request.sizes[1] <= ZAP_FRAME_BYTES ? request.sizes[1] : 0;
+        bool is_allowed = may_enter(guard, &request);
+        // Version, id, status, its text, user, metadata.
+        zmq_send(guard->zap, ZAP_VERSION, strlen(ZAP_VERSION), ZMQ_SNDMORE);
+        zmq_send(guard->zap, request.frames[1], id_size, ZMQ_SNDMORE);
+        zmq_send(guard->zap, is_allowed ? "200" : "400", 3, ZMQ_SNDMORE);
+        zmq_send(guard->zap, "", 0, ZMQ_SNDMORE);
+        zmq_send(guard->zap, "", 0, ZMQ_SNDMORE);
+        zmq_send(guard->zap, "", 0, 0);
+    }
+}
+
+void guard_serve(struct guard *guard)
+{
+    uint64_t now_ms = clock_now_ms();
+    answer_requests(guard);
+    take_events(guard);
+    if (now_ms - guard->looked_ms < LOOK_MS) {
+        return;
+    }
+    guard->looked_ms = now_ms;
+    struct door_turned_away turned = door_take_turned_away();
+    if (turned.count > 0) {
+        refusals_add(&guard->refusals, turned.address, turned.why, turned.count, now_ms);
+    }
+    refusals_tick(&guard->refusals, now_ms);
+}
+
+void guard_admit(struct guard *guard, int fd)
+{
+    // Its descriptor may have been another's, who has gone: that is said before.
+    take_events(guard);
+    door_admit(fd);
+}
+
+void guard_stop_watching(struct guard *guard)
+{
+    if (guard->router == NULL) {
+        return;
+    }
+    guard->looked_ms = 0;
+    guard_serve(guard);
+    refusals_finish(&guard->refusals);
+    monitor_close(guard->monitor, guard->router);
+    guard->monitor = guard->router = NULL;
+}
+
+void guard_end(struct guard *guard)
+{
+    if (guard->zap != NULL) {
+        zmq_close(guard->zap);
+        guard->zap = NULL;
+    }
+}

@@ -1,0 +1,141 @@
+/* Keys or none: options, and the rule. */
+#include "common/security.h"
+
+#include "common/log.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define FIELD(name) \
+    offsetof(struct security_options, name), sizeof(((struct security_options *)0)->name)
+
+static const struct option rows[] = {
+    {"keys", 0, OPTION_TEXT, FIELD(keys), "", 0, 0, NULL, NULL, "FILE",
+     "the job's key file, as `ringside keygen` makes it; - reads it from standard input"},
+    {"insecure", 0, OPTION_FLAG, FIELD(insecure), "false", 0, 0, NULL, NULL, NULL,
+     "go without keys off the loopback interface as well: whoever reaches a port can read and "
+     "change the job"},
+};
+
+struct option_set security_option_set(struct security_options *options)
+{
+    return (struct option_set){.title = "Security",
+                               .rows = rows,
+                               .count = sizeof(rows) / sizeof(rows[0]),
+                               .values = options};
+}
+
+enum status security_check_options(const struct security_options *options)
+{
+    if (options->keys[0] != '\0' && options->insecure) {
+        log_error("--keys and --insecure contradict each other: connections have keys or none");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static void forbid_core_dumps(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+        limit.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &limit); // lowering it cannot fail
+    }
+}
+
+enum status security_open(const struct security_options *options, struct security *ret_security)
+{
+    *ret_security = (struct security){.is_insecure = options->insecure};
+    if (options->insecure) {
+        log_warn("--insecure: connections are neither encrypted nor authenticated; whoever reaches "
+                 "a port of this job can read and change it");
+    }
+    if (options->keys[0] == '\0') {
+        return STATUS_OK;
+    }
+    forbid_core_dumps();
+    return keys_read(options->keys, &ret_security->keys);
+}
+
+void security_close(struct security *security)
+{
+    keys_destroy(security->keys);
+    *security = (struct security){0};
+}
+
+static bool is_loopback_number(const char *host)
+{
+    struct in_addr ipv4;
+    struct in6_addr ipv6;
+    if (inet_pton(AF_INET, host, &ipv4) == 1) {
+        return ntohl(ipv4.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return inet_pton(AF_INET6, host, &ipv6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&ipv6) ||
+            (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr[12] == IN_LOOPBACKNET));
+}
+
+bool security_is_local(const char *endpoint)
+{
+    const char *prefix = "tcp://";
+    char host[128];
+    if (strncmp(endpoint, prefix, strlen(prefix)) != 0) {
+        return true;
+    }
+    const char *start = endpoint + strlen(prefix), *colon = strrchr(start, ':');
+    size_t size = colon != NULL ? (size_t)(colon - start) : strlen(start);
+    if (size >= 2 && start[0] == '[' && start[size - 1] == ']') {
+        start++;
+        size -= 2;
+    }
+    if (size >= sizeof(host)) {
+        return false;
+    }
+    memcpy(host, start, size);
+    host[size] = '\0';
+    return strcmp(host, "localhost") == 0 || is_loopback_number(host);
+}
+
+/* NULL, or what the keys lack. */
+static const char *find_lack(const struct keys *keys, enum security_role role)
+{
+    if (role == SECURITY_LISTEN && !keys->server.has_secret) {
+        return "server-secret, which who listens needs";
+    }
+    if (role == SECURITY_LISTEN && !keys->client.has_public && keys->allowed_count == 0) {
+        return "client-public and no allow: nobody could connect";
+    }
+    if (role == SECURITY_CONNECT && !keys->client.has_secret) {
+        return "client-secret, which who connects needs";
+    }
+    return NULL;
+}
+
+enum status security_check(const struct security *security, enum security_role role,
+                           const char *endpoint)
+{
+    const char *verb = role == SECURITY_LISTEN ? "listen at" : "connect to";
+    bool is_local = security_is_local(endpoint);
+    if (security != NULL && security->keys != NULL) {
+        const char *lack =
+            strncmp(endpoint, "tcp://", 6) == 0 ? find_lack(security->keys, role) : NULL;
+        if (lack != NULL) {
+            log_error("cannot %s %s: the key file has no %s", verb, endpoint, lack);
+            return STATUS_INVALID;
+        }
+        return STATUS_OK;
+    }
+    if (is_local || (security != NULL && security->is_insecure)) {
+        return STATUS_OK;
+    }
+    log_error(
+        "cannot %s %s without keys: it is not on the loopback interface; make a key file with "
+        "`ringside keygen FILE` and give it to all processes of the job with --keys FILE, or "
+        "say --insecure if everybody on that network may take part",
+        verb, endpoint);
+    return STATUS_INVALID;
+}

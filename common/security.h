@@ -1,0 +1,48 @@
+/* How this process guards its connections: the options that say so, and what follows from them.
+ *
+ * tcp connections off the loopback interface need keys (CurveZMQ; see keys.h) unless --insecure was
+ * said. On loopback there are none by default; with --keys all tcp connections have them. ipc and
+ * shared memory stay on the host, and in the hands of one user: the kernel says whose process it is
+ * (see door.h, region.h). */
+#ifndef COMMON_SECURITY_H
+#define COMMON_SECURITY_H
+
+#include "common/keys.h"
+#include "common/options.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+
+struct security_options {
+    char keys[1024]; // path, "-"; "": none
+    bool insecure;
+};
+
+/* Zeroed: no keys, and nothing off loopback. */
+struct security {
+    struct keys *keys; // owned; NULL: none
+    bool is_insecure;  // it was said that none are needed
+};
+
+enum security_role { SECURITY_LISTEN, SECURITY_CONNECT };
+
+struct option_set security_option_set(struct security_options *options);
+
+/* What contradicts what. Logs. */
+enum status security_check_options(const struct security_options *options);
+
+/* Reads the keys; from then on no core dump of this process is written, which would have them. Logs
+ * that there are none, if --insecure was said. */
+enum status security_open(const struct security_options *options, struct security *ret_security);
+void security_close(struct security *security); // zeroed is fine
+
+/* Whether who connects to this endpoint is on this host: ipc, and tcp to numbers of the loopback
+ * interface or `localhost`. Pure. */
+bool security_is_local(const char *endpoint);
+
+/* Whether this process may listen at the endpoint, or connect to it. `security` may be NULL: there
+ * is none. STATUS_INVALID otherwise. Logs. */
+enum status security_check(const struct security *security, enum security_role role,
+                           const char *endpoint);
+
+#endif
