@@ -29,6 +29,7 @@
 #include "common/log_level.h"
 #include "common/memory.h"
 #include "common/phases.h"
+#include "common/security.h"
 #include "common/signals.h"
 #include "worker/link.h"
 
@@ -46,6 +47,7 @@ struct bench_options {
     char server[256], bind[128];
     uint32_t rank, buckets, warmup;
     uint64_t bytes;
+    struct security_options security;
 };
 
 struct bench {
@@ -100,10 +102,14 @@ static enum status parse_options(int argc, char **argv, struct bench_options *re
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),
-                  .values = ret_options}},
-        .set_count = 1,
+                  .values = ret_options},
+                 security_option_set(&ret_options->security)},
+        .set_count = 2,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
+    if (status == STATUS_OK && !*ret_is_done) {
+        status = security_check_options(&ret_options->security);
+    }
     if (status != STATUS_OK || *ret_is_done) {
         return status;
     }
@@ -414,21 +420,27 @@ int main(int argc, char **argv)
     }
     signals_install();
     static struct bench bench;
+    struct security security;
     bench.options = &options;
     const struct link_options link_options = {
         .coordinator = options.server,
         .address = options.bind,
         .port_range = "",
+        .security = &security,
         .has_rank = has_rank,
         .rank = options.rank,
         .join_timeout_ms = 30000,
         .is_interrupted = signals_flag(),
     };
-    enum status status = link_create(&link_options, &bench.link);
+    enum status status = security_open(&options.security, &security);
+    if (status == STATUS_OK) {
+        status = link_create(&link_options, &bench.link);
+    }
     if (status == STATUS_OK) {
         status = run(&bench);
     }
     link_destroy(bench.link);
+    security_close(&security);
     destroy_vectors(&bench);
     if (status != STATUS_OK) {
         log_error("the benchmark ended early for this worker: %s", status_text(status));

@@ -1,4 +1,4 @@
-/* Encode and send, receive and decode, count. */
+/* Encode, seal and send; receive, check and decode; count. */
 #include "common/channel.h"
 
 #include "common/log.h"
@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-// After so many lines on malformed messages, only every so many-th is logged.
+// After so many lines on messages that were dropped, only every thousandth is logged.
 #define DROPPED_LOG_MAX 10
 
 enum status channel_create(struct channel **ret_channel)
@@ -24,6 +24,11 @@ enum status channel_create(struct channel **ret_channel)
     return STATUS_OK;
 }
 
+enum status channel_secure(struct channel *channel, const struct security *security)
+{
+    return transport_secure(channel->transport, security);
+}
+
 void channel_close(struct channel *channel, int linger_ms)
 {
     transport_destroy(channel->transport, linger_ms);
@@ -38,7 +43,46 @@ void channel_destroy(struct channel *channel, int linger_ms)
     }
     channel_close(channel, linger_ms);
     sharing_finish(&channel->sharing);
+    seals_finish(&channel->seals);
     free(channel);
+}
+
+void channel_seal(struct channel *channel, const unsigned char key[SEALS_KEY_BYTES],
+                  uint64_t coordinator)
+{
+    seals_begin(&channel->seals, key, coordinator);
+    transport_leave_clear(channel->transport);
+}
+
+enum status channel_listen(struct channel *channel, const char *kind,
+                           const struct endpoints_wish *wish, char ret_place[ENDPOINTS_PLACE_BYTES])
+{
+    enum status status = endpoints_bind(channel->transport, kind, wish, ret_place);
+    if (status == STATUS_OK && channel->seals.is_on) {
+        endpoints_add_seal(ret_place, channel->seals.listener);
+    }
+    return status;
+}
+
+enum status channel_meet(struct channel *channel, const char *place, const char *kind,
+                         uint64_t *ret_peer)
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    unsigned char listener[SEALS_ID_BYTES];
+    enum status status = endpoints_choose(place, kind, transport_host_id(), endpoint);
+    if (status == STATUS_OK && channel->seals.is_on) {
+        status = endpoints_seal(place, listener);
+    }
+    if (status != STATUS_OK) {
+        log_error("no way to reach %s with --transport %s", place, kind);
+        return status;
+    }
+    status = transport_connect(channel->transport, endpoint, ret_peer);
+    if (status == STATUS_OK && channel->seals.is_on) {
+        status = seals_connect(&channel->seals, *ret_peer, listener);
+    }
+    const struct message greeting = {.kind = MESSAGE_GREET};
+    return status == STATUS_OK ? channel_send(channel, *ret_peer, &greeting, NULL, NULL) : status;
 }
 
 void channel_share(struct channel *channel, const struct region *region)
@@ -59,10 +103,19 @@ static enum status encode_and_send(struct channel *channel, uint64_t peer,
                                    const struct message *message, const struct payload *payload)
 {
     size_t header_size;
-    enum status status =
-        wire_encode(message, channel->header, sizeof(channel->header), &header_size);
+    bool has_seal = seals_apply(&channel->seals, peer);
+    enum status status = wire_encode(message, channel->header, WIRE_HEADER_BYTES, &header_size);
+    if (status == STATUS_OK && has_seal) {
+        const struct sealed sealed = {channel->header, header_size,
+                                      payload != NULL ? payload->size : 0};
+        status = seals_make(&channel->seals, peer, &sealed, channel->header + header_size);
+        header_size += SEAL_BYTES;
+    }
     if (status == STATUS_OK) {
         status = transport_send(channel->transport, peer, channel->header, header_size, payload);
+    }
+    if (status == STATUS_OK && has_seal) {
+        seals_note_sent(&channel->seals, peer);
     }
     if (status == STATUS_OK) {
         size_t payload_size = message->code != NULL     ? message->code_bytes
@@ -101,13 +154,34 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     return status;
 }
 
-static void log_dropped(struct channel *channel, const struct envelope *envelope)
+/* Counts; true if this one is to be logged. */
+static bool note_dropped(struct channel *channel, struct envelope *envelope,
+                         char ret_address[TRANSPORT_ADDRESS_BYTES])
 {
     channel->dropped_count++;
-    if (channel->dropped_count <= DROPPED_LOG_MAX || channel->dropped_count % 1000 == 0) {
-        log_warn("dropped a malformed message: peer=%llx header_bytes=%zu payload_bytes=%zu "
+    envelope_address(envelope, ret_address);
+    return channel->dropped_count <= DROPPED_LOG_MAX || channel->dropped_count % 1000 == 0;
+}
+
+static void log_dropped(struct channel *channel, struct envelope *envelope, const char *what)
+{
+    char address[TRANSPORT_ADDRESS_BYTES];
+    if (note_dropped(channel, envelope, address)) {
+        log_warn("dropped %s: from=%s header_bytes=%zu payload_bytes=%zu dropped_so_far=%llu", what,
+                 address, envelope->header_size, envelope->payload_size,
+                 (unsigned long long)channel->dropped_count);
+    }
+}
+
+void channel_note_dropped(struct channel *channel, struct envelope *envelope,
+                          const struct message *message)
+{
+    char address[TRANSPORT_ADDRESS_BYTES];
+    if (note_dropped(channel, envelope, address)) {
+        log_warn("dropped a %s that does not fit: from=%s rank=%u step=%llu bucket=%u "
                  "dropped_so_far=%llu",
-                 (unsigned long long)envelope->peer, envelope->header_size, envelope->payload_size,
+                 message_kind_name(message->kind), address, message->rank,
+                 (unsigned long long)message->step, message->bucket,
                  (unsigned long long)channel->dropped_count);
     }
 }
@@ -155,12 +229,12 @@ static enum status handle_offer(struct channel *channel, uint64_t peer,
 
 /* What the channel itself has to do with a message. STATUS_INTERRUPTED: it was for the channel
  * alone. */
-static enum status handle_sharing(struct channel *channel, struct envelope *envelope,
-                                  struct message *message)
+static enum status handle_own(struct channel *channel, struct envelope *envelope,
+                              struct message *message)
 {
-    enum status status;
+    enum status status = STATUS_OK;
     bool is_ours = message->kind == MESSAGE_OFFER || message->kind == MESSAGE_MAPPED ||
-                   message->kind == MESSAGE_RETURN;
+                   message->kind == MESSAGE_RETURN || message->kind == MESSAGE_GREET;
     if (!is_ours && message->loan == NULL) {
         return STATUS_OK;
     }
@@ -173,10 +247,25 @@ static enum status handle_sharing(struct channel *channel, struct envelope *enve
         status = sharing_note_answer(&channel->sharing, envelope->peer, message->reason);
     } else if (message->kind == MESSAGE_RETURN) {
         status = sharing_end_loan(&channel->sharing, envelope->peer, message->loan->ticket);
-    } else {
+    } else if (message->kind != MESSAGE_GREET) {
         return borrow(channel, envelope, message);
     }
     return status == STATUS_OK ? STATUS_INTERRUPTED : status;
+}
+
+/* Takes the seal off a header that came, if it should have one. STATUS_MALFORMED: it has not. */
+static enum status open_seal(struct channel *channel, struct envelope *envelope)
+{
+    if (!seals_apply(&channel->seals, envelope->peer)) {
+        return STATUS_OK;
+    }
+    if (envelope->header_size < SEAL_BYTES) {
+        return STATUS_MALFORMED;
+    }
+    envelope->header_size -= SEAL_BYTES;
+    const unsigned char *header = envelope->header;
+    const struct sealed sealed = {header, envelope->header_size, envelope->payload_size};
+    return seals_check(&channel->seals, envelope->peer, &sealed, header + envelope->header_size);
 }
 
 enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,
@@ -189,25 +278,33 @@ enum status channel_receive(struct channel *channel, int timeout_ms, struct enve
     }
     atomic_fetch_add_explicit(&channel->bytes_received,
                               envelope->header_size + envelope->payload_size, memory_order_relaxed);
+    if (open_seal(channel, envelope) != STATUS_OK) {
+        log_dropped(channel, envelope, "a message without the seal that has to come next");
+        envelope_release(envelope);
+        return STATUS_INTERRUPTED;
+    }
     uint32_t version = 0;
     const struct wire_frames frames = {envelope->header, envelope->header_size, envelope->payload,
                                        envelope->payload_size};
     status = wire_decode(&frames, &channel->scratch, &version, ret_message);
     if (status == STATUS_MISMATCH) {
-        log_error("peer %llx speaks protocol version %u, this program %u: use the same build of "
-                  "ringside everywhere",
-                  (unsigned long long)envelope->peer, version, WIRE_VERSION);
+        char address[TRANSPORT_ADDRESS_BYTES];
+        if (note_dropped(channel, envelope, address)) {
+            log_error("a peer speaks protocol version %u, this program %u: use the same build of "
+                      "ringside everywhere: from=%s",
+                      version, WIRE_VERSION, address);
+        }
         envelope_release(envelope);
         return STATUS_MISMATCH;
     }
     if (status == STATUS_OK) {
-        status = handle_sharing(channel, envelope, ret_message);
+        status = handle_own(channel, envelope, ret_message);
     }
     if (status == STATUS_OK) {
         return STATUS_OK;
     }
     if (status != STATUS_INTERRUPTED) {
-        log_dropped(channel, envelope);
+        log_dropped(channel, envelope, "a malformed message");
     }
     envelope_release(envelope);
     return STATUS_INTERRUPTED; // as if nothing had come

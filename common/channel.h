@@ -1,10 +1,12 @@
-/* Messages over a transport: encode and send, receive and decode, count.
+/* Messages over a transport: encode, seal and send; receive, check and decode; count.
  *
  * Belongs to the thread of its transport; the byte counters may be read by any. */
 #ifndef COMMON_CHANNEL_H
 #define COMMON_CHANNEL_H
 
+#include "common/endpoints.h"
 #include "common/region.h"
+#include "common/seals.h"
 #include "common/sharing.h"
 #include "common/transport.h"
 #include "common/wire.h"
@@ -16,18 +18,38 @@ struct channel {
     struct transport *transport; // owned
     uint64_t job_id;             // put into every message that is sent; 0 until known
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
-    uint64_t dropped_count;                      // messages that were refused by decode
-    unsigned char header[WIRE_HEADER_BYTES];
+    uint64_t dropped_count;                      // messages that are none, or do not belong here
+    unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
+    struct seals seals;
     struct sharing sharing;
     struct wire_scratch scratch;
 };
 
 enum status channel_create(struct channel **ret_channel);
 
+/* As transport_secure: guards its connections, before it has any. */
+enum status channel_secure(struct channel *channel, const struct security *security);
+
 /* Sends what is queued, for at most linger_ms, and then no more: nothing that was lent or sent
  * without a copy is read any more. Envelopes may still be released. */
 void channel_close(struct channel *channel, int linger_ms);
 void channel_destroy(struct channel *channel, int linger_ms); // closes it; NULL is fine
+
+/* From here on data travel in clear, and their headers are sealed with this key: connections that
+ * are made or accepted from now on have no keys, and only messages of the coordinator's connection,
+ * which stays encrypted, have no seals. */
+void channel_seal(struct channel *channel, const unsigned char key[SEALS_KEY_BYTES],
+                  uint64_t coordinator);
+
+/* Listens for data; writes the place that others are told. Logs. */
+enum status channel_listen(struct channel *channel, const char *kind,
+                           const struct endpoints_wish *wish,
+                           char ret_place[ENDPOINTS_PLACE_BYTES]);
+
+/* Connects to a place of others, by what --transport allows, and greets it: who connects and says
+ * nothing is taken for a stranger. Logs. */
+enum status channel_meet(struct channel *channel, const char *place, const char *kind,
+                         uint64_t *ret_peer);
 
 /* Values that lie in this region need not travel to peers of this host: see sharing.h. Borrowed
  * until channel_close. */
@@ -41,6 +63,11 @@ enum status channel_offer(struct channel *channel, uint64_t peer);
  * region, values in it are lent. */
 enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
                          void (*release)(void *hint), void *hint);
+
+/* Takes note of a message that does not belong here, of which the caller has dropped the rest.
+ * Logs: a few of many. */
+void channel_note_dropped(struct channel *channel, struct envelope *envelope,
+                          const struct message *message);
 
 /* One message; the caller owns *ret_envelope, from which *ret_message borrows, as it does from the
  * channel until the next receive. Malformed messages are dropped, counted and logged.

@@ -1,7 +1,11 @@
 /* Places: bound, told, chosen. */
 #include "common/endpoints.h"
 
+#include "common/local_address.h"
+#include "common/log.h"
 #include "common/port_range.h"
+
+#include <sodium.h>
 
 #include <assert.h>
 #include <ctype.h>
@@ -12,6 +16,7 @@
 #include <string.h>
 
 #define REGION_PREFIX "shm:"
+#define SEAL_PREFIX   "seal:"
 
 bool endpoints_may_share(const char *kind)
 {
@@ -24,8 +29,60 @@ static bool is_host_only(const char *kind)
     return strcmp(kind, "ipc") == 0 || strcmp(kind, "shm") == 0;
 }
 
-enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
-                           const char *port_range, char ret_place[ENDPOINTS_PLACE_BYTES])
+bool endpoints_is_wildcard(const char *address)
+{
+    return strcmp(address, "*") == 0 || strcmp(address, "0.0.0.0") == 0 ||
+           strcmp(address, "::") == 0;
+}
+
+/* "tcp://HOST:PORT", or with brackets around numbers of IPv6. */
+static enum status format_tcp(const char *host, const char *port,
+                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    bool is_ipv6 = strchr(host, ':') != NULL;
+    int wrote = snprintf(ret_endpoint, TRANSPORT_ENDPOINT_BYTES, "tcp://%s%s%s:%s",
+                         is_ipv6 ? "[" : "", host, is_ipv6 ? "]" : "", port);
+    return wrote > 0 && wrote < TRANSPORT_ENDPOINT_BYTES ? STATUS_OK : STATUS_INVALID;
+}
+
+/* An address of this host that others can be told. */
+static enum status find_own_address(const char *toward, char ret_address[LOCAL_ADDRESS_BYTES])
+{
+    char host[ENDPOINTS_HOST_BYTES];
+    if (toward == NULL) {
+        return local_address_only(ret_address);
+    }
+    if (endpoints_host(toward, host) != STATUS_OK) {
+        log_error("cannot tell which address of this host others reach; give --bind one");
+        return STATUS_INVALID;
+    }
+    return local_address_toward(host, strrchr(toward, ':') + 1, ret_address);
+}
+
+enum status endpoints_bind_tcp(struct transport *transport, const struct endpoints_wish *wish,
+                               char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], ports[PORT_RANGE_BYTES], address[LOCAL_ADDRESS_BYTES];
+    port_range_choose(wish->port, wish->port_range, ports);
+    if (format_tcp(wish->address, ports, endpoint) != STATUS_OK) {
+        log_error("cannot listen at %s: this is no address", wish->address);
+        return STATUS_INVALID;
+    }
+    bool is_wildcard = endpoints_is_wildcard(wish->address);
+    // Known before anybody can connect.
+    enum status status = is_wildcard ? find_own_address(wish->toward, address) : STATUS_OK;
+    if (status == STATUS_OK) {
+        status = transport_bind(transport, endpoint, ret_endpoint);
+    }
+    if (status != STATUS_OK || !is_wildcard) {
+        return status;
+    }
+    snprintf(ports, sizeof(ports), "%s", strrchr(ret_endpoint, ':') + 1);
+    return format_tcp(address, ports, ret_endpoint);
+}
+
+enum status endpoints_bind(struct transport *transport, const char *kind,
+                           const struct endpoints_wish *wish, char ret_place[ENDPOINTS_PLACE_BYTES])
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
     bool wants_ipc = strcmp(kind, "tcp") != 0;
@@ -37,12 +94,7 @@ enum status endpoints_bind(struct transport *transport, const char *kind, const 
         }
     }
     if (wants_tcp) {
-        char endpoint[TRANSPORT_ENDPOINT_BYTES], ports[PORT_RANGE_BYTES];
-        bool is_ipv6 = strchr(address, ':') != NULL;
-        port_range_choose(0, port_range, ports);
-        snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:%s", is_ipv6 ? "[" : "", address,
-                 is_ipv6 ? "]" : "", ports);
-        enum status status = transport_bind(transport, endpoint, tcp);
+        enum status status = endpoints_bind_tcp(transport, wish, tcp);
         if (status != STATUS_OK) {
             return status;
         }
@@ -71,6 +123,12 @@ static bool parse_host_id(const char *place, uint64_t *ret_id, const char **ret_
     return at - place == 16;
 }
 
+static bool is_behind_endpoints(const char *at)
+{
+    return strncmp(at, REGION_PREFIX, strlen(REGION_PREFIX)) == 0 ||
+           strncmp(at, SEAL_PREFIX, strlen(SEAL_PREFIX)) == 0;
+}
+
 enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
@@ -87,8 +145,8 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
         size_t size = strcspn(at, " ");
         bool is_ipc = strncmp(at, "ipc://", 6) == 0;
         bool is_tcp = strncmp(at, "tcp://", 6) == 0;
-        if (strncmp(at, REGION_PREFIX, strlen(REGION_PREFIX)) == 0) {
-            break; // behind the endpoints
+        if (is_behind_endpoints(at)) {
+            return STATUS_INVALID;
         }
         if (size == 0 || size >= TRANSPORT_ENDPOINT_BYTES || (!is_ipc && !is_tcp)) {
             return STATUS_MALFORMED;
@@ -100,7 +158,31 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
         }
         at += size;
     }
-    return *at == '\0' || *at == REGION_PREFIX[0] ? STATUS_INVALID : STATUS_MALFORMED;
+    return *at == '\0' ? STATUS_INVALID : STATUS_MALFORMED;
+}
+
+void endpoints_add_seal(char place[ENDPOINTS_PLACE_BYTES], const unsigned char id[SEALS_ID_BYTES])
+{
+    char text[2 * SEALS_ID_BYTES + 1];
+    size_t used = strlen(place);
+    sodium_bin2hex(text, sizeof(text), id, SEALS_ID_BYTES);
+    int wrote = snprintf(place + used, ENDPOINTS_PLACE_BYTES - used, " " SEAL_PREFIX "%s", text);
+    assert(wrote > 0 && wrote < ENDPOINTS_SEAL_BYTES &&
+           used + (size_t)wrote < ENDPOINTS_PLACE_BYTES);
+}
+
+enum status endpoints_seal(const char *place, unsigned char ret_id[SEALS_ID_BYTES])
+{
+    const char *at = strstr(place, " " SEAL_PREFIX), *end;
+    size_t size;
+    if (at == NULL) {
+        return STATUS_INVALID;
+    }
+    at += strlen(" " SEAL_PREFIX);
+    bool is_name =
+        sodium_hex2bin(ret_id, SEALS_ID_BYTES, at, strcspn(at, " "), NULL, &size, &end) == 0 &&
+        size == SEALS_ID_BYTES && (*end == ' ' || *end == '\0');
+    return is_name ? STATUS_OK : STATUS_MALFORMED;
 }
 
 void endpoints_add_region(char place[ENDPOINTS_PLACE_BYTES], const struct region_key *key)

@@ -1,15 +1,17 @@
 /* Where a data socket can be reached: bound for a transport, told to peers, chosen by them.
  *
- * A place is one line: the host's id in hex, then the endpoints, then regions of memory that peers
- * of the same host may map, separated by blanks:
+ * A place is one line: the host's id in hex, then the endpoints; then, where messages have seals
+ * (seals.h), the name of who listens, in hex; then regions of memory that peers of the same host
+ * may map; separated by blanks:
  *
  *     a3f09c1b5d7e2244 ipc://@ringside-4711-1 tcp://10.0.0.7:40113
- * shm:4711:7:4194304:53d1a80c2b6f9e14
+ *         seal:00112233445566778899aabbccddeeff shm:4711:7:4194304:53d1a80c2b6f9e14
  */
 #ifndef COMMON_ENDPOINTS_H
 #define COMMON_ENDPOINTS_H
 
 #include "common/region.h"
+#include "common/seals.h"
 #include "common/status.h"
 #include "common/transport.h"
 
@@ -18,16 +20,34 @@
 #include <stdint.h>
 
 #define ENDPOINTS_REGION_BYTES 96
-#define ENDPOINTS_PLACE_BYTES  (2 * TRANSPORT_ENDPOINT_BYTES + 2 * ENDPOINTS_REGION_BYTES + 32)
-#define ENDPOINTS_HOST_BYTES   128
+#define ENDPOINTS_SEAL_BYTES   40
+#define ENDPOINTS_PLACE_BYTES \
+    (2 * TRANSPORT_ENDPOINT_BYTES + ENDPOINTS_SEAL_BYTES + 2 * ENDPOINTS_REGION_BYTES + 32)
+#define ENDPOINTS_HOST_BYTES 128
 
 /* Whether --transport lets processes of one host read each other's memory. Pure. */
 bool endpoints_may_share(const char *kind);
 
-/* Listens as --transport (auto, tcp, ipc, shm) says; tcp on `address` at a free port of
- * port_range ("": any). Writes the place. Logs. */
-enum status endpoints_bind(struct transport *transport, const char *kind, const char *address,
-                           const char *port_range, char ret_place[ENDPOINTS_PLACE_BYTES]);
+/* "0.0.0.0", "::", "*": all addresses of the host. Pure. */
+bool endpoints_is_wildcard(const char *address);
+
+/* Where to listen: what --bind says, and whom others are told of then. */
+struct endpoints_wish {
+    const char *address;
+    uint32_t port;          // 0: a free one
+    const char *port_range; // of those; "": any
+    const char *toward;     // endpoint of the coordinator; NULL: that is us
+};
+
+/* Listens there by tcp. Writes the endpoint to tell others: of an address that has one name only,
+ * that; of a wildcard the address on the way to the coordinator, or the only one there is. Logs. */
+enum status endpoints_bind_tcp(struct transport *transport, const struct endpoints_wish *wish,
+                               char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
+
+/* Listens as --transport (auto, tcp, ipc, shm) says. Writes the place. Logs. */
+enum status endpoints_bind(struct transport *transport, const char *kind,
+                           const struct endpoints_wish *wish,
+                           char ret_place[ENDPOINTS_PLACE_BYTES]);
 
 /* The endpoint of a peer's place that --transport allows: ipc on the same host, tcp otherwise.
  * What shm sends in messages goes by ipc.
@@ -37,6 +57,11 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
 
 /* Adds a region to a place. Pure. */
 void endpoints_add_region(char place[ENDPOINTS_PLACE_BYTES], const struct region_key *key);
+
+/* Adds the name of who listens to a place that has no regions yet, and finds it. STATUS_INVALID if
+ * there is none, STATUS_MALFORMED if it is no name. Pure. */
+void endpoints_add_seal(char place[ENDPOINTS_PLACE_BYTES], const unsigned char id[SEALS_ID_BYTES]);
+enum status endpoints_seal(const char *place, unsigned char ret_id[SEALS_ID_BYTES]);
 
 /* The index-th region of a place. STATUS_INVALID if there are not so many, STATUS_MALFORMED if it
  * is no region. Pure. */

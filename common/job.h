@@ -68,6 +68,7 @@ struct job {
     uint32_t backup;                  // ps-sync: workers whose gradients an update does not need
     uint32_t sync_every;              // steps that a worker makes alone (local SGD); 1: none
     char transport[JOB_NAME_BYTES];   // auto, tcp, ipc, shm
+    char security[JOB_NAME_BYTES];    // curve, auth-only
     char compress[JOB_NAME_BYTES];    // none, or see codec.h: of gradients on the wire
     char all_reduce[JOB_NAME_BYTES];  // auto, or see all_reduce.h: of ring
     uint32_t report_every;            // steps between metrics

@@ -68,6 +68,13 @@ static const struct option_choice precisions[] = {
     {NULL, NULL},
 };
 
+static const struct option_choice securities[] = {
+    {"curve", "all tcp connections are encrypted and authenticated"},
+    {"auth-only", "those to the coordinator are; on those for data headers are authenticated, and "
+                  "gradients and parameters travel in clear"},
+    {NULL, NULL},
+};
+
 static const struct option_choice transports[] = {
     {"auto", "shared memory or ipc on one host, tcp across hosts"},
     {"tcp", "TCP throughout"},
@@ -319,6 +326,8 @@ const struct option job_options[] = {
      "added to the next gradient"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
+    {"security", 0, OPTION_CHOICE, FIELD(security), "curve", NO_RANGE, securities, NULL, NULL,
+     "what keys are used for, where there are some"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",
      "steps between the lines of metrics.jsonl"},
     {"start-timeout", 0, OPTION_REAL, FIELD(start_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",

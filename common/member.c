@@ -38,6 +38,47 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     return message->kind == MESSAGE_HEARTBEAT;
 }
 
+/* Whether the coordinator has said that it will not have us: the transport has logged why. */
+static bool is_shut_out(const struct member *member)
+{
+    enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
+    return handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
+           handshake == HANDSHAKE_NEEDS_KEYS;
+}
+
+static void log_no_answer(const struct member *member, const char *endpoint, uint32_t timeout_ms)
+{
+    enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
+    log_error("no answer from the coordinator at %s within %.1f s: %s", endpoint,
+              (double)timeout_ms / 1000,
+              handshake == HANDSHAKE_BROKEN
+                  ? transport_explain(member->channel->transport, member->coordinator)
+                  : "is `ps` running there, and is the port open?");
+}
+
+/* What the welcome brings: who we are, and how data travel. */
+static enum status take_welcome(struct member *member, const struct message *welcome,
+                                struct job *ret_job)
+{
+    char error[OPTION_ERROR_BYTES];
+    member->channel->job_id = welcome->job_id;
+    enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("the coordinator's job makes no sense here: %s", error);
+        return STATUS_MISMATCH;
+    }
+    bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
+    if (has_seals != (welcome->seal_key != NULL)) {
+        log_error("the coordinator's job makes no sense here: --security %s, and %s key for seals",
+                  ret_job->security, has_seals ? "no" : "a");
+        return STATUS_MISMATCH;
+    }
+    if (has_seals) {
+        channel_seal(member->channel, welcome->seal_key, member->coordinator);
+    }
+    return STATUS_OK;
+}
+
 /* Waits for the welcome; everything else but a refusal is too early. */
 static enum status wait_for_welcome(struct member *member, const char *endpoint,
                                     uint32_t timeout_ms, const volatile int *is_interrupted,
@@ -46,10 +87,11 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
     uint64_t deadline_ms = clock_now_ms() + timeout_ms;
     while (*is_interrupted == 0) {
         if (clock_now_ms() >= deadline_ms) {
-            log_error("no answer from the coordinator at %s within %.1f s: is `ps` running there, "
-                      "and is the port open?",
-                      endpoint, (double)timeout_ms / 1000);
+            log_no_answer(member, endpoint, timeout_ms);
             return STATUS_TIMED_OUT;
+        }
+        if (is_shut_out(member)) {
+            return STATUS_DENIED;
         }
         struct envelope envelope;
         struct message message;
@@ -60,22 +102,16 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
         if (status != STATUS_OK) {
             continue;
         }
-        char error[OPTION_ERROR_BYTES];
         bool is_welcome = message.kind == MESSAGE_WELCOME && envelope.peer == member->coordinator;
         if (is_welcome) {
-            member->channel->job_id = message.job_id;
             *ret_rank = message.rank;
-            status = job_decode(message.text, ret_job, error, sizeof(error));
+            status = take_welcome(member, &message, ret_job);
         } else {
             member_handle(member, &envelope, &message);
         }
         envelope_release(&envelope);
-        if (is_welcome && status != STATUS_OK) {
-            log_error("the coordinator's job makes no sense here: %s", error);
-            return STATUS_MISMATCH;
-        }
         if (is_welcome) {
-            return STATUS_OK;
+            return status;
         }
         if (member->is_stopped) {
             return member->stop_status;

@@ -5,20 +5,21 @@
 #ifndef COMMON_STATUS_H
 #define COMMON_STATUS_H
 
-#define STATUS_MAP(X)                         \
-    X(OK, "ok")                               \
-    X(NO_MEMORY, "out of memory")             \
-    X(INVALID, "invalid argument")            \
-    X(MALFORMED, "malformed message or file") \
-    X(MISMATCH, "peers disagree on the job")  \
-    X(TIMED_OUT, "timed out")                 \
-    X(UNREACHABLE, "peer is gone")            \
-    X(END_OF_DATA, "end of data")             \
-    X(INTERRUPTED, "interrupted")             \
-    X(IO, "input/output error")               \
-    X(DEVICE, "device error")                 \
-    X(NOT_FINITE, "loss is not finite")       \
-    X(UNSUPPORTED, "not supported by this build")
+#define STATUS_MAP(X)                             \
+    X(OK, "ok")                                   \
+    X(NO_MEMORY, "out of memory")                 \
+    X(INVALID, "invalid argument")                \
+    X(MALFORMED, "malformed message or file")     \
+    X(MISMATCH, "peers disagree on the job")      \
+    X(TIMED_OUT, "timed out")                     \
+    X(UNREACHABLE, "peer is gone")                \
+    X(END_OF_DATA, "end of data")                 \
+    X(INTERRUPTED, "interrupted")                 \
+    X(IO, "input/output error")                   \
+    X(DEVICE, "device error")                     \
+    X(NOT_FINITE, "loss is not finite")           \
+    X(UNSUPPORTED, "not supported by this build") \
+    X(DENIED, "access denied")
 
 // clang warns about every ignored status; gcc has no attribute for a whole type.
 #if defined(__clang__)

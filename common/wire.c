@@ -19,6 +19,7 @@ enum carries {
     MAY_CARRY_LAYOUT = 16,
     CARRIES_REGION = 32,
     CARRIES_LOAN = 64,
+    MAY_CARRY_SEAL_KEY = 128,
 };
 
 struct kind_row {
@@ -29,7 +30,7 @@ struct kind_row {
 
 static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_JOIN] = {"JOIN", WIRE__KIND__KIND_JOIN, CARRIES_MEMBER},
-    [MESSAGE_WELCOME] = {"WELCOME", WIRE__KIND__KIND_WELCOME, 0},
+    [MESSAGE_WELCOME] = {"WELCOME", WIRE__KIND__KIND_WELCOME, MAY_CARRY_SEAL_KEY},
     [MESSAGE_REFUSE] = {"REFUSE", WIRE__KIND__KIND_REFUSE, 0},
     [MESSAGE_READY] = {"READY", WIRE__KIND__KIND_READY, CARRIES_MEMBER | MAY_CARRY_LAYOUT},
     [MESSAGE_START] = {"START", WIRE__KIND__KIND_START, CARRIES_LAYOUT},
@@ -56,6 +57,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PASSED] = {"PASSED", WIRE__KIND__KIND_PASSED, 0},
     [MESSAGE_PROCEED] = {"PROCEED", WIRE__KIND__KIND_PROCEED, 0},
     [MESSAGE_SUM] = {"SUM", WIRE__KIND__KIND_SUM, CARRIES_VALUES},
+    [MESSAGE_GREET] = {"GREET", WIRE__KIND__KIND_GREET, 0},
 };
 
 /* Hands out the scratch piece by piece; frees nothing. */
@@ -207,6 +209,14 @@ static void pack_parts(const struct message *message, struct packed_parts *parts
         parts->loan.ticket = message->loan->ticket;
         packed->loan = &parts->loan;
     }
+    if (message->seal_key != NULL) {
+        // protobuf-c wants uint8_t *, and does not write through it.
+        union {
+            const unsigned char *in;
+            uint8_t *out;
+        } cast = {.in = message->seal_key};
+        packed->seal_key = (ProtobufCBinaryData){WIRE_SEAL_KEY_BYTES, cast.out};
+    }
 }
 
 enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
@@ -220,6 +230,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
     assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
     assert((row->carries & CARRIES_REGION) == 0 || message->region != NULL);
+    assert((row->carries & MAY_CARRY_SEAL_KEY) != 0 || message->seal_key == NULL);
 
     Wire__Header packed;
     struct packed_parts parts;
@@ -351,9 +362,12 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
         (packed->layout != NULL && (carries & (CARRIES_LAYOUT | MAY_CARRY_LAYOUT)) == 0) ||
         (packed->region != NULL) != ((carries & CARRIES_REGION) != 0) ||
         (packed->loan == NULL && (carries & CARRIES_LOAN) != 0) ||
-        (packed->loan != NULL && (carries & (CARRIES_LOAN | CARRIES_VALUES)) == 0)) {
+        (packed->loan != NULL && (carries & (CARRIES_LOAN | CARRIES_VALUES)) == 0) ||
+        (packed->seal_key.len > 0 &&
+         (packed->seal_key.len != WIRE_SEAL_KEY_BYTES || (carries & MAY_CARRY_SEAL_KEY) == 0))) {
         return false;
     }
+    message->seal_key = packed->seal_key.len > 0 ? packed->seal_key.data : NULL;
     if (packed->member != NULL) {
         if (!unpack_member(packed->member, &scratch->member)) {
             return false;

@@ -16,10 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION       7
-#define WIRE_SCRATCH_BYTES ((size_t)256 * 1024) // what a decoded header may take
-#define WIRE_STALENESS_MAX 4096                 // bins of a histogram
-#define WIRE_HEADER_BYTES  ((size_t)128 * 1024) // longest header on the wire
+#define WIRE_VERSION        8
+#define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
+#define WIRE_STALENESS_MAX  4096                 // bins of a histogram
+#define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
+#define WIRE_SEAL_KEY_BYTES 32
 
 enum message_kind {
     MESSAGE_JOIN,      // member -> coordinator: wants to take part
@@ -49,8 +50,9 @@ enum message_kind {
     MESSAGE_RETURN,    // values that were lent have been read
     MESSAGE_PASSED,    // worker -> coordinator: has ended a phase, and what it needs of it is here
     MESSAGE_PROCEED, // coordinator -> worker: `epoch` was evaluated; `reason` says whether to go on
-    MESSAGE_SUM, // worker -> coordinator: doubles, to be added up over workers; the answer: their
-                 // sum
+    MESSAGE_SUM,   // worker -> coordinator: doubles, to be added up over workers; the answer: their
+                   // sum
+    MESSAGE_GREET, // to who listens: the first message of a connection for data
     MESSAGE_KIND_COUNT
 };
 
@@ -124,6 +126,7 @@ struct message {
     const struct wire_report *report; // REPORT, DONE; otherwise NULL
     const struct region_key *region;  // OFFER; otherwise NULL
     const struct wire_loan *loan;     // RETURN; kinds that carry values: where they are; or NULL
+    const unsigned char *seal_key;    // WELCOME: (WIRE_SEAL_KEY_BYTES), or NULL
     struct span span;
     const float *values; // span.count floats, or NULL; borrowed. After decode NULL for a loan
 

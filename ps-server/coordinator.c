@@ -167,7 +167,11 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
         member->role == ROLE_WORKER ? "worker" : "server", index, member->host,
         (unsigned long long)member->process_id);
     struct message welcome = {
-        .kind = MESSAGE_WELCOME, .rank = index, .text = coordinator->job_text};
+        .kind = MESSAGE_WELCOME,
+        .rank = index,
+        .text = coordinator->job_text,
+        .seal_key = coordinator->seal_key,
+    };
     send(coordinator, peer, &welcome);
 }
 

@@ -48,8 +48,9 @@ struct coordinator_port {
 };
 
 struct coordinator {
-    const struct job *job; // borrowed
-    const char *job_text;  // as it goes into WELCOME; borrowed
+    const struct job *job;         // borrowed
+    const char *job_text;          // as it goes into WELCOME; borrowed
+    const unsigned char *seal_key; // the same, of a job whose data travel in clear; or NULL
     struct coordinator_port port;
     enum coordinator_phase phase;
     struct membership membership;

@@ -2,6 +2,7 @@
 #include "common/log_level.h"
 #include "common/memory.h"
 #include "common/notify.h"
+#include "common/security.h"
 #include "common/signals.h"
 #include "ps-server/options.h"
 #include "ps-server/server.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 static enum status run_coordinator(const struct ps_options *options, struct job *job,
-                                   struct notify *notify)
+                                   const struct security *security, struct notify *notify)
 {
     char error[OPTION_ERROR_BYTES];
     if (job_resolve(job, error, sizeof(error)) != STATUS_OK) {
@@ -26,6 +27,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .port = options->port,
         .port_range = options->port_range,
         .notify = notify,
+        .security = security,
         .folder = options->out,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .shows_progress = strcmp(options->progress, "auto") == 0,
@@ -34,18 +36,32 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
     return server_run(&server);
 }
 
-static enum status run_shard(const struct ps_options *options, struct notify *notify)
+static enum status run_shard(const struct ps_options *options, const struct security *security,
+                             struct notify *notify)
 {
     struct shard_service_options service = {
         .coordinator = options->server,
         .address = options->bind,
         .port_range = options->port_range,
+        .security = security,
         .index = options->shard,
         .notify = notify,
         .join_timeout_ms = 30000,
         .is_interrupted = signals_flag(),
     };
     return shard_service_run(&service);
+}
+
+static enum status run(const struct ps_options *options, struct job *job, struct notify *notify)
+{
+    struct security security;
+    enum status status = security_open(&options->security, &security);
+    if (status == STATUS_OK) {
+        status = options->shard == 0 ? run_coordinator(options, job, &security, notify)
+                                     : run_shard(options, &security, notify);
+    }
+    security_close(&security);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -74,8 +90,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     struct notify *notify = notify_create(getenv, health);
-    enum status status =
-        options.shard == 0 ? run_coordinator(&options, &job, notify) : run_shard(&options, notify);
+    enum status status = run(&options, &job, notify);
     notify_stopping(notify);
     notify_destroy(notify);
     return (int)exit_code(status);

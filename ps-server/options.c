@@ -5,6 +5,7 @@
 #include "common/port_range.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define FIELD(name) offsetof(struct ps_options, name), sizeof(((struct ps_options *)0)->name)
 
@@ -20,7 +21,7 @@ static const struct option rows[] = {
     {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
      "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on"},
+     "address to listen on; 0.0.0.0 for all of them. Off the loopback interface it takes --keys"},
     {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
      "TCP port of the coordinator; 0 picks a free one"},
     {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
@@ -51,8 +52,9 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
                  {.title = "This process",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),
-                  .values = ret_options}},
-        .set_count = 2,
+                  .values = ret_options},
+                 security_option_set(&ret_options->security)},
+        .set_count = 3,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
     if (status != STATUS_OK || *ret_is_done) {
@@ -64,5 +66,11 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
                       : "--server is for --shard-index above 0; shard 0 is the coordinator itself");
         return STATUS_INVALID;
     }
-    return STATUS_OK;
+    bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
+    if (ret_options->shard == 0 && has_seals && ret_options->security.keys[0] == '\0') {
+        log_error("--security auth-only needs --keys FILE: what authenticates data is handed out "
+                  "under those keys; `ringside keygen FILE` makes them");
+        return STATUS_INVALID;
+    }
+    return security_check_options(&ret_options->security);
 }

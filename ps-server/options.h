@@ -4,6 +4,7 @@
 
 #include "common/job.h"
 #include "common/options.h"
+#include "common/security.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct ps_options {
     uint32_t announce_fd; // 0: none
     char progress[16];    // auto, none
     char log_level[16];
+    struct security_options security;
 };
 
 /* Parses; logs what is wrong. */

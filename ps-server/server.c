@@ -18,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS 50
+#define POLL_MS           50
+#define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
 struct server {
     const struct server_options *options;
@@ -29,6 +30,7 @@ struct server {
     enum status record_status; // of the first file that could not be written
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     char job_text[JOB_TEXT_BYTES];
+    unsigned char seal_key[WIRE_SEAL_KEY_BYTES]; // of a job whose data travel in clear
 
     pthread_t shard_thread;
     bool has_shard_thread;
@@ -93,8 +95,9 @@ static enum status announce(const struct server *server)
 {
     int fd = server->options->announce_fd;
     if (server->options->shows_progress && fd < 0) {
-        printf("waiting for %u worker%s: worker --server %s\n", server->options->job->workers,
-               server->options->job->workers == 1 ? "" : "s", server->endpoint);
+        printf("waiting for %u worker%s: worker --server %s%s\n", server->options->job->workers,
+               server->options->job->workers == 1 ? "" : "s", server->endpoint,
+               server->options->security->keys != NULL ? " --keys FILE" : "");
         fflush(stdout);
     }
     char said[TRANSPORT_ENDPOINT_BYTES + 32];
@@ -135,6 +138,7 @@ static enum status start_shard(struct server *server)
         .coordinator = server->endpoint,
         .address = options->address,
         .port_range = options->port_range,
+        .security = options->security,
         .index = 0,
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
         // A signal is the coordinator's to handle: it stops its shard with the others.
@@ -151,12 +155,10 @@ static enum status start_shard(struct server *server)
 static enum status open_server(struct server *server)
 {
     const struct server_options *options = server->options;
-    char endpoint[TRANSPORT_ENDPOINT_BYTES], port[PORT_RANGE_BYTES];
-    port_range_choose(options->port, options->port_range, port);
-    bool is_ipv6 = strchr(options->address, ':') != NULL;
-    snprintf(endpoint, sizeof(endpoint), "tcp://%s%s%s:%s", is_ipv6 ? "[" : "", options->address,
-             is_ipv6 ? "]" : "", port);
-    enum status status = transport_bind(server->channel->transport, endpoint, server->endpoint);
+    const struct endpoints_wish wish = {
+        .address = options->address, .port = options->port, .port_range = options->port_range};
+    transport_limit_frames(server->channel->transport, CONTROL_FRAME_MAX);
+    enum status status = endpoints_bind_tcp(server->channel->transport, &wish, server->endpoint);
     if (status != STATUS_OK) {
         return status;
     }
@@ -174,8 +176,13 @@ static enum status open_server(struct server *server)
         .reported = port_reported,
         .epoch_closed = port_epoch_closed,
     };
-    return coordinator_init(&server->coordinator, options->job, server->job_text, &port_functions,
-                            clock_now_ms());
+    status = coordinator_init(&server->coordinator, options->job, server->job_text, &port_functions,
+                              clock_now_ms());
+    if (status == STATUS_OK && strcmp(options->job->security, "auth-only") == 0) {
+        randombytes_buf(server->seal_key, sizeof(server->seal_key));
+        server->coordinator.seal_key = server->seal_key;
+    }
+    return status;
 }
 
 static void loop(struct server *server)
@@ -235,6 +242,9 @@ enum status server_run(const struct server_options *options)
     progress_init(&server->progress, options->shows_progress);
     enum status status = channel_create(&server->channel);
     if (status == STATUS_OK) {
+        status = channel_secure(server->channel, options->security);
+    }
+    if (status == STATUS_OK) {
         status = open_server(server);
     }
     if (status == STATUS_OK && options->folder[0] != '\0') {
@@ -256,6 +266,7 @@ enum status server_run(const struct server_options *options)
     recorder_destroy(server->recorder);
     channel_destroy(server->channel, 200);
     coordinator_finish(&server->coordinator);
+    sodium_memzero(server->seal_key, sizeof(server->seal_key));
     free(server);
     return status;
 }

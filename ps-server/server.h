@@ -5,18 +5,20 @@
 
 #include "common/job.h"
 #include "common/notify.h"
+#include "common/security.h"
 #include "common/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct server_options {
-    struct job *job;        // resolved
-    const char *address;    // to listen on
-    uint32_t port;          // 0: any that is free
-    const char *port_range; // of all sockets; "": any
-    const char *folder;     // run folder; "" for none
-    int announce_fd;        // where to write the endpoint; -1: nowhere
+    struct job *job;                 // resolved
+    const char *address;             // to listen on
+    uint32_t port;                   // 0: any that is free
+    const char *port_range;          // of all sockets; "": any
+    const struct security *security; // borrowed
+    const char *folder;              // run folder; "" for none
+    int announce_fd;                 // where to write the endpoint; -1: nowhere
     bool shows_progress;
     struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
     const volatile int *is_interrupted; // set by a signal

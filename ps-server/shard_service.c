@@ -272,9 +272,7 @@ static void handle_data(struct service *service, const struct message *message,
         }
     }
     if (status != STATUS_OK) {
-        log_warn("dropped a %s that does not fit: rank=%u step=%llu bucket=%u",
-                 message_kind_name(message->kind), message->rank, (unsigned long long)message->step,
-                 message->bucket);
+        channel_note_dropped(service->channel, envelope, message);
     }
 }
 
@@ -397,8 +395,10 @@ static enum status join(struct service *service, char *place, char *host, size_t
     if (status != STATUS_OK) {
         return status;
     }
-    status = endpoints_bind(service->channel->transport, service->job.transport, options->address,
-                            options->port_range, place);
+    const struct endpoints_wish wish = {.address = options->address,
+                                        .port_range = options->port_range,
+                                        .toward = options->coordinator};
+    status = channel_listen(service->channel, service->job.transport, &wish, place);
     if (status != STATUS_OK) {
         member_leave(&service->member, status, "the data socket cannot be opened");
         return status;
@@ -457,7 +457,10 @@ enum status shard_service_run(const struct shard_service_options *options)
     if (status != STATUS_OK) {
         return status;
     }
-    status = join(&service, place, host, sizeof(host));
+    status = channel_secure(service.channel, options->security);
+    if (status == STATUS_OK) {
+        status = join(&service, place, host, sizeof(host));
+    }
     if (status == STATUS_OK) {
         status = start_threads(&service);
     }

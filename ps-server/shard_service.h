@@ -7,14 +7,16 @@
 #define PS_SERVER_SHARD_SERVICE_H
 
 #include "common/notify.h"
+#include "common/security.h"
 #include "common/status.h"
 
 #include <stdint.h>
 
 struct shard_service_options {
-    const char *coordinator; // endpoint
-    const char *address;     // to listen on
-    const char *port_range;  // "": any port
+    const char *coordinator;         // endpoint
+    const char *address;             // to listen on
+    const char *port_range;          // "": any port
+    const struct security *security; // borrowed
     uint32_t index;
     uint32_t join_timeout_ms;
     struct notify *notify; // is told of joining, and of the loop's going round; may be NULL

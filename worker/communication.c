@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS 100
+#define POLL_MS         100
+#define SMALL_FRAME_MAX (UINT64_C(4) << 20)
 
 static enum link_phase phase_of(struct link *link)
 {
@@ -67,9 +68,7 @@ static void deliver(struct link *link, const struct message *message, struct env
         note_exchange(link, status);
     }
     if (status == STATUS_MALFORMED) {
-        log_warn("dropped a %s that does not fit: rank=%u step=%llu bucket=%u",
-                 message_kind_name(message->kind), message->rank, (unsigned long long)message->step,
-                 message->bucket);
+        channel_note_dropped(link->channel, envelope, message);
     }
 }
 
@@ -222,6 +221,17 @@ static enum status join(struct link *link)
                        link->options.is_interrupted, &link->job, &link->rank);
 }
 
+/* More than anybody of this job has to send at once: a bucket, a code of one that does not pay, a
+ * probe. */
+static uint64_t largest_frame(const struct layout *layout)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        count = layout->buckets[i].count > count ? layout->buckets[i].count : count;
+    }
+    return 4 * count * sizeof(float) + SMALL_FRAME_MAX;
+}
+
 /* The address that other hosts reach this one by: loopback if the coordinator is reached so. */
 static enum status listen(struct link *link)
 {
@@ -229,9 +239,13 @@ static enum status listen(struct link *link)
     if (!has_peers) {
         return STATUS_OK;
     }
-    const char *address = link->options.address[0] != '\0' ? link->options.address : "127.0.0.1";
-    enum status status = endpoints_bind(link->channel->transport, link->job.transport, address,
-                                        link->options.port_range, link->place);
+    const struct endpoints_wish wish = {
+        .address = link->options.address[0] != '\0' ? link->options.address : "127.0.0.1",
+        .port_range = link->options.port_range,
+        .toward = link->options.coordinator,
+    };
+    transport_limit_frames(link->channel->transport, largest_frame(link->prepared.layout));
+    enum status status = channel_listen(link->channel, link->job.transport, &wish, link->place);
     if (status != STATUS_OK || link->prepared.region == NULL ||
         all_reduce_asks_for_messages(link->job.all_reduce)) {
         return status;
@@ -244,6 +258,7 @@ static enum status say_ready(struct link *link)
 {
     enum status status = listen(link);
     if (status != STATUS_OK) {
+        member_leave(&link->member, status, "it cannot listen for other workers");
         return status;
     }
     link->member.self.rank = link->rank;

@@ -23,6 +23,9 @@ enum status link_create(const struct link_options *options, struct link **ret_li
     pthread_cond_init(&link->changed, NULL);
     outbox_init(&link->outbox);
     enum status status = channel_create(&link->channel);
+    if (status == STATUS_OK) {
+        status = channel_secure(link->channel, options->security);
+    }
     if (status != STATUS_OK) {
         link_destroy(link);
         return status;

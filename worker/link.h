@@ -14,6 +14,7 @@
 #include "common/job.h"
 #include "common/layout.h"
 #include "common/notify.h"
+#include "common/security.h"
 #include "common/status.h"
 #include "common/wire.h"
 #include "worker/exchange/exchange.h"
@@ -27,6 +28,7 @@ struct link_options {
     const char *coordinator; // endpoint
     const char *address;     // to listen on for other workers; "": as the coordinator is reached
     const char *port_range;  // to listen in; "": any port
+    const struct security *security;
     bool has_rank;
     uint32_t rank;
     uint32_t join_timeout_ms;
@@ -46,7 +48,7 @@ struct link_prepared {
     uint64_t parameters;  // of the model, as its authors count them
 };
 
-/* Borrows options' strings. */
+/* Borrows what options point to. */
 enum status link_create(const struct link_options *options, struct link **ret_link);
 
 /* Ends the thread, after what is queued has been sent. NULL is fine. */

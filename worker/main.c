@@ -2,6 +2,7 @@
 #include "common/log_level.h"
 #include "common/memory.h"
 #include "common/notify.h"
+#include "common/security.h"
 #include "common/signals.h"
 #include "worker/link.h"
 #include "worker/options.h"
@@ -66,12 +67,14 @@ static enum status train(const struct worker_options *options, struct link *link
     return trainer_run(workplace->trainer, link);
 }
 
-static enum status run(const struct worker_options *options, struct notify *notify)
+static enum status join_and_train(const struct worker_options *options,
+                                  const struct security *security, struct notify *notify)
 {
     struct link_options link_options = {
         .coordinator = options->server,
         .address = options->bind,
         .port_range = options->port_range,
+        .security = security,
         .has_rank = options->has_rank,
         .rank = options->rank,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
@@ -88,6 +91,17 @@ static enum status run(const struct worker_options *options, struct notify *noti
     status = train(options, link, &workplace, &job);
     link_destroy(link);
     workplace_close(&workplace);
+    return status;
+}
+
+static enum status run(const struct worker_options *options, struct notify *notify)
+{
+    struct security security;
+    enum status status = security_open(&options->security, &security);
+    if (status == STATUS_OK) {
+        status = join_and_train(options, &security, notify);
+    }
+    security_close(&security);
     return status;
 }
 

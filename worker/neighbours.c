@@ -20,7 +20,7 @@ bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTE
 static enum status connect_place(struct channel *channel, const struct job *job, const char *line,
                                  uint64_t *peer)
 {
-    char place[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+    char place[ENDPOINTS_PLACE_BYTES];
     const char *next;
     if (*peer != EXCHANGE_NO_PEER) {
         return STATUS_OK;
@@ -29,12 +29,7 @@ static enum status connect_place(struct channel *channel, const struct job *job,
         log_error("the coordinator named too few peers");
         return STATUS_MISMATCH;
     }
-    enum status status = endpoints_choose(place, job->transport, transport_host_id(), endpoint);
-    if (status != STATUS_OK) {
-        log_error("no way to reach %s with --transport %s", place, job->transport);
-        return status;
-    }
-    return transport_connect(channel->transport, endpoint, peer);
+    return channel_meet(channel, place, job->transport, peer);
 }
 
 const char *neighbours_skip(const char *places, uint32_t count)

@@ -26,7 +26,8 @@ static const struct option rows[] = {
     {"launcher", 0, OPTION_CHOICE, FIELD(launcher), "auto", 0, 0, rank_launchers, NULL, NULL,
      "whose environment says which rank this is, and how many there are"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on for other workers (ring)"},
+     "address to listen on for other workers (ring); 0.0.0.0 for all of them. Off the loopback "
+     "interface it takes --keys"},
     {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
      "TCP ports to choose from, for firewalls; otherwise any that is free"},
     {"data", 0, OPTION_TEXT, FIELD(data), "", 0, 0, NULL, NULL, "NAME[:PATH]",
@@ -79,8 +80,9 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),
-                  .values = ret_options}},
-        .set_count = 1,
+                  .values = ret_options},
+                 security_option_set(&ret_options->security)},
+        .set_count = 2,
     };
     struct worker_options *options = ret_options;
     enum status status = options_parse(&program, argc, argv, ret_is_done);
@@ -101,5 +103,5 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
         status = find_number(&program, "local-size", rank_local_size_variables,
                              &options->has_local_size, &options->local_size);
     }
-    return status;
+    return status == STATUS_OK ? security_check_options(&options->security) : status;
 }

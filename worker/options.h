@@ -3,6 +3,7 @@
 #define WORKER_OPTIONS_H
 
 #include "common/options.h"
+#include "common/security.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct worker_options {
     uint32_t health_port; // 0: none
     bool probe, backends;
     char log_level[16];
+    struct security_options security;
 };
 
 /* Parses, and finds the rank. Logs what is wrong. */

@@ -1,5 +1,6 @@
 /* Tests of channels: messages that arrive, noise that is dropped, versions that differ. */
 #include "common/channel.h"
+#include "tests/support/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -246,6 +247,154 @@ static void a_peer_that_shares_nothing_gets_its_values_in_messages(void **state)
     region_destroy(&region);
 }
 
+/* A pair whose messages have seals: the client has connected to where the server listens. Its
+ * coordinator would be a peer of its own, which is none here. */
+static void open_sealed_pair(struct pair *pair)
+{
+    const unsigned char key[SEALS_KEY_BYTES] = "for tests";
+    const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
+    char place[ENDPOINTS_PLACE_BYTES];
+    assert_int_equal(channel_create(&pair->server), STATUS_OK);
+    assert_int_equal(channel_create(&pair->client), STATUS_OK);
+    channel_seal(pair->server, key, UINT64_MAX);
+    channel_seal(pair->client, key, UINT64_MAX);
+    assert_int_equal(channel_listen(pair->server, "tcp", &wish, place), STATUS_OK);
+    assert_int_equal(channel_meet(pair->client, place, "tcp", &pair->to_server), STATUS_OK);
+}
+
+static void sealed_messages_arrive_and_are_answered(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct envelope envelope;
+    struct message got;
+    const float values[] = {1, 2, 3};
+    open_sealed_pair(&pair);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct message push = {
+            .kind = MESSAGE_PUSH, .step = i, .span = {4, 3}, .values = values};
+        assert_int_equal(channel_send(pair.client, pair.to_server, &push, NULL, NULL), STATUS_OK);
+        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+        assert_int_equal(got.step, i);
+        assert_memory_equal(got.values, values, sizeof(values));
+        const struct message params = {
+            .kind = MESSAGE_PARAMS, .step = 10 + i, .span = {4, 3}, .values = values};
+        assert_int_equal(channel_send(pair.server, envelope.peer, &params, NULL, NULL), STATUS_OK);
+        envelope_release(&envelope);
+        assert_int_equal(receive(pair.client, &envelope, &got), STATUS_OK);
+        assert_int_equal(got.step, 10 + i);
+        envelope_release(&envelope);
+    }
+    assert_int_equal(pair.server->dropped_count + pair.client->dropped_count, 0);
+    close_pair(&pair);
+}
+
+static void a_message_without_its_seal_is_dropped_and_the_next_one_comes(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct envelope envelope;
+    struct message got;
+    unsigned char header[256];
+    size_t size;
+    const struct message push = {.kind = MESSAGE_PULL, .step = 6};
+    open_sealed_pair(&pair);
+    // A good header with nothing behind it, with zeros, and no header at all.
+    assert_int_equal(wire_encode(&push, header, sizeof(header), &size), STATUS_OK);
+    memset(header + size, 0, SEAL_BYTES);
+    const size_t sizes[] = {size, size + SEAL_BYTES, 3};
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(
+            transport_send(pair.client->transport, pair.to_server, header, sizes[i], NULL),
+            STATUS_OK);
+        captured_log_begin();
+        enum status status = receive(pair.server, &envelope, &got);
+        const char *said = captured_log_end();
+        assert_int_equal(status, STATUS_INTERRUPTED);
+        assert_int_equal(pair.server->dropped_count, i + 1);
+        assert_non_null(strstr(said, "without the seal that has to come next: from=127.0.0.1"));
+    }
+    assert_int_equal(channel_send(pair.client, pair.to_server, &push, NULL, NULL), STATUS_OK);
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_equal(got.step, 6);
+    envelope_release(&envelope);
+    close_pair(&pair);
+}
+
+static void what_was_recorded_cannot_be_said_again(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct envelope envelope;
+    struct message got;
+    open_sealed_pair(&pair);
+    const struct message pull = {.kind = MESSAGE_PULL, .step = 6};
+    assert_int_equal(channel_send(pair.client, pair.to_server, &pull, NULL, NULL), STATUS_OK);
+    unsigned char recorded[sizeof(pair.client->header)];
+    memcpy(recorded, pair.client->header, sizeof(recorded));
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    size_t size = envelope.header_size + SEAL_BYTES;
+    envelope_release(&envelope);
+    // On the same connection, and on one of somebody else.
+    struct transport *other;
+    uint64_t peer;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(transport_create(&other), STATUS_OK);
+    assert_int_equal(transport_bind(pair.server->transport, "tcp://127.0.0.1:*", endpoint),
+                     STATUS_OK);
+    assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
+    assert_int_equal(transport_send(pair.client->transport, pair.to_server, recorded, size, NULL),
+                     STATUS_OK);
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(transport_send(other, peer, recorded, size, NULL), STATUS_OK);
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(pair.server->dropped_count, 2);
+    transport_destroy(other, 0);
+    close_pair(&pair);
+}
+
+static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
+{
+    (void)state;
+    struct channel *channel;
+    uint64_t peer;
+    const unsigned char key[SEALS_KEY_BYTES] = "for tests";
+    assert_int_equal(channel_create(&channel), STATUS_OK);
+    channel_seal(channel, key, UINT64_MAX);
+    captured_log_begin();
+    enum status status =
+        channel_meet(channel, "00000000000000ab tcp://127.0.0.1:5555", "tcp", &peer);
+    captured_log_end();
+    assert_int_equal(status, STATUS_INVALID);
+    channel_destroy(channel, 0);
+}
+
+static void a_greeting_is_for_the_channel_alone(void **state)
+{
+    (void)state;
+    struct pair pair;
+    struct envelope envelope;
+    struct message got;
+    open_pair(&pair);
+    struct message greeting = {.kind = MESSAGE_GREET};
+    const struct message next = {.kind = MESSAGE_HEARTBEAT, .step = 3};
+    assert_int_equal(channel_send(pair.client, pair.to_server, &greeting, NULL, NULL), STATUS_OK);
+    assert_int_equal(channel_send(pair.client, pair.to_server, &next, NULL, NULL), STATUS_OK);
+    enum status status;
+    do {
+        status = channel_receive(pair.server, 10000, &envelope, &got);
+    } while (status == STATUS_INTERRUPTED);
+    assert_int_equal(got.step, 3);
+    assert_int_equal(pair.server->dropped_count, 0);
+    envelope_release(&envelope);
+    // Of another job it is none.
+    pair.server->job_id = 9;
+    assert_int_equal(channel_send(pair.client, pair.to_server, &greeting, NULL, NULL), STATUS_OK);
+    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(pair.server->dropped_count, 1);
+    close_pair(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +405,11 @@ int main(void)
         cmocka_unit_test(what_is_still_lent_when_a_channel_closes_is_released),
         cmocka_unit_test(a_loan_that_does_not_fit_is_dropped),
         cmocka_unit_test(a_peer_that_shares_nothing_gets_its_values_in_messages),
+        cmocka_unit_test(sealed_messages_arrive_and_are_answered),
+        cmocka_unit_test(a_message_without_its_seal_is_dropped_and_the_next_one_comes),
+        cmocka_unit_test(what_was_recorded_cannot_be_said_again),
+        cmocka_unit_test(a_place_without_a_name_is_no_way_for_sealed_messages),
+        cmocka_unit_test(a_greeting_is_for_the_channel_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

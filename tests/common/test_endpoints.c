@@ -1,5 +1,6 @@
 /* Tests of places: what is chosen, what is refused. */
 #include "common/endpoints.h"
+#include "tests/support/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -57,11 +58,12 @@ static void a_bound_place_leads_back_to_its_sockets(void **state)
 {
     (void)state;
     const char *const kinds[] = {"auto", "tcp", "ipc", "shm"};
+    const struct endpoints_wish loopback = {.address = "127.0.0.1", .port_range = ""};
     for (size_t i = 0; i < 4; i++) {
         struct transport *transport;
         char bound[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
         assert_int_equal(transport_create(&transport), STATUS_OK);
-        assert_int_equal(endpoints_bind(transport, kinds[i], "127.0.0.1", "", bound), STATUS_OK);
+        assert_int_equal(endpoints_bind(transport, kinds[i], &loopback, bound), STATUS_OK);
         assert_int_equal(endpoints_choose(bound, kinds[i], transport_host_id(), endpoint),
                          STATUS_OK);
         assert_memory_equal(endpoint, i == 1 ? "tcp://127.0.0.1:" : "ipc://@", 7);
@@ -138,6 +140,84 @@ static void what_is_no_region_is_refused(void **state)
     }
 }
 
+static void the_name_of_who_listens_is_found_and_does_not_disturb_the_rest(void **state)
+{
+    (void)state;
+    char text[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+    unsigned char id[SEALS_ID_BYTES], got[SEALS_ID_BYTES];
+    const struct region_key key = {.process_id = 4711, .descriptor = 3, .size = 64, .nonce = 9};
+    struct region_key got_key;
+    for (unsigned i = 0; i < SEALS_ID_BYTES; i++) {
+        id[i] = (unsigned char)(17 * i);
+    }
+    snprintf(text, sizeof(text), "%s", place);
+    assert_int_equal(endpoints_seal(text, got), STATUS_INVALID);
+    endpoints_add_seal(text, id);
+    assert_string_equal(strstr(text, " seal:"), " seal:00112233445566778899aabbccddeeff");
+    endpoints_add_region(text, &key);
+    assert_int_equal(endpoints_seal(text, got), STATUS_OK);
+    assert_memory_equal(got, id, sizeof(id));
+    assert_int_equal(endpoints_region(text, 0, &got_key), STATUS_OK);
+    assert_int_equal(endpoints_choose(text, "auto", 0xac, endpoint), STATUS_OK);
+    assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
+    assert_int_equal(endpoints_choose(text, "ipc", 0xac, endpoint), STATUS_INVALID);
+}
+
+static void what_is_no_name_is_refused(void **state)
+{
+    (void)state;
+    const char *const texts[] = {
+        "00000000000000ab tcp://h:1 seal:",
+        "00000000000000ab tcp://h:1 seal:0011",
+        "00000000000000ab tcp://h:1 seal:00112233445566778899aabbccddeeff00",
+        "00000000000000ab tcp://h:1 seal:00112233445566778899aabbccddeefg",
+        "00000000000000ab tcp://h:1 seal:00112233445566778899aabbccddeef",
+    };
+    unsigned char id[SEALS_ID_BYTES];
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_int_equal(endpoints_seal(texts[i], id), STATUS_MALFORMED);
+    }
+}
+
+static void of_all_addresses_others_are_told_the_one_that_leads_to_the_coordinator(void **state)
+{
+    (void)state;
+    const char *const wildcards[] = {"0.0.0.0", "*", "::"};
+    const struct security insecure = {.is_insecure = true};
+    for (size_t i = 0; i < 3; i++) {
+        struct transport *transport;
+        char bound[ENDPOINTS_PLACE_BYTES];
+        const struct endpoints_wish wish = {
+            .address = wildcards[i], .port_range = "", .toward = "tcp://127.0.0.1:5555"};
+        assert_true(endpoints_is_wildcard(wildcards[i]));
+        assert_int_equal(transport_create(&transport), STATUS_OK);
+        assert_int_equal(transport_secure(transport, &insecure), STATUS_OK);
+        assert_int_equal(endpoints_bind(transport, "tcp", &wish, bound), STATUS_OK);
+        assert_non_null(strstr(bound, " tcp://127.0.0.1:"));
+        transport_destroy(transport, 0);
+    }
+    assert_false(endpoints_is_wildcard("127.0.0.1"));
+    assert_false(endpoints_is_wildcard("10.0.0.0"));
+}
+
+static void an_address_that_cannot_be_told_is_an_error_before_anything_listens(void **state)
+{
+    (void)state;
+    struct transport *transport;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    const struct security insecure = {.is_insecure = true};
+    const struct endpoints_wish wish = {
+        .address = "0.0.0.0", .port_range = "", .toward = "tcp://no.such.host.invalid:1"};
+    assert_int_equal(transport_create(&transport), STATUS_OK);
+    assert_int_equal(transport_secure(transport, &insecure), STATUS_OK);
+    captured_log_begin();
+    enum status status = endpoints_bind_tcp(transport, &wish, endpoint);
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_INVALID);
+    assert_non_null(strstr(said, "give --bind one"));
+    transport_destroy(transport, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +228,10 @@ int main(void)
         cmocka_unit_test(hosts_are_read_from_endpoints),
         cmocka_unit_test(regions_of_a_place_are_found_and_do_not_disturb_its_endpoints),
         cmocka_unit_test(what_is_no_region_is_refused),
+        cmocka_unit_test(the_name_of_who_listens_is_found_and_does_not_disturb_the_rest),
+        cmocka_unit_test(what_is_no_name_is_refused),
+        cmocka_unit_test(of_all_addresses_others_are_told_the_one_that_leads_to_the_coordinator),
+        cmocka_unit_test(an_address_that_cannot_be_told_is_an_error_before_anything_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

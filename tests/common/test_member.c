@@ -18,7 +18,8 @@ struct coordinator {
     struct channel *channel;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     const struct message *answer;
-    const unsigned char *raw; // instead of answer
+    const struct security *security; // of the coordinator
+    const unsigned char *raw;        // instead of answer
     size_t raw_size;
     pthread_t thread;
 };
@@ -49,6 +50,7 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
 {
     struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
     assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
+    assert_int_equal(channel_secure(coordinator->channel, coordinator->security), STATUS_OK);
     assert_int_equal(
         transport_bind(coordinator->channel->transport, "tcp://127.0.0.1:*", coordinator->endpoint),
         STATUS_OK);
@@ -107,6 +109,72 @@ static void a_coordinator_of_another_protocol_version_is_a_mismatch(void **state
     assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_MISMATCH);
 }
 
+/* A welcome of a job with or without seals, by the text and by the key. */
+static void a_welcome_has_a_key_for_seals_if_the_job_has_seals(void **state)
+{
+    (void)state;
+    const unsigned char key[WIRE_SEAL_KEY_BYTES] = "for tests";
+    const struct {
+        const char *text;
+        const unsigned char *key;
+        enum status expected;
+    } cases[] = {
+        {"workers=5\nsecurity=auth-only\n", key, STATUS_OK},
+        {"workers=5\nsecurity=auth-only\n", NULL, STATUS_MISMATCH},
+        {"workers=5\nsecurity=curve\n", key, STATUS_MISMATCH},
+        {"workers=5\nsecurity=curve\n", NULL, STATUS_OK},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct message welcome = {
+            .kind = MESSAGE_WELCOME, .text = cases[i].text, .seal_key = cases[i].key};
+        struct coordinator coordinator = {.answer = &welcome};
+        struct job job;
+        uint32_t rank;
+        assert_int_equal(join(&coordinator, 10000, &job, &rank), cases[i].expected);
+    }
+}
+
+/* A coordinator that does nothing but decide who may connect. */
+static void *guard(void *data)
+{
+    struct coordinator *coordinator = data;
+    struct envelope envelope;
+    struct message message;
+    while (transport_refused_count(coordinator->channel->transport) == 0) {
+        assert_true(channel_receive(coordinator->channel, 100, &envelope, &message) != STATUS_OK);
+    }
+    return NULL;
+}
+
+static void a_member_that_is_shut_out_does_not_wait_for_its_deadline(void **state)
+{
+    (void)state;
+    struct security security = {0}, other = {0}; // of one server, with keys of their own
+    assert_int_equal(keys_generate(&security.keys), STATUS_OK);
+    assert_int_equal(keys_generate(&other.keys), STATUS_OK);
+    other.keys->server = security.keys->server;
+    struct coordinator coordinator = {0};
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(channel_create(&coordinator.channel), STATUS_OK);
+    assert_int_equal(channel_secure(coordinator.channel, &security), STATUS_OK);
+    assert_int_equal(
+        transport_bind(coordinator.channel->transport, "tcp://127.0.0.1:*", coordinator.endpoint),
+        STATUS_OK);
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, &other), STATUS_OK);
+    assert_int_equal(pthread_create(&coordinator.thread, NULL, guard, &coordinator), 0);
+    enum status status =
+        member_join(&member, coordinator.endpoint, 3600 * 1000, &never, &job, &rank);
+    pthread_join(coordinator.thread, NULL);
+    assert_int_equal(status, STATUS_DENIED);
+    channel_destroy(member.channel, 0);
+    channel_destroy(coordinator.channel, 0);
+    security_close(&security);
+    security_close(&other);
+}
+
 static void a_silent_coordinator_is_given_up(void **state)
 {
     (void)state;
@@ -123,6 +191,8 @@ int main(void)
         cmocka_unit_test(a_refusal_ends_the_joining),
         cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),
         cmocka_unit_test(a_coordinator_of_another_protocol_version_is_a_mismatch),
+        cmocka_unit_test(a_welcome_has_a_key_for_seals_if_the_job_has_seals),
+        cmocka_unit_test(a_member_that_is_shut_out_does_not_wait_for_its_deadline),
         cmocka_unit_test(a_silent_coordinator_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,10 +80,11 @@ static void sockets_take_the_ports_of_a_range_and_say_when_it_is_used_up(void **
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(transport_create(&transports[i]), STATUS_OK);
     }
-    assert_int_equal(endpoints_bind(transports[0], "tcp", "127.0.0.1", range, place), STATUS_OK);
+    const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = range};
+    assert_int_equal(endpoints_bind(transports[0], "tcp", &wish, place), STATUS_OK);
     assert_non_null(strstr(place, end));
     captured_log_begin();
-    enum status status = endpoints_bind(transports[1], "tcp", "127.0.0.1", range, place);
+    enum status status = endpoints_bind(transports[1], "tcp", &wish, place);
     const char *log = captured_log_end();
     assert_int_equal(status, STATUS_IO);
     assert_non_null(strstr(log, range));

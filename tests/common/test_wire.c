@@ -60,6 +60,7 @@ static const struct region_key region = {
     .nonce = 0xFEDCBA9876543210,
 };
 static const struct wire_loan loan = {.offset = 4096, .ticket = 17};
+static const unsigned char seal_key[WIRE_SEAL_KEY_BYTES] = {1, 0, 255, 4};
 
 /* What a message of the kind carries. */
 static struct message make(enum message_kind kind)
@@ -100,6 +101,7 @@ static struct message make(enum message_kind kind)
     }
     message.region = kind == MESSAGE_OFFER ? &region : NULL;
     message.loan = kind == MESSAGE_RETURN ? &loan : NULL;
+    message.seal_key = kind == MESSAGE_WELCOME ? seal_key : NULL;
     return message;
 }
 
@@ -151,6 +153,10 @@ static void every_kind_comes_back_as_it_was(void **state)
         assert_int_equal(got.layout != NULL, sent.layout != NULL);
         assert_int_equal(got.region != NULL, sent.region != NULL);
         assert_int_equal(got.loan != NULL, sent.loan != NULL);
+        assert_int_equal(got.seal_key != NULL, sent.seal_key != NULL);
+        if (got.seal_key != NULL) {
+            assert_memory_equal(got.seal_key, seal_key, sizeof(seal_key));
+        }
     }
 }
 
@@ -282,6 +288,26 @@ static void a_code_takes_the_place_of_values(void **state)
     assert_int_equal(wire_decode(&empty, &scratch, &version, &got), STATUS_MALFORMED);
 }
 
+static void a_key_for_seals_is_whole_and_comes_with_the_welcome(void **state)
+{
+    (void)state;
+    // The last field of a WELCOME: tag 31, size, bytes.
+    struct message sent = make(MESSAGE_WELCOME), got;
+    size_t size = encode(&sent), at = size - WIRE_SEAL_KEY_BYTES - 1;
+    assert_int_equal(header[at], WIRE_SEAL_KEY_BYTES);
+    header[at] = WIRE_SEAL_KEY_BYTES - 1;
+    assert_int_equal(decode(size - 1, NULL, 0, &got), STATUS_MALFORMED);
+    // The same field behind another kind.
+    unsigned char field[WIRE_SEAL_KEY_BYTES + 3];
+    header[at] = WIRE_SEAL_KEY_BYTES;
+    memcpy(field, header + at - 2, sizeof(field));
+    sent = make(MESSAGE_GO);
+    size = encode(&sent);
+    memcpy(header + size, field, sizeof(field));
+    assert_int_equal(decode(size, NULL, 0, &got), STATUS_OK);
+    assert_int_equal(decode(size + sizeof(field), NULL, 0, &got), STATUS_MALFORMED);
+}
+
 static void another_protocol_version_is_told_from_noise(void **state)
 {
     (void)state;
@@ -306,7 +332,8 @@ static void a_truncated_header_is_never_taken_for_the_whole(void **state)
             // A cut between two fields is a sound header with the later ones zero: it may decode,
             // but then to something else.
             if (decode(cut, sent.values, payload_size, &got) == STATUS_OK) {
-                assert_true(got.step_ns != sent.step_ns); // the last field
+                assert_true(got.step_ns != sent.step_ns ||
+                            (got.seal_key == NULL) != (sent.seal_key == NULL)); // the last fields
             }
         }
     }
@@ -353,6 +380,7 @@ int main(void)
         cmocka_unit_test(an_offer_comes_back_field_by_field),
         cmocka_unit_test(values_come_in_the_payload_or_as_a_loan_and_never_both_ways),
         cmocka_unit_test(a_code_takes_the_place_of_values),
+        cmocka_unit_test(a_key_for_seals_is_whole_and_comes_with_the_welcome),
         cmocka_unit_test(another_protocol_version_is_told_from_noise),
         cmocka_unit_test(a_truncated_header_is_never_taken_for_the_whole),
         cmocka_unit_test(random_bytes_and_flipped_bits_are_survived),

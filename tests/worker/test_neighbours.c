@@ -27,8 +27,8 @@ static void open_scene(struct scene *scene)
     scene->job =
         (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .transport = "tcp"};
     assert_int_equal(channel_create(&scene->channel), STATUS_OK);
-    assert_int_equal(
-        endpoints_bind(scene->channel->transport, "tcp", "127.0.0.1", "", scene->place), STATUS_OK);
+    const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
+    assert_int_equal(channel_listen(scene->channel, "tcp", &wish, scene->place), STATUS_OK);
 }
 
 static void close_scene(struct scene *scene)
