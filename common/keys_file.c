@@ -16,7 +16,6 @@
 
 #define INPUT_WAIT_MS 30000
 #define PATH_BYTES    4096
-#define OTHERS        (S_IRWXG | S_IRWXO)
 
 /* Text with secrets in it: locked, wiped when it is given back. */
 static char *text_create(void)
@@ -51,7 +50,10 @@ static enum status check_file(int file, const char *path)
                   path, (unsigned)info.st_uid);
         return STATUS_INVALID;
     }
-    if ((info.st_mode & OTHERS) != 0) {
+    // What a service manager gives us may belong to root, and show by what it is ours as the right
+    // of root's group to read (an access control list).
+    mode_t may_read = info.st_uid == 0 && info.st_gid == 0 && geteuid() != 0 ? S_IRGRP : 0;
+    if ((info.st_mode & (S_IRWXG | S_IRWXO) & ~may_read) != 0) {
         log_error(
             "the keys in %s cannot be used: others have access (mode %04o); run: chmod 600 %s",
             path, (unsigned)info.st_mode & 07777, path);
@@ -131,8 +133,10 @@ enum status keys_read(const char *path, struct keys **ret_keys)
         return STATUS_IO;
     }
     struct stat info;
-    bool is_pipe = is_input && fstat(file, &info) == 0 && !S_ISREG(info.st_mode);
-    enum status status = is_pipe ? STATUS_OK : check_file(file, name);
+    // A file without a name is a launcher's, and nobody else can open it.
+    bool is_private =
+        is_input && fstat(file, &info) == 0 && (!S_ISREG(info.st_mode) || info.st_nlink == 0);
+    enum status status = is_private ? STATUS_OK : check_file(file, name);
     char *text = status == STATUS_OK ? text_create() : NULL;
     size_t size = 0;
     if (status == STATUS_OK) {

@@ -38,7 +38,7 @@ enum status security_check_options(const struct security_options *options)
     return STATUS_OK;
 }
 
-static void forbid_core_dumps(void)
+void security_forbid_core_dumps(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_CORE, &limit) == 0) {
@@ -57,7 +57,7 @@ enum status security_open(const struct security_options *options, struct securit
     if (options->keys[0] == '\0') {
         return STATUS_OK;
     }
-    forbid_core_dumps();
+    security_forbid_core_dumps();
     return keys_read(options->keys, &ret_security->keys);
 }
 
@@ -79,6 +79,11 @@ static bool is_loopback_number(const char *host)
             (IN6_IS_ADDR_V4MAPPED(&ipv6) && ipv6.s6_addr[12] == IN_LOOPBACKNET));
 }
 
+bool security_is_local_address(const char *address)
+{
+    return strcmp(address, "localhost") == 0 || is_loopback_number(address);
+}
+
 bool security_is_local(const char *endpoint)
 {
     const char *prefix = "tcp://";
@@ -97,7 +102,7 @@ bool security_is_local(const char *endpoint)
     }
     memcpy(host, start, size);
     host[size] = '\0';
-    return strcmp(host, "localhost") == 0 || is_loopback_number(host);
+    return security_is_local_address(host);
 }
 
 /* NULL, or what the keys lack. */

@@ -36,9 +36,15 @@ enum status security_check_options(const struct security_options *options);
 enum status security_open(const struct security_options *options, struct security *ret_security);
 void security_close(struct security *security); // zeroed is fine
 
+/* What security_open does where there are keys, for who gets them another way. */
+void security_forbid_core_dumps(void);
+
 /* Whether who connects to this endpoint is on this host: ipc, and tcp to numbers of the loopback
  * interface or `localhost`. Pure. */
 bool security_is_local(const char *endpoint);
+
+/* The same of an address to listen on, as --bind has it. Pure. */
+bool security_is_local_address(const char *address);
 
 /* Whether this process may listen at the endpoint, or connect to it. `security` may be NULL: there
  * is none. STATUS_INVALID otherwise. Logs. */

@@ -11,6 +11,7 @@ enum exit_code command_sweep(int argc, char **argv);
 enum exit_code command_report(int argc, char **argv);
 enum exit_code command_check(int argc, char **argv);
 enum exit_code command_agent(int argc, char **argv);
+enum exit_code command_keygen(int argc, char **argv);
 
 /* The programs that take part in a job, by way of the one that is on PATH: same process, same
  * options, same environment. They return only if they cannot be started. */

@@ -29,6 +29,7 @@ struct comparison {
     struct host_options hosts;
     struct launcher launcher;
     struct preflight preflight;
+    struct security security;
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
@@ -55,8 +56,9 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
                    "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",
         .sets = {job_option_set(&job), launcher_option_set(&comparison->options),
-                 host_option_set(&comparison->hosts)},
-        .set_count = 3,
+                 host_option_set(&comparison->hosts),
+                 security_option_set(&comparison->options.security)},
+        .set_count = 4,
     };
     enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
     if (status == STATUS_OK) {
@@ -74,7 +76,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status;
+    return status == STATUS_OK ? security_check_options(&comparison->options.security) : status;
 }
 
 /* Tries every cell before anything is written. */
@@ -107,6 +109,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .job = &cell->job,
         .folder = folder,
         .port = comparison->options.port,
+        .security = &comparison->security,
         .log_level = comparison->options.log_level,
         .shows_progress = true,
     };
@@ -145,7 +148,10 @@ enum exit_code command_compare(int argc, char **argv)
     }
     launch_block_signals();
     launcher_default_folder(&comparison->options, "compare");
-    enum status status = try_cells(comparison);
+    enum status status = security_open(&comparison->options.security, &comparison->security);
+    if (status == STATUS_OK) {
+        status = try_cells(comparison);
+    }
     if (status == STATUS_OK) {
         status = folder_make(comparison->options.out, NULL);
     }
@@ -162,6 +168,7 @@ enum exit_code command_compare(int argc, char **argv)
 end:
     launcher_close(&comparison->launcher);
     report_finish(&comparison->report);
+    security_close(&comparison->security);
     free(comparison);
     return code;
 }

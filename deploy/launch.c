@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/transport.h"
 #include "deploy/fetch.h"
+#include "deploy/handover.h"
 #include "deploy/last_summary.h"
 #include "deploy/members.h"
 #include "deploy/placement.h"
@@ -32,6 +33,7 @@ struct launch {
     const struct launch_options *options;
     struct placement placement;
     struct members members;
+    struct handover handover;     // of keys
     char folder[LAUNCH_PATH_MAX]; // that the coordinator writes, on its host
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t deadline_ms; // when whatever still runs is killed; 0: not set
@@ -96,8 +98,7 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
         .host = host,
         .argv = argv,
         .environment = environment_of(launch, host),
-        // What nobody else may see, such as keys of the job, goes to a member here.
-        .input = NULL,
+        .input = launch->handover.text,
         .announces = index == 0,
         .has_terminal = index == 0,
     };
@@ -129,6 +130,9 @@ static enum status start_coordinator(struct launch *launch)
                                "--progress",   options->shows_progress ? "auto" : "none"};
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         argv[count++] = own[i];
+    }
+    for (const char *const *at = launch->handover.arguments; *at != NULL; at++) {
+        argv[count++] = *at;
     }
     enum status status = add_job_arguments(options->job, storage, argv, &count);
     return status == STATUS_OK ? start(launch, 0, host, argv) : status;
@@ -198,6 +202,8 @@ static enum status start_server(struct launch *launch, uint32_t index)
                                 launch->launcher->host_options->port_range,
                                 "--log-level",
                                 launch->options->log_level,
+                                launch->handover.arguments[0],
+                                launch->handover.arguments[1],
                                 NULL};
     return start(launch, index, host, argv);
 }
@@ -224,6 +230,8 @@ static enum status start_worker(struct launch *launch, uint32_t rank)
                                 launch->launcher->host_options->port_range,
                                 "--log-level",
                                 launch->options->log_level,
+                                launch->handover.arguments[0],
+                                launch->handover.arguments[1],
                                 NULL};
     return start(launch, launch->placement.server_count + rank, host, argv);
 }
@@ -336,9 +344,34 @@ static enum exit_code verdict_of(const struct launch *launch)
     return EXIT_FAILED;
 }
 
+/* Whether a host of the job listens off the loopback interface. */
+static bool is_far(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->launcher->hosts.count; i++) {
+        if (placement_uses(&launch->placement, i) &&
+            !security_is_local_address(launch->launcher->addresses[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With the keys that its processes need. */
+static enum status start_with_keys(struct launch *launch)
+{
+    const struct launch_options *options = launch->options;
+    enum status status =
+        handover_begin(&launch->handover, options->security, options->job, is_far(launch));
+    if (status == STATUS_OK) {
+        status = start_all(launch);
+    }
+    handover_end(&launch->handover);
+    return status;
+}
+
 static enum exit_code run(struct launch *launch)
 {
-    enum status status = start_all(launch);
+    enum status status = start_with_keys(launch);
     if (status == STATUS_OK) {
         watch(launch);
     }

@@ -4,6 +4,7 @@
 #define DEPLOY_LAUNCH_H
 
 #include "common/job.h"
+#include "common/security.h"
 #include "common/signals.h"
 #include "deploy/launcher.h"
 
@@ -13,9 +14,10 @@
 #define LAUNCH_PATH_MAX 4096
 
 struct launch_options {
-    const struct job *job; // resolved
-    const char *folder;    // run folder, which exists
-    uint32_t port;         // of the coordinator; 0: any
+    const struct job *job;           // resolved
+    const char *folder;              // run folder, which exists
+    uint32_t port;                   // of the coordinator; 0: any
+    const struct security *security; // what the user said of keys
     const char *log_level;
     bool shows_progress;
 };

@@ -3,6 +3,7 @@
 #define DEPLOY_LAUNCHER_OPTIONS_H
 
 #include "common/options.h"
+#include "common/security.h"
 
 #include <stdint.h>
 
@@ -11,6 +12,7 @@ struct launcher_options {
     char bind[128];
     uint32_t port;
     char log_level[16];
+    struct security_options security; // its rows are a set of their own: security_option_set
 };
 
 struct option_set launcher_option_set(struct launcher_options *options);

@@ -25,8 +25,9 @@ static enum status parse(int argc, char **argv, struct job *job, struct launcher
             "it goes, and\nwrites a run folder.",
         .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n"
                    "  ringside run -H node1:2,node2:2 --mode ring --model cnn --data shapes\n",
-        .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts)},
-        .set_count = 3,
+        .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts),
+                 security_option_set(&options->security)},
+        .set_count = 4,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
     if (status != STATUS_OK || *ret_is_done) {
@@ -41,7 +42,7 @@ static enum status parse(int argc, char **argv, struct job *job, struct launcher
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status;
+    return status == STATUS_OK ? security_check_options(&options->security) : status;
 }
 
 /* The line that a person looks for. */
@@ -58,7 +59,8 @@ static void print_closing(const char *folder)
 }
 
 static enum exit_code run(struct launcher *launcher, const struct job *job,
-                          struct launcher_options *options, const struct host_options *hosts)
+                          struct launcher_options *options, const struct host_options *hosts,
+                          const struct security *security)
 {
     static struct preflight preflight;
     char what[80];
@@ -77,6 +79,7 @@ static enum exit_code run(struct launcher *launcher, const struct job *job,
         .job = job,
         .folder = options->out,
         .port = options->port,
+        .security = security,
         .log_level = options->log_level,
         .shows_progress = true,
     };
@@ -91,6 +94,7 @@ enum exit_code command_run(int argc, char **argv)
     static struct host_options hosts;
     static struct launcher launcher;
     struct launcher_options options;
+    struct security security;
     bool is_done;
     if (parse(argc, argv, &job, &options, &hosts, &is_done) != STATUS_OK) {
         return EXIT_USAGE;
@@ -99,7 +103,12 @@ enum exit_code command_run(int argc, char **argv)
         return EXIT_COMPLETED;
     }
     launch_block_signals();
-    enum exit_code code = run(&launcher, &job, &options, &hosts);
+    enum status status = security_open(&options.security, &security);
+    if (status != STATUS_OK) {
+        return exit_code(status);
+    }
+    enum exit_code code = run(&launcher, &job, &options, &hosts, &security);
     launcher_close(&launcher);
+    security_close(&security);
     return code;
 }

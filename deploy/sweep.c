@@ -41,6 +41,7 @@ struct sweep {
     struct host_options hosts;
     struct launcher launcher;
     struct preflight preflight;
+    struct security security;
     struct sweep_arguments arguments;
     struct sweep_plan plan;
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
@@ -77,8 +78,8 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
                    "  ringside sweep --experiment bench/experiments/staleness.ini\n",
         .sets = {job_option_set(&job), launcher_option_set(&sweep->options),
-                 host_option_set(&sweep->hosts)},
-        .set_count = 3,
+                 host_option_set(&sweep->hosts), security_option_set(&sweep->options.security)},
+        .set_count = 4,
     };
     enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
     if (status != STATUS_OK) {
@@ -100,7 +101,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status;
+    return status == STATUS_OK ? security_check_options(&sweep->options.security) : status;
 }
 
 static void forget_summary(struct sweep *sweep, size_t index)
@@ -153,6 +154,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
         .job = &run->job,
         .folder = folder,
         .port = sweep->options.port,
+        .security = &sweep->security,
         .log_level = sweep->options.log_level,
         .shows_progress = false,
     };
@@ -218,7 +220,10 @@ static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
     launch_block_signals();
     launcher_default_folder(&sweep->options, "sweep");
     report_set_command(&report, argc, argv);
-    enum status status = try_runs(sweep);
+    enum status status = security_open(&sweep->options.security, &sweep->security);
+    if (status == STATUS_OK) {
+        status = try_runs(sweep);
+    }
     if (status == STATUS_OK) {
         status = sweep_file_open(sweep->options.out, &sweep->plan, report.command);
     }
@@ -251,6 +256,7 @@ enum exit_code command_sweep(int argc, char **argv)
     free(sweep->summaries);
     sweep_plan_free(&sweep->plan);
     launcher_close(&sweep->launcher);
+    security_close(&sweep->security);
     free(sweep);
     return code;
 }

@@ -1,0 +1,49 @@
+/* Keys for processes. */
+#include "deploy/handover.h"
+
+#include "common/log.h"
+
+#include <sodium.h>
+
+#include <string.h>
+
+enum status handover_begin(struct handover *handover, const struct security *security,
+                           const struct job *job, bool is_far)
+{
+    const struct keys *keys = security->keys;
+    *handover = (struct handover){0};
+    if (security->is_insecure) {
+        handover->arguments[0] = "--insecure";
+        return STATUS_OK;
+    }
+    bool is_needed = is_far || strcmp(job->security, "auth-only") == 0;
+    if (keys == NULL && is_needed) {
+        security_forbid_core_dumps();
+        enum status status = keys_generate(&handover->made);
+        if (status != STATUS_OK) {
+            log_error("cannot make keys: %s", status_text(status));
+            return status;
+        }
+        keys = handover->made;
+    }
+    if (keys == NULL) {
+        return STATUS_OK;
+    }
+    handover->text = sodium_malloc(KEYS_TEXT_MAX);
+    if (handover->text == NULL) {
+        log_error("no memory for keys");
+        handover_end(handover);
+        return STATUS_NO_MEMORY;
+    }
+    keys_format(keys, handover->text);
+    handover->arguments[0] = "--keys";
+    handover->arguments[1] = "-";
+    return STATUS_OK;
+}
+
+void handover_end(struct handover *handover)
+{
+    sodium_free(handover->text);
+    keys_destroy(handover->made);
+    *handover = (struct handover){0};
+}

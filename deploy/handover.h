@@ -1,0 +1,25 @@
+/* The keys of a job that the launcher starts, and how its processes get them: on their standard
+ * input, so that neither a command line nor a file nor a log has them. */
+#ifndef DEPLOY_HANDOVER_H
+#define DEPLOY_HANDOVER_H
+
+#include "common/job.h"
+#include "common/security.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+
+/* Zeroed: there are no keys. */
+struct handover {
+    struct keys *made;            // for this job alone; owned
+    char *text;                   // for the standard input of each process; owned; NULL: no keys
+    const char *arguments[2 + 1]; // that each of them gets; NULL-terminated
+};
+
+/* The keys that the user gave; otherwise fresh ones, if the job needs some: because some of its
+ * processes listen off the loopback interface (is_far), or by its --security. Logs. */
+enum status handover_begin(struct handover *handover, const struct security *security,
+                           const struct job *job, bool is_far);
+void handover_end(struct handover *handover); // wipes; zeroed is fine
+
+#endif
