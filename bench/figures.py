@@ -7,7 +7,7 @@ import shlex
 import statistics
 import time
 
-from launching import ROOT
+from launching import ROOT, SECURITIES
 
 GIB = float(1 << 30)
 UNITS = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -49,6 +49,8 @@ def add_common(parser, repeat):
     parser.add_argument("--repeat", type=parse_count, default=repeat)
     parser.add_argument("--job", type=shlex.split, default="", help="more options of our jobs, in "
                         "one argument: --job='--bucket-mb 2 --stall-fail 30'")
+    parser.add_argument("--security", choices=SECURITIES, default="none", help="what keys are used "
+                        "for on our tcp connections; none: there are none")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--json", help="write the cells to this file as well")
 

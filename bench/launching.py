@@ -21,6 +21,9 @@ GRACE_S = 3.0  # once one process has failed, the others have this long to say w
 Host = collections.namedtuple("Host", "prefix address")
 LOCAL = Host((), "127.0.0.1")
 
+# What guards the connections of a job: see `ps --help`.
+SECURITIES = ("none", "curve", "auth-only")
+
 # Threads that spin while they wait cost the others their cores.
 # Not what RINGSIDE_ variables would make of the jobs' options: the command lines say all.
 ENVIRONMENT = {**{name: value for name, value in os.environ.items()
@@ -50,13 +53,23 @@ def run_main(main):
 
 
 class Processes:
-    """Processes that are started together; `with` ends what still runs."""
+    """Processes that are started together; `with` ends what still runs.
 
-    def __init__(self, timeout_s):
+    All of them go without keys, off the loopback interface as well; those of a build that is given
+    have fresh ones, unless `security` is "none".
+    """
+
+    def __init__(self, timeout_s, build=None, security="none"):
         self.deadline = time.monotonic() + timeout_s
         self.timeout_s = timeout_s
         self.folder = tempfile.TemporaryDirectory(prefix="ringside-bench-")
         self.list, self.commands, self.cpu_seconds = [], [], []
+        self.environment = {**ENVIRONMENT, "RINGSIDE_INSECURE": "true"}
+        if security != "none":
+            keys = os.path.join(self.folder.name, "job.keys")
+            subprocess.run([os.path.join(build, "deploy", "ringside"), "keygen", keys], check=True,
+                           stdout=subprocess.DEVNULL)
+            self.environment = {**ENVIRONMENT, "RINGSIDE_KEYS": keys}
 
     def __enter__(self):
         return self
@@ -78,7 +91,7 @@ class Processes:
                 open(self.log_path(index, "err"), "wb") as err:
             try:
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
-                                           stderr=err, pass_fds=pass_fds, env=ENVIRONMENT)
+                                           stderr=err, pass_fds=pass_fds, env=self.environment)
             except OSError as error:
                 raise Failed(f"cannot start {' '.join(command)}: {error}") from error
         self.list.append(process)
@@ -163,7 +176,7 @@ def start_job(processes, build, job, servers, workers, worker_command):
 
 
 def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, buckets=1,
-                 timeout_s=TIMEOUT_S):
+                 security="none", timeout_s=TIMEOUT_S):
     """bench_exchange in a job of its own: rank 0's line, with the CPU seconds of all processes.
 
     Those of servers are counted from start to end, so the share of the timed rounds is taken.
@@ -172,13 +185,15 @@ def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, b
            "none", "--optimizer", "sgd", "--data", "synthetic", *options]
     if mode != "ring":
         job += ["--servers", len(servers)]
+    if security != "none":
+        job += ["--security", security]
 
     def command(rank, endpoint, host):
         return [os.path.join(build, "bench", "bench_exchange"), "--server", endpoint, "--rank",
                 rank, "--bind", host.address, "--bytes", size, "--buckets", buckets, "--warmup",
                 warmup]
 
-    with Processes(timeout_s) as processes:
+    with Processes(timeout_s, build, security) as processes:
         start_job(processes, build, job, servers, workers, command)
         processes.wait()
         lines = processes.results(len(servers))
@@ -187,6 +202,7 @@ def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, b
         raise Failed(f"{len(lines)} of {len(workers)} workers printed a result")
     lines.sort(key=lambda line: line["rank"])
     result = dict(lines[0])
+    result["security"] = security
     result["cpu_seconds"] = sum(line["cpu_seconds"] for line in lines)
     if mode != "ring":
         result["cpu_seconds"] += server_cpu * rounds / (warmup + rounds + 1)

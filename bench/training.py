@@ -12,7 +12,8 @@ WARMUP = 2
 def job_of(arguments, folder, mode, workers):
     return ["--mode", mode, "--workers", workers, "--model", arguments.model, "--data", "synthetic",
             "--batch", arguments.batch, "--steps", arguments.steps, "--threads", 1, "--eval",
-            "none", "--out", folder]
+            "none", "--out", folder, *(["--security", arguments.security]
+                                       if arguments.security != "none" else [])]
 
 
 def read_summary(folder):
@@ -35,7 +36,7 @@ def worker_command(arguments):
 
 def train_alone(arguments, links):
     """A step of mode local, while as many others compute: milliseconds, and the parameters."""
-    with Processes(TIMEOUT_S) as processes:
+    with Processes(TIMEOUT_S, arguments.build, arguments.security) as processes:
         folders = [os.path.join(processes.folder.name, f"run-{i}")
                    for i in range(arguments.workers)]
         for folder, host in zip(folders, links.hosts):
@@ -48,7 +49,7 @@ def train_alone(arguments, links):
 
 
 def train_together(arguments, links, system):
-    with Processes(TIMEOUT_S) as processes:
+    with Processes(TIMEOUT_S, arguments.build, arguments.security) as processes:
         folder = os.path.join(processes.folder.name, "run")
         job = job_of(arguments, folder, system.mode, arguments.workers) + arguments.job
         if system.servers > 0:
@@ -75,7 +76,8 @@ def exchange_alone(arguments, links, system, parameters):
     buckets = -(-size // arguments.bucket_bytes)
     line = run_exchange(arguments.build, system.mode, size, arguments.job,
                         system.place(links.hosts, arguments.workers),
-                        links.hosts[:arguments.workers], WARMUP, arguments.rounds or 20, buckets)
+                        links.hosts[:arguments.workers], WARMUP, arguments.rounds or 20, buckets,
+                        arguments.security)
     return line["us_median"] / 1e3
 
 
