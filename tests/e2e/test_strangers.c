@@ -1,0 +1,155 @@
+/* End to end: strangers by the thousand; a job that they cannot disturb ends with the bits that it
+ * has without them. */
+#include "tests/support/keyed_job.h"
+#include "tests/support/programs.h"
+#include "tests/support/strangers.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define FLOOD_COUNT  10000
+#define FLOOD_BURSTS 20
+#define HELD_MAX     4000
+
+// In a log, however many there were.
+#define REFUSAL_LINES_MAX 40
+
+/* How many connections the log says were refused, and in how many lines. */
+static unsigned long count_refused(const char *log, unsigned *ret_lines)
+{
+    unsigned long count = 0;
+    *ret_lines = 0;
+    for (const char *at = log; (at = strstr(at, " refused ")) != NULL; at++) {
+        const char *what = at + strlen(" refused ");
+        count += strncmp(what, "a connection", 12) == 0 ? 1 : strtoul(what, NULL, 10);
+        ++*ret_lines;
+    }
+    return count;
+}
+
+/* Connections that say everything that a member would not, and stay for a while. */
+struct crowd {
+    int held[HELD_MAX];
+    unsigned long count;
+};
+
+/* False if nobody listens any more. */
+static bool crowd_add(struct crowd *crowd, const char *endpoint)
+{
+    int fd = stranger_say(endpoint, &stranger_noises[crowd->count % stranger_noise_count]);
+    if (fd < 0) {
+        return false;
+    }
+    int *place = &crowd->held[crowd->count % HELD_MAX];
+    if (crowd->count >= HELD_MAX) {
+        close(*place);
+    }
+    *place = fd;
+    crowd->count++;
+    return true;
+}
+
+static void crowd_leave(const struct crowd *crowd)
+{
+    for (unsigned long i = 0; i < crowd->count && i < HELD_MAX; i++) {
+        close(crowd->held[i]);
+    }
+}
+
+/* Where workers send their data, as the shard's log has it. */
+static void find_data_endpoint(const struct keyed_job *run, char ret_endpoint[64])
+{
+    const char *at = strstr(program_output(&run->ps), "listening at ");
+    assert_non_null(at);
+    at = strstr(at, "tcp://");
+    assert_non_null(at);
+    snprintf(ret_endpoint, 64, "%.*s", (int)strcspn(at, " \n"), at);
+}
+
+static void ten_thousand_strangers_do_not_disturb_a_job(void **state)
+{
+    (void)state;
+    static struct crowd crowd;
+    struct rlimit limit, before;
+    struct keyed_job run;
+    char data[64], digest[PROGRAM_DIGEST_BYTES], expected[PROGRAM_DIGEST_BYTES];
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < HELD_MAX + 100) {
+        print_message("skipped: this user may not open %d files\n", HELD_MAX + 100);
+        skip();
+    }
+    const char *const more[] = {"--steps", "250", NULL};
+    keyed_job_open(&run, "ps-sync", more);
+    for (unsigned i = 0; i < KEYED_JOB_WORKERS; i++) {
+        keyed_job_start_worker(&run, i);
+    }
+    programs_wait_for_file(run.out, "metrics.jsonl");
+    find_data_endpoint(&run, data);
+    limit = before;
+    limit.rlim_cur = limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    // The job is held up at times, so that it outlasts them all; in between it trains on.
+    const char *const endpoints[] = {run.endpoint, data};
+    for (unsigned burst = 0; burst < FLOOD_BURSTS; burst++) {
+        program_kill(&run.workers[1], burst % 2 == 0 ? SIGSTOP : SIGCONT);
+        unsigned long count = burst % 2 == 0 ? 2 * FLOOD_COUNT / FLOOD_BURSTS : 10;
+        for (unsigned long i = 0; i < count; i++) {
+            if (!crowd_add(&crowd, endpoints[i / stranger_noise_count % 2])) {
+                fail_msg("ps takes no connections any more: %s", program_output(&run.ps));
+            }
+        }
+    }
+    program_kill(&run.workers[1], SIGCONT);
+    crowd_leave(&crowd);
+    setrlimit(RLIMIT_NOFILE, &before);
+    keyed_job_finish(&run, digest);
+    keyed_job_run_undisturbed("ps-sync", "250", expected);
+    assert_string_equal(digest, expected);
+    unsigned lines;
+    assert_true(crowd.count >= FLOOD_COUNT);
+    assert_int_equal(count_refused(program_output(&run.ps), &lines), crowd.count);
+    assert_in_range(lines, 1, REFUSAL_LINES_MAX);
+    programs_remove_folder(run.folder);
+}
+
+static void a_few_file_descriptors_are_enough_against_many_strangers(void **state)
+{
+    (void)state;
+    static struct crowd crowd;
+    const struct rlimit few = {.rlim_cur = 200, .rlim_max = 200};
+    struct keyed_job run;
+    char digest[PROGRAM_DIGEST_BYTES], expected[PROGRAM_DIGEST_BYTES];
+    const char *const more[] = {"--steps", "60", NULL};
+    keyed_job_open(&run, "ps-sync", more);
+    assert_int_equal(prlimit(run.ps.pid, RLIMIT_NOFILE, &few, NULL), 0);
+    keyed_job_start_worker(&run, 0);
+    for (unsigned long i = 0; i < 600; i++) {
+        assert_true(crowd_add(&crowd, run.endpoint));
+    }
+    crowd_leave(&crowd);
+    keyed_job_start_worker(&run, 1);
+    keyed_job_finish(&run, digest);
+    keyed_job_run_undisturbed("ps-sync", "60", expected);
+    assert_string_equal(digest, expected);
+    assert_non_null(strstr(program_output(&run.ps), "refused "));
+    programs_remove_folder(run.folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ten_thousand_strangers_do_not_disturb_a_job),
+        cmocka_unit_test(a_few_file_descriptors_are_enough_against_many_strangers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
