@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
 
 /* Waits for the welcome; everything else but a refusal is too early. */
 static enum status wait_for_welcome(struct member *member, const char *endpoint,
-                                    uint32_t timeout_ms, const volatile int *is_interrupted,
+                                    uint32_t timeout_ms, const atomic_int *is_interrupted,
                                     struct job *ret_job, uint32_t *ret_rank)
 {
     uint64_t deadline_ms = clock_now_ms() + timeout_ms;
@@ -121,7 +122,7 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
 }
 
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
-                        const volatile int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
+                        const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
 {
     enum status status =
         transport_connect(member->channel->transport, endpoint, &member->coordinator);

@@ -15,6 +15,7 @@
 #include "common/job.h"
 #include "common/status.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define MEMBER_HEARTBEAT_MS 500
@@ -35,8 +36,7 @@ struct member {
 /* Connects to `endpoint`, joins, and waits at most timeout_ms for the welcome. Logs why not.
  * STATUS_INTERRUPTED if *is_interrupted became nonzero. */
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
-                        const volatile int *is_interrupted, struct job *ret_job,
-                        uint32_t *ret_rank);
+                        const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank);
 
 /* Sends READY with what member->self and layout (NULL for a shard) say. */
 enum status member_ready(struct member *member, const struct layout *layout);

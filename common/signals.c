@@ -2,9 +2,10 @@
 #include "common/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
-static volatile int flag;
+static atomic_int flag;
 
 static void raise_flag(int number)
 {
@@ -22,7 +23,7 @@ void signals_install(void)
     sigaction(SIGPIPE, &ignore, NULL);
 }
 
-const volatile int *signals_flag(void)
+const atomic_int *signals_flag(void)
 {
     return &flag;
 }

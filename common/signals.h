@@ -4,6 +4,8 @@
 
 #include "common/status.h"
 
+#include <stdatomic.h>
+
 enum exit_code {
     EXIT_COMPLETED = 0,
     EXIT_FAILED = 1,
@@ -14,8 +16,8 @@ enum exit_code {
 /* SIGINT and SIGTERM raise the flag; SIGPIPE is ignored. */
 void signals_install(void);
 
-/* 0 until a signal came, then its number. */
-const volatile int *signals_flag(void);
+/* 0 until a signal came, then its number: for all threads, as the signal may come to any. */
+const atomic_int *signals_flag(void);
 
 enum exit_code exit_code(enum status verdict);
 

@@ -13,6 +13,7 @@
 #include <sodium.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,7 @@ static enum status announce(const struct server *server)
     return STATUS_OK;
 }
 
-static const volatile int never_interrupted = 0;
+static const atomic_int never_interrupted = 0;
 
 static void *run_shard(void *data)
 {

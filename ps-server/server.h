@@ -8,6 +8,7 @@
 #include "common/security.h"
 #include "common/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,7 +22,7 @@ struct server_options {
     int announce_fd;                 // where to write the endpoint; -1: nowhere
     bool shows_progress;
     struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
-    const volatile int *is_interrupted; // set by a signal
+    const atomic_int *is_interrupted; // set by a signal
 };
 
 /* Until the job is over. STATUS_OK if it was completed, STATUS_INTERRUPTED after a signal. Logs. */

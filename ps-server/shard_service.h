@@ -10,6 +10,7 @@
 #include "common/security.h"
 #include "common/status.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct shard_service_options {
@@ -20,7 +21,7 @@ struct shard_service_options {
     uint32_t index;
     uint32_t join_timeout_ms;
     struct notify *notify; // is told of joining, and of the loop's going round; may be NULL
-    const volatile int *is_interrupted; // set by a signal: leave
+    const atomic_int *is_interrupted; // set by a signal: leave
 };
 
 /* Until the job is over. STATUS_OK if it was completed. Logs. */

@@ -19,6 +19,7 @@
 #include "common/wire.h"
 #include "worker/exchange/exchange.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,7 +34,7 @@ struct link_options {
     uint32_t rank;
     uint32_t join_timeout_ms;
     struct notify *notify; // is told of joining, and of the thread's going round; may be NULL
-    const volatile int *is_interrupted; // set by a signal: leave the job
+    const atomic_int *is_interrupted; // set by a signal: leave the job
 };
 
 /* What the worker has built. Borrowed until link_destroy. */

@@ -4,6 +4,7 @@
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const volatile int never;
+static const atomic_int never;
 
 /* A coordinator that answers the first JOIN with the bytes of `answer`, or not at all. */
 struct coordinator {

@@ -79,6 +79,9 @@ Host *
 """)
 
     def start_sshd(self, index):
+        # How sanitizers behave, where the programs were built with one.
+        sanitizers = " ".join(f'"{name}={value}"' for name, value in os.environ.items()
+                              if name.endswith("SAN_OPTIONS"))
         config = self.write(f"sshd_config{index}", f"""
 ListenAddress 10.77.0.{index}:22
 HostKey {self.path("host_key")}
@@ -88,7 +91,7 @@ UsePAM no
 StrictModes no
 PermitRootLogin prohibit-password
 PasswordAuthentication no
-SetEnv HOME={self.path("home")}
+SetEnv HOME={self.path("home")} {sanitizers}
 MaxStartups 100
 """)
         # On host4 the data are a folder without them.
