@@ -1,13 +1,21 @@
 /* Encode, seal and send; receive, check and decode; count. */
 #include "common/channel.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 
 // After so many lines on messages that were dropped, only every thousandth is logged.
 #define DROPPED_LOG_MAX 10
+
+// While messages are posted without a pause, sockets are looked at between so many of them.
+#define MAIL_TURNS 64
+
+// How long others are let run before a wait sleeps: waking takes as long.
+#define YIELD_NS 50000
 
 enum status channel_create(struct channel **ret_channel)
 {
@@ -31,9 +39,14 @@ enum status channel_secure(struct channel *channel, const struct security *secur
 
 void channel_close(struct channel *channel, int linger_ms)
 {
+    if (channel->is_holding) {
+        envelope_release(&channel->held);
+        channel->is_holding = false;
+    }
     transport_destroy(channel->transport, linger_ms);
     channel->transport = NULL;
     sharing_return_all(&channel->sharing);
+    mail_finish(&channel->mail);
 }
 
 void channel_destroy(struct channel *channel, int linger_ms)
@@ -96,7 +109,33 @@ enum status channel_offer(struct channel *channel, uint64_t peer)
         return STATUS_OK;
     }
     struct message offer = {.kind = MESSAGE_OFFER, .region = &channel->sharing.own->key};
-    return channel_send(channel, peer, &offer, NULL, NULL);
+    struct mail_offer mail;
+    enum status status = mail_open(&channel->mail, peer, &mail);
+    if (status == STATUS_OK) {
+        transport_watch(channel->transport, channel->mail.bell);
+        offer.mail = &mail;
+    } else if (status != STATUS_UNSUPPORTED) {
+        return status;
+    }
+    status = channel_send(channel, peer, &offer, NULL, NULL);
+    mail_offered(&channel->mail, peer);
+    return status;
+}
+
+/* By shared memory if it can go there, and by the peer's socket otherwise. */
+static enum status send_frames(struct channel *channel, uint64_t peer, size_t header_size,
+                               const struct payload *payload)
+{
+    bool has_payload = payload != NULL && payload->size > 0;
+    if (!has_payload && mail_post(&channel->mail, peer, channel->header, header_size)) {
+        return STATUS_OK;
+    }
+    enum status status =
+        transport_send(channel->transport, peer, channel->header, header_size, payload);
+    if (status == STATUS_OK) {
+        mail_note_sent(&channel->mail, peer);
+    }
+    return status;
 }
 
 static enum status encode_and_send(struct channel *channel, uint64_t peer,
@@ -112,7 +151,7 @@ static enum status encode_and_send(struct channel *channel, uint64_t peer,
         header_size += SEAL_BYTES;
     }
     if (status == STATUS_OK) {
-        status = transport_send(channel->transport, peer, channel->header, header_size, payload);
+        status = send_frames(channel, peer, header_size, payload);
     }
     if (status == STATUS_OK && has_seal) {
         seals_note_sent(&channel->seals, peer);
@@ -216,10 +255,19 @@ static enum status borrow(struct channel *channel, struct envelope *envelope,
     return status;
 }
 
+/* The peer's memory, and where it posts to us. */
+static enum status map_offer(struct channel *channel, uint64_t peer, const struct message *message)
+{
+    enum status status = sharing_map(&channel->sharing, peer, message->region);
+    return status == STATUS_OK && message->mail != NULL
+               ? mail_map(&channel->mail, peer, message->mail)
+               : status;
+}
+
 static enum status handle_offer(struct channel *channel, uint64_t peer,
                                 const struct message *message)
 {
-    enum status answer = sharing_map(&channel->sharing, peer, message->region);
+    enum status answer = map_offer(channel, peer, message);
     struct message mapped = {.kind = MESSAGE_MAPPED, .reason = answer};
     if (channel_send(channel, peer, &mapped, NULL, NULL) != STATUS_OK) {
         log_debug("peer %llx has gone after its offer", (unsigned long long)peer);
@@ -245,6 +293,9 @@ static enum status handle_own(struct channel *channel, struct envelope *envelope
         status = handle_offer(channel, envelope->peer, message);
     } else if (message->kind == MESSAGE_MAPPED) {
         status = sharing_note_answer(&channel->sharing, envelope->peer, message->reason);
+        if (status == STATUS_OK && message->reason == STATUS_OK) {
+            mail_begin(&channel->mail, envelope->peer);
+        }
     } else if (message->kind == MESSAGE_RETURN) {
         status = sharing_end_loan(&channel->sharing, envelope->peer, message->loan->ticket);
     } else if (message->kind != MESSAGE_GREET) {
@@ -268,11 +319,84 @@ static enum status open_seal(struct channel *channel, struct envelope *envelope)
     return seals_check(&channel->seals, envelope->peer, &sealed, header + envelope->header_size);
 }
 
+/* What was posted, if it is its turn. */
+static bool take_mail(struct channel *channel, struct envelope *envelope)
+{
+    struct mail_taken taken;
+    if (channel->is_holding) {
+        if (mail_take_of(&channel->mail, channel->held.peer, &taken)) {
+            envelope_of_header(taken.peer, taken.header, taken.size, envelope);
+            return true;
+        }
+        mail_note_received(&channel->mail, channel->held.peer);
+        envelope_move(envelope, &channel->held);
+        channel->is_holding = false;
+        return true;
+    }
+    if (channel->mail_turns >= MAIL_TURNS || !mail_take(&channel->mail, &taken)) {
+        channel->mail_turns = 0;
+        return false;
+    }
+    channel->mail_turns++;
+    envelope_of_header(taken.peer, taken.header, taken.size, envelope);
+    return true;
+}
+
+/* Looks for a while whether a socket has a message, or something is posted, and lets others run. */
+static enum status yield_for_any(struct channel *channel, struct envelope *envelope)
+{
+    uint64_t start_ns = clock_now_ns();
+    enum status status;
+    do {
+        sched_yield();
+        status = transport_receive(channel->transport, 0, envelope);
+        if (status == STATUS_TIMED_OUT && mail_is_due(&channel->mail)) {
+            status = STATUS_INTERRUPTED;
+        }
+    } while (status == STATUS_TIMED_OUT && clock_now_ns() - start_ns < YIELD_NS);
+    return status;
+}
+
+/* Waits for a message of a socket, or for something that is posted. */
+static enum status wait_for_any(struct channel *channel, int timeout_ms, struct envelope *envelope)
+{
+    bool has_mail = channel->mail.peer_count > 0;
+    enum status status =
+        has_mail && timeout_ms != 0 ? yield_for_any(channel, envelope) : STATUS_TIMED_OUT;
+    if (status == STATUS_TIMED_OUT && has_mail && timeout_ms != 0 && !mail_sleep(&channel->mail)) {
+        return STATUS_INTERRUPTED;
+    }
+    if (status == STATUS_TIMED_OUT) {
+        status = transport_receive(channel->transport, timeout_ms, envelope);
+    }
+    mail_wake(&channel->mail);
+    if (status == STATUS_INTERRUPTED) {
+        mail_silence(&channel->mail);
+    }
+    return status;
+}
+
+/* The next message, wherever it comes from: of one peer in the order in which it sent them. */
+static enum status receive_envelope(struct channel *channel, int timeout_ms,
+                                    struct envelope *envelope)
+{
+    if (take_mail(channel, envelope)) {
+        return STATUS_OK;
+    }
+    enum status status = wait_for_any(channel, timeout_ms, envelope);
+    if (status == STATUS_OK) {
+        envelope_move(&channel->held, envelope);
+        channel->is_holding = true;
+    }
+    bool is_woken = status == STATUS_OK || status == STATUS_INTERRUPTED;
+    return is_woken && take_mail(channel, envelope) ? STATUS_OK : status;
+}
+
 enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,
                             struct message *ret_message)
 {
     struct envelope *envelope = ret_envelope;
-    enum status status = transport_receive(channel->transport, timeout_ms, envelope);
+    enum status status = receive_envelope(channel, timeout_ms, envelope);
     if (status != STATUS_OK) {
         return status;
     }

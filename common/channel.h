@@ -5,6 +5,7 @@
 #define COMMON_CHANNEL_H
 
 #include "common/endpoints.h"
+#include "common/mail.h"
 #include "common/region.h"
 #include "common/seals.h"
 #include "common/sharing.h"
@@ -22,6 +23,10 @@ struct channel {
     unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
     struct seals seals;
     struct sharing sharing;
+    struct mail mail;
+    uint32_t mail_turns; // messages by shared memory since a socket was looked at
+    bool is_holding;     // a message that came by a socket, for one that was posted before it
+    struct envelope held;
     struct wire_scratch scratch;
 };
 
@@ -55,7 +60,8 @@ enum status channel_meet(struct channel *channel, const char *place, const char 
  * until channel_close. */
 void channel_share(struct channel *channel, const struct region *region);
 
-/* Offers the shared region to a peer, if there is one. */
+/* Offers the shared region to a peer, if there is one, and with it a way for headers: see mail.h.
+ */
 enum status channel_offer(struct channel *channel, uint64_t peer);
 
 /* Sends; fills in the job id. The values are copied if release is NULL; otherwise they are borrowed

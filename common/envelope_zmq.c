@@ -87,6 +87,18 @@ void envelope_move(struct envelope *to, struct envelope *from)
     }
 }
 
+void envelope_of_header(uint64_t peer, const void *header, size_t size,
+                        struct envelope *ret_envelope)
+{
+    for (unsigned i = 0; i < ENVELOPE_FRAMES; i++) {
+        zmq_msg_init(envelope_frame(ret_envelope, i));
+    }
+    point(ret_envelope);
+    ret_envelope->peer = peer;
+    ret_envelope->header = header;
+    ret_envelope->header_size = size;
+}
+
 enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, float **ret_values)
 {
     zmq_msg_init(envelope_frame(ret_envelope, 0));

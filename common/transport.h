@@ -118,6 +118,10 @@ enum status transport_send(struct transport *transport, uint64_t peer, const voi
 enum status transport_receive(struct transport *transport, int timeout_ms,
                               struct envelope *ret_envelope);
 
+/* Something else that ends a transport_receive that waits, with STATUS_INTERRUPTED, for as long as
+ * it is readable: a descriptor, borrowed. One at most. */
+void transport_watch(struct transport *transport, int descriptor);
+
 /* Ends a transport_receive that waits, or the next one. From any thread and from signal handlers.
  */
 void transport_wake(struct transport *transport);
@@ -129,6 +133,10 @@ void envelope_address(struct envelope *envelope, char ret_address[TRANSPORT_ADDR
 
 /* Moves the message to `to`; `from` is then empty. Never copy an envelope by assignment. */
 void envelope_move(struct envelope *to, struct envelope *from);
+
+/* An envelope of a header that came another way, and is borrowed; it has no payload. */
+void envelope_of_header(uint64_t peer, const void *header, size_t size,
+                        struct envelope *ret_envelope);
 
 /* An envelope that owns room for so many floats, to be written before it is used. */
 enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, float **ret_values);

@@ -28,12 +28,15 @@
 #define ROUTER_FLAG      (UINT64_C(1) << 63)
 #define ROUTING_ID_BYTES 5
 
+// The first of what a wait looks at.
+#define WAKE_ITEMS 2
+
 // While messages come without a pause, what is not one is served between so many of them.
 #define SERVE_TURNS 64
 
-// What may end a wait: the wake, questions about keys, events of the socket that listens, the
-// socket itself; and for each dealer its events and messages.
-#define ITEMS_MAX (4 + 2 * TRANSPORT_CONNECTS_MAX)
+// What may end a wait: the wake, what is watched, questions about keys, events of the socket that
+// listens, the socket itself; and for each dealer its events and messages.
+#define ITEMS_MAX (5 + 2 * TRANSPORT_CONNECTS_MAX)
 
 struct transport {
     void *context;
@@ -45,6 +48,7 @@ struct transport {
     struct guard guard;
     int64_t frame_max; // bytes, of those who connect
     int wake_fd;
+    int watched_fd; // borrowed; -1: none
 };
 
 enum status transport_create(struct transport **ret_transport)
@@ -54,6 +58,7 @@ enum status transport_create(struct transport **ret_transport)
         return STATUS_NO_MEMORY;
     }
     door_open();
+    transport->watched_fd = -1;
     transport->frame_max = TRANSPORT_MESSAGE_MAX;
     transport->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     transport->context = zmq_ctx_new();
@@ -306,12 +311,14 @@ static int add_item(zmq_pollitem_t *items, int count, void *socket)
     return count;
 }
 
-/* The wake; then what serve looks at, up to *ret_served; then messages. Returns how many. */
+/* The wake, what is watched (a negative descriptor is never ready); then what serve looks at, up to
+ * *ret_served; then messages. Returns how many. */
 static int list_items(const struct transport *transport, zmq_pollitem_t items[ITEMS_MAX],
                       int *ret_served)
 {
-    int count = 1;
+    int count = WAKE_ITEMS;
     items[0] = (zmq_pollitem_t){.fd = transport->wake_fd, .events = ZMQ_POLLIN};
+    items[1] = (zmq_pollitem_t){.fd = transport->watched_fd, .events = ZMQ_POLLIN};
     count = add_item(items, count, transport->guard.monitor);
     count = add_item(items, count, transport->guard.zap);
     for (uint32_t i = 0; i < transport->dealer_count; i++) {
@@ -337,9 +344,9 @@ static enum event wait_for_event(struct transport *transport, int timeout_ms)
     if (ready < 0) {
         return zmq_errno() == EINTR ? EVENT_SIGNAL : EVENT_FAILURE;
     }
-    bool is_woken = ready > 0 && (items[0].revents & ZMQ_POLLIN) != 0;
+    bool is_woken = ready > 0 && ((items[0].revents | items[1].revents) & ZMQ_POLLIN) != 0;
     bool has_messages = false, has_events = ready == 0;
-    for (int i = 1; i < count && ready > 0; i++) {
+    for (int i = WAKE_ITEMS; i < count && ready > 0; i++) {
         has_events = has_events || (i < served && items[i].revents != 0);
         has_messages = has_messages || (i >= served && items[i].revents != 0);
     }
@@ -391,6 +398,11 @@ enum status transport_receive(struct transport *transport, int timeout_ms,
     // A message that was dropped leaves nothing: the caller comes back.
     bool has_message = event == EVENT_MESSAGE && receive_any(transport, ret_envelope);
     return has_message ? STATUS_OK : STATUS_INTERRUPTED;
+}
+
+void transport_watch(struct transport *transport, int descriptor)
+{
+    transport->watched_fd = descriptor;
 }
 
 void transport_wake(struct transport *transport)

@@ -164,6 +164,7 @@ static void pack_layout(const struct layout *layout, uint64_t *offsets, uint64_t
 
 static void pack_region(const struct region_key *region, Wire__Region *packed)
 {
+    wire__region__init(packed);
     packed->process_id = region->process_id;
     packed->descriptor = region->descriptor;
     packed->size = region->size;
@@ -176,9 +177,20 @@ struct packed_parts {
     Wire__Layout layout;
     Wire__Report report;
     Wire__Region region;
+    Wire__Mail mail;
+    Wire__Region mail_region;
     Wire__Loan loan;
     uint64_t offsets[LAYOUT_BUCKETS_MAX], counts[LAYOUT_BUCKETS_MAX];
 };
+
+static Wire__Mail *pack_mail(const struct mail_offer *offer, struct packed_parts *parts)
+{
+    wire__mail__init(&parts->mail);
+    pack_region(&offer->region, &parts->mail_region);
+    parts->mail.region = &parts->mail_region;
+    parts->mail.index = offer->index;
+    return &parts->mail;
+}
 
 static void pack_parts(const struct message *message, struct packed_parts *parts,
                        Wire__Header *packed)
@@ -199,9 +211,9 @@ static void pack_parts(const struct message *message, struct packed_parts *parts
         packed->report = &parts->report;
     }
     if (message->region != NULL) {
-        wire__region__init(&parts->region);
         pack_region(message->region, &parts->region);
         packed->region = &parts->region;
+        packed->mail = message->mail != NULL ? pack_mail(message->mail, parts) : NULL;
     }
     if (message->loan != NULL) {
         wire__loan__init(&parts->loan);
@@ -341,6 +353,16 @@ static bool unpack_layout(const Wire__Layout *packed, struct layout *layout)
     return layout_check(layout) == STATUS_OK;
 }
 
+static struct region_key unpack_region(const Wire__Region *packed)
+{
+    return (struct region_key){
+        .process_id = packed->process_id,
+        .descriptor = packed->descriptor,
+        .size = packed->size,
+        .nonce = packed->nonce,
+    };
+}
+
 static bool kind_find(Wire__Kind wire, enum message_kind *ret_kind)
 {
     for (unsigned i = 0; i < MESSAGE_KIND_COUNT; i++) {
@@ -361,6 +383,7 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
         (packed->layout == NULL && (carries & CARRIES_LAYOUT) != 0) ||
         (packed->layout != NULL && (carries & (CARRIES_LAYOUT | MAY_CARRY_LAYOUT)) == 0) ||
         (packed->region != NULL) != ((carries & CARRIES_REGION) != 0) ||
+        (packed->mail != NULL && (packed->region == NULL || packed->mail->region == NULL)) ||
         (packed->loan == NULL && (carries & CARRIES_LOAN) != 0) ||
         (packed->loan != NULL && (carries & (CARRIES_LOAN | CARRIES_VALUES)) == 0) ||
         (packed->seal_key.len > 0 &&
@@ -387,13 +410,13 @@ static bool unpack_parts(const Wire__Header *packed, unsigned carries, struct wi
         message->report = &scratch->report;
     }
     if (packed->region != NULL) {
-        scratch->region = (struct region_key){
-            .process_id = packed->region->process_id,
-            .descriptor = packed->region->descriptor,
-            .size = packed->region->size,
-            .nonce = packed->region->nonce,
-        };
+        scratch->region = unpack_region(packed->region);
         message->region = &scratch->region;
+    }
+    if (packed->mail != NULL) {
+        scratch->mail =
+            (struct mail_offer){unpack_region(packed->mail->region), packed->mail->index};
+        message->mail = &scratch->mail;
     }
     if (packed->loan != NULL) {
         scratch->loan = (struct wire_loan){packed->loan->offset, packed->loan->ticket};

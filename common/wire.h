@@ -9,6 +9,7 @@
 
 #include "common/all_reduce.h"
 #include "common/layout.h"
+#include "common/mail.h"
 #include "common/region.h"
 #include "common/status.h"
 
@@ -16,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION        8
+#define WIRE_VERSION        9
 #define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
@@ -125,6 +126,7 @@ struct message {
     const struct layout *layout;      // READY of a worker, START; otherwise NULL
     const struct wire_report *report; // REPORT, DONE; otherwise NULL
     const struct region_key *region;  // OFFER; otherwise NULL
+    const struct mail_offer *mail;    // OFFER: where headers are posted, or NULL; otherwise NULL
     const struct wire_loan *loan;     // RETURN; kinds that carry values: where they are; or NULL
     const unsigned char *seal_key;    // WELCOME: (WIRE_SEAL_KEY_BYTES), or NULL
     struct span span;
@@ -142,6 +144,7 @@ struct wire_scratch {
     struct wire_member member;
     struct wire_report report;
     struct region_key region;
+    struct mail_offer mail;
     struct wire_loan loan;
 };
 

@@ -1,6 +1,7 @@
 /* Tests of channels: messages that arrive, noise that is dropped, versions that differ. */
 #include "common/channel.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/channel_pair.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -11,44 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-struct pair {
-    struct channel *server, *client;
-    uint64_t to_server;
-};
-
-static void open_pair(struct pair *pair)
-{
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(channel_create(&pair->server), STATUS_OK);
-    assert_int_equal(channel_create(&pair->client), STATUS_OK);
-    assert_int_equal(transport_bind(pair->server->transport, "ipc://*", endpoint), STATUS_OK);
-    assert_int_equal(transport_connect(pair->client->transport, endpoint, &pair->to_server),
-                     STATUS_OK);
-}
-
-static void close_pair(struct pair *pair)
-{
-    channel_destroy(pair->client, 0);
-    channel_destroy(pair->server, 0);
-}
-
-/* What the next message does; a wake counts for nothing. */
-static enum status receive(struct channel *channel, struct envelope *envelope,
-                           struct message *message)
-{
-    uint64_t dropped = channel->dropped_count;
-    enum status status;
-    do {
-        status = channel_receive(channel, 10000, envelope, message);
-    } while (status == STATUS_INTERRUPTED && channel->dropped_count == dropped);
-    return status;
-}
-
 static void a_message_arrives_with_its_values_and_the_job_id(void **state)
 {
     (void)state;
-    struct pair pair;
-    open_pair(&pair);
+    struct channel_pair pair;
+    channel_pair_open(&pair);
     const float values[] = {1, 2, 3};
     const struct message sent = {
         .kind = MESSAGE_PUSH, .rank = 2, .step = 7, .span = {4, 3}, .values = values};
@@ -56,42 +24,42 @@ static void a_message_arrives_with_its_values_and_the_job_id(void **state)
     assert_int_equal(channel_send(pair.client, pair.to_server, &sent, NULL, NULL), STATUS_OK);
     struct envelope envelope;
     struct message got;
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
     assert_int_equal(got.kind, MESSAGE_PUSH);
     assert_int_equal(got.job_id, 99);
     assert_memory_equal(got.values, values, sizeof(values));
     assert_int_equal(pair.client->bytes_sent, pair.server->bytes_received);
     assert_true(pair.client->bytes_sent > sizeof(values));
     envelope_release(&envelope);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 static void noise_is_dropped_and_counted_and_the_next_message_comes(void **state)
 {
     (void)state;
-    struct pair pair;
-    open_pair(&pair);
+    struct channel_pair pair;
+    channel_pair_open(&pair);
     struct envelope envelope;
     struct message got;
     for (unsigned i = 1; i <= 30; i++) {
         assert_int_equal(transport_send(pair.client->transport, pair.to_server, "noise", 5, NULL),
                          STATUS_OK);
-        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+        assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
         assert_int_equal(pair.server->dropped_count, i);
     }
     const struct message sent = {.kind = MESSAGE_HEARTBEAT, .step = 3};
     assert_int_equal(channel_send(pair.client, pair.to_server, &sent, NULL, NULL), STATUS_OK);
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
     assert_int_equal(got.step, 3);
     envelope_release(&envelope);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 static void another_protocol_version_is_a_mismatch_and_says_from_whom(void **state)
 {
     (void)state;
-    struct pair pair;
-    open_pair(&pair);
+    struct channel_pair pair;
+    channel_pair_open(&pair);
     // Field 1, the version, is 2; field 2, the kind, is JOIN.
     const unsigned char header[] = {0x08, WIRE_VERSION + 1, 0x10, 0x01};
     assert_int_equal(
@@ -99,157 +67,18 @@ static void another_protocol_version_is_a_mismatch_and_says_from_whom(void **sta
         STATUS_OK);
     struct envelope envelope;
     struct message got;
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_MISMATCH);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_MISMATCH);
     const struct message refusal = {.kind = MESSAGE_REFUSE, .text = "no"};
     assert_int_equal(channel_send(pair.server, envelope.peer, &refusal, NULL, NULL), STATUS_OK);
-    assert_int_equal(receive(pair.client, &envelope, &got), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.client, &envelope, &got), STATUS_OK);
     assert_string_equal(got.text, "no");
     envelope_release(&envelope);
-    close_pair(&pair);
-}
-
-/* A pair that shares: the client's region is offered, and the server has mapped it. */
-static void open_sharing_pair(struct pair *pair, struct region *client, struct region *server)
-{
-    open_pair(pair);
-    assert_int_equal(region_create(4096, client), STATUS_OK);
-    assert_int_equal(region_create(4096, server), STATUS_OK);
-    pair->client->job_id = pair->server->job_id = 5;
-    channel_share(pair->client, client);
-    channel_share(pair->server, server);
-    assert_int_equal(channel_offer(pair->client, pair->to_server), STATUS_OK);
-    struct envelope envelope;
-    struct message got;
-    while (pair->server->sharing.peer_count == 0) {
-        assert_int_equal(channel_receive(pair->server, 10000, &envelope, &got), STATUS_INTERRUPTED);
-    }
-    while (pair->client->sharing.peer_count == 0) {
-        assert_int_equal(channel_receive(pair->client, 10000, &envelope, &got), STATUS_INTERRUPTED);
-    }
-}
-
-static void close_sharing_pair(struct pair *pair, struct region *client, struct region *server)
-{
-    close_pair(pair);
-    region_destroy(client);
-    region_destroy(server);
-}
-
-static void count_release(void *hint)
-{
-    ++*(int *)hint;
-}
-
-static void values_in_a_region_that_the_peer_has_mapped_are_read_where_they_lie(void **state)
-{
-    (void)state;
-    struct pair pair;
-    struct region client, server;
-    open_sharing_pair(&pair, &client, &server);
-    float *values = client.bytes;
-    values[10] = 1;
-    int released = 0;
-    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 4}, .values = values + 10};
-    assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
-                     STATUS_OK);
-    struct envelope envelope, kept;
-    struct message got;
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
-    values[10] = 2;
-    assert_true(got.values[0] == 2);
-    assert_ptr_equal(envelope.payload, got.values);
-    assert_int_equal(envelope.payload_size, 16);
-    assert_int_equal(pair.client->bytes_sent, pair.server->bytes_received);
-    envelope_move(&kept, &envelope);
-    envelope_release(&envelope);
-    assert_ptr_equal(kept.payload, got.values);
-    assert_int_equal(channel_receive(pair.client, 0, &envelope, &got), STATUS_TIMED_OUT);
-    assert_int_equal(released, 0);
-    envelope_release(&kept);
-    while (released == 0) {
-        assert_int_equal(channel_receive(pair.client, 10000, &envelope, &got), STATUS_INTERRUPTED);
-    }
-    assert_int_equal(released, 1);
-    close_sharing_pair(&pair, &client, &server);
-}
-
-static void what_is_still_lent_when_a_channel_closes_is_released(void **state)
-{
-    (void)state;
-    struct pair pair;
-    struct region client, server;
-    open_sharing_pair(&pair, &client, &server);
-    int released = 0;
-    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 4}, .values = client.bytes};
-    assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
-                     STATUS_OK);
-    struct envelope envelope;
-    struct message got;
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
-    channel_close(pair.client, 0);
-    assert_int_equal(released, 1);
-    channel_close(pair.server, 0);
-    envelope_release(&envelope); // after the close: nobody is told
-    close_sharing_pair(&pair, &client, &server);
-}
-
-static void a_loan_that_does_not_fit_is_dropped(void **state)
-{
-    (void)state;
-    struct pair pair;
-    struct region client, server;
-    open_sharing_pair(&pair, &client, &server);
-    const struct wire_loan loans[] = {{4096, 0}, {4092, 0}, {1, 0}, {UINT64_MAX, 0}};
-    for (size_t i = 0; i < 4; i++) {
-        struct message sent = {
-            .kind = MESSAGE_PUSH, .job_id = 5, .span = {0, 4}, .loan = &loans[i]};
-        unsigned char header[256];
-        size_t size;
-        assert_int_equal(wire_encode(&sent, header, sizeof(header), &size), STATUS_OK);
-        assert_int_equal(transport_send(pair.client->transport, pair.to_server, header, size, NULL),
-                         STATUS_OK);
-        struct envelope envelope;
-        struct message got;
-        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
-        assert_int_equal(pair.server->dropped_count, i + 1);
-    }
-    close_sharing_pair(&pair, &client, &server);
-}
-
-static void a_peer_that_shares_nothing_gets_its_values_in_messages(void **state)
-{
-    (void)state;
-    struct pair pair;
-    struct region region;
-    open_pair(&pair);
-    assert_int_equal(region_create(4096, &region), STATUS_OK);
-    channel_share(pair.client, &region);
-    assert_int_equal(channel_offer(pair.client, pair.to_server), STATUS_OK);
-    struct envelope envelope;
-    struct message got;
-    int released = 0;
-    float *values = region.bytes;
-    values[0] = 8;
-    const struct message sent = {.kind = MESSAGE_PUSH, .span = {0, 1}, .values = values};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(channel_send(pair.client, pair.to_server, &sent, count_release, &released),
-                         STATUS_OK);
-        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
-        assert_true(got.values[0] == 8);
-        envelope_release(&envelope);
-        while (pair.client->sharing.refusal == STATUS_OK) {
-            assert_int_equal(channel_receive(pair.client, 10000, &envelope, &got),
-                             STATUS_INTERRUPTED);
-        }
-    }
-    assert_int_equal(pair.client->sharing.refusal, STATUS_UNSUPPORTED);
-    close_pair(&pair);
-    region_destroy(&region);
+    channel_pair_close(&pair);
 }
 
 /* A pair whose messages have seals: the client has connected to where the server listens. Its
  * coordinator would be a peer of its own, which is none here. */
-static void open_sealed_pair(struct pair *pair)
+static void open_sealed_pair(struct channel_pair *pair)
 {
     const unsigned char key[SEALS_KEY_BYTES] = "for tests";
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
@@ -265,7 +94,7 @@ static void open_sealed_pair(struct pair *pair)
 static void sealed_messages_arrive_and_are_answered(void **state)
 {
     (void)state;
-    struct pair pair;
+    struct channel_pair pair;
     struct envelope envelope;
     struct message got;
     const float values[] = {1, 2, 3};
@@ -274,25 +103,25 @@ static void sealed_messages_arrive_and_are_answered(void **state)
         const struct message push = {
             .kind = MESSAGE_PUSH, .step = i, .span = {4, 3}, .values = values};
         assert_int_equal(channel_send(pair.client, pair.to_server, &push, NULL, NULL), STATUS_OK);
-        assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+        assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
         assert_int_equal(got.step, i);
         assert_memory_equal(got.values, values, sizeof(values));
         const struct message params = {
             .kind = MESSAGE_PARAMS, .step = 10 + i, .span = {4, 3}, .values = values};
         assert_int_equal(channel_send(pair.server, envelope.peer, &params, NULL, NULL), STATUS_OK);
         envelope_release(&envelope);
-        assert_int_equal(receive(pair.client, &envelope, &got), STATUS_OK);
+        assert_int_equal(channel_pair_receive(pair.client, &envelope, &got), STATUS_OK);
         assert_int_equal(got.step, 10 + i);
         envelope_release(&envelope);
     }
     assert_int_equal(pair.server->dropped_count + pair.client->dropped_count, 0);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 static void a_message_without_its_seal_is_dropped_and_the_next_one_comes(void **state)
 {
     (void)state;
-    struct pair pair;
+    struct channel_pair pair;
     struct envelope envelope;
     struct message got;
     unsigned char header[256];
@@ -308,23 +137,23 @@ static void a_message_without_its_seal_is_dropped_and_the_next_one_comes(void **
             transport_send(pair.client->transport, pair.to_server, header, sizes[i], NULL),
             STATUS_OK);
         captured_log_begin();
-        enum status status = receive(pair.server, &envelope, &got);
+        enum status status = channel_pair_receive(pair.server, &envelope, &got);
         const char *said = captured_log_end();
         assert_int_equal(status, STATUS_INTERRUPTED);
         assert_int_equal(pair.server->dropped_count, i + 1);
         assert_non_null(strstr(said, "without the seal that has to come next: from=127.0.0.1"));
     }
     assert_int_equal(channel_send(pair.client, pair.to_server, &push, NULL, NULL), STATUS_OK);
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
     assert_int_equal(got.step, 6);
     envelope_release(&envelope);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 static void what_was_recorded_cannot_be_said_again(void **state)
 {
     (void)state;
-    struct pair pair;
+    struct channel_pair pair;
     struct envelope envelope;
     struct message got;
     open_sealed_pair(&pair);
@@ -332,7 +161,7 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     assert_int_equal(channel_send(pair.client, pair.to_server, &pull, NULL, NULL), STATUS_OK);
     unsigned char recorded[sizeof(pair.client->header)];
     memcpy(recorded, pair.client->header, sizeof(recorded));
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
     size_t size = envelope.header_size + SEAL_BYTES;
     envelope_release(&envelope);
     // On the same connection, and on one of somebody else.
@@ -345,12 +174,12 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
     assert_int_equal(transport_send(pair.client->transport, pair.to_server, recorded, size, NULL),
                      STATUS_OK);
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
     assert_int_equal(transport_send(other, peer, recorded, size, NULL), STATUS_OK);
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
     assert_int_equal(pair.server->dropped_count, 2);
     transport_destroy(other, 0);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
@@ -372,10 +201,10 @@ static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
 static void a_greeting_is_for_the_channel_alone(void **state)
 {
     (void)state;
-    struct pair pair;
+    struct channel_pair pair;
     struct envelope envelope;
     struct message got;
-    open_pair(&pair);
+    channel_pair_open(&pair);
     struct message greeting = {.kind = MESSAGE_GREET};
     const struct message next = {.kind = MESSAGE_HEARTBEAT, .step = 3};
     assert_int_equal(channel_send(pair.client, pair.to_server, &greeting, NULL, NULL), STATUS_OK);
@@ -390,9 +219,9 @@ static void a_greeting_is_for_the_channel_alone(void **state)
     // Of another job it is none.
     pair.server->job_id = 9;
     assert_int_equal(channel_send(pair.client, pair.to_server, &greeting, NULL, NULL), STATUS_OK);
-    assert_int_equal(receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
     assert_int_equal(pair.server->dropped_count, 1);
-    close_pair(&pair);
+    channel_pair_close(&pair);
 }
 
 int main(void)
@@ -401,10 +230,6 @@ int main(void)
         cmocka_unit_test(a_message_arrives_with_its_values_and_the_job_id),
         cmocka_unit_test(noise_is_dropped_and_counted_and_the_next_message_comes),
         cmocka_unit_test(another_protocol_version_is_a_mismatch_and_says_from_whom),
-        cmocka_unit_test(values_in_a_region_that_the_peer_has_mapped_are_read_where_they_lie),
-        cmocka_unit_test(what_is_still_lent_when_a_channel_closes_is_released),
-        cmocka_unit_test(a_loan_that_does_not_fit_is_dropped),
-        cmocka_unit_test(a_peer_that_shares_nothing_gets_its_values_in_messages),
         cmocka_unit_test(sealed_messages_arrive_and_are_answered),
         cmocka_unit_test(a_message_without_its_seal_is_dropped_and_the_next_one_comes),
         cmocka_unit_test(what_was_recorded_cannot_be_said_again),

@@ -254,6 +254,16 @@ static void an_offer_comes_back_field_by_field(void **state)
     assert_int_equal(got.region->descriptor, region.descriptor);
     assert_int_equal(got.region->size, region.size);
     assert_int_equal(got.region->nonce, region.nonce);
+    assert_null(got.mail);
+    const struct mail_offer mail = {.region = {1, 2, 3, 4}, .index = 63};
+    sent.mail = &mail;
+    assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.mail->index, 63);
+    assert_int_equal(got.mail->region.process_id, 1);
+    assert_int_equal(got.mail->region.descriptor, 2);
+    assert_int_equal(got.mail->region.size, 3);
+    assert_int_equal(got.mail->region.nonce, 4);
+    assert_int_equal(got.region->nonce, region.nonce);
 }
 
 static void values_come_in_the_payload_or_as_a_loan_and_never_both_ways(void **state)

@@ -46,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));
     assert((first.region != NULL) == (second.region != NULL));
+    assert((first.mail != NULL) == (second.mail != NULL));
     assert((first.loan != NULL) == (second.loan != NULL));
     return 0;
 }

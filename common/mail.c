@@ -1,0 +1,332 @@
+/* Queues in memory that the sender owns and the receiver reads. */
+#include "common/mail.h"
+
+#include "common/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define RECORDS     64
+#define CACHE_LINE  64
+#define DRAIN_TURNS 64 // rings that are silenced at once; a stranger's may go on for ever
+
+struct record {
+    uint64_t after; // so many by the socket come first
+    uint32_t size;
+    unsigned char bytes[MAIL_BYTES];
+};
+
+struct mail_box {
+    // Written when the owner takes, sleeps and wakes.
+    uint64_t bell;         // names the owner's
+    _Atomic uint64_t read; // how many of the peer's it has taken
+    _Atomic uint32_t naps; // odd while it sleeps
+
+    // Written when the owner posts.
+    _Alignas(CACHE_LINE) _Atomic uint64_t written;
+    struct record records[RECORDS];
+};
+
+static struct mail_peer *find_peer(const struct mail *mail, uint64_t peer)
+{
+    for (uint32_t i = 0; i < mail->peer_count; i++) {
+        if (mail->peers[i].peer == peer) {
+            return &mail->peers[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL if there is no memory. */
+static struct mail_peer *find_or_add_peer(struct mail *mail, uint64_t peer)
+{
+    struct mail_peer *found = find_peer(mail, peer);
+    if (found != NULL) {
+        return found;
+    }
+    size_t count = (size_t)mail->peer_count + 1;
+    struct mail_peer *peers = realloc(mail->peers, count * sizeof(*peers));
+    if (peers == NULL) {
+        return NULL;
+    }
+    mail->peers = peers;
+    found = &peers[mail->peer_count++];
+    *found = (struct mail_peer){.peer = peer};
+    return found;
+}
+
+void mail_finish(struct mail *mail)
+{
+    for (uint32_t i = 0; i < mail->peer_count; i++) {
+        region_close(&mail->peers[i].view);
+    }
+    free(mail->peers);
+    if (mail->region.bytes != NULL) {
+        close(mail->bell);
+    }
+    region_destroy(&mail->region);
+    *mail = (struct mail){0};
+}
+
+/* An abstract name: it leaves no file behind. Returns the address's length. */
+static socklen_t name_bell(uint64_t bell, struct sockaddr_un *ret_address)
+{
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(ret_address->sun_path + 1, sizeof(ret_address->sun_path) - 1,
+                          "ringside-bell-%016llx", (unsigned long long)bell);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+}
+
+static enum status open_bell(int *ret_bell, uint64_t *ret_name)
+{
+    struct sockaddr_un address;
+    // So few bytes come whole, once the system has any.
+    (void)getrandom(ret_name, sizeof(*ret_name), 0);
+    socklen_t size = name_bell(*ret_name, &address);
+    int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (bell < 0 || bind(bell, (const struct sockaddr *)&address, size) != 0) {
+        log_error("cannot make a bell for messages in shared memory: %m");
+        if (bell >= 0) {
+            close(bell);
+        }
+        return STATUS_IO;
+    }
+    *ret_bell = bell;
+    return STATUS_OK;
+}
+
+static enum status create_region(struct mail *mail)
+{
+    uint64_t name;
+    enum status status = region_create(MAIL_PEERS_MAX * sizeof(struct mail_box), &mail->region);
+    if (status == STATUS_OK) {
+        status = open_bell(&mail->bell, &name);
+    }
+    if (status != STATUS_OK) {
+        region_destroy(&mail->region);
+        return status;
+    }
+    struct mail_box *boxes = mail->region.bytes;
+    for (uint32_t i = 0; i < MAIL_PEERS_MAX; i++) {
+        boxes[i].bell = name;
+    }
+    return STATUS_OK;
+}
+
+enum status mail_open(struct mail *mail, uint64_t peer, struct mail_offer *ret_offer)
+{
+    enum status status = mail->region.bytes == NULL ? create_region(mail) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct mail_peer *found = find_or_add_peer(mail, peer);
+    if (found == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    if (found->out != NULL || mail->out_count == MAIL_PEERS_MAX) {
+        return STATUS_UNSUPPORTED;
+    }
+    *ret_offer = (struct mail_offer){mail->region.key, mail->out_count};
+    found->out = (struct mail_box *)mail->region.bytes + mail->out_count++;
+    return STATUS_OK;
+}
+
+void mail_offered(struct mail *mail, uint64_t peer)
+{
+    struct mail_peer *found = find_peer(mail, peer);
+    if (found != NULL) {
+        found->sent = 0;
+    }
+}
+
+enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *offer)
+{
+    struct mail_peer *found = find_or_add_peer(mail, peer);
+    if (found == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    if (found->in != NULL || offer->index >= offer->region.size / sizeof(struct mail_box)) {
+        return STATUS_MALFORMED;
+    }
+    enum status status = region_open(&offer->region, REGION_READ, &found->view);
+    if (status == STATUS_OK) {
+        found->in = (struct mail_box *)(void *)found->view.bytes + offer->index;
+        found->received = 0;
+    }
+    return status;
+}
+
+void mail_begin(struct mail *mail, uint64_t peer)
+{
+    struct mail_peer *found = find_peer(mail, peer);
+    if (found != NULL) {
+        found->may_post = found->out != NULL;
+    }
+}
+
+/* Wakes a peer that sleeps, once for each time. */
+static void ring(const struct mail *mail, struct mail_peer *to)
+{
+    uint32_t naps = atomic_load(&to->in->naps);
+    if (naps % 2 == 0 || naps == to->rung) {
+        return;
+    }
+    to->rung = naps;
+    struct sockaddr_un address;
+    socklen_t size = name_bell(to->in->bell, &address);
+    // Who has gone needs no bell, and who has many rings to hear already wakes up.
+    (void)sendto(mail->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&address,
+                 size);
+}
+
+bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size)
+{
+    struct mail_peer *to = find_peer(mail, peer);
+    if (to == NULL || !to->may_post || to->in == NULL || size > MAIL_BYTES) {
+        return false;
+    }
+    uint64_t written = atomic_load_explicit(&to->out->written, memory_order_relaxed);
+    if (written - atomic_load_explicit(&to->in->read, memory_order_acquire) >= RECORDS) {
+        return false;
+    }
+    struct record *record = &to->out->records[written % RECORDS];
+    record->after = to->sent;
+    record->size = (uint32_t)size;
+    memcpy(record->bytes, header, size);
+    // Before the peer is looked at: either it sees the message, or we see it sleep.
+    atomic_store(&to->out->written, written + 1);
+    ring(mail, to);
+    return true;
+}
+
+void mail_note_sent(struct mail *mail, uint64_t peer)
+{
+    struct mail_peer *found = find_peer(mail, peer);
+    if (found != NULL) {
+        found->sent++;
+    }
+}
+
+void mail_note_received(struct mail *mail, uint64_t peer)
+{
+    struct mail_peer *found = find_peer(mail, peer);
+    if (found != NULL) {
+        found->received++;
+    }
+}
+
+/* How many the peer has posted that we have not taken. */
+static uint64_t count_posted(struct mail_peer *from)
+{
+    if (from->in == NULL || from->out == NULL || from->is_broken) {
+        return 0;
+    }
+    uint64_t count = atomic_load(&from->in->written) -
+                     atomic_load_explicit(&from->out->read, memory_order_relaxed);
+    if (count > RECORDS) {
+        log_warn("a peer's queue in shared memory is damaged, and not read any more");
+        from->is_broken = true;
+        return 0;
+    }
+    return count;
+}
+
+/* The next of a peer; NULL if there is none, or something else comes first. */
+static const struct record *find_due(struct mail_peer *from)
+{
+    if (count_posted(from) == 0) {
+        return NULL;
+    }
+    uint64_t read = atomic_load_explicit(&from->out->read, memory_order_relaxed);
+    const struct record *record = &from->in->records[read % RECORDS];
+    return record->after <= from->received ? record : NULL;
+}
+
+static bool take(struct mail *mail, struct mail_peer *from, struct mail_taken *ret_taken)
+{
+    const struct record *record = find_due(from);
+    if (record == NULL) {
+        return false;
+    }
+    struct record copy = *record;
+    size_t size = copy.size <= MAIL_BYTES ? copy.size : 0;
+    memcpy(mail->bytes, copy.bytes, size);
+    uint64_t read = atomic_load_explicit(&from->out->read, memory_order_relaxed);
+    atomic_store_explicit(&from->out->read, read + 1, memory_order_release);
+    *ret_taken = (struct mail_taken){from->peer, mail->bytes, size};
+    return true;
+}
+
+bool mail_take(struct mail *mail, struct mail_taken *ret_taken)
+{
+    for (uint32_t i = 0; i < mail->peer_count; i++) {
+        uint32_t index = (mail->next_peer + i) % mail->peer_count;
+        if (take(mail, &mail->peers[index], ret_taken)) {
+            mail->next_peer = (index + 1) % mail->peer_count;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool mail_take_of(struct mail *mail, uint64_t peer, struct mail_taken *ret_taken)
+{
+    struct mail_peer *from = find_peer(mail, peer);
+    return from != NULL && take(mail, from, ret_taken);
+}
+
+bool mail_is_due(struct mail *mail)
+{
+    for (uint32_t i = 0; i < mail->peer_count; i++) {
+        if (find_due(&mail->peers[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_nap(struct mail *mail)
+{
+    mail->is_asleep = !mail->is_asleep;
+    for (uint32_t i = 0; i < mail->peer_count; i++) {
+        if (mail->peers[i].out != NULL) {
+            atomic_fetch_add(&mail->peers[i].out->naps, 1);
+        }
+    }
+}
+
+bool mail_sleep(struct mail *mail)
+{
+    assert(!mail->is_asleep);
+    note_nap(mail);
+    if (mail_is_due(mail)) {
+        note_nap(mail);
+        return false;
+    }
+    return true;
+}
+
+void mail_wake(struct mail *mail)
+{
+    if (mail->is_asleep) {
+        note_nap(mail);
+    }
+}
+
+void mail_silence(struct mail *mail)
+{
+    char byte;
+    for (int i = 0; mail->region.bytes != NULL && i < DRAIN_TURNS; i++) {
+        if (recv(mail->bell, &byte, sizeof(byte), MSG_DONTWAIT) < 0) {
+            break;
+        }
+    }
+}

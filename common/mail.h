@@ -1,0 +1,100 @@
+/* Headers of messages by shared memory: the way between two processes of one host that needs
+ * nobody else.
+ *
+ * A message by a socket passes through a thread of the sender's library and one of the receiver's,
+ * and wakes both. Where two channels have mapped each other's memory (see sharing.h), a header
+ * without a payload is **posted** instead: written into a queue that lies in the sender's region,
+ * where the receiver takes it. The sender learns from the receiver's region how far that has got,
+ * so neither writes into the other's memory. A receiver that sleeps is woken by its **bell**, a
+ * datagram socket whose name lies in its region, too; one that is awake costs the sender no call of
+ * the kernel.
+ *
+ * What does not fit (a payload, a long header, a full queue) goes by the socket, and the order
+ * stays: each posted message says how many were sent by the socket before it, and is not taken
+ * sooner; and what was posted before a message of the socket is taken before that.
+ *
+ * What a peer's region holds may be anything, at any time: it is copied before it is looked at.
+ * The state of one channel, and of its thread. Zeroed is empty: nothing is posted. */
+#ifndef COMMON_MAIL_H
+#define COMMON_MAIL_H
+
+#include "common/region.h"
+#include "common/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAIL_BYTES     112 // longest header
+#define MAIL_PEERS_MAX 64  // of one channel; with more, the others are sent to as before
+
+struct mail_box; // a queue in shared memory, and how far its owner has read the peer's
+
+struct mail_peer {
+    uint64_t peer;
+    struct mail_box *out;    // ours, in mail.region; NULL: it was not offered any
+    struct region_view view; // of the peer's region; empty if it has offered none
+    struct mail_box *in;     // in the view, for us
+    bool may_post;           // the peer reads ours
+    uint64_t sent, received; // by the socket, since the offer of either
+    uint32_t rung;           // the sleep that the last ring ended
+    bool is_broken;          // its queue made no sense: not read any more
+};
+
+struct mail {
+    struct region region;    // of all queues of ours; empty before the first offer
+    struct mail_peer *peers; // owned
+    uint32_t peer_count, next_peer;
+    uint32_t out_count; // queues in use
+    int bell;           // a descriptor; only if there is a region
+    bool is_asleep;
+    unsigned char bytes[MAIL_BYTES]; // of the message that was taken last
+};
+
+/* Where a peer finds what is posted to it. */
+struct mail_offer {
+    struct region_key region;
+    uint32_t index; // of its queue
+};
+
+/* A message that was posted. */
+struct mail_taken {
+    uint64_t peer;
+    const void *header; // borrowed, until the next is taken
+    size_t size;        // 0: more bytes than there can be
+};
+
+void mail_finish(struct mail *mail);
+
+/* Makes a queue for the peer. STATUS_UNSUPPORTED: there is none left, or none more is wanted. Logs
+ * other failures. */
+enum status mail_open(struct mail *mail, uint64_t peer, struct mail_offer *ret_offer);
+
+/* The offer was the last message to the peer that counts for nothing: from here on they count. */
+void mail_offered(struct mail *mail, uint64_t peer);
+
+/* Takes the peer's offer. STATUS_UNREACHABLE, STATUS_MALFORMED, STATUS_NO_MEMORY. */
+enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *offer);
+
+/* The peer has taken ours. */
+void mail_begin(struct mail *mail, uint64_t peer);
+
+/* False if it has to go by the socket. */
+bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size);
+
+/* A message went to the peer, or came from it, by the socket. */
+void mail_note_sent(struct mail *mail, uint64_t peer);
+void mail_note_received(struct mail *mail, uint64_t peer);
+
+/* The next message that is due, of anybody, or of one peer. False if there is none. */
+bool mail_take(struct mail *mail, struct mail_taken *ret_taken);
+bool mail_take_of(struct mail *mail, uint64_t peer, struct mail_taken *ret_taken);
+
+bool mail_is_due(struct mail *mail); // whether mail_take has one
+
+/* From here on the bell rings for what is posted. False if something is due already: then not. */
+bool mail_sleep(struct mail *mail);
+void mail_wake(struct mail *mail);    // if it sleeps
+void mail_silence(struct mail *mail); // the bell, which may have been rung
+
+#endif

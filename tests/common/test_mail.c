@@ -1,0 +1,309 @@
+/* Tests of headers by shared memory: what is posted is taken, in its order; a sleeper is rung;
+ * whatever lies in a peer's memory, nothing crashes. */
+#include "common/mail.h"
+#include "common/random.h"
+#include "tests/support/captured_log.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <poll.h>
+#include <string.h>
+
+#define QUEUE_LENGTH 64
+
+enum { US = 3, THEM = 9, STRANGER = 5 }; // each side's number for the other, and nobody's
+
+struct two {
+    struct mail us, them; // we know them as THEM, they know us as US
+};
+
+/* Both sides have offered and taken. */
+static void open_two(struct two *two)
+{
+    struct mail_offer offer;
+    *two = (struct two){0};
+    assert_int_equal(mail_open(&two->us, THEM, &offer), STATUS_OK);
+    mail_offered(&two->us, THEM);
+    assert_int_equal(mail_map(&two->them, US, &offer), STATUS_OK);
+    assert_int_equal(mail_open(&two->them, US, &offer), STATUS_OK);
+    mail_offered(&two->them, US);
+    assert_int_equal(mail_map(&two->us, THEM, &offer), STATUS_OK);
+    mail_begin(&two->us, THEM);
+    mail_begin(&two->them, US);
+}
+
+static void close_two(struct two *two)
+{
+    mail_finish(&two->us);
+    mail_finish(&two->them);
+}
+
+static bool post_number(struct two *two, uint32_t number)
+{
+    return mail_post(&two->us, THEM, &number, sizeof(number));
+}
+
+static void take_number(struct two *two, uint32_t expected)
+{
+    struct mail_taken taken;
+    uint32_t number;
+    assert_true(mail_take(&two->them, &taken));
+    assert_int_equal(taken.peer, US);
+    assert_int_equal(taken.size, sizeof(number));
+    memcpy(&number, taken.header, sizeof(number));
+    assert_int_equal(number, expected);
+}
+
+static void nothing_to_take(struct two *two)
+{
+    struct mail_taken taken;
+    assert_false(mail_is_due(&two->them));
+    assert_false(mail_take(&two->them, &taken));
+}
+
+static void what_is_posted_is_taken_in_its_order(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    nothing_to_take(&two);
+    for (uint32_t i = 0; i < 10 * QUEUE_LENGTH; i += 3) {
+        for (uint32_t k = i; k < i + 3; k++) {
+            assert_true(post_number(&two, k));
+        }
+        for (uint32_t k = i; k < i + 3; k++) {
+            take_number(&two, k);
+        }
+        nothing_to_take(&two);
+    }
+    struct mail_taken taken;
+    assert_true(mail_post(&two.them, US, "back", 4));
+    assert_true(mail_take_of(&two.us, THEM, &taken));
+    assert_memory_equal(taken.header, "back", 4);
+    close_two(&two);
+}
+
+static void a_full_queue_has_room_again_once_one_was_taken(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    for (uint32_t i = 0; i < QUEUE_LENGTH; i++) {
+        assert_true(post_number(&two, i));
+    }
+    assert_false(post_number(&two, QUEUE_LENGTH));
+    take_number(&two, 0);
+    assert_true(post_number(&two, QUEUE_LENGTH));
+    assert_false(post_number(&two, QUEUE_LENGTH));
+    for (uint32_t i = 1; i <= QUEUE_LENGTH; i++) {
+        take_number(&two, i);
+    }
+    close_two(&two);
+}
+
+static void what_does_not_fit_or_nobody_reads_goes_by_the_socket(void **state)
+{
+    (void)state;
+    struct two two;
+    const unsigned char header[MAIL_BYTES + 1] = {7};
+    open_two(&two);
+    assert_true(mail_post(&two.us, THEM, header, MAIL_BYTES));
+    assert_false(mail_post(&two.us, THEM, header, MAIL_BYTES + 1));
+    assert_false(mail_post(&two.us, STRANGER, header, 4));
+    close_two(&two);
+
+    // Until the other side has said that it has mapped ours, and we have mapped its.
+    struct mail us = {0}, them = {0};
+    struct mail_offer ours, theirs;
+    assert_false(mail_post(&us, THEM, header, 4));
+    assert_int_equal(mail_open(&us, THEM, &ours), STATUS_OK);
+    assert_int_equal(mail_open(&them, US, &theirs), STATUS_OK);
+    mail_begin(&us, THEM);
+    assert_false(mail_post(&us, THEM, header, 4));
+    assert_int_equal(mail_map(&us, THEM, &theirs), STATUS_OK);
+    assert_true(mail_post(&us, THEM, header, 4));
+    mail_finish(&us);
+    mail_finish(&them);
+}
+
+static void a_message_by_the_socket_keeps_its_place(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    post_number(&two, 1);
+    mail_note_sent(&two.us, THEM);
+    post_number(&two, 2);
+    mail_note_sent(&two.us, THEM);
+    mail_note_sent(&two.us, THEM);
+    post_number(&two, 3);
+    take_number(&two, 1);
+    nothing_to_take(&two);
+    mail_note_received(&two.them, US);
+    take_number(&two, 2);
+    mail_note_received(&two.them, US);
+    nothing_to_take(&two);
+    mail_note_received(&two.them, US);
+    take_number(&two, 3);
+    close_two(&two);
+}
+
+static bool is_rung(const struct mail *mail)
+{
+    struct pollfd bell = {.fd = mail->bell, .events = POLLIN};
+    return poll(&bell, 1, 0) == 1;
+}
+
+static void a_sleeper_is_rung_and_who_is_awake_is_not(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    post_number(&two, 0);
+    assert_false(is_rung(&two.them));
+    assert_false(mail_sleep(&two.them)); // there is something to do
+    take_number(&two, 0);
+    for (uint32_t i = 1; i < 5; i++) {
+        assert_true(mail_sleep(&two.them));
+        assert_false(is_rung(&two.them));
+        post_number(&two, i);
+        assert_true(is_rung(&two.them));
+        mail_silence(&two.them);
+        post_number(&two, i + 100); // it has heard the first
+        assert_false(is_rung(&two.them));
+        mail_wake(&two.them);
+        post_number(&two, i + 200);
+        assert_false(is_rung(&two.them));
+        take_number(&two, i);
+        take_number(&two, i + 100);
+        take_number(&two, i + 200);
+    }
+    close_two(&two);
+}
+
+static void peers_take_turns(void **state)
+{
+    (void)state;
+    struct mail all = {0}, one[3] = {0};
+    struct mail_taken taken;
+    for (uint64_t i = 0; i < 3; i++) {
+        struct mail_offer offer;
+        assert_int_equal(mail_open(&all, i, &offer), STATUS_OK);
+        assert_int_equal(mail_map(&one[i], US, &offer), STATUS_OK);
+        assert_int_equal(mail_open(&one[i], US, &offer), STATUS_OK);
+        assert_int_equal(mail_map(&all, i, &offer), STATUS_OK);
+        mail_begin(&one[i], US);
+        for (int k = 0; k < 10; k++) {
+            assert_true(mail_post(&one[i], US, "x", 1));
+        }
+    }
+    for (uint64_t i = 0; i < 30; i++) {
+        assert_true(mail_take(&all, &taken));
+        assert_int_equal(taken.peer, i % 3);
+    }
+    assert_false(mail_take(&all, &taken));
+    mail_finish(&all);
+    for (int i = 0; i < 3; i++) {
+        mail_finish(&one[i]);
+    }
+}
+
+static void offers_that_cannot_be_taken_are_refused(void **state)
+{
+    (void)state;
+    struct mail us = {0}, them = {0};
+    struct mail_offer offer;
+    assert_int_equal(mail_open(&them, US, &offer), STATUS_OK);
+    assert_int_equal(mail_open(&them, US, &offer), STATUS_UNSUPPORTED); // it has one
+    struct mail_offer bad = offer;
+    bad.index = MAIL_PEERS_MAX;
+    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    bad.index = UINT32_MAX;
+    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    bad = offer;
+    bad.region.nonce ^= 1;
+    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_UNREACHABLE);
+    bad = offer;
+    bad.region.size = 1;
+    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    bad.region.size = UINT64_MAX;
+    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_UNREACHABLE);
+    assert_int_equal(mail_map(&us, THEM, &offer), STATUS_OK);
+    assert_int_equal(mail_map(&us, THEM, &offer), STATUS_MALFORMED); // only once
+    for (uint64_t i = 1; i < MAIL_PEERS_MAX; i++) {
+        assert_int_equal(mail_open(&them, 100 + i, &offer), STATUS_OK);
+        assert_int_equal(offer.index, i);
+    }
+    assert_int_equal(mail_open(&them, 99, &offer), STATUS_UNSUPPORTED);
+    mail_finish(&us);
+    mail_finish(&them);
+}
+
+static void a_queue_that_makes_no_sense_is_not_read_any_more(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    memset(two.us.region.bytes, 0xff, two.us.region.key.size);
+    captured_log_begin();
+    nothing_to_take(&two);
+    nothing_to_take(&two);
+    const char *said = captured_log_end();
+    const char *line = strstr(said, "is damaged");
+    assert_non_null(line);
+    assert_null(strstr(line + 1, "is damaged"));
+    mail_post(&two.them, US, "x", 1); // looks at what is left there, too
+    close_two(&two);
+}
+
+static void whatever_lies_in_a_peers_memory_is_survived(void **state)
+{
+    (void)state;
+    struct two two;
+    struct mail_taken taken;
+    uint64_t taken_count = 0;
+    struct random_sequence sequence = {1};
+    captured_log_begin();
+    for (uint64_t round = 0; round < 200; round++) {
+        open_two(&two);
+        for (uint32_t i = 0; i < 40; i++) {
+            post_number(&two, i);
+        }
+        // A few bytes of the queue: counters, places, sizes.
+        unsigned char *bytes = two.us.region.bytes;
+        for (uint64_t i = 0; i < 1 + round % 50; i++) {
+            uint64_t at = random_below(&sequence, 6000);
+            bytes[at] = (unsigned char)random_below(&sequence, 256);
+        }
+        for (int i = 0; i < 2 * QUEUE_LENGTH && mail_take(&two.them, &taken); i++) {
+            assert_true(taken.size <= MAIL_BYTES);
+            taken_count++;
+        }
+        (void)mail_sleep(&two.them);
+        mail_wake(&two.them);
+        mail_post(&two.them, US, "x", 1);
+        close_two(&two);
+    }
+    captured_log_end();
+    assert_true(taken_count > 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_posted_is_taken_in_its_order),
+        cmocka_unit_test(a_full_queue_has_room_again_once_one_was_taken),
+        cmocka_unit_test(what_does_not_fit_or_nobody_reads_goes_by_the_socket),
+        cmocka_unit_test(a_message_by_the_socket_keeps_its_place),
+        cmocka_unit_test(a_sleeper_is_rung_and_who_is_awake_is_not),
+        cmocka_unit_test(peers_take_turns),
+        cmocka_unit_test(offers_that_cannot_be_taken_are_refused),
+        cmocka_unit_test(a_queue_that_makes_no_sense_is_not_read_any_more),
+        cmocka_unit_test(whatever_lies_in_a_peers_memory_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
