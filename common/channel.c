@@ -105,7 +105,7 @@ void channel_share(struct channel *channel, const struct region *region)
 
 enum status channel_offer(struct channel *channel, uint64_t peer)
 {
-    if (channel->sharing.own == NULL) {
+    if (!sharing_begin_offer(&channel->sharing, peer)) {
         return STATUS_OK;
     }
     struct message offer = {.kind = MESSAGE_OFFER, .region = &channel->sharing.own->key};
@@ -388,8 +388,9 @@ static enum status receive_envelope(struct channel *channel, int timeout_ms,
         envelope_move(&channel->held, envelope);
         channel->is_holding = true;
     }
-    bool is_woken = status == STATUS_OK || status == STATUS_INTERRUPTED;
-    return is_woken && take_mail(channel, envelope) ? STATUS_OK : status;
+    bool may_go_on =
+        status == STATUS_OK || status == STATUS_INTERRUPTED || status == STATUS_TIMED_OUT;
+    return may_go_on && take_mail(channel, envelope) ? STATUS_OK : status;
 }
 
 enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,

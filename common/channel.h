@@ -61,7 +61,7 @@ enum status channel_meet(struct channel *channel, const char *place, const char 
 void channel_share(struct channel *channel, const struct region *region);
 
 /* Offers the shared region to a peer, if there is one, and with it a way for headers: see mail.h.
- */
+ * Once: after that it does nothing. */
 enum status channel_offer(struct channel *channel, uint64_t peer);
 
 /* Sends; fills in the job id. The values are copied if release is NULL; otherwise they are borrowed

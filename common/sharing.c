@@ -70,6 +70,16 @@ enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct reg
                                      : STATUS_MALFORMED;
 }
 
+bool sharing_begin_offer(struct sharing *sharing, uint64_t peer)
+{
+    struct sharing_peer *found = sharing->own != NULL ? find_or_add_peer(sharing, peer) : NULL;
+    if (found == NULL || found->was_offered) {
+        return false; // without memory for it, values go on travelling
+    }
+    found->was_offered = true;
+    return true;
+}
+
 enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer)
 {
     if (sharing->own == NULL) {

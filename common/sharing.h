@@ -22,6 +22,7 @@
 struct sharing_peer {
     uint64_t peer;
     struct region_view view; // of its region; empty if it has offered none
+    bool was_offered;        // ours
     bool may_borrow;         // it has mapped ours
 };
 
@@ -48,6 +49,10 @@ void sharing_finish(struct sharing *sharing); // nothing may be out
 /* Maps the peer's region. STATUS_UNSUPPORTED if nothing is shared here, STATUS_UNREACHABLE if it
  * cannot be mapped: the answer to the peer. */
 enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct region_key *key);
+
+/* Whether our region is to be offered to the peer: there is one, and it has not been. Notes that it
+ * is. */
+bool sharing_begin_offer(struct sharing *sharing, uint64_t peer);
 
 /* The peer's answer to our offer. */
 enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer);

@@ -71,17 +71,23 @@ static enum status check_lost(struct coordinator *coordinator, struct slot *slot
     return STATUS_OK;
 }
 
-/* The worker that is furthest behind: one that does not move holds all of them up. */
+/* Of the workers that are not done the one that is furthest behind, and of those the one that has
+ * been there for longest: it holds all of them up. 0 if all are done. */
 static uint32_t find_slowest(const struct coordinator *coordinator)
 {
     const struct slot *workers = coordinator->membership.workers;
-    uint32_t slowest = 0;
-    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
-        if (workers[i].step < workers[slowest].step) {
-            slowest = i;
+    const struct slot *slowest = NULL;
+    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+        const struct slot *slot = &workers[i];
+        if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
+            continue;
+        }
+        if (slowest == NULL || slot->step < slowest->step ||
+            (slot->step == slowest->step && slot->step_since_ms < slowest->step_since_ms)) {
+            slowest = slot;
         }
     }
-    return slowest;
+    return slowest != NULL ? (uint32_t)(slowest - workers) : 0;
 }
 
 static double stalled_seconds(const struct coordinator *coordinator, uint64_t now_ms)

@@ -324,7 +324,7 @@ static enum status receive(struct service *service, struct envelope *envelope,
                            struct message *message)
 {
     enum status status = channel_receive(service->channel, 0, envelope, message);
-    if (status != STATUS_OK) {
+    if (status == STATUS_TIMED_OUT) { // after a wake there is something else to do first
         service->backlog = 0;
         status = channel_receive(service->channel, POLL_MS, envelope, message);
     }

@@ -85,6 +85,9 @@ static enum status close_period(struct trainer *trainer, struct link *link, uint
     if (is_evaluated && trainer->job->target_accuracy > 0) {
         status = link_await_decision(link, epoch, &trainer->is_enough);
     }
+    if (trainer->is_enough && trainer->interval.steps > 0) {
+        report_interval(trainer, link, worker_step); // no other will come
+    }
     return status;
 }
 

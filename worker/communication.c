@@ -223,8 +223,14 @@ static enum status join(struct link *link)
 
 /* More than anybody of this job has to send at once: a bucket, a code of one that does not pay, a
  * probe. */
-static uint64_t largest_frame(const struct layout *layout)
+static uint64_t largest_frame(struct link *link)
 {
+    const struct layout *layout = link->prepared.layout;
+    if (job_tunes_buckets(&link->job)) {
+        // The largest that is tried. There is no layout of a phase yet.
+        layout_merge(layout, phases_trial_bytes(PHASES_TRIALS - 1), &link->layouts[0]);
+        layout = &link->layouts[0];
+    }
     uint64_t count = 0;
     for (uint32_t i = 0; i < layout->bucket_count; i++) {
         count = layout->buckets[i].count > count ? layout->buckets[i].count : count;
@@ -244,7 +250,7 @@ static enum status listen(struct link *link)
         .port_range = link->options.port_range,
         .toward = link->options.coordinator,
     };
-    transport_limit_frames(link->channel->transport, largest_frame(link->prepared.layout));
+    transport_limit_frames(link->channel->transport, largest_frame(link));
     enum status status = channel_listen(link->channel, link->job.transport, &wish, link->place);
     if (status != STATUS_OK || link->prepared.region == NULL ||
         all_reduce_asks_for_messages(link->job.all_reduce)) {

@@ -160,7 +160,8 @@ enum status link_begin_phase(struct link *link, const struct message *start,
 
 enum status link_run_phase(struct link *link)
 {
-    enum status status =
-        link->phase_index == 0 ? neighbours_offer(link->channel, &link->neighbours) : STATUS_OK;
+    // By now the shards of this phase have memory of their own to offer.
+    bool has_servers = strcmp(link->phases.list[link->phase_index].mode, "ring") != 0;
+    enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }

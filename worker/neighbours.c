@@ -92,20 +92,18 @@ enum status neighbours_connect(struct neighbours *neighbours, struct channel *ch
     return status;
 }
 
-enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours)
+enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours,
+                             bool has_servers)
 {
-    uint32_t count = neighbours->shard_count + neighbours->worker_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t peer = neighbours->shards[i];
-        if (peer == EXCHANGE_NO_PEER || !transport_is_near(channel->transport, peer)) {
-            continue;
-        }
-        enum status status = channel_offer(channel, peer);
-        if (status != STATUS_OK) {
-            return status;
+    const uint64_t *peers = has_servers ? neighbours->shards : neighbours->workers;
+    uint32_t count = has_servers ? neighbours->shard_count : neighbours->worker_count;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (peers[i] != EXCHANGE_NO_PEER && transport_is_near(channel->transport, peers[i])) {
+            status = channel_offer(channel, peers[i]);
         }
     }
-    return STATUS_OK;
+    return status;
 }
 
 void neighbours_free(struct neighbours *neighbours)

@@ -40,8 +40,10 @@ bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTE
 /* What is behind the first `count` places: those of workers are behind those of the shards. */
 const char *neighbours_skip(const char *places, uint32_t count);
 
-/* Lets those on this host read the channel's shared region, if it has one. */
-enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours);
+/* Lets those on this host read the channel's shared region, if it has one: shards in a phase with
+ * servers, other workers in one without. Once each, when they can take it. */
+enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours,
+                             bool has_servers);
 
 void neighbours_free(struct neighbours *neighbours);
 

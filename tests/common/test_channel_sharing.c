@@ -27,7 +27,7 @@ static void open_sharing_pair(struct channel_pair *pair, struct region *client,
     while (pair->server->sharing.peer_count == 0) {
         assert_int_equal(channel_receive(pair->server, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
-    while (pair->client->sharing.peer_count == 0) {
+    while (!pair->client->sharing.peers[0].may_borrow) {
         assert_int_equal(channel_receive(pair->client, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
 }
@@ -209,6 +209,31 @@ static void headers_by_memory_and_values_by_the_socket_keep_their_order(void **s
     close_sharing_pair(&pair, &client, &server);
 }
 
+/* Without a wait between them: more than are taken before sockets are looked at. */
+static void what_waits_is_there_at_once(void **state)
+{
+    (void)state;
+    struct channel_pair pair;
+    struct region client, server;
+    uint64_t to_client;
+    open_posting_pair(&pair, &client, &server, &to_client);
+    struct envelope envelope;
+    struct message got;
+    uint64_t sent = 0, taken = 0;
+    while (taken < 300) {
+        const struct message message = {.kind = MESSAGE_PULL, .step = sent};
+        while (sent < taken + 40) {
+            assert_int_equal(channel_send(pair.client, pair.to_server, &message, NULL, NULL),
+                             STATUS_OK);
+            sent++;
+        }
+        assert_int_equal(channel_receive(pair.server, 0, &envelope, &got), STATUS_OK);
+        envelope_release(&envelope);
+        taken++;
+    }
+    close_sharing_pair(&pair, &client, &server);
+}
+
 static void *answer_all(void *data)
 {
     struct channel *channel = data;
@@ -219,7 +244,9 @@ static void *answer_all(void *data)
             return NULL; // the other side waits in vain, and fails
         }
         const struct message answer = {.kind = MESSAGE_PULL, .step = got.step + 1};
-        channel_send(channel, envelope.peer, &answer, NULL, NULL);
+        if (channel_send(channel, envelope.peer, &answer, NULL, NULL) != STATUS_OK) {
+            return NULL;
+        }
         envelope_release(&envelope);
     } while (got.kind != MESSAGE_PUSH);
     return NULL;
@@ -262,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_loan_that_does_not_fit_is_dropped),
         cmocka_unit_test(a_peer_that_shares_nothing_gets_its_values_in_messages),
         cmocka_unit_test(headers_by_memory_and_values_by_the_socket_keep_their_order),
+        cmocka_unit_test(what_waits_is_there_at_once),
         cmocka_unit_test(who_sleeps_is_woken_by_what_is_posted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,20 @@ static void values_are_found_in_the_peers_region_and_nowhere_else(void **state)
     close_side(&sharing, &own);
 }
 
+static void a_region_is_offered_to_each_peer_once(void **state)
+{
+    (void)state;
+    struct sharing sharing;
+    struct region region;
+    open_side(&sharing, &region);
+    assert_true(sharing_begin_offer(&sharing, PEER));
+    assert_false(sharing_begin_offer(&sharing, PEER));
+    assert_true(sharing_begin_offer(&sharing, STRANGER));
+    close_side(&sharing, &region);
+    assert_false(sharing_begin_offer(&sharing, PEER)); // there is none
+    sharing_finish(&sharing);
+}
+
 static void who_shares_nothing_refuses_offers(void **state)
 {
     (void)state;
@@ -169,6 +183,7 @@ int main(void)
         cmocka_unit_test(what_is_kept_anyway_needs_no_return),
         cmocka_unit_test(only_what_lies_in_the_region_is_lent_and_only_to_whom_has_mapped_it),
         cmocka_unit_test(values_are_found_in_the_peers_region_and_nowhere_else),
+        cmocka_unit_test(a_region_is_offered_to_each_peer_once),
         cmocka_unit_test(who_shares_nothing_refuses_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

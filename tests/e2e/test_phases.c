@@ -40,6 +40,8 @@ static void synchronous_phases_end_where_one_design_does(void **state)
         {"-n", "3", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
          "adam", "--switch", "step:1=ps-sync;step:2=ps-sync;step:14=ring", "--transport", "tcp",
          NULL},
+        {"-n", "3", "--mode", "ring", "--global-batch", "24", "--epochs", "3", "--optimizer",
+         "adam", "--switch", "step:5=ps-sync;step:9=ring", "--transport", "shm", "-s", "2", NULL},
     };
     check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
 }
@@ -141,6 +143,9 @@ static void a_target_ends_the_job_at_the_evaluation_that_reaches_it(void **state
         const json_t *target = json_object_get(details, "target");
         const json_t *epochs = json_object_get(details, "evaluations");
         assert_int_equal(json_integer_value(json_object_get(target, "steps")), 3);
+        if (i < 2) { // where workers are free, one may have made another step
+            assert_int_equal(json_integer_value(json_object_get(summary, "steps")), 3);
+        }
         assert_true(json_number_value(json_object_get(target, "seconds")) > 0);
         assert_int_equal(json_array_size(epochs), 1);
         assert_int_equal(json_integer_value(json_object_get(json_array_get(epochs, 0), "step")), 3);

@@ -313,6 +313,27 @@ static void a_worker_that_stands_still_is_reported_then_fails_the_job(void **sta
     coordinator_finish(&story.coordinator);
 }
 
+/* Whichever of them it is. */
+static void the_last_step_has_to_end_as_well(void **state)
+{
+    (void)state;
+    for (uint64_t stuck = 1; stuck <= 2; stuck++) {
+        struct story story;
+        story_open_training(&story, 2);
+        story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, 100);
+        story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, 100);
+        story_done(&story, 3 - stuck, "last", 200);
+        for (uint64_t now_ms = 500; now_ms <= 121000; now_ms += 500) {
+            story_give(&story, stuck, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9},
+                       now_ms);
+            coordinator_tick(&story.coordinator, now_ms);
+        }
+        assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+        assert_non_null(strstr(story.coordinator.reason, "has been at step 9"));
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 static void a_worker_that_leaves_says_why(void **state)
 {
     (void)state;
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_does_not_come_is_named),
         cmocka_unit_test(a_silent_worker_is_lost_and_named_with_its_step),
         cmocka_unit_test(a_worker_that_stands_still_is_reported_then_fails_the_job),
+        cmocka_unit_test(the_last_step_has_to_end_as_well),
         cmocka_unit_test(a_worker_that_leaves_says_why),
         cmocka_unit_test(an_interrupted_job_ends_within_its_closing_time),
         cmocka_unit_test(messages_of_strangers_are_ignored),

@@ -9,6 +9,8 @@
 #include "worker/exchange/chunks.h"
 #include "worker/exchange/ring_plan.h"
 
+#include <string.h>
+
 enum { HOP_VALUES = 1, HOP_MEAN = 2 };
 
 static struct span chunk_of(const struct exchange_options *options, uint32_t bucket, uint32_t rank)
@@ -24,6 +26,22 @@ static uint32_t direct_count(const struct exchange_options *options, uint32_t bu
     }
     struct span own = chunk_of(options, bucket, options->rank);
     return count + (options->world - 1) * ring_segment_count(own, SEGMENT_FLOATS);
+}
+
+/* Which segments of the others' chunks have come as means: a byte each. */
+static size_t direct_store_bytes(const struct exchange_options *options, uint32_t bucket)
+{
+    return (size_t)options->world *
+           ring_segment_count(chunk_of(options, bucket, 0), SEGMENT_FLOATS); // as long as any
+}
+
+static unsigned char *mean_mark(const struct chunks *chunks, const struct message *message)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    struct span chunk = chunk_of(options, message->bucket, message->rank);
+    uint32_t most = ring_segment_count(chunk_of(options, message->bucket, 0), SEGMENT_FLOATS);
+    return chunks->buckets[message->bucket].store + (size_t)message->rank * most +
+           (message->span.offset - chunk.offset) / SEGMENT_FLOATS;
 }
 
 /* The mean of a segment, to rank + 1, rank + 2, ...: nobody is everybody's first. */
@@ -47,6 +65,7 @@ static enum status direct_begin(struct chunks *chunks, uint32_t bucket)
     const struct exchange_options *options = &chunks->base.options;
     struct span own = chunk_of(options, bucket, options->rank);
     uint32_t own_count = ring_segment_count(own, SEGMENT_FLOATS);
+    memset(chunks->buckets[bucket].store, 0, direct_store_bytes(options, bucket));
     for (uint32_t i = 0; i < own_count; i++) {
         chunks->buckets[bucket].positions[i] = 1; // its own values
     }
@@ -114,11 +133,13 @@ static enum status direct_handle(struct chunks *chunks, const struct message *me
     if (message->hop == HOP_VALUES) {
         return add_values(chunks, message, ret_fate);
     }
-    if (!chunks_has_room(chunks, message->bucket, message->span.count) ||
+    unsigned char *mark = mean_mark(chunks, message);
+    if (*mark != 0 ||
         coder_copy(&chunks->coder, message, chunks->base.options.grads) != STATUS_OK) {
         *ret_fate = CHUNK_REFUSED; // the same segment twice, or not in the form that was agreed
         return STATUS_OK;
     }
+    *mark = 1;
     *ret_fate = CHUNK_TAKEN;
     chunks_mark_final(chunks, message->bucket, message->span.count);
     return STATUS_OK;
@@ -126,6 +147,7 @@ static enum status direct_handle(struct chunks *chunks, const struct message *me
 
 const struct chunk_algorithm chunk_direct = {
     .count = direct_count,
+    .store_bytes = direct_store_bytes,
     .begin = direct_begin,
     .is_expected = direct_is_expected,
     .handle = direct_handle,

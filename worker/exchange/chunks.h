@@ -57,27 +57,31 @@ struct chunk_bucket {
     const struct chunk_algorithm *algorithm;
     uint64_t final_count; // floats of this step that are final
     bool is_ready;        // backward has completed it in this step
+    uint64_t next_step;   // the first of which it wants segments
     // direct: of each segment of the own chunk, how many ranks are in its sum; halving-doubling: of
     // each slice, which hop comes next
     uint32_t *positions;
-    unsigned char *store; // of so many bytes as the algorithm needs
+    unsigned char *store;    // of so many bytes as the algorithm needs
+    struct chunk_held *held; // what came for it before its time
 };
 
 struct chunk_held {
     struct message message; // its pointers are not valid but values
     struct envelope envelope;
-    bool is_used;
+    struct chunk_held *next; // of the same bucket, or that is free
 };
 
 struct chunks {
     struct exchange base;
     struct coder coder;
     struct pacer *pacer;
-    struct chunk_bucket *buckets;
+    struct chunk_bucket *buckets; // (bucket_count), owned
+    uint32_t bucket_count;
     uint32_t *positions;  // of all buckets, owned
     unsigned char *store; // of all buckets, owned
     size_t store_bytes;
-    struct chunk_held *held; // segments that came before their time
+    struct chunk_held *held_pool; // segments that came before their time, of all buckets; owned
+    struct chunk_held *held_free;
     uint32_t held_max;
 };
 

@@ -27,15 +27,15 @@ static struct chunks *chunks_of(struct exchange *exchange)
 static void chunks_destroy(struct exchange *exchange)
 {
     struct chunks *chunks = chunks_of(exchange);
-    for (uint32_t i = 0; chunks->held != NULL && i < chunks->held_max; i++) {
-        if (chunks->held[i].is_used) {
-            envelope_release(&chunks->held[i].envelope);
+    for (uint32_t i = 0; i < chunks->bucket_count; i++) {
+        for (struct chunk_held *held = chunks->buckets[i].held; held != NULL; held = held->next) {
+            envelope_release(&held->envelope);
         }
     }
     coder_destroy(&chunks->coder);
     pacer_destroy(chunks->pacer);
     memory_destroy_large(chunks->store, chunks->store_bytes);
-    free(chunks->held);
+    free(chunks->held_pool);
     free(chunks->positions);
     free(chunks->buckets);
     free(chunks);
@@ -63,6 +63,7 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
     if (chunks->buckets == NULL) {
         return STATUS_NO_MEMORY;
     }
+    chunks->bucket_count = bucket_count;
     for (uint32_t i = 0; i < bucket_count; i++) {
         const struct chunk_algorithm *algorithm =
             algorithms[all_reduce_of_bucket(&options->limits, options->layout->buckets[i].count)];
@@ -72,10 +73,14 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
         position_count += segment_count_max(options, i);
     }
     chunks->positions = calloc(position_count + 1, sizeof(*chunks->positions));
-    chunks->held = calloc(chunks->held_max, sizeof(*chunks->held));
+    chunks->held_pool = calloc(chunks->held_max, sizeof(*chunks->held_pool));
     chunks->store = memory_create_large(chunks->store_bytes);
-    if (chunks->positions == NULL || chunks->held == NULL || chunks->store == NULL) {
+    if (chunks->positions == NULL || chunks->held_pool == NULL || chunks->store == NULL) {
         return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < chunks->held_max; i++) {
+        chunks->held_pool[i].next = chunks->held_free;
+        chunks->held_free = &chunks->held_pool[i];
     }
     uint32_t *positions = chunks->positions;
     unsigned char *store = chunks->store;
@@ -161,6 +166,7 @@ void chunks_mark_final(struct chunks *chunks, uint32_t bucket, uint64_t count)
     state->final_count += count;
     if (state->final_count == chunks->base.options.layout->buckets[bucket].count) {
         state->final_count = 0;
+        state->next_step = chunks->base.step + 1;
         state->is_ready = false;
         exchange_mark_done(&chunks->base, bucket);
     }
@@ -182,27 +188,30 @@ bool chunks_is_segment(struct span chunk, struct span span)
 /* Handles what was held of this step and of this bucket, as far as its turn has come. */
 static enum status release_held(struct chunks *chunks, uint32_t bucket, bool *ret_has_taken)
 {
+    struct chunk_bucket *state = &chunks->buckets[bucket];
+    struct chunk_held **link = &state->held;
+    enum status status = STATUS_OK;
     *ret_has_taken = false;
-    for (uint32_t i = 0; i < chunks->held_max; i++) {
-        struct chunk_held *held = &chunks->held[i];
-        if (!held->is_used || held->message.bucket != bucket ||
-            held->message.step != chunks->base.step || !chunks->buckets[bucket].is_ready) {
-            continue;
+    while (*link != NULL && status == STATUS_OK) {
+        struct chunk_held *held = *link;
+        // Read once: the trainer may begin the next step meanwhile. What came once more after its
+        // bucket was done never has its turn.
+        uint64_t ahead = held->message.step - chunks->base.step;
+        enum chunk_fate fate = ahead <= 1 ? CHUNK_EARLY : CHUNK_REFUSED;
+        if (ahead == 0 && state->is_ready) {
+            status = state->algorithm->handle(chunks, &held->message, &fate);
         }
-        enum chunk_fate fate;
-        enum status status =
-            chunks->buckets[bucket].algorithm->handle(chunks, &held->message, &fate);
         if (status == STATUS_OK && fate == CHUNK_EARLY) {
+            link = &held->next;
             continue;
         }
+        *link = held->next;
         envelope_release(&held->envelope);
-        held->is_used = false;
+        held->next = chunks->held_free;
+        chunks->held_free = held;
         *ret_has_taken = true;
-        if (status != STATUS_OK) {
-            return status;
-        }
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* One that was taken may have been what others wait for. */
@@ -231,22 +240,21 @@ static enum status chunks_ready(struct exchange *exchange, uint32_t bucket)
 static enum status hold(struct chunks *chunks, const struct message *message,
                         struct envelope *envelope)
 {
-    for (uint32_t i = 0; i < chunks->held_max; i++) {
-        struct chunk_held *held = &chunks->held[i];
-        if (held->is_used) {
-            continue;
-        }
-        envelope_move(&held->envelope, envelope);
-        held->message = *message;
-        if (message->code != NULL) {
-            held->message.code = held->envelope.payload;
-        } else {
-            held->message.values = held->envelope.payload;
-        }
-        held->is_used = true;
-        return STATUS_OK;
+    struct chunk_held *held = chunks->held_free;
+    if (held == NULL) {
+        return STATUS_MALFORMED;
     }
-    return STATUS_MALFORMED;
+    chunks->held_free = held->next;
+    held->next = chunks->buckets[message->bucket].held;
+    chunks->buckets[message->bucket].held = held;
+    envelope_move(&held->envelope, envelope);
+    held->message = *message;
+    if (message->code != NULL) {
+        held->message.code = held->envelope.payload;
+    } else {
+        held->message.values = held->envelope.payload;
+    }
+    return STATUS_OK;
 }
 
 static enum status chunks_deliver(struct exchange *exchange, const struct message *message,
@@ -267,10 +275,10 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
     // UINT64_MAX, and its successor 0.
     uint64_t step = exchange->step;
     bool is_now = message->step == step;
-    if (!is_now && message->step != step + 1) {
+    struct chunk_bucket *bucket = &chunks->buckets[message->bucket];
+    if ((!is_now && message->step != step + 1) || message->step < bucket->next_step) {
         return STATUS_MALFORMED;
     }
-    struct chunk_bucket *bucket = &chunks->buckets[message->bucket];
     enum chunk_fate fate = CHUNK_EARLY;
     if (is_now && bucket->is_ready) {
         enum status status = bucket->algorithm->handle(chunks, message, &fate);

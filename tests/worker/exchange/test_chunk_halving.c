@@ -110,6 +110,8 @@ static void hops_that_come_early_wait_for_their_turn(void **state)
     assert_memory_equal(worker->grads + 6, mean_2, sizeof(mean_2));
     assert_memory_equal(worker->grads, mean_0, sizeof(mean_0));
     assert_int_equal(worker->exchange->bucket_done_count, 1);
+    assert_int_equal(exchange_worker_deliver(worker, &fourth),
+                     STATUS_MALFORMED); // the step is over
     exchange_worker_close(worker);
 }
 
