@@ -2,6 +2,7 @@
 #include "deploy/agent.h"
 
 #include "common/clock.h"
+#include "common/cores.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/transport.h"
@@ -82,7 +83,6 @@ static void say_hello(struct agent *agent)
     static struct programs programs;
     static struct interfaces interfaces;
     char host[65] = "", host_id[20], peer[64], own[64];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     bool has_programs = programs_find(&programs) == STATUS_OK;
     gethostname(host, sizeof(host) - 1);
     snprintf(host_id, sizeof(host_id), "%016llx", (unsigned long long)transport_host_id());
@@ -93,7 +93,7 @@ static void say_hello(struct agent *agent)
         .version = RINGSIDE_VERSION,
         .host = host,
         .host_id = host_id,
-        .cores = cores > 0 ? (uint32_t)cores : 1,
+        .cores = cores_available(),
         .peer = peer,
         .own = own,
         .ps = has_programs ? programs.ps : "",

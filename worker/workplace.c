@@ -1,6 +1,7 @@
 /* Opens what a job needs on this host, and tells about it. */
 #include "worker/workplace.h"
 
+#include "common/cores.h"
 #include "common/layout.h"
 #include "common/log.h"
 #include "worker/data/resized.h"
@@ -10,16 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static uint32_t thread_count(const struct job *job, uint32_t local_size)
 {
     if (job->threads > 0) {
         return job->threads;
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t sharers = local_size > 0 ? local_size : job->workers;
-    uint32_t threads = cores > 0 ? (uint32_t)cores / sharers : 1;
+    uint32_t threads = cores_available() / sharers;
     return threads > 0 ? threads : 1;
 }
 
