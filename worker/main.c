@@ -39,7 +39,8 @@ static enum status train(const struct worker_options *options, struct link *link
     log_set_rank(rank);
     char text[256];
     // Nobody changes the environment any more.
-    status = rank_check_size(options->launcher, job->workers, getenv, text, sizeof(text));
+    status = rank_check_size(options->launcher, options->rank_offset, job->workers, getenv, text,
+                             sizeof(text));
     if (status != STATUS_OK) {
         log_error("%s", text);
         link_leave(link, status, text);

@@ -25,6 +25,10 @@ static const struct option rows[] = {
      "workers of this job on this host, which share its cores; 0: all of them"},
     {"launcher", 0, OPTION_CHOICE, FIELD(launcher), "auto", 0, 0, rank_launchers, NULL, NULL,
      "whose environment says which rank this is, and how many there are"},
+    {"rank-offset", 0, OPTION_U32, FIELD(rank_offset), "0", 0, 65535, NULL, NULL, "COUNT",
+     "processes that the same command of the launcher starts before worker 0, such as ps: a rank "
+     "is "
+     "the launcher's number less this"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
      "address to listen on for other workers (ring); 0.0.0.0 for all of them. Off the loopback "
      "interface it takes --keys"},
@@ -59,6 +63,7 @@ static enum status find_number(const struct option_program *program, const char 
         .option = options_was_given(program, option) ? flag : NULL,
         .option_value = *value,
         .launcher = options->launcher,
+        .offset = variables == rank_variables ? options->rank_offset : 0,
         .variables = variables,
         .get = getenv,
     };

@@ -13,6 +13,7 @@ struct worker_options {
     uint32_t rank, local_rank, local_size;
     bool has_rank, has_local_rank, has_local_size; // from any source
     char launcher[16];
+    uint32_t rank_offset; // of what a launcher says
     char bind[128];
     char port_range[16]; // "": any
     char data[1024];     // "": the job's

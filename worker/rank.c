@@ -100,6 +100,16 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
                      text);
             return STATUS_INVALID;
         }
+        uint32_t offset = variables[i].launcher != NULL ? sources->offset : 0;
+        if (found < offset) {
+            snprintf(
+                ret_error, error_size,
+                "%s is %u, which is before worker 0 (--rank-offset %u): start ps there, or say "
+                "how many processes are not workers",
+                variables[i].name, found, offset);
+            return STATUS_INVALID;
+        }
+        found -= offset;
         if (first != NULL && found != value) {
             snprintf(ret_error, error_size,
                      "%s says %u but %s says %u: unset the one that does not belong to this job, "
@@ -117,8 +127,8 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
     return STATUS_OK;
 }
 
-enum status rank_check_size(const char *launcher, uint32_t workers, char *(*get)(const char *name),
-                            char *ret_error, size_t error_size)
+enum status rank_check_size(const char *launcher, uint32_t offset, uint32_t workers,
+                            char *(*get)(const char *name), char *ret_error, size_t error_size)
 {
     for (size_t i = 0; i < sizeof(size_variables) / sizeof(size_variables[0]); i++) {
         const struct size_variable *row = &size_variables[i];
@@ -129,13 +139,20 @@ enum status rank_check_size(const char *launcher, uint32_t workers, char *(*get)
             get(row->size) != NULL || row->instead == NULL ? row->size : row->instead;
         const char *text = get(name);
         uint32_t size;
-        if (text == NULL || (parse_number(text, &size) && size == workers)) {
+        if (text == NULL ||
+            (parse_number(text, &size) && size >= offset && size - offset == workers)) {
             continue;
         }
+        char others[64] = "";
+        if (offset > 0) {
+            snprintf(others, sizeof(others), " and %u other process%s before them", offset,
+                     offset == 1 ? "" : "es");
+        }
         snprintf(ret_error, error_size,
-                 "%s is %.40s, but the job has %u worker%s: start as many by one command of the "
-                 "launcher, or say that its environment is not about this job (--launcher none)",
-                 name, text, workers, workers == 1 ? "" : "s");
+                 "%s is %.40s, but the job has %u worker%s%s: start as many by one command, say "
+                 "how many of its processes come before worker 0 (--rank-offset), or that its "
+                 "environment is not about this job (--launcher none)",
+                 name, text, workers, workers == 1 ? "" : "s", others);
         return STATUS_MISMATCH;
     }
     return STATUS_OK;

@@ -3,7 +3,9 @@
  * Two sources that contradict each other are refused: one of them belongs to another job. So is a
  * launcher that started another number of processes than the job has workers: each of a launcher's
  * worlds of one would take itself for rank 0. --launcher says whose environment counts, where one
- * launcher runs below another. */
+ * launcher runs below another. Where one command of a launcher starts ps and workers, --rank-offset
+ * says how many processes come before worker 0: nobody but the user knows which of them are which.
+ */
 #ifndef WORKER_RANK_H
 #define WORKER_RANK_H
 
@@ -32,6 +34,7 @@ struct rank_sources {
     const char *option; // "--rank"; NULL if it was not given
     uint32_t option_value;
     const char *launcher; // of rank_launchers: "auto" for all of them
+    uint32_t offset;      // of launchers' numbers: processes before the first that is meant
     const struct rank_variable *variables;
     char *(*get)(const char *name); // getenv, or a test's own
 };
@@ -41,10 +44,11 @@ struct rank_sources {
 enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
                          char *ret_error, size_t error_size);
 
-/* Whether the launchers that gave this process a rank have started as many as the job has workers.
+/* Whether the launchers that gave this process a rank have started as many as the job has workers,
+ * behind the `offset` others.
  * (The number alone says nothing: an allocation of Slurm has it, too.) STATUS_MISMATCH with a
  * sentence. */
-enum status rank_check_size(const char *launcher, uint32_t workers, char *(*get)(const char *name),
-                            char *ret_error, size_t error_size);
+enum status rank_check_size(const char *launcher, uint32_t offset, uint32_t workers,
+                            char *(*get)(const char *name), char *ret_error, size_t error_size);
 
 #endif

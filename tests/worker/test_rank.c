@@ -95,12 +95,50 @@ static void the_launcher_that_is_named_counts_alone(void **state)
     assert_int_equal(resolve_by("torchrun", "", own, 2).status, STATUS_INVALID);
 }
 
+static enum status check_size_behind(uint32_t offset, uint32_t workers, struct variable *variables,
+                                     size_t count, char *ret_error)
+{
+    environment = variables;
+    environment_count = count;
+    return rank_check_size("auto", offset, workers, get, ret_error, 256);
+}
+
+static void processes_before_worker_0_are_no_workers(void **state)
+{
+    (void)state;
+    char error[256];
+    struct variable third[] = {{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}};
+    struct rank_sources sources = {
+        .launcher = "auto", .offset = 1, .variables = rank_variables, .get = get};
+    bool has;
+    uint32_t rank;
+    environment = third;
+    environment_count = 2;
+    assert_int_equal(rank_resolve(&sources, &has, &rank, error, sizeof(error)), STATUS_OK);
+    assert_int_equal(rank, 2);
+    assert_int_equal(check_size_behind(1, 3, third, 2, error), STATUS_OK);
+    assert_int_equal(check_size_behind(0, 3, third, 2, error), STATUS_MISMATCH);
+    assert_non_null(strstr(error, "SLURM_STEP_NUM_TASKS is 4, but the job has 3 workers:"));
+    assert_non_null(strstr(error, "--rank-offset"));
+    assert_int_equal(check_size_behind(2, 3, third, 2, error), STATUS_MISMATCH);
+    assert_non_null(strstr(error, "3 workers and 2 other processes before them"));
+    assert_int_equal(check_size_behind(5, 3, third, 2, error), STATUS_MISMATCH);
+    sources.offset = 4;
+    assert_int_equal(rank_resolve(&sources, &has, &rank, error, sizeof(error)), STATUS_INVALID);
+    assert_non_null(strstr(error, "SLURM_PROCID is 3, which is before worker 0"));
+    // What we say ourselves is a rank already.
+    struct variable own[] = {{"RINGSIDE_RANK", "2"}, {"SLURM_PROCID", "6"}};
+    environment = own;
+    assert_int_equal(rank_resolve(&sources, &has, &rank, error, sizeof(error)), STATUS_OK);
+    assert_int_equal(rank, 2);
+}
+
 static enum status check_size(const char *launcher, uint32_t workers, struct variable *variables,
                               size_t count, char *ret_error)
 {
     environment = variables;
     environment_count = count;
-    return rank_check_size(launcher, workers, get, ret_error, 256);
+    return rank_check_size(launcher, 0, workers, get, ret_error, 256);
 }
 
 static void a_launcher_that_started_another_number_is_refused(void **state)
@@ -177,6 +215,7 @@ int main(void)
         cmocka_unit_test(without_any_source_the_coordinator_decides),
         cmocka_unit_test(each_launcher_is_understood),
         cmocka_unit_test(the_launcher_that_is_named_counts_alone),
+        cmocka_unit_test(processes_before_worker_0_are_no_workers),
         cmocka_unit_test(a_launcher_that_started_another_number_is_refused),
         cmocka_unit_test(the_tasks_of_a_step_count_more_than_those_of_its_job),
         cmocka_unit_test(two_sources_that_agree_are_fine),
