@@ -59,12 +59,19 @@ static uint64_t clock_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* The addresses of both ends of the connection that ssh came over: "" where there was none. */
-static void read_ssh_addresses(char *ret_peer, char *ret_own, size_t size)
+/* The addresses of both ends of the way to the launcher, as ssh or Slurm say it: "" where neither
+ * does. */
+static void read_link_addresses(char *ret_peer, char *ret_own, size_t size)
 {
     const char *connection = getenv("SSH_CONNECTION"); // "PEER PORT OWN PORT"
+    const char *launcher = getenv("SLURM_LAUNCH_NODE_IPADDR");
+    char route[INTERFACE_ADDRESS_BYTES];
     ret_peer[0] = ret_own[0] = '\0';
     if (connection == NULL) {
+        if (launcher != NULL && interfaces_route(launcher, route) == STATUS_OK) {
+            snprintf(ret_peer, size, "%s", launcher);
+            snprintf(ret_own, size, "%s", route);
+        }
         return;
     }
     snprintf(ret_peer, size, "%.*s", (int)strcspn(connection, " "), connection);
@@ -86,7 +93,7 @@ static void say_hello(struct agent *agent)
     bool has_programs = programs_find(&programs) == STATUS_OK;
     gethostname(host, sizeof(host) - 1);
     snprintf(host_id, sizeof(host_id), "%016llx", (unsigned long long)transport_host_id());
-    read_ssh_addresses(peer, own, sizeof(own));
+    read_link_addresses(peer, own, sizeof(own));
     struct agent_message hello = {
         .kind = AGENT_HELLO,
         .protocol = AGENT_PROTOCOL,

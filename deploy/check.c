@@ -103,6 +103,9 @@ static enum status check_hosts(const struct job *job, const struct host_options 
     static const struct launcher_options options = {.bind = "127.0.0.1"};
     launch_block_signals();
     preflight_begin(&preflight, &launcher, &options, hosts);
+    if (launcher.allocation.job[0] != '\0') {
+        printf("slurm        job %s\n", launcher.allocation.job);
+    }
     for (size_t i = 0; i < launcher.crew.count; i++) {
         const struct host_link *link = &launcher.crew.links[i];
         char address[160];
@@ -119,7 +122,7 @@ static enum status check_hosts(const struct job *job, const struct host_options 
 
 static enum exit_code check(const struct job *job, bool has_data, const struct host_options *hosts)
 {
-    bool names_hosts = hosts->hosts[0] != '\0' || hosts->hostfile[0] != '\0';
+    bool names_hosts = host_options_name_hosts(hosts);
     bool is_fine = check_here(job, has_data && !names_hosts);
     if (names_hosts) {
         enum status status = check_hosts(job, hosts);

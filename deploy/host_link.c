@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "deploy/process.h"
+#include "deploy/srun_command.h"
 #include "deploy/ssh_command.h"
 
 #include <errno.h>
@@ -12,20 +13,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PING_MS    1000
-#define CLOSE_MS   2000
-#define POLL_MS    5
-#define ERROR_LINE 1024
+#define PING_MS       1000
+#define CLOSE_MS      2000
+#define SRUN_CLOSE_MS 10000 // it hears from the node that the step is over
+#define POLL_MS       5
+#define ERROR_LINE    1024
 // ssh gives up after its ConnectTimeout; the name, the key and the start come on top.
-#define HELLO_MS (SSH_CONNECT_SECS * 1000 + 2000)
+#define SSH_HELLO_MS  (SSH_CONNECT_SECS * 1000 + 2000)
+#define SRUN_HELLO_MS (SRUN_CONNECT_SECS * 1000)
 
-bool host_link_is_here(const char *name)
+bool host_link_is_here(const char *name, const struct allocation *allocation)
 {
+    if (allocation != NULL) {
+        return strcmp(name, allocation->own) == 0;
+    }
     char own[HOST_NAME_BYTES] = "";
     gethostname(own, sizeof(own) - 1);
     size_t short_size = strcspn(own, ".");
@@ -41,6 +48,16 @@ static void lose(struct host_link *link, const char *why, const char *advice)
         snprintf(link->why, sizeof(link->why), "%s", why);
         snprintf(link->advice, sizeof(link->advice), "%s", advice);
     }
+}
+
+static bool is_by_srun(const struct host_link *link)
+{
+    return !link->is_local && link->options->allocation != NULL;
+}
+
+static unsigned hello_ms(const struct host_link *link)
+{
+    return is_by_srun(link) ? SRUN_HELLO_MS : SSH_HELLO_MS;
 }
 
 /* The descriptors of a child, and ours. */
@@ -85,9 +102,8 @@ static enum status open_files(const struct host_link *link, struct link_files *f
 
 /* In the child: never returns. */
 static void become(const struct link_files *files, const char *path, const char *const *argv,
-                   int terminal_fd, pid_t parent)
+                   int terminal_fd)
 {
-    process_isolate_child(parent);
     bool is_set = dup2(files->child[0], STDIN_FILENO) >= 0 &&
                   dup2(files->child[1], STDOUT_FILENO) >= 0 &&
                   (files->child[2] < 0 || dup2(files->child[2], STDERR_FILENO) >= 0);
@@ -113,7 +129,13 @@ static enum status start(struct host_link *link, const char *path, const char *c
     pid_t parent = getpid();
     link->pid = status == STATUS_OK ? fork() : -1;
     if (link->pid == 0) {
-        become(&files, path, argv, terminal_fd, parent);
+        process_isolate_child(parent);
+        if (is_by_srun(link)) {
+            // Killed, it would leave its step to notice by itself; asked to end, it ends that.
+            prctl(PR_SET_PDEATHSIG, SIGTERM);
+            process_drop_variables(srun_is_dropped);
+        }
+        become(&files, path, argv, terminal_fd);
     }
     close_files(files.child);
     if (link->pid < 0) {
@@ -145,27 +167,37 @@ static enum status start_here(struct host_link *link)
 
 static enum status start_there(struct host_link *link)
 {
-    static struct ssh_command command;
+    static struct ssh_command by_ssh;
+    static struct srun_command by_srun;
     char script[SSH_SCRIPT_BYTES], own[PROGRAMS_PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
     own[size > 0 ? size : 0] = '\0';
-    if (ssh_agent_script(link->options->place, own, link->options->timeout, script) != STATUS_OK ||
-        ssh_command_make(&command, link->options->ssh, link->name, script) != STATUS_OK) {
+    if (ssh_agent_script(link->options->place, own, link->options->timeout, script) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    return start(link, command.argv[0], command.argv, -1);
+    if (is_by_srun(link)) {
+        srun_command_make(&by_srun, link->options->allocation, link->name, script);
+        return start(link, by_srun.argv[0], by_srun.argv, -1);
+    }
+    if (ssh_command_make(&by_ssh, link->options->ssh, link->name, script) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    return start(link, by_ssh.argv[0], by_ssh.argv, -1);
 }
 
 void host_link_open(struct host_link *link, const char *name,
                     const struct host_link_options *options)
 {
-    *link = (struct host_link){.options = options, .is_local = host_link_is_here(name)};
+    *link = (struct host_link){
+        .options = options,
+    };
     snprintf(link->name, sizeof(link->name), "%s", name);
+    link->is_local = host_link_is_here(name, options->allocation);
     link->reader.fd = link->errors.fd = link->writer.fd = -1;
     link->opened_ms = link->heard_ms = link->pinged_ms = clock_now_ms();
     enum status status = link->is_local ? start_here(link) : start_there(link);
     if (status == STATUS_INVALID) {
-        lose(link, "the command for ssh cannot be made",
+        lose(link, "the command that reaches it cannot be made",
              "give --ssh and --remote-ringside without quotes and special characters");
     } else if (status != STATUS_OK) {
         lose(link, "no process can be started here", "are there too many open files? (ulimit -n)");
@@ -282,7 +314,8 @@ static void take_errors(struct host_link *link)
     enum status status = line_reader_fill(&link->errors);
     while (line_reader_next(&link->errors, true, &line) == STATUS_OK && line != NULL) {
         line[strcspn(line, "\r")] = '\0';
-        if (line[0] == '\0' || strncmp(line, "Warning: Permanently added", 26) == 0) {
+        if (line[0] == '\0' || strncmp(line, "Warning: Permanently added", 26) == 0 ||
+            (is_by_srun(link) && srun_is_noise(line))) {
             continue;
         }
         snprintf(link->said, sizeof(link->said), "%.500s", line);
@@ -296,7 +329,7 @@ static void take_errors(struct host_link *link)
     }
 }
 
-/* Waits for the end of ssh or the agent, at most until the deadline, then kills it. */
+/* Waits for the end of ssh, srun or the agent, at most until the deadline, then kills it. */
 static int reap(struct host_link *link, uint64_t deadline_ms)
 {
     int result = 0;
@@ -312,21 +345,25 @@ static int reap(struct host_link *link, uint64_t deadline_ms)
     return result;
 }
 
-/* Its output has ended: so has ssh, or the agent, or it is about to. */
+/* Its output has ended: so has ssh, srun or the agent, or it is about to. */
 static void take_end(struct host_link *link)
 {
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
     int result = reap(link, clock_now_ms() + CLOSE_MS);
     take_errors(link);
-    ssh_explain(link->name, result, link->said, why, advice);
+    if (is_by_srun(link)) {
+        srun_explain(link->name, result, link->said, why, advice);
+    } else {
+        ssh_explain(link->name, result, link->said, why, advice);
+    }
     lose(link, link->is_local ? "the agent of this host has ended" : why, advice);
 }
 
 static void check_silence(struct host_link *link, uint64_t now_ms)
 {
     char why[OPTION_ERROR_BYTES];
-    if (link->state == HOST_LINK_CONNECTING && now_ms - link->opened_ms >= HELLO_MS) {
-        snprintf(why, sizeof(why), "no agent has answered within %.1f s", HELLO_MS / 1000.0);
+    if (link->state == HOST_LINK_CONNECTING && now_ms - link->opened_ms >= hello_ms(link)) {
+        snprintf(why, sizeof(why), "no agent has answered within %.1f s", hello_ms(link) / 1000.0);
         lose(link, why, "is the host overloaded, or does its shell wait for something?");
     }
     if (link->state == HOST_LINK_UP && !link->is_local &&
@@ -377,7 +414,7 @@ uint64_t host_link_deadline_ms(const struct host_link *link)
     if (link->state == HOST_LINK_LOST || (link->state == HOST_LINK_UP && link->is_local)) {
         return UINT64_MAX;
     }
-    return link->state == HOST_LINK_CONNECTING ? link->opened_ms + HELLO_MS
+    return link->state == HOST_LINK_CONNECTING ? link->opened_ms + hello_ms(link)
                                                : link->pinged_ms + PING_MS;
 }
 
@@ -406,7 +443,14 @@ void host_link_hang_up(struct host_link *link)
 void host_link_close(struct host_link *link)
 {
     host_link_hang_up(link);
-    reap(link, clock_now_ms() + (link->state == HOST_LINK_UP ? CLOSE_MS : 0));
+    unsigned close_ms = link->state == HOST_LINK_UP ? CLOSE_MS : 0;
+    if (is_by_srun(link)) {
+        close_ms = SRUN_CLOSE_MS;
+        if (link->pid > 0 && link->state != HOST_LINK_UP) {
+            kill(-link->pid, SIGTERM); // it may still be waiting for its step
+        }
+    }
+    reap(link, clock_now_ms() + close_ms);
     if (link->reader.bytes != NULL) {
         close(link->reader.fd);
     }

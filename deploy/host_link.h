@@ -1,10 +1,11 @@
-/* The launcher's side of one agent: behind ssh, or on this host. */
+/* The launcher's side of one agent: behind ssh or srun, or on this host. */
 #ifndef DEPLOY_HOST_LINK_H
 #define DEPLOY_HOST_LINK_H
 
 #include "common/options.h"
 #include "common/status.h"
 #include "deploy/agent_message.h"
+#include "deploy/allocation.h"
 #include "deploy/hosts.h"
 #include "deploy/interfaces.h"
 #include "deploy/line_stream.h"
@@ -22,16 +23,17 @@ enum host_link_state {
 };
 
 struct host_link_options {
-    const char *ssh;   // command
-    const char *place; // of ringside on other hosts; "": see ssh_agent_script
-    double timeout;    // seconds without a sign of life until the link is lost
+    const char *ssh;                     // command
+    const struct allocation *allocation; // whose nodes srun reaches; NULL: ssh reaches hosts
+    const char *place;                   // of ringside on other hosts; "": see ssh_agent_script
+    double timeout;                      // seconds without a sign of life until the link is lost
 };
 
 /* What an agent has said of its host. */
 struct host_facts {
     char version[32], host[65], host_id[20];
     uint32_t cores;
-    char peer[64], own[64]; // addresses of the connection that ssh came over; "": none
+    char peer[64], own[64]; // of the connection that ssh or srun came over; "": none
     struct programs programs;
     struct interfaces interfaces;
 };
@@ -41,7 +43,7 @@ struct host_link {
     const struct host_link_options *options; // borrowed
     bool is_local;
     enum host_link_state state;
-    pid_t pid; // of ssh, or of the agent; 0: none
+    pid_t pid; // of ssh, srun, or the agent; 0: none
     struct line_reader reader, errors;
     struct line_writer writer;
     uint64_t opened_ms, heard_ms, pinged_ms;
@@ -53,17 +55,18 @@ struct host_link {
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
 };
 
-/* A name of the host that we run on: no ssh is needed. */
-bool host_link_is_here(const char *name);
+/* A name of the host that we run on: neither ssh nor srun is needed. The allocation is NULL where
+ * ssh reaches the others. */
+bool host_link_is_here(const char *name, const struct allocation *allocation);
 
-/* Starts ssh, or the agent. What does not come about is a lost link. */
+/* Starts ssh, srun, or the agent. What does not come about is a lost link. */
 void host_link_open(struct host_link *link, const char *name,
                     const struct host_link_options *options);
 
 /* Ends the agent's input, which ends it. */
 void host_link_hang_up(struct host_link *link);
 
-/* Ends the agent, and with it all that it has started; waits at most two seconds for that. */
+/* Ends the agent, and with it all that it has started; waits for that, but not for long. */
 void host_link_close(struct host_link *link);
 
 /* Queues. A lost link takes nothing. */

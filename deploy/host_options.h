@@ -3,6 +3,7 @@
 #define DEPLOY_HOST_OPTIONS_H
 
 #include "common/options.h"
+#include "deploy/allocation.h"
 #include "deploy/hosts.h"
 
 #include <stdbool.h>
@@ -12,6 +13,7 @@ struct host_options {
     char hosts[4096], hostfile[1024], coordinator[HOST_NAME_BYTES];
     char network_interface[256];
     char port_range[16];
+    char reach[8]; // "auto", "ssh", "srun"
     char ssh[512], remote_ringside[1024];
     bool ship;
     bool preflight;
@@ -20,13 +22,18 @@ struct host_options {
 
 struct option_set host_option_set(struct host_options *options);
 
-/* The hosts that the options name, and which of them has the coordinator; this one alone, with any
- * number of slots, if they name none. Logs what is wrong. */
-enum status host_options_read(const struct host_options *options, struct hosts *ret_hosts,
-                              size_t *ret_coordinator);
+/* The options are about other hosts: they name some, or we are in an allocation of Slurm and may
+ * use it. */
+bool host_options_name_hosts(const struct host_options *options);
 
-/* Where hosts are named and the number of workers is not given, it is the sum of their slots. Logs
- * what is wrong with the hosts. */
+/* The hosts that the options name, and which of them has the coordinator; without names the nodes
+ * of the allocation of Slurm that we are in; without one this host alone, with any number of slots.
+ * The allocation is none (its job is "") where it is not to be used. Logs what is wrong. */
+enum status host_options_read(const struct host_options *options, struct hosts *ret_hosts,
+                              size_t *ret_coordinator, struct allocation *ret_allocation);
+
+/* Where there are such hosts and the number of workers is not given, it is the sum of their slots.
+ * Logs what is wrong with the hosts. */
 enum status host_options_fill(const struct host_options *options, bool has_workers,
                               uint32_t *workers);
 

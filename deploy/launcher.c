@@ -186,13 +186,16 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
 {
     *launcher = (struct launcher){.options = options, .host_options = host_options};
     findings->count = findings->left_out = 0;
-    enum status status = host_options_read(host_options, &launcher->hosts, &launcher->coordinator);
+    enum status status = host_options_read(host_options, &launcher->hosts, &launcher->coordinator,
+                                           &launcher->allocation);
     if (status != STATUS_OK) {
         return status;
     }
+    const struct allocation *allocation =
+        launcher->allocation.job[0] != '\0' ? &launcher->allocation : NULL;
     for (size_t i = 0; i < launcher->hosts.count; i++) {
         launcher->has_others =
-            launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name);
+            launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name, allocation);
     }
     if (launcher->has_others && strcmp(options->bind, "127.0.0.1") != 0) {
         log_error("--bind is for jobs on this host alone: with other hosts, --network-interface "
@@ -201,6 +204,7 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
     }
     launcher->link_options = (struct host_link_options){
         .ssh = host_options->ssh,
+        .allocation = allocation,
         .place = host_options->remote_ringside,
         .timeout = host_options->link_timeout,
     };

@@ -4,6 +4,7 @@
 #define DEPLOY_LAUNCHER_H
 
 #include "common/status.h"
+#include "deploy/allocation.h"
 #include "deploy/crew.h"
 #include "deploy/findings.h"
 #include "deploy/host_options.h"
@@ -21,8 +22,9 @@ struct launcher {
     struct host_link_options link_options;
     char shipped[SHIP_PLACE_BYTES]; // where --ship has put the programs
     struct hosts hosts;
-    size_t coordinator; // host of it
-    bool has_others;    // a host that is reached by ssh
+    size_t coordinator;           // host of it
+    struct allocation allocation; // whose nodes srun reaches; none: ssh reaches hosts
+    bool has_others;              // a host that is not this one
     struct crew crew;
     char addresses[HOSTS_MAX][128];     // of each host; "": not known
     bool reaches[HOSTS_MAX][HOSTS_MAX]; // preflight has connected the one to the other

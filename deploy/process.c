@@ -27,23 +27,31 @@ static void reset_signals(void)
     signal(SIGPIPE, SIG_DFL);
 }
 
+void process_drop_variables(bool (*is_dropped)(const char *name))
+{
+    for (char **variable = environ; *variable != NULL;) {
+        char name[128];
+        size_t size = strcspn(*variable, "=");
+        snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : 0), *variable);
+        if (name[0] == '\0' || !is_dropped(name)) {
+            variable++;
+            continue;
+        }
+        unsetenv(name);
+        variable = environ; // it was moved
+    }
+}
+
+static bool is_own(const char *name)
+{
+    return strncmp(name, "RINGSIDE_", strlen("RINGSIDE_")) == 0;
+}
+
 /* In the child: what the user's RINGSIDE_ variables meant is in the job already; a worker would
  * take RINGSIDE_DATA for an option of its own. */
 static void drop_own_variables(void)
 {
-    static const char prefix[] = "RINGSIDE_";
-    for (char **variable = environ; *variable != NULL;) {
-        char name[128];
-        size_t size = strcspn(*variable, "=");
-        if (strncmp(*variable, prefix, strlen(prefix)) != 0 || size >= sizeof(name)) {
-            variable++;
-            continue;
-        }
-        memcpy(name, *variable, size);
-        name[size] = '\0';
-        unsetenv(name);
-        variable = environ; // it was moved
-    }
+    process_drop_variables(is_own);
     // It tells each worker its rank: what a launcher above it says is about itself.
     setenv("RINGSIDE_LAUNCHER", "none", 1);
 }

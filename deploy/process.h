@@ -44,6 +44,9 @@ void process_isolate_child(pid_t parent);
 /* The same, also without the launcher's RINGSIDE_ variables. */
 void process_init_child(pid_t parent);
 
+/* In a child, too: its environment without some of the variables. */
+void process_drop_variables(bool (*is_dropped)(const char *name));
+
 /* An open file that holds `text`, to be read from its begin; -1 if there is none to be had. Nobody
  * else can find it, and nobody waits for it: secrets go to a child that way. */
 int process_open_input(const char *text);

@@ -274,7 +274,7 @@ enum status ship_programs(const struct hosts *hosts, const char *ssh,
         int ends[2];
         fds[i] = -1;
         pids[i] = 0;
-        if (host_link_is_here(hosts->list[i].name) || pipe2(ends, O_CLOEXEC) != 0) {
+        if (host_link_is_here(hosts->list[i].name, NULL) || pipe2(ends, O_CLOEXEC) != 0) {
             continue;
         }
         pids[i] = fork();

@@ -1,0 +1,109 @@
+/* What to say to srun, and what it says. */
+#include "deploy/srun_command.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { EXIT_NOT_RUNNABLE = 126, EXIT_NOT_FOUND = 127 };
+
+void srun_command_make(struct srun_command *command, const struct allocation *allocation,
+                       const char *node, const char *script)
+{
+    static const char *const own[] = {
+        "srun",
+        "--nodes=1",
+        "--ntasks=1",
+        "--overlap", // other steps may run there as well
+        "--whole",   // all cores that the job has there, and not one
+        "--mem=0",   // and all memory
+        "--cpu-bind=none",
+        "--mpi=none",
+        "--export=ALL",
+        "--quiet",
+        "--job-name=ringside",
+    };
+    size_t count = 0;
+    for (; count < sizeof(own) / sizeof(own[0]); count++) {
+        command->argv[count] = own[count];
+    }
+    snprintf(command->node, sizeof(command->node), "--nodelist=%s", node);
+    snprintf(command->script, sizeof(command->script), "exec %s", script);
+    command->argv[count++] = command->node;
+    if (allocation->gpus[0] != '\0') {
+        snprintf(command->gpus, sizeof(command->gpus), "--gres=%s", allocation->gpus);
+        command->argv[count++] = command->gpus;
+    }
+    command->argv[count++] = "sh";
+    command->argv[count++] = "-c";
+    command->argv[count++] = command->script;
+    command->argv[count] = NULL;
+}
+
+bool srun_is_dropped(const char *variable)
+{
+    static const char *const prefixes[] = {"SLURM_", "SLURMD_", "SRUN_", "SSH_CONNECTION"};
+    static const char *const kept[] = {"SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JOB_ID",
+                                       "SLURM_JWT", "SLURM_WORKING_CLUSTER"};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        if (strcmp(variable, kept[i]) == 0) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool srun_is_noise(const char *line)
+{
+    return strstr(line, "lacks support for cpu binding") != NULL ||
+           (strstr(line, ": task 0: ") != NULL && strstr(line, "xit") != NULL);
+}
+
+/* What srun says, and what helps; %s is the node. */
+static const struct {
+    const char *said, *advice;
+} advices[] = {
+    {"generic resource", "ask Slurm for GPUs by the node: --gpus-per-node"},
+    {"Requested node configuration", "is %s up, and still in the job? (sinfo, squeue)"},
+    {"Invalid job id", "is the job still there? (squeue)"},
+    {"CANCELLED", "it was cancelled, or its time is over (sacct)"},
+    {"Force Terminated", "it was cancelled, or its time is over (sacct)"},
+    {"error while loading shared libraries",
+     "install there what deploy/install-dependencies lists: %s lacks a library"},
+};
+
+void srun_explain(const char *node, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
+                  char ret_advice[OPTION_ERROR_BYTES])
+{
+    int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
+    bool has_said = said[0] != '\0';
+    const char *advice = "`srun --overlap --nodes=1 --nodelist=%s true` has to work";
+    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+        advice = strstr(said, advices[i].said) != NULL ? advices[i].advice : advice;
+    }
+    if ((code == EXIT_NOT_FOUND || code == EXIT_NOT_RUNNABLE) &&
+        strstr(said, "shared libraries") == NULL) {
+        snprintf(ret_why, OPTION_ERROR_BYTES, "srun, or ringside there, cannot be run%s%.300s%s",
+                 has_said ? " (" : "", said, has_said ? ")" : "");
+        advice = "install ringside in a folder that %s sees as well, or say where it is with "
+                 "--remote-ringside";
+    } else if (has_said) {
+        snprintf(ret_why, OPTION_ERROR_BYTES, "%.400s", said);
+    } else if (code >= 0) {
+        snprintf(ret_why, OPTION_ERROR_BYTES, "its step of srun ended with exit code %d", code);
+    } else {
+        snprintf(ret_why, OPTION_ERROR_BYTES, "srun was killed by signal %d", WTERMSIG(result));
+    }
+    const char *place = strstr(advice, "%s");
+    if (place == NULL) {
+        snprintf(ret_advice, OPTION_ERROR_BYTES, "%s", advice);
+    } else {
+        snprintf(ret_advice, OPTION_ERROR_BYTES, "%.*s%s%s", (int)(place - advice), advice, node,
+                 place + 2);
+    }
+}
