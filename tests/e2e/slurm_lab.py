@@ -1,0 +1,255 @@
+"""A Slurm for tests: a controller and four nodes on this machine, in a folder, as root or not."""
+import getpass
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+NODES = 4
+UNFINISHED = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED")
+GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
+OURS = ("ringside", "ps", "worker", "srun")
+DAEMONS = ("munged", "slurmctld", "slurmd")
+TOOLS = DAEMONS + ("sbatch", "srun", "salloc", "scancel", "scontrol", "squeue")
+
+
+def find(tool):
+    return shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def missing_tool():
+    for tool in TOOLS:
+        if find(tool) is None:
+            return tool
+    return None
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Job:
+    """One of Slurm's, with the file that it writes to."""
+
+    def __init__(self, number, output):
+        self.number, self.output = number, output
+
+    def said(self):
+        if not os.path.exists(self.output):
+            return ""
+        with open(self.output, encoding="utf-8") as file:
+            return file.read()
+
+
+class SlurmLab:
+    """Four nodes of eight cores and two GPUs that are none; gone with all that runs there."""
+
+    def __init__(self, build, source):
+        self.source = source
+        self.scripts = os.path.join(source, "deploy", "slurm")
+        self.programs = {"ringside": os.path.join(build, "deploy", "ringside"),
+                         "ps": os.path.join(build, "ps-server", "ps"),
+                         "worker": os.path.join(build, "worker", "worker")}
+        self.ringside = self.programs["ringside"]
+        self.folder = tempfile.mkdtemp(prefix="ringside-slurm-")
+        os.chmod(self.folder, 0o755)  # munged wants its socket to be reachable
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(("RINGSIDE_", "SLURM"))}
+        self.environment.update(SLURM_CONF=self.path("slurm.conf"), RINGSIDE=self.ringside)
+        self.names = 0
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text, mode=0o600):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+        return self.path(name)
+
+    def new_name(self):
+        self.names += 1
+        return f"job{self.names}"
+
+    def run(self, *command, check=True):
+        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, cwd=self.folder,
+                              env=self.environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=300)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}")
+        return done.stdout
+
+    def up(self):
+        user, ports = getpass.getuser(), free_ports(1 + NODES)
+        nodes = "".join(f"NodeName=n{i} NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[i]} "
+                        "CPUs=8 RealMemory=4000 Gres=gpu:2\n" for i in range(1, NODES + 1))
+        for i in range(2):
+            self.write(f"gpu{i}", "")
+        self.write("gres.conf", f"NodeName=n[1-{NODES}] Name=gpu File={self.path('gpu[0-1]')}\n")
+        self.write("slurm.conf", f"""
+ClusterName=loop
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthInfo=socket={self.path("munge.socket")}
+StateSaveLocation={self.path("state")}
+SlurmdSpoolDir={self.path("spool.%n")}
+SlurmctldPidFile={self.path("slurmctld.pid")}
+SlurmdPidFile={self.path("slurmd.%n.pid")}
+SlurmctldLogFile={self.path("slurmctld.log")}
+SlurmdLogFile={self.path("slurmd.%n.log")}
+ProctrackType=proctrack/linuxproc
+ReturnToService=2
+SlurmdTimeout=20
+KillWait=5
+CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=100
+GresTypes=gpu
+{nodes}PartitionName=main Nodes=n[1-{NODES}] Default=YES
+""", 0o644)
+        for name in ["state"] + [f"spool.n{i}" for i in range(1, NODES + 1)]:
+            os.mkdir(self.path(name), 0o755)
+        with open(self.path("munge.key"), "wb") as file:
+            file.write(os.urandom(128))
+        os.chmod(self.path("munge.key"), 0o600)
+        self.run(find("munged"), f"--key-file={self.path('munge.key')}",
+                 f"--socket={self.path('munge.socket')}", f"--pid-file={self.path('munged.pid')}",
+                 f"--log-file={self.path('munged.log')}", f"--seed-file={self.path('munged.seed')}")
+        self.run(find("slurmctld"), "-f", self.path("slurm.conf"))
+        for i in range(1, NODES + 1):
+            self.run(find("slurmd"), "-f", self.path("slurm.conf"), "-N", f"n{i}")
+        self.await_(lambda: self.run("sinfo", "-h", "-o", "%D %t", check=False).strip()
+                    == f"{NODES} idle", "the nodes become idle")
+
+    def await_(self, is_so, what, limit_s=60):
+        deadline = time.monotonic() + limit_s
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain until {what}")
+            time.sleep(0.05)
+
+    def submit(self, *arguments, variables=None):
+        """A job that runs by now, or soon."""
+        output = self.path(f"{self.new_name()}.log")
+        self.environment.update(variables or {})
+        said = self.run("sbatch", "--parsable", f"--output={output}", *arguments, check=False)
+        for name in variables or {}:
+            del self.environment[name]
+        number = said.strip().split(";", maxsplit=1)[0]
+        if not number.isdigit():
+            raise AssertionError(f"{arguments}: {said}")
+        return Job(number, output)
+
+    def facts(self, job):
+        """What Slurm knows of it, by name."""
+        said = self.run("scontrol", "show", "job", "--oneliner", job.number)
+        return dict(word.split("=", 1) for word in said.split() if "=" in word)
+
+    def wait(self, job):
+        """Its exit code, once it is over; -1 if a signal or Slurm has ended it."""
+        self.await_(lambda: self.facts(job)["JobState"] not in UNFINISHED, f"{job.number} is over",
+                    240)
+        facts = self.facts(job)
+        code, by_signal = facts["ExitCode"].split(":")
+        return int(code) if by_signal == "0" and facts["JobState"] in ("COMPLETED", "FAILED") else -1
+
+    def finish(self, job, expected=0):
+        code = self.wait(job)
+        if code != expected:
+            raise AssertionError(f"exit code {code}, not {expected}:\n{job.said()}")
+        return job.said()
+
+    def script(self, text, *arguments, expected=0):
+        """A job of these lines, to its end; what it wrote."""
+        lines = f"#!/bin/bash\nringside={self.ringside}\n{text}\n"
+        path = self.write(f"{self.new_name()}.sh", lines, 0o700)
+        return self.finish(self.submit(*arguments, path), expected)
+
+    def summary(self, folder):
+        with open(self.path(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def await_training(self, folder, job):
+        metrics = self.path(folder, "metrics.jsonl")
+
+        def trains():
+            if self.facts(job)["JobState"] not in UNFINISHED:
+                raise AssertionError(f"it does not train:\n{job.said()}")
+            return os.path.exists(metrics) and os.path.getsize(metrics) > 0
+        self.await_(trains, f"it trains:\n{job.said()}")
+
+    def expedite(self, job):
+        """Slurm starts a job that is queued again after two minutes; this one at once."""
+        self.await_(lambda: self.facts(job)["Restarts"] != "0" and
+                    self.facts(job)["JobState"] == "PENDING", "it is queued again")
+        self.await_(lambda: not self.run("scontrol", "update", f"JobId={job.number}",
+                                         "StartTime=now", check=False).strip(), "it may start")
+
+    def processes(self):
+        """Those of ours in this Slurm, by pid."""
+        found, mark = {}, f"SLURM_CONF={self.path('slurm.conf')}"
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            name = self.read_process(pid, "comm").strip()
+            if name in OURS and mark in self.read_process(pid, "environ").split("\0"):
+                found[int(pid)] = name
+        return found
+
+    @staticmethod
+    def read_process(pid, part):
+        """A file of /proc; empty if the process has ended, or is somebody else's."""
+        try:
+            with open(f"/proc/{pid}/{part}", encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    def expect_nothing_left(self):
+        deadline, left = time.monotonic() + GONE_S, {}
+        while time.monotonic() < deadline:
+            left = self.processes()
+            if not left and not self.run("squeue", "-h").strip():
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"left behind: {left} {self.run('squeue')}")
+
+    def clear(self):
+        """After a case that went wrong: no jobs."""
+        self.run("scancel", "--user", getpass.getuser(), check=False)
+        try:
+            self.expect_nothing_left()
+        except AssertionError as error:
+            print(error, file=sys.stderr)
+
+    def down(self):
+        self.run("scancel", "--user", getpass.getuser(), check=False)
+        for pid in self.processes():
+            self.kill(pid)
+        for name in [f"slurmd.n{i}" for i in range(1, NODES + 1)] + ["slurmctld", "munged"]:
+            try:
+                with open(self.path(f"{name}.pid"), encoding="utf-8") as file:
+                    self.kill(int(file.read()))
+            except (OSError, ValueError):
+                print(f"    ({name} had ended before)", file=sys.stderr)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @staticmethod
+    def kill(pid):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass  # it has ended by itself
