@@ -1,4 +1,8 @@
-"""A Slurm for tests: a controller and four nodes on this machine, in a folder, as root or not."""
+"""A Slurm for tests: a controller and four nodes on this machine, in a folder, as root or not.
+
+Nodes share the address of this machine, 127.0.0.1; as root they may have namespaces of their own, with
+an address and a name each.
+"""
 import getpass
 import json
 import os
@@ -29,6 +33,21 @@ def missing_tool():
     return None
 
 
+def missing_for_network():
+    """Why nodes cannot have addresses of their own here; None if they can."""
+    if os.geteuid() != 0:
+        return "root"
+    for tool in ("ip", "nsenter", "unshare"):
+        if find(tool) is None:
+            return tool
+    probe = f"sl{os.getpid()}-probe"
+    if subprocess.run(["ip", "netns", "add", probe], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        return "network namespace"
+    subprocess.run(["ip", "netns", "del", probe], check=False)
+    return None
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
@@ -55,8 +74,9 @@ class Job:
 class SlurmLab:
     """Four nodes of eight cores and two GPUs that are none; gone with all that runs there."""
 
-    def __init__(self, build, source):
-        self.source = source
+    def __init__(self, build, source, has_network=False):
+        self.build, self.source = build, source
+        self.has_network = has_network
         self.scripts = os.path.join(source, "deploy", "slurm")
         self.programs = {"ringside": os.path.join(build, "deploy", "ringside"),
                          "ps": os.path.join(build, "ps-server", "ps"),
@@ -90,16 +110,48 @@ class SlurmLab:
             raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}")
         return done.stdout
 
+    def space(self, index):
+        """Of a node; that of node 1 has the controller, and commands are given there; 0: the switch."""
+        return f"sl{os.getpid()}-{index}"
+
+    def inside(self, index):
+        """What runs a command on a node: by the namespace alone, as /sys must stay."""
+        if not self.has_network:
+            return ()
+        return ("nsenter", f"--net=/run/netns/{self.space(index)}", "unshare", "--uts", "sh", "-c",
+                f'hostname host{index}; exec "$@"', "sh")
+
+    def make_network(self):
+        self.run("ip", "netns", "add", self.space(0))
+        self.run("ip", "-n", self.space(0), "link", "add", "br0", "type", "bridge")
+        self.run("ip", "-n", self.space(0), "link", "set", "br0", "up")
+        for i in range(1, NODES + 1):
+            space = self.space(i)
+            self.run("ip", "netns", "add", space)
+            self.run("ip", "link", "add", f"v{i}", "netns", self.space(0), "type", "veth", "peer",
+                     "name", "eth0", "netns", space)
+            self.run("ip", "-n", self.space(0), "link", "set", f"v{i}", "master", "br0", "up")
+            self.run("ip", "-n", space, "addr", "add", f"10.78.0.{i}/24", "dev", "eth0")
+            self.run("ip", "-n", space, "link", "set", "lo", "up")
+            self.run("ip", "-n", space, "link", "set", "eth0", "up")
+
+    def address(self, index):
+        return f"10.78.0.{index}" if self.has_network else "127.0.0.1"
+
     def up(self):
+        if self.has_network:
+            self.make_network()
         user, ports = getpass.getuser(), free_ports(1 + NODES)
-        nodes = "".join(f"NodeName=n{i} NodeHostname=localhost NodeAddr=127.0.0.1 Port={ports[i]} "
+        hosts = [f"host{i}" if self.has_network else "localhost" for i in range(NODES + 1)]
+        nodes = "".join(f"NodeName=n{i} NodeHostname={hosts[i]} NodeAddr={self.address(i)} "
+                        f"Port={ports[i]} "
                         "CPUs=8 RealMemory=4000 Gres=gpu:2\n" for i in range(1, NODES + 1))
         for i in range(2):
             self.write(f"gpu{i}", "")
         self.write("gres.conf", f"NodeName=n[1-{NODES}] Name=gpu File={self.path('gpu[0-1]')}\n")
         self.write("slurm.conf", f"""
 ClusterName=loop
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost={hosts[1]}({self.address(1)})
 SlurmctldPort={ports[0]}
 SlurmUser={user}
 SlurmdUser={user}
@@ -114,7 +166,7 @@ ProctrackType=proctrack/linuxproc
 ReturnToService=2
 SlurmdTimeout=20
 KillWait=5
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+{"" if self.has_network else "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"}
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
@@ -130,11 +182,11 @@ GresTypes=gpu
         self.run(find("munged"), f"--key-file={self.path('munge.key')}",
                  f"--socket={self.path('munge.socket')}", f"--pid-file={self.path('munged.pid')}",
                  f"--log-file={self.path('munged.log')}", f"--seed-file={self.path('munged.seed')}")
-        self.run(find("slurmctld"), "-f", self.path("slurm.conf"))
+        self.run(*self.inside(1), find("slurmctld"), "-f", self.path("slurm.conf"))
         for i in range(1, NODES + 1):
-            self.run(find("slurmd"), "-f", self.path("slurm.conf"), "-N", f"n{i}")
-        self.await_(lambda: self.run("sinfo", "-h", "-o", "%D %t", check=False).strip()
-                    == f"{NODES} idle", "the nodes become idle")
+            self.run(*self.inside(i), find("slurmd"), "-f", self.path("slurm.conf"), "-N", f"n{i}")
+        self.await_(lambda: self.run(*self.inside(1), "sinfo", "-h", "-o", "%D %t",
+                                     check=False).strip() == f"{NODES} idle", "nodes are idle")
 
     def await_(self, is_so, what, limit_s=60):
         deadline = time.monotonic() + limit_s
@@ -147,7 +199,7 @@ GresTypes=gpu
         """A job that runs by now, or soon."""
         output = self.path(f"{self.new_name()}.log")
         self.environment.update(variables or {})
-        said = self.run("sbatch", "--parsable", f"--output={output}", *arguments, check=False)
+        said = self.run(*self.inside(1), "sbatch", "--parsable", f"--output={output}", *arguments, check=False)
         for name in variables or {}:
             del self.environment[name]
         number = said.strip().split(";", maxsplit=1)[0]
@@ -157,7 +209,7 @@ GresTypes=gpu
 
     def facts(self, job):
         """What Slurm knows of it, by name."""
-        said = self.run("scontrol", "show", "job", "--oneliner", job.number)
+        said = self.run(*self.inside(1), "scontrol", "show", "job", "--oneliner", job.number)
         return dict(word.split("=", 1) for word in said.split() if "=" in word)
 
     def wait(self, job):
@@ -222,10 +274,10 @@ GresTypes=gpu
         deadline, left = time.monotonic() + GONE_S, {}
         while time.monotonic() < deadline:
             left = self.processes()
-            if not left and not self.run("squeue", "-h").strip():
+            if not left and not self.run(*self.inside(1), "squeue", "-h").strip():
                 return
             time.sleep(0.05)
-        raise AssertionError(f"left behind: {left} {self.run('squeue')}")
+        raise AssertionError(f"left behind: {left} {self.run(*self.inside(1), 'squeue')}")
 
     def clear(self):
         """After a case that went wrong: no jobs."""
@@ -236,7 +288,7 @@ GresTypes=gpu
             print(error, file=sys.stderr)
 
     def down(self):
-        self.run("scancel", "--user", getpass.getuser(), check=False)
+        self.run(*self.inside(1), "scancel", "--user", getpass.getuser(), check=False)
         for pid in self.processes():
             self.kill(pid)
         for name in [f"slurmd.n{i}" for i in range(1, NODES + 1)] + ["slurmctld", "munged"]:
@@ -245,6 +297,8 @@ GresTypes=gpu
                     self.kill(int(file.read()))
             except (OSError, ValueError):
                 print(f"    ({name} had ended before)", file=sys.stderr)
+        for i in range(NODES + 1 if self.has_network else 0):
+            self.run("ip", "netns", "del", self.space(i), check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
