@@ -1,7 +1,7 @@
 """A Slurm for tests: a controller and four nodes on this machine, in a folder, as root or not.
 
-Nodes share the address of this machine, 127.0.0.1; as root they may have namespaces of their own, with
-an address and a name each.
+Nodes share the address of this machine, 127.0.0.1; as root they may have namespaces of their own,
+with an address and a name each.
 """
 import getpass
 import json
@@ -111,7 +111,7 @@ class SlurmLab:
         return done.stdout
 
     def space(self, index):
-        """Of a node; that of node 1 has the controller, and commands are given there; 0: the switch."""
+        """Of a node; 0 is the switch. The controller is on node 1, and commands are given there."""
         return f"sl{os.getpid()}-{index}"
 
     def inside(self, index):
@@ -165,7 +165,8 @@ SlurmdLogFile={self.path("slurmd.%n.log")}
 ProctrackType=proctrack/linuxproc
 ReturnToService=2
 SlurmdTimeout=20
-KillWait=5
+KillWait=2
+SchedulerParameters=batch_sched_delay=0
 {"" if self.has_network else "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"}
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
@@ -199,7 +200,8 @@ GresTypes=gpu
         """A job that runs by now, or soon."""
         output = self.path(f"{self.new_name()}.log")
         self.environment.update(variables or {})
-        said = self.run(*self.inside(1), "sbatch", "--parsable", f"--output={output}", *arguments, check=False)
+        said = self.run(*self.inside(1), "sbatch", "--parsable", f"--output={output}",
+                        *arguments, check=False)
         for name in variables or {}:
             del self.environment[name]
         number = said.strip().split(";", maxsplit=1)[0]
@@ -218,7 +220,8 @@ GresTypes=gpu
                     240)
         facts = self.facts(job)
         code, by_signal = facts["ExitCode"].split(":")
-        return int(code) if by_signal == "0" and facts["JobState"] in ("COMPLETED", "FAILED") else -1
+        has_ended = by_signal == "0" and facts["JobState"] in ("COMPLETED", "FAILED")
+        return int(code) if has_ended else -1
 
     def finish(self, job, expected=0):
         code = self.wait(job)
@@ -252,12 +255,12 @@ GresTypes=gpu
         self.await_(lambda: not self.run("scontrol", "update", f"JobId={job.number}",
                                          "StartTime=now", check=False).strip(), "it may start")
 
-    def processes(self):
-        """Those of ours in this Slurm, by pid."""
+    def processes(self, names=OURS):
+        """Those of ours in this Slurm, by pid; without names all that it has to do with."""
         found, mark = {}, f"SLURM_CONF={self.path('slurm.conf')}"
         for pid in filter(str.isdigit, os.listdir("/proc")):
             name = self.read_process(pid, "comm").strip()
-            if name in OURS and mark in self.read_process(pid, "environ").split("\0"):
+            if (names is None or name in names) and mark in self.read_process(pid, "environ").split("\0"):
                 found[int(pid)] = name
         return found
 
@@ -289,14 +292,14 @@ GresTypes=gpu
 
     def down(self):
         self.run(*self.inside(1), "scancel", "--user", getpass.getuser(), check=False)
-        for pid in self.processes():
-            self.kill(pid)
         for name in [f"slurmd.n{i}" for i in range(1, NODES + 1)] + ["slurmctld", "munged"]:
             try:
                 with open(self.path(f"{name}.pid"), encoding="utf-8") as file:
                     self.kill(int(file.read()))
             except (OSError, ValueError):
                 print(f"    ({name} had ended before)", file=sys.stderr)
+        for pid in self.processes(names=None):
+            self.kill(pid)  # such as slurmstepd, which has nobody to report to any more
         for i in range(NODES + 1 if self.has_network else 0):
             self.run("ip", "netns", "del", self.space(i), check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
