@@ -180,9 +180,10 @@ for folder in .ci bench common deploy docs proto ps-server tests worker; do
         folders+=("$folder")
     fi
 done
-# Neither corpora nor recorded values are written by hand.
+# Corpora, recorded values and the page of options are not written by hand.
 mapfile -t all_files < <(find "${folders[@]}" \
-    \( -path 'tests/fuzz/corpus' -o -path 'tests/golden/values' -o -path 'bench/results' \) -prune \
+    \( -path 'tests/fuzz/corpus' -o -path 'tests/golden/values' -o -path 'bench/results' \
+    -o -path 'docs/OPTIONS.md' \) -prune \
     -o -type f -size +0 -print | sort)
 mapfile -t c_files < <(printf '%s\n' "${all_files[@]}" | grep -E '\.(c|h|cu|cuh)$')
 mapfile -t test_files < <(printf '%s\n' "${c_files[@]}" | grep -E '^tests/')
