@@ -70,6 +70,10 @@ struct option_program {
 
     struct option_set sets[OPTION_SETS_MAX];
     size_t set_count;
+
+    // The command line is the only source. For what another program starts, whose environment may
+    // hold options of that one.
+    bool takes_arguments_alone;
 };
 
 /* Fills every field with its default. */
@@ -100,8 +104,8 @@ void options_print_help(const struct option_program *program, FILE *stream);
  * "choices" (a list of "name" and "summary") and "help", where what there is none of is null. */
 void options_describe(const struct option_program *program, FILE *stream);
 
-/* Rows that every program has, and that are read beside its tables: --config, --version and --help.
- * Of a program without tables --help alone. */
+/* Rows that every program has, and that are read beside its tables: --config (unless it takes
+ * arguments alone), --version and --help. Of a program without tables --help alone. */
 struct option_set options_general(const struct option_program *program);
 
 /* "global-batch" -> "RINGSIDE_GLOBAL_BATCH" */

@@ -13,7 +13,9 @@ static const struct option general_rows[] = {
 struct option_set options_general(const struct option_program *program)
 {
     size_t count = sizeof(general_rows) / sizeof(general_rows[0]);
-    size_t skipped = program->set_count == 0 ? count - 1 : 0;
+    size_t skipped = program->set_count == 0          ? count - 1
+                     : program->takes_arguments_alone ? 1 // --config
+                                                      : 0;
     return (struct option_set){
         .title = "General", .rows = general_rows + skipped, .count = count - skipped};
 }
@@ -36,14 +38,16 @@ static json_t *describe_choices(const struct option_choice *choices)
     return list;
 }
 
-static void describe_row(const struct option_set *set, const struct option *row, FILE *stream)
+static void describe_row(const struct option_program *program, const struct option_set *set,
+                         const struct option *row, FILE *stream)
 {
     char letter[2] = {row->letter, '\0'}, variable[128], range[OPTION_RANGE_BYTES];
     option_make_variable_name(row->name, variable, sizeof(variable));
     option_format_range(row, range, sizeof(range));
     bool is_number = row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
     // Of what is taken out before the tables are read, only --config has a variable.
-    bool has_variable = set->values != NULL || row == general_rows;
+    bool has_variable =
+        !program->takes_arguments_alone && (set->values != NULL || row == general_rows);
     print_line(json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:s}", "set", set->title,
                          "option", row->name, "letter", row->letter != 0 ? letter : NULL,
                          "variable", has_variable ? variable : NULL, "metavar", option_metavar(row),
@@ -52,10 +56,11 @@ static void describe_row(const struct option_set *set, const struct option *row,
                stream);
 }
 
-static void describe_set(const struct option_set *set, FILE *stream)
+static void describe_set(const struct option_program *program, const struct option_set *set,
+                         FILE *stream)
 {
     for (size_t i = 0; i < set->count; i++) {
-        describe_row(set, &set->rows[i], stream);
+        describe_row(program, set, &set->rows[i], stream);
     }
 }
 
@@ -64,10 +69,10 @@ void options_describe(const struct option_program *program, FILE *stream)
     print_line(json_pack("{s:s, s:s, s:s, s:s?}", "program", program->name, "usage", program->usage,
                          "summary", program->summary, "example", program->example),
                stream);
-    describe_set(&program->taken_before, stream);
+    describe_set(program, &program->taken_before, stream);
     for (size_t s = 0; s < program->set_count; s++) {
-        describe_set(&program->sets[s], stream);
+        describe_set(program, &program->sets[s], stream);
     }
     const struct option_set general = options_general(program);
-    describe_set(&general, stream);
+    describe_set(program, &general, stream);
 }

@@ -97,7 +97,7 @@ void options_print_help(const struct option_program *program, FILE *stream)
     }
     const struct option_set general = options_general(program);
     print_set(&general, stream);
-    if (program->set_count > 0) {
+    if (program->set_count > 0 && !program->takes_arguments_alone) {
         fprintf(stream, "\nEvery option is also an environment variable: --global-batch is "
                         "RINGSIDE_GLOBAL_BATCH.\nLater wins: default, config file, environment, "
                         "command line.\n");

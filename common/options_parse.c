@@ -221,7 +221,8 @@ static enum status take_long(const struct option_program *program, int argc, cha
     }
     memcpy(name, text, size);
     name[size] = '\0';
-    if (strcmp(name, "config") == 0) { // was read before: see find_config
+    if (strcmp(name, "config") == 0 && !program->takes_arguments_alone) {
+        // It was read before: see find_config.
         return take_value(attached, argc, argv, index) != NULL ? STATUS_OK
                                                                : refuse_missing_value(name);
     }
@@ -305,9 +306,10 @@ enum status options_parse(const struct option_program *program, int argc, char *
     for (size_t s = 0; s < program->set_count; s++) {
         options_reset(&program->sets[s]);
     }
-    const char *config = find_config(argc, argv);
+    bool has_more = !program->takes_arguments_alone;
+    const char *config = has_more ? find_config(argc, argv) : NULL;
     enum status status = config != NULL ? options_read_file(program, config) : STATUS_OK;
-    for (size_t s = 0; s < program->set_count && status == STATUS_OK; s++) {
+    for (size_t s = 0; has_more && s < program->set_count && status == STATUS_OK; s++) {
         status = read_environment(program, &program->sets[s]);
     }
     if (status == STATUS_OK) {

@@ -36,6 +36,9 @@ enum exit_code command_agent(int argc, char **argv)
                   .count = sizeof(rows) / sizeof(rows[0]),
                   .values = &settings}},
         .set_count = 1,
+        // The launcher's variables, and those of start files on its host, are options of a
+        // launcher.
+        .takes_arguments_alone = true,
     };
     if (options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
         return EXIT_USAGE;

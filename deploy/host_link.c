@@ -351,12 +351,17 @@ static void take_end(struct host_link *link)
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
     int result = reap(link, clock_now_ms() + CLOSE_MS);
     take_errors(link);
+    if (link->is_local) {
+        lose(link, "the agent of this host has ended",
+             "what it said is above; was it killed, or is memory short?");
+        return;
+    }
     if (is_by_srun(link)) {
         srun_explain(link->name, result, link->said, why, advice);
     } else {
         ssh_explain(link->name, result, link->said, why, advice);
     }
-    lose(link, link->is_local ? "the agent of this host has ended" : why, advice);
+    lose(link, why, advice);
 }
 
 static void check_silence(struct host_link *link, uint64_t now_ms)

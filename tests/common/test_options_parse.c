@@ -224,6 +224,42 @@ static void a_program_without_arguments_has_its_defaults(void **state)
     assert_int_equal(sample.workers, 2);
 }
 
+/* What is started by a program that has options of its own in the environment. */
+static void a_program_may_take_its_arguments_alone(void **state)
+{
+    (void)state;
+    static char help[16 * 1024];
+    const char *config;
+    struct sample sample;
+    bool is_done = true;
+    struct option_program program = sample_program(&sample);
+    program.takes_arguments_alone = true;
+    char *folder = write_config("colour = red\n", &config);
+    setenv("RINGSIDE_CONFIG", strchr(config, '=') + 1, 1);
+    setenv("RINGSIDE_TOTAL_STEPS", "many", 1);
+    setenv("RINGSIDE_PORT", "4", 1);
+    char name[] = "sample", option[] = "-n7", file[256];
+    char *const argv[] = {name, option, NULL};
+    assert_int_equal(options_parse(&program, 2, argv, &is_done), STATUS_OK);
+    assert_int_equal(sample.workers, 7);
+    assert_int_equal(sample.port, 0);
+    unsetenv("RINGSIDE_CONFIG");
+    unsetenv("RINGSIDE_TOTAL_STEPS");
+    unsetenv("RINGSIDE_PORT");
+    snprintf(file, sizeof(file), "%s", config);
+    char *const with_file[] = {name, file, NULL};
+    captured_log_begin();
+    assert_int_equal(options_parse(&program, 2, with_file, &is_done), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "unknown option --config"));
+    temp_folder_destroy(folder);
+    FILE *stream = fmemopen(help, sizeof(help), "w");
+    assert_non_null(stream);
+    options_print_help(&program, stream);
+    fclose(stream);
+    assert_null(strstr(help, "--config"));
+    assert_null(strstr(help, "RINGSIDE_"));
+}
+
 static void help_has_every_row_of_every_set(void **state)
 {
     (void)state;
@@ -284,6 +320,7 @@ int main(void)
         cmocka_unit_test(the_environment_may_name_the_config_file),
         cmocka_unit_test(what_was_given_is_known_whatever_its_source),
         cmocka_unit_test(a_program_without_arguments_has_its_defaults),
+        cmocka_unit_test(a_program_may_take_its_arguments_alone),
         cmocka_unit_test(help_has_every_row_of_every_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

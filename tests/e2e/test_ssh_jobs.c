@@ -54,7 +54,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void start(struct ssh_test *test, const char *const *arguments)
+static void start_in(struct ssh_test *test, const char *const *arguments,
+                     const char *const *environment)
 {
     const char *args[PROGRAM_ARGS_MAX] = {"run",     "--out",          test->out, "--ssh",
                                           test->ssh, "--model",        "lenet5",  "--data",
@@ -68,7 +69,12 @@ static void start(struct ssh_test *test, const char *const *arguments)
     for (size_t i = 0; arguments[i] != NULL; i++) {
         args[count++] = arguments[i];
     }
-    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, environment);
+}
+
+static void start(struct ssh_test *test, const char *const *arguments)
+{
+    start_in(test, arguments, NULL);
 }
 
 static void check_said(const struct ssh_test *test, const char *text)
@@ -164,6 +170,29 @@ static void what_a_shell_prints_before_the_agent_does_no_harm(void **state)
     check_exit(test, 0);
 }
 
+static void options_in_the_environment_are_not_the_agents(void **state)
+{
+    struct ssh_test *test = *state;
+    char config[PROGRAM_PATH_BYTES + 64], path[PROGRAM_PATH_BYTES + 32],
+        second[PROGRAM_PATH_BYTES + 32];
+    snprintf(path, sizeof(path), "%s/job.ini", test->folder);
+    snprintf(second, sizeof(second), "%s/second", test->folder);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs("steps = 1\n", file);
+    assert_int_equal(fclose(file), 0);
+    snprintf(config, sizeof(config), "RINGSIDE_CONFIG=%s", path);
+    const char *const environment[] = {config, "RINGSIDE_LINK_TIMEOUT=30", NULL};
+    // In start files of the shell there.
+    write_script(test, "export RINGSIDE_STEPS=1 RINGSIDE_LINK_TIMEOUT=never; exec sh -c \"$*\"");
+    static const char *const here[] = {"-n", "1", "--mode", "ring", NULL};
+    const char *const there[] = {"-H", "localhost,node2", "--mode", "ring", "--out", second, NULL};
+    start_in(test, here, environment);
+    check_exit(test, 0);
+    start_in(test, there, environment);
+    check_exit(test, 0);
+}
+
 static void a_host_that_says_what_no_agent_says_is_given_up(void **state)
 {
     struct ssh_test *test = *state;
@@ -217,6 +246,7 @@ int main(void)
         SSH_TEST(hosts_that_cannot_be_are_refused),
         SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
         SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
+        SSH_TEST(options_in_the_environment_are_not_the_agents),
         SSH_TEST(a_host_that_says_what_no_agent_says_is_given_up),
         SSH_TEST(an_agent_that_dies_fails_the_job_and_names_its_ranks),
     };
