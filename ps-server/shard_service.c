@@ -8,6 +8,7 @@
 #include "common/phases.h"
 #include "ps-server/codes.h"
 #include "ps-server/far_workers.h"
+#include "ps-server/frame_limit.h"
 #include "ps-server/shard.h"
 
 #include <pthread.h>
@@ -177,6 +178,9 @@ static enum status create_shard(struct service *service, const struct message *s
 {
     struct shard_config config;
     enum status status = configure(service, start, phase, &config);
+    if (status == STATUS_OK) {
+        status = frame_limit_check(&service->job, &config.layout, config.index);
+    }
     if (status == STATUS_OK && shard_history_bytes(&config) > 0) {
         log_info("what --order %s keeps takes %.1f MiB", service->job.order,
                  (double)shard_history_bytes(&config) / (1 << 20));
@@ -398,6 +402,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
     const struct endpoints_wish wish = {.address = options->address,
                                         .port_range = options->port_range,
                                         .toward = options->coordinator};
+    transport_limit_frames(service->channel->transport, frame_limit_of(&service->job));
     status = channel_listen(service->channel, service->job.transport, &wish, place);
     if (status != STATUS_OK) {
         member_leave(&service->member, status, "the data socket cannot be opened");

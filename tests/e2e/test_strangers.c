@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define FLOOD_COUNT  10000
@@ -145,10 +146,50 @@ static void a_few_file_descriptors_are_enough_against_many_strangers(void **stat
     programs_remove_folder(run.folder);
 }
 
+/* Sends until it has sent `count` bytes, or the connection is closed; how many it has. */
+static size_t send_zeros(int fd, size_t count)
+{
+    static const char zeros[1 << 16];
+    size_t sent = 0;
+    while (sent < count) {
+        ssize_t got = send(fd, zeros, sizeof(zeros), MSG_NOSIGNAL);
+        if (got < 0) {
+            break;
+        }
+        sent += (size_t)got;
+    }
+    return sent;
+}
+
+static void nobody_takes_a_large_frame_of_a_stranger(void **state)
+{
+    (void)state;
+    struct keyed_job run;
+    char data[64], digest[PROGRAM_DIGEST_BYTES];
+    const size_t frame = (size_t)400 << 20;
+    const char *const more[] = {"--steps", "60", NULL};
+    keyed_job_open(&run, "ps-sync", more);
+    keyed_job_start_worker(&run, 0);
+    keyed_job_start_worker(&run, 1);
+    programs_wait_for_file(run.out, "metrics.jsonl");
+    find_data_endpoint(&run, data);
+    const char *const endpoints[] = {run.endpoint, data};
+    for (size_t i = 0; i < 2; i++) {
+        int fd = stranger_say(endpoints[i], &stranger_large_command);
+        assert_true(fd >= 0);
+        // What the kernel holds of it is far less.
+        assert_true(send_zeros(fd, frame / 4) < frame / 4);
+        close(fd);
+    }
+    keyed_job_finish(&run, digest);
+    programs_remove_folder(run.folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_strangers_do_not_disturb_a_job),
+        cmocka_unit_test(nobody_takes_a_large_frame_of_a_stranger),
         cmocka_unit_test(a_few_file_descriptors_are_enough_against_many_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

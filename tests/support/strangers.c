@@ -46,6 +46,8 @@ const struct noise stranger_noises[] = {
 };
 const size_t stranger_noise_count = sizeof(stranger_noises) / sizeof(stranger_noises[0]);
 
+const struct noise stranger_large_command = NOISE(CURVE_3 "\6\0\0\0\0\x19\0\0\0", true);
+
 int stranger_say(const char *endpoint, const struct noise *noise)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

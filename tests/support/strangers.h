@@ -16,6 +16,9 @@ struct noise {
 extern const struct noise stranger_noises[];
 extern const size_t stranger_noise_count;
 
+/* A command of 400 MiB, whose bytes are to come. */
+extern const struct noise stranger_large_command;
+
 /* A connection to a tcp endpoint of the loopback interface, over which that was said; closed by the
  * caller. -1 if nobody listens. */
 int stranger_say(const char *endpoint, const struct noise *noise);
