@@ -85,9 +85,10 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
                                     uint32_t timeout_ms, const atomic_int *is_interrupted,
                                     struct job *ret_job, uint32_t *ret_rank)
 {
-    uint64_t deadline_ms = clock_now_ms() + timeout_ms;
-    while (*is_interrupted == 0) {
-        if (clock_now_ms() >= deadline_ms) {
+    uint64_t now_ms = clock_now_ms(), deadline_ms = now_ms + timeout_ms;
+    for (; *is_interrupted == 0; now_ms = clock_now_ms()) {
+        notify_alive(member->notify, now_ms);
+        if (now_ms >= deadline_ms) {
             log_no_answer(member, endpoint, timeout_ms);
             return STATUS_TIMED_OUT;
         }

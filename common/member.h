@@ -13,6 +13,7 @@
 
 #include "common/channel.h"
 #include "common/job.h"
+#include "common/notify.h"
 #include "common/status.h"
 
 #include <stdatomic.h>
@@ -24,6 +25,7 @@ struct member {
     struct channel *channel; // borrowed
     uint64_t coordinator;    // peer
     struct wire_member self; // strings borrowed from the caller
+    struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
     uint64_t heartbeat_sent_ms, coordinator_heard_ms;
     uint64_t lost_after_ms; // silence of the coordinator that counts as its end
 

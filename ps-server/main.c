@@ -46,7 +46,7 @@ static enum status run_shard(const struct ps_options *options, const struct secu
         .security = security,
         .index = options->shard,
         .notify = notify,
-        .join_timeout_ms = 30000,
+        .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
         .is_interrupted = signals_flag(),
     };
     return shard_service_run(&service);

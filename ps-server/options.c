@@ -20,6 +20,8 @@ static const struct option rows[] = {
      "which shard this process holds; shard 0 is the coordinator as well"},
     {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
      "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
+    {"join-timeout", 0, OPTION_REAL, FIELD(join_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
+     "how long a shard beyond 0 waits for the coordinator's first answer"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
      "address to listen on; 0.0.0.0 for all of them. Off the loopback interface it takes --keys"},
     {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",

@@ -17,6 +17,7 @@ struct ps_options {
     uint32_t port;
     char port_range[16]; // "": any
     char out[1024];
+    double join_timeout;  // seconds; of shards beyond 0
     uint32_t announce_fd; // 0: none
     char progress[16];    // auto, none
     char log_level[16];

@@ -387,6 +387,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
                  .host = host,
                  .process_id = (uint64_t)getpid(),
                  .endpoints = place},
+        .notify = options->notify,
     };
     uint32_t index;
     enum status status =

@@ -216,6 +216,7 @@ static enum status join(struct link *link)
                  .host = link->host,
                  .process_id = (uint64_t)getpid(),
                  .endpoints = link->place},
+        .notify = link->options.notify,
     };
     return member_join(&link->member, link->options.coordinator, link->options.join_timeout_ms,
                        link->options.is_interrupted, &link->job, &link->rank);

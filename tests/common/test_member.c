@@ -11,6 +11,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static const atomic_int never;
 
@@ -20,6 +23,7 @@ struct coordinator {
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     const struct message *answer;
     const struct security *security; // of the coordinator
+    struct notify *notify;           // of who joins
     const unsigned char *raw;        // instead of answer
     size_t raw_size;
     pthread_t thread;
@@ -49,7 +53,8 @@ static void *answer_join(void *data)
 static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, struct job *ret_job,
                         uint32_t *ret_rank)
 {
-    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"},
+                            .notify = coordinator->notify};
     assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
     assert_int_equal(channel_secure(coordinator->channel, coordinator->security), STATUS_OK);
     assert_int_equal(
@@ -185,6 +190,39 @@ static void a_silent_coordinator_is_given_up(void **state)
     assert_int_equal(join(&coordinator, 200, &job, &rank), STATUS_TIMED_OUT);
 }
 
+/* The service manager: its socket has a name that is in no folder, given by the kernel. */
+static char manager_name[32];
+
+static char *get_from_manager(const char *name)
+{
+    static char often[] = "1000";
+    return strcmp(name, "NOTIFY_SOCKET") == 0   ? manager_name
+           : strcmp(name, "WATCHDOG_USEC") == 0 ? often
+                                                : NULL;
+}
+
+static void who_waits_for_the_coordinator_is_alive(void **state)
+{
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof(sa_family_t);
+    char text[64] = "";
+    int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(manager, (const struct sockaddr *)&address, size), 0);
+    size = sizeof(address);
+    assert_int_equal(getsockname(manager, (struct sockaddr *)&address, &size), 0);
+    snprintf(manager_name, sizeof(manager_name), "@%.*s",
+             (int)(size - offsetof(struct sockaddr_un, sun_path) - 1), address.sun_path + 1);
+    struct coordinator coordinator = {.notify = notify_create(get_from_manager, NULL)};
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(join(&coordinator, 200, &job, &rank), STATUS_TIMED_OUT);
+    assert_true(recv(manager, text, sizeof(text) - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "WATCHDOG=1\n");
+    notify_destroy(coordinator.notify);
+    close(manager);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_welcome_has_a_key_for_seals_if_the_job_has_seals),
         cmocka_unit_test(a_member_that_is_shut_out_does_not_wait_for_its_deadline),
         cmocka_unit_test(a_silent_coordinator_is_given_up),
+        cmocka_unit_test(who_waits_for_the_coordinator_is_alive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,20 @@ static void a_port_in_use_is_named_with_the_option_that_changes_it(void **state)
     abandon(&run);
 }
 
+static void a_shard_waits_for_its_coordinator_as_long_as_it_is_told(void **state)
+{
+    (void)state;
+    struct program_run run = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES];
+    programs_make_folder(folder);
+    const char *const args[] = {"--shard-index",  "1",   "--server", "tcp://127.0.0.1:1",
+                                "--join-timeout", "0.1", NULL};
+    program_start(&run, folder, "ps-server/ps", false, args, NULL);
+    assert_int_equal(program_wait(&run), 1);
+    assert_non_null(strstr(program_output(&run), "within 0.1 s"));
+    programs_remove_folder(folder);
+}
+
 static void bad_options_exit_with_2_and_write_nothing(void **state)
 {
     (void)state;
@@ -392,6 +406,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_with_other_data_is_refused_by_name),
         cmocka_unit_test(two_sources_of_the_rank_that_contradict_are_refused),
         cmocka_unit_test(a_port_in_use_is_named_with_the_option_that_changes_it),
+        cmocka_unit_test(a_shard_waits_for_its_coordinator_as_long_as_it_is_told),
         cmocka_unit_test(bad_options_exit_with_2_and_write_nothing),
     };
     const struct CMUnitTest counts[] = {
