@@ -38,8 +38,9 @@ static struct {
     struct visitor visitors[DOOR_VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
     struct door_turned_away turned_away;
-    int spare_fd; // given up for a moment where there is no other; -1: none
-} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1};
+    int spare_fd;  // given up for a moment where there is no other; -1: none
+    int exempt_fd; // whose connections are no visitors; -1: none
+} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .exempt_fd = -1};
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -57,6 +58,13 @@ void door_open(void)
         limit.rlim_cur = smaller(limit.rlim_max, DESCRIPTORS_MAX);
         setrlimit(RLIMIT_NOFILE, &limit); // if it fails, there are as many as before
     }
+    pthread_mutex_unlock(&door.mutex);
+}
+
+void door_exempt(int listener)
+{
+    pthread_mutex_lock(&door.mutex);
+    door.exempt_fd = listener;
     pthread_mutex_unlock(&door.mutex);
 }
 
@@ -230,7 +238,7 @@ int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int 
     bool may_stay = true;
     pthread_mutex_lock(&door.mutex);
     if (taken >= 0) {
-        may_stay = receive_visitor(taken, &storage);
+        may_stay = fd == door.exempt_fd || receive_visitor(taken, &storage);
     } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
         turn_away_next(fd);
     }

@@ -39,6 +39,10 @@ struct door_turned_away {
  * again does no harm. */
 void door_open(void);
 
+/* Who connects to this socket, which listens, is no visitor: its owner has limits of its own, fewer
+ * than DOOR_RESERVE. One at most; -1: none. Before anybody can connect to it. */
+void door_exempt(int listener);
+
 /* How many visitors there are. 0: nobody needs to be admitted. */
 uint32_t door_visitor_count(void);
 

@@ -2,9 +2,11 @@
 #include "common/health.h"
 
 #include "common/clock.h"
+#include "common/door.h"
 #include "common/log.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -12,14 +14,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-// A probe is one short request: what takes longer, or comes in numbers, is none.
-#define CONNECTIONS_MAX  16
+// A probe is one short request: what takes longer, or comes in numbers, is none. All of them are
+// fewer than the descriptors that the door keeps for this process.
+#define CONNECTIONS_MAX  32
+#define FROM_ONE_MAX     4 // from one address, so that it cannot keep out others
+#define BACKLOG          64
 #define TIMEOUT_S        5
 #define CONNECTION_BYTES 4096
 
 struct health {
-    struct MHD_Daemon *daemon;
+    struct MHD_Daemon *daemon; // has the socket that listens
     _Atomic bool is_ready;
     _Atomic uint64_t alive_ms;
 };
@@ -73,18 +80,18 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 }
 
 static enum status set_address(const char *address, uint32_t port,
-                               struct sockaddr_storage *ret_storage, unsigned *ret_flags)
+                               struct sockaddr_storage *ret_storage, socklen_t *ret_size)
 {
     struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     if (inet_pton(AF_INET, address, &ipv4.sin_addr) == 1) {
         memcpy(ret_storage, &ipv4, sizeof(ipv4));
-        *ret_flags = 0;
+        *ret_size = sizeof(ipv4);
         return STATUS_OK;
     }
     if (inet_pton(AF_INET6, address, &ipv6.sin6_addr) == 1) {
         memcpy(ret_storage, &ipv6, sizeof(ipv6));
-        *ret_flags = MHD_USE_IPv6;
+        *ret_size = sizeof(ipv6);
         return STATUS_OK;
     }
     log_error(
@@ -93,11 +100,30 @@ static enum status set_address(const char *address, uint32_t port,
     return STATUS_INVALID;
 }
 
+/* A socket that listens there, or -1. */
+static int open_listener(const struct sockaddr_storage *storage, socklen_t size)
+{
+    const int yes = 1;
+    int listener = socket(storage->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener < 0) {
+        return -1;
+    }
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); // of one that has ended
+    if (bind(listener, (const struct sockaddr *)storage, size) != 0 ||
+        listen(listener, BACKLOG) != 0) {
+        int error = errno;
+        close(listener);
+        errno = error;
+        return -1;
+    }
+    return listener;
+}
+
 enum status health_create(const char *address, uint32_t port, struct health **ret_health)
 {
     struct sockaddr_storage storage = {0};
-    unsigned flags;
-    enum status status = set_address(address, port, &storage, &flags);
+    socklen_t size;
+    enum status status = set_address(address, port, &storage, &size);
     if (status != STATUS_OK) {
         return status;
     }
@@ -106,14 +132,21 @@ enum status health_create(const char *address, uint32_t port, struct health **re
         return STATUS_NO_MEMORY;
     }
     health->alive_ms = clock_now_ms();
-    health->daemon = MHD_start_daemon(
-        flags | MHD_USE_INTERNAL_POLLING_THREAD, (uint16_t)port, NULL, NULL, answer, health,
-        MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&storage, MHD_OPTION_CONNECTION_LIMIT,
-        CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+    int listener = open_listener(&storage, size);
+    if (listener >= 0) {
+        door_exempt(listener);
+        // Not by select, which knows no descriptors above 1,023.
+        health->daemon = MHD_start_daemon(
+            MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, answer, health, MHD_OPTION_LISTEN_SOCKET,
+            listener, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+            MHD_OPTION_PER_IP_CONNECTION_LIMIT, FROM_ONE_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+            TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+            MHD_OPTION_END);
+    }
     if (health->daemon == NULL) {
         log_error("cannot listen for health probes at %s port %u (--health-port): %m", address,
                   port);
+        door_exempt(-1);
         free(health);
         return STATUS_UNREACHABLE;
     }
@@ -125,6 +158,7 @@ void health_destroy(struct health *health)
 {
     if (health != NULL) {
         MHD_stop_daemon(health->daemon);
+        door_exempt(-1);
         free(health);
     }
 }

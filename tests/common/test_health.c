@@ -1,5 +1,6 @@
 /* Tests of the health endpoint, asked over a socket as a probe does. */
 #include "common/clock.h"
+#include "common/door.h"
 #include "common/health.h"
 #include "common/notify.h"
 #include "tests/support/captured_log.h"
@@ -11,11 +12,16 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define FILES 1100
 
 /* A port that was free a moment ago. */
 static uint32_t free_port(void)
@@ -28,6 +34,19 @@ static uint32_t free_port(void)
     assert_int_equal(getsockname(file, (struct sockaddr *)&address, &size), 0);
     close(file);
     return ntohs(address.sin_port);
+}
+
+/* A connection that says nothing, from 127.0.0.`last`. */
+static int visit(uint32_t port, unsigned char last)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last);
+    int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(file, (const struct sockaddr *)&own, sizeof(own)), 0);
+    assert_int_equal(connect(file, (const struct sockaddr *)&address, sizeof(address)), 0);
+    return file;
 }
 
 /* Sends `request` and returns all of what comes back. */
@@ -129,6 +148,55 @@ static void other_requests_are_refused(void **state)
     health_destroy(health);
 }
 
+static void many_open_descriptors_do_not_matter(void **state)
+{
+    (void)state;
+    static int files[FILES];
+    struct rlimit before, limit;
+    uint32_t port = free_port();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < FILES + 100) {
+        print_message("skipped: this user may not open %d files\n", FILES + 100);
+        skip();
+    }
+    limit = before;
+    limit.rlim_cur = limit.rlim_max;
+    struct health *health = create(port);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (size_t i = 0; i < FILES; i++) {
+        files[i] = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+        assert_true(files[i] >= 0);
+    }
+    expect(port, "/alive", " 200 ", "alive\n");
+    for (size_t i = 0; i < FILES; i++) {
+        close(files[i]);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    health_destroy(health);
+}
+
+static void one_address_cannot_keep_out_others_and_probes_are_no_visitors(void **state)
+{
+    (void)state;
+    uint32_t port = free_port();
+    struct health *health = create(port);
+    int idle[40];
+    const int idle_count = sizeof(idle) / sizeof(idle[0]);
+    for (int i = 0; i < idle_count; i++) {
+        idle[i] = visit(port, 2);
+    }
+    char byte;
+    assert_int_equal(recv(idle[idle_count - 1], &byte, 1, 0), 0); // was closed
+    assert_int_equal(recv(idle[0], &byte, 1, MSG_DONTWAIT), -1);  // was not
+    assert_int_equal(errno, EAGAIN);
+    expect(port, "/alive", " 200 ", "alive\n");
+    assert_int_equal(door_visitor_count(), 0);
+    for (int i = 0; i < idle_count; i++) {
+        close(idle[i]);
+    }
+    health_destroy(health);
+}
+
 static void a_port_that_is_taken_is_named(void **state)
 {
     (void)state;
@@ -153,6 +221,8 @@ int main(void)
         cmocka_unit_test(ready_is_said_when_it_is_so),
         cmocka_unit_test(alive_ends_when_the_loop_does_not_go_round),
         cmocka_unit_test(other_requests_are_refused),
+        cmocka_unit_test(many_open_descriptors_do_not_matter),
+        cmocka_unit_test(one_address_cannot_keep_out_others_and_probes_are_no_visitors),
         cmocka_unit_test(a_port_that_is_taken_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
