@@ -4,7 +4,7 @@
  * (seals.h), the name of who listens, in hex; then regions of memory that peers of the same host
  * may map; separated by blanks:
  *
- *     a3f09c1b5d7e2244 ipc://@ringside-4711-1 tcp://10.0.0.7:40113
+ *     a3f09c1b5d7e2244 ipc://@ringside-5a4d27b90c6e8f13d2a1b8c7e6f50934 tcp://10.0.0.7:40113
  *         seal:00112233445566778899aabbccddeeff shm:4711:7:4194304:53d1a80c2b6f9e14
  */
 #ifndef COMMON_ENDPOINTS_H

@@ -13,6 +13,7 @@
 #include "common/port_range.h"
 #include "common/transport.h"
 
+#include <sodium.h>
 #include <zmq.h>
 
 #include <assert.h>
@@ -27,6 +28,7 @@
 
 #define ROUTER_FLAG      (UINT64_C(1) << 63)
 #define ROUTING_ID_BYTES 5
+#define IPC_NAME_BYTES   16
 
 // The first of what a wait looks at.
 #define WAKE_ITEMS 2
@@ -110,13 +112,15 @@ void transport_destroy(struct transport *transport, int linger_ms)
     free(transport);
 }
 
-/* An abstract socket name: it leaves no file behind. */
+/* An abstract socket name: it leaves no file behind. Any user of the host may take one, so it is
+ * drawn: nobody can be there first. */
 static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
-    static unsigned serial;
-    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@ringside-%ld-%u-%llx", (long)getpid(),
-             __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED),
-             (unsigned long long)transport_host_id());
+    unsigned char bits[IPC_NAME_BYTES];
+    char text[2 * IPC_NAME_BYTES + 1];
+    randombytes_buf(bits, sizeof(bits));
+    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@ringside-%s",
+             sodium_bin2hex(text, sizeof(text), bits, sizeof(bits)));
 }
 
 static enum status open_router(struct transport *transport)

@@ -177,6 +177,24 @@ static void a_port_in_use_is_refused(void **state)
     close_pair(&pair);
 }
 
+static void names_of_ipc_cannot_be_guessed(void **state)
+{
+    (void)state;
+    static const char start[] = "ipc://@ringside-";
+    char names[2][TRANSPORT_ENDPOINT_BYTES];
+    for (unsigned i = 0; i < 2; i++) {
+        struct transport *transport;
+        assert_int_equal(transport_create(&transport), STATUS_OK);
+        assert_int_equal(transport_bind(transport, "ipc://*", names[i]), STATUS_OK);
+        transport_destroy(transport, 0);
+        assert_memory_equal(names[i], start, strlen(start));
+        const char *drawn = names[i] + strlen(start);
+        assert_int_equal(strlen(drawn), 32); // 128 bits
+        assert_int_equal(strspn(drawn, "0123456789abcdef"), 32);
+    }
+    assert_string_not_equal(names[0], names[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_wake_ends_a_wait),
         cmocka_unit_test(messages_of_other_shapes_are_dropped),
         cmocka_unit_test(a_port_in_use_is_refused),
+        cmocka_unit_test(names_of_ipc_cannot_be_guessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
