@@ -4,11 +4,13 @@
 #include "common/log.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define FIELD(name) \
     offsetof(struct security_options, name), sizeof(((struct security_options *)0)->name)
@@ -40,10 +42,21 @@ enum status security_check_options(const struct security_options *options)
 
 void security_forbid_core_dumps(void)
 {
+    // 1 is less than any file takes, and the one limit that the kernel heeds where core dumps go to
+    // a program (core(5)).
     struct rlimit limit;
-    if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-        limit.rlim_cur = 0;
+    if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max > 0) {
+        limit.rlim_cur = 1;
         setrlimit(RLIMIT_CORE, &limit); // lowering it cannot fail
+        return;
+    }
+    // There may be none, so a program would get one: without memory in it.
+    int filter = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
+    if (filter < 0 || write(filter, "0", 1) != 1) {
+        log_debug("what core dumps have in them cannot be changed: %m");
+    }
+    if (filter >= 0) {
+        close(filter);
     }
 }
 

@@ -31,12 +31,14 @@ struct option_set security_option_set(struct security_options *options);
 /* What contradicts what. Logs. */
 enum status security_check_options(const struct security_options *options);
 
-/* Reads the keys; from then on no core dump of this process is written, which would have them. Logs
- * that there are none, if --insecure was said. */
+/* Reads the keys, after security_forbid_core_dumps. Logs that there are none, if --insecure was
+ * said. */
 enum status security_open(const struct security_options *options, struct security *ret_security);
 void security_close(struct security *security); // zeroed is fine
 
-/* What security_open does where there are keys, for who gets them another way. */
+/* From here on no core dump of this process, or of those that it starts, has its memory in it:
+ * neither as a file nor for a program that the system gives them to. For who gets keys another way
+ * than by security_open. */
 void security_forbid_core_dumps(void);
 
 /* Whether who connects to this endpoint is on this host: ipc, and tcp to numbers of the loopback

@@ -49,7 +49,7 @@ static void say(void *context, const struct agent_message *message)
                   agent_kind_name(message->kind));
         agent->is_over = true;
     }
-    free(line);
+    agent_message_free_line(line);
 }
 
 static uint64_t clock_now_us(void)
@@ -181,6 +181,7 @@ static void take_lines(struct agent *agent)
     enum status status = line_reader_next(&agent->reader, false, &line);
     while (status == STATUS_OK && line != NULL) {
         struct agent_message command;
+        size_t size = strlen(line);
         agent->heard_ms = clock_now_ms();
         if (agent_message_decode(line, &command, error, sizeof(error)) == STATUS_OK) {
             take_command(agent, &command);
@@ -188,6 +189,7 @@ static void take_lines(struct agent *agent)
         } else {
             refuse(agent, error);
         }
+        explicit_bzero(line, size); // it may hold keys
         status = line_reader_next(&agent->reader, false, &line);
     }
     if (status != STATUS_OK) {

@@ -2,6 +2,7 @@
 #include "deploy/agent_children.h"
 
 #include "common/log.h"
+#include "common/security.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -130,6 +131,9 @@ static enum status make_room(struct children *children)
 
 void children_start(struct children *children, const struct agent_message *command)
 {
+    if (command->input != NULL) {
+        security_forbid_core_dumps(); // it is secret, and it was in our memory
+    }
     struct child *child = calloc(1, sizeof(*child));
     enum status status = child != NULL ? make_room(children) : STATUS_NO_MEMORY;
     if (status == STATUS_OK) {

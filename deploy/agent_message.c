@@ -1,6 +1,7 @@
 /* Lines between the launcher and its agents. */
 #include "deploy/agent_message.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,27 @@ enum status agent_message_decode(const char *line, struct agent_message *ret_mes
         agent_message_finish(message);
     }
     return status;
+}
+
+void agent_message_free_line(char *line)
+{
+    if (line != NULL) {
+        explicit_bzero(line, strlen(line));
+    }
+    free(line);
+}
+
+static void wipe_and_free(void *memory)
+{
+    if (memory != NULL) {
+        explicit_bzero(memory, malloc_usable_size(memory));
+    }
+    free(memory);
+}
+
+void agent_message_wipe_memory(void)
+{
+    json_set_alloc_funcs(malloc, wipe_and_free);
 }
 
 void agent_message_finish(struct agent_message *message)

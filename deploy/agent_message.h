@@ -86,14 +86,21 @@ struct agent_message {
 
 const char *agent_kind_name(enum agent_kind kind);
 
-/* The line without its end, which the caller frees. In a text that is no UTF-8, bytes beyond ASCII
- * become question marks. NULL: there is no memory, or the line would be longer than AGENT_LINE_MAX.
+/* The line without its end, for agent_message_free_line. In a text that is no UTF-8, bytes beyond
+ * ASCII become question marks. NULL: there is no memory, or the line would be longer than
+ * AGENT_LINE_MAX.
  */
 char *agent_message_encode(const struct agent_message *message);
+
+/* Wipes it, too: it may hold keys. NULL is fine. */
+void agent_message_free_line(char *line);
 
 /* STATUS_MALFORMED with a sentence on what is wrong. */
 enum status agent_message_decode(const char *line, struct agent_message *ret_message,
                                  char *ret_error, size_t error_size);
 void agent_message_finish(struct agent_message *message);
+
+/* From here on the JSON library wipes what it gives back. Once, before there are threads. */
+void agent_message_wipe_memory(void);
 
 #endif

@@ -213,7 +213,7 @@ void host_link_say(struct host_link *link, const struct agent_message *message)
     if (line == NULL || line_writer_add(&link->writer, line) != STATUS_OK) {
         lose(link, "it takes no commands any more", "see its load and the network");
     }
-    free(line);
+    agent_message_free_line(line);
 }
 
 static uint64_t clock_now_us(void)

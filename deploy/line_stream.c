@@ -22,9 +22,18 @@ enum status line_reader_init(struct line_reader *reader, int fd, size_t line_max
     return reader->bytes != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
+/* Lines may hold keys. */
+static void wipe_and_free(char *bytes, size_t size)
+{
+    if (bytes != NULL) {
+        explicit_bzero(bytes, size);
+    }
+    free(bytes);
+}
+
 void line_reader_finish(struct line_reader *reader)
 {
-    free(reader->bytes);
+    wipe_and_free(reader->bytes, reader->line_max + 1);
     *reader = (struct line_reader){.fd = -1};
 }
 
@@ -33,6 +42,7 @@ enum status line_reader_fill(struct line_reader *reader)
     if (reader->begin > 0) {
         memmove(reader->bytes, reader->bytes + reader->begin, reader->end - reader->begin);
         reader->end -= reader->begin;
+        explicit_bzero(reader->bytes + reader->end, reader->begin);
         reader->begin = 0;
     }
     while (!reader->is_over && reader->end < reader->line_max) {
@@ -81,7 +91,7 @@ void line_writer_init(struct line_writer *writer, int fd)
 
 void line_writer_finish(struct line_writer *writer)
 {
-    free(writer->bytes);
+    wipe_and_free(writer->bytes, writer->size);
     *writer = (struct line_writer){.fd = -1};
 }
 
@@ -108,7 +118,7 @@ static enum status make_room(struct line_writer *writer, size_t more)
     if (waiting > 0) {
         memcpy(bytes, writer->bytes + writer->begin, waiting);
     }
-    free(writer->bytes);
+    wipe_and_free(writer->bytes, writer->size);
     writer->bytes = bytes;
     writer->begin = 0;
     writer->end = waiting;
@@ -143,6 +153,9 @@ enum status line_writer_flush(struct line_writer *writer)
             return STATUS_IO;
         }
         writer->begin += (size_t)wrote;
+    }
+    if (writer->end > 0) {
+        explicit_bzero(writer->bytes, writer->end);
     }
     writer->begin = writer->end = 0;
     return STATUS_OK;

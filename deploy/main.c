@@ -1,6 +1,7 @@
 /* ringside: picks the command. */
 #include "common/log.h"
 #include "common/options.h"
+#include "deploy/agent_message.h"
 #include "deploy/commands.h"
 
 #include <stdio.h>
@@ -74,6 +75,7 @@ static int refuse(const char *name)
 int main(int argc, char **argv)
 {
     log_init("ringside", LOG_WARN);
+    agent_message_wipe_memory(); // keys go to agents as JSON
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,6 +114,13 @@ static void run_script(const struct agent_test *test, uint32_t id, const char *s
     say(test, &message);
 }
 
+/* By who has started this test. */
+static bool is_core_forbidden(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0;
+}
+
 static int finish(struct agent_test *test)
 {
     int result = 0;
@@ -156,6 +164,20 @@ static void a_process_gets_its_input_and_its_lines_come_back_with_its_end(void *
     expect_output(&test, "error", "no newline");
     expect(&test, AGENT_EXITED);
     assert_int_equal(test.message.status, 3 << 8);
+    assert_int_equal(finish(&test), 0);
+}
+
+/* In its memory, or in that of the process, are keys. */
+static void who_got_an_input_dumps_no_core(void **state)
+{
+    (void)state;
+    struct agent_test test;
+    start(&test, 0);
+    expect(&test, AGENT_HELLO);
+    run_script(&test, 1, "set -- $(grep core /proc/self/limits); echo $5; exit 0", "a secret");
+    expect(&test, AGENT_STARTED);
+    expect_output(&test, "output", is_core_forbidden() ? "0" : "1");
+    expect(&test, AGENT_EXITED);
     assert_int_equal(finish(&test), 0);
 }
 
@@ -376,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_says_who_it_is_and_answers_pings),
         cmocka_unit_test(a_process_gets_its_input_and_its_lines_come_back_with_its_end),
+        cmocka_unit_test(who_got_an_input_dumps_no_core),
         cmocka_unit_test(what_is_announced_comes_back_apart),
         cmocka_unit_test(what_is_not_there_has_exited_with_127),
         cmocka_unit_test(commands_that_are_none_are_refused_and_do_no_harm),

@@ -130,6 +130,23 @@ static void too_much_that_waits_is_refused(void **state)
     line_writer_finish(&writer);
 }
 
+static void lines_that_have_gone_are_wiped(void **state)
+{
+    struct pipe_test *test = *state;
+    struct line_writer writer;
+    static const char zeros[16];
+    line_writer_init(&writer, test->ends[1]);
+    assert_int_equal(line_writer_add(&writer, "secret"), STATUS_OK);
+    assert_int_equal(line_writer_flush(&writer), STATUS_OK);
+    assert_true(writer.size >= 7);
+    assert_memory_equal(writer.bytes, zeros, 7);
+    line_writer_finish(&writer);
+    assert_int_equal(line_reader_fill(&test->reader), STATUS_OK);
+    expect_line(test, "secret");
+    assert_int_equal(line_reader_fill(&test->reader), STATUS_OK);
+    assert_memory_equal(test->reader.bytes, zeros, 7);
+}
+
 #define PIPE_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -139,6 +156,7 @@ int main(void)
         PIPE_TEST(a_line_that_is_too_long_is_malformed_or_cut),
         PIPE_TEST(what_cannot_be_written_waits),
         PIPE_TEST(too_much_that_waits_is_refused),
+        PIPE_TEST(lines_that_have_gone_are_wiped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
