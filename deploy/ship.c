@@ -1,11 +1,13 @@
 /* Copying programs to other hosts, all hosts at once, a process for each.
  *
- * A file is what `cat` writes there, beside its place, and then moved; ringside is the last one, so
- * that a folder that has it has everything. */
+ * A file is what `cat` writes there, beside its place; it is moved there once it is whole (where
+ * ssh is ended on its way, `cat` sees the end of its input all the same). A folder has everything
+ * if each file has its size. */
 #include "deploy/ship.h"
 
 #include "common/log.h"
 #include "deploy/host_link.h"
+#include "deploy/poll_list.h"
 #include "deploy/process_run.h"
 #include "deploy/programs.h"
 #include "deploy/ssh_command.h"
@@ -19,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +41,7 @@ struct cargo {
     struct {
         char path[PROGRAMS_PATH_MAX]; // here
         const char *place;            // below the folder
+        uint64_t size;                // bytes
     } files[FILES_MAX];
     size_t count;
 };
@@ -55,10 +60,17 @@ static bool find_module(const char *worker, char ret_path[PROGRAMS_PATH_MAX])
     return false;
 }
 
-static void add_file(struct cargo *cargo, const char *path, const char *place)
+static enum status add_file(struct cargo *cargo, const char *path, const char *place)
 {
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        log_error("cannot read %s, to copy it: %m", path);
+        return STATUS_IO;
+    }
     snprintf(cargo->files[cargo->count].path, PROGRAMS_PATH_MAX, "%s", path);
+    cargo->files[cargo->count].size = (uint64_t)info.st_size;
     cargo->files[cargo->count++].place = place;
+    return STATUS_OK;
 }
 
 static enum status find_files(struct cargo *cargo)
@@ -69,13 +81,14 @@ static enum status find_files(struct cargo *cargo)
     if (status != STATUS_OK) {
         return status;
     }
-    add_file(cargo, programs.ps, "libexec/ringside/ps");
-    add_file(cargo, programs.worker, "libexec/ringside/worker");
-    if (find_module(programs.worker, path)) {
-        add_file(cargo, path, "libexec/ringside/" MODULE);
+    status = add_file(cargo, programs.ps, "libexec/ringside/ps");
+    if (status == STATUS_OK) {
+        status = add_file(cargo, programs.worker, "libexec/ringside/worker");
     }
-    add_file(cargo, "/proc/self/exe", "bin/ringside");
-    return STATUS_OK;
+    if (status == STATUS_OK && find_module(programs.worker, path)) {
+        status = add_file(cargo, path, "libexec/ringside/" MODULE);
+    }
+    return status == STATUS_OK ? add_file(cargo, "/proc/self/exe", "bin/ringside") : status;
 }
 
 static enum status add_digest(crypto_generichash_state *digest, const char *path)
@@ -146,14 +159,25 @@ static void say_problem(const char *problem, const char *advice)
     printf("%.500s\n%.500s\n", problem, advice); // as long as a finding takes
 }
 
+/* The shell's test whether "$d/PLACE" is there with its size. */
+static int add_size_test(const struct cargo *cargo, size_t index, char *ret_text, size_t text_size)
+{
+    return snprintf(ret_text, text_size,
+                    " && test -x \"$d/%s\" && test $(wc -c <\"$d/%s\") -eq %llu",
+                    cargo->files[index].place, cargo->files[index].place,
+                    (unsigned long long)cargo->files[index].size);
+}
+
 static bool has_all(const struct cargo *cargo, const char *host, bool *ret_is_reached)
 {
-    char script[1024], output[OUTPUT_BYTES];
+    char script[2048], output[OUTPUT_BYTES];
     int code = EXIT_OF_SSH;
-    snprintf(script, sizeof(script),
-             "d=\"%s\"; test -x \"$d/bin/ringside\" || mkdir -p \"$d/bin\" "
-             "\"$d/libexec/ringside\" && test -x \"$d/bin/ringside\" && echo has-all",
-             cargo->folder);
+    int used = snprintf(script, sizeof(script),
+                        "d=\"%s\"; mkdir -p \"$d/bin\" \"$d/libexec/ringside\"", cargo->folder);
+    for (size_t i = 0; i < cargo->count; i++) {
+        used += add_size_test(cargo, i, script + used, sizeof(script) - (size_t)used);
+    }
+    snprintf(script + used, sizeof(script) - (size_t)used, " && echo has-all");
     enum status status = ask(cargo, host, script, -1, output, &code);
     *ret_is_reached = status == STATUS_OK && code != EXIT_OF_SSH;
     return *ret_is_reached && strstr(output, "has-all") != NULL;
@@ -165,8 +189,9 @@ static bool copy(const struct cargo *cargo, const char *host, size_t index)
     int code = 1, fd = open(cargo->files[index].path, O_RDONLY | O_CLOEXEC);
     const char *place = cargo->files[index].place;
     snprintf(script, sizeof(script),
-             "f=\"%s/%s\"; cat >\"$f.$$\" && chmod 755 \"$f.$$\" && mv \"$f.$$\" \"$f\"",
-             cargo->folder, place);
+             "f=\"%s/%s\"; t=\"$f.$$\"; cat >\"$t\" && chmod 755 \"$t\" && "
+             "test $(wc -c <\"$t\") -eq %llu && mv \"$t\" \"$f\" || { rm -f \"$t\"; exit 1; }",
+             cargo->folder, place, (unsigned long long)cargo->files[index].size);
     enum status status = fd >= 0 ? ask(cargo, host, script, fd, output, &code) : STATUS_IO;
     if (fd >= 0) {
         close(fd);
@@ -228,24 +253,74 @@ static void ship_to(const struct cargo *cargo, const char *host, int output_fd)
     _exit(0);
 }
 
-/* Reads what a process has said, until it ends. */
-static void take_problem(const char *host, int fd, struct findings *findings)
+/* A process that ships to one host, and what it has said so far: two lines if there is a problem.
+ */
+struct shipment {
+    pid_t pid;
+    int fd; // non-blocking; -1: there is none, or it has ended
+    char said[2 * OPTION_ERROR_BYTES + 1];
+    size_t used;
+};
+
+static void start_shipment(const struct cargo *cargo, const char *host, struct shipment *shipment)
 {
-    FILE *stream = fdopen(fd, "re");
-    struct finding said = {.host = ""};
-    bool has_problem = stream != NULL &&
-                       fgets(said.problem, sizeof(said.problem), stream) != NULL &&
-                       fgets(said.advice, sizeof(said.advice), stream) != NULL;
-    struct finding *finding = has_problem ? findings_add(findings, host) : NULL;
+    int ends[2];
+    *shipment = (struct shipment){.fd = -1};
+    if (host_link_is_here(host, NULL) || pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    shipment->pid = fork();
+    if (shipment->pid == 0) {
+        ship_to(cargo, host, ends[1]);
+    }
+    close(ends[1]);
+    if (shipment->pid < 0) {
+        close(ends[0]);
+        return;
+    }
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    shipment->fd = ends[0];
+}
+
+static void take_problem(const char *host, struct shipment *shipment, struct findings *findings)
+{
+    shipment->said[shipment->used] = '\0';
+    char *end = strchr(shipment->said, '\n');
+    struct finding *finding = end != NULL ? findings_add(findings, host) : NULL;
     if (finding != NULL) {
-        said.problem[strcspn(said.problem, "\n")] = '\0';
-        said.advice[strcspn(said.advice, "\n")] = '\0';
-        memcpy(finding->problem, said.problem, sizeof(said.problem));
-        memcpy(finding->advice, said.advice, sizeof(said.advice));
+        *end = '\0';
+        end[1 + strcspn(end + 1, "\n")] = '\0';
+        snprintf(finding->problem, sizeof(finding->problem), "%s", shipment->said);
+        snprintf(finding->advice, sizeof(finding->advice), "%s", end + 1);
     }
-    if (stream != NULL) {
-        fclose(stream);
+}
+
+/* Takes what is there. False: nothing more will come. */
+static bool read_shipment(struct shipment *shipment)
+{
+    size_t room = sizeof(shipment->said) - 1 - shipment->used;
+    ssize_t got = read(shipment->fd, shipment->said + shipment->used, room);
+    shipment->used += got > 0 ? (size_t)got : 0;
+    return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+static void end_shipment(struct shipment *shipment)
+{
+    if (shipment->fd >= 0) {
+        close(shipment->fd);
+        waitpid(shipment->pid, NULL, 0);
+        shipment->fd = -1;
     }
+}
+
+/* SIGINT and SIGTERM stay pending: others look for them, too. */
+static int open_signals(void)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static bool is_interrupted(void)
@@ -255,12 +330,39 @@ static bool is_interrupted(void)
            (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
+/* Until all have ended, or a signal has come. */
+static void await_shipments(struct shipment *shipments, const struct hosts *hosts,
+                            struct findings *findings)
+{
+    struct poll_list polls = {0};
+    int signals = open_signals();
+    for (bool has_more = true; has_more && !is_interrupted();) {
+        has_more = false;
+        poll_list_clear(&polls);
+        poll_list_add(&polls, signals, POLLIN);
+        for (size_t i = 0; i < hosts->count; i++) {
+            if (shipments[i].fd >= 0 && !read_shipment(&shipments[i])) {
+                take_problem(hosts->list[i].name, &shipments[i], findings);
+                end_shipment(&shipments[i]);
+            }
+            if (shipments[i].fd >= 0) {
+                poll_list_add(&polls, shipments[i].fd, POLLIN);
+                has_more = true;
+            }
+        }
+        if (has_more) {
+            poll_list_wait(&polls, LOOK_MS);
+        }
+    }
+    close(signals);
+    poll_list_finish(&polls);
+}
+
 enum status ship_programs(const struct hosts *hosts, const char *ssh,
                           char ret_place[SHIP_PLACE_BYTES], struct findings *findings)
 {
     static struct cargo cargo;
-    int fds[HOSTS_MAX];
-    pid_t pids[HOSTS_MAX];
+    static struct shipment shipments[HOSTS_MAX];
     cargo = (struct cargo){.ssh = ssh};
     enum status status = find_files(&cargo);
     if (status == STATUS_OK) {
@@ -271,27 +373,15 @@ enum status ship_programs(const struct hosts *hosts, const char *ssh,
     }
     fflush(stdout); // what is in its buffer is not a child's
     for (size_t i = 0; i < hosts->count; i++) {
-        int ends[2];
-        fds[i] = -1;
-        pids[i] = 0;
-        if (host_link_is_here(hosts->list[i].name, NULL) || pipe2(ends, O_CLOEXEC) != 0) {
-            continue;
-        }
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            ship_to(&cargo, hosts->list[i].name, ends[1]);
-        }
-        close(ends[1]);
-        fds[i] = ends[0];
-    }
-    for (size_t i = 0; i < hosts->count; i++) {
-        if (fds[i] >= 0) {
-            take_problem(hosts->list[i].name, fds[i], findings);
-        }
-        if (pids[i] > 0) {
-            waitpid(pids[i], NULL, 0);
-        }
+        start_shipment(&cargo, hosts->list[i].name, &shipments[i]);
     }
     snprintf(ret_place, SHIP_PLACE_BYTES, "%s/bin/ringside", cargo.folder);
+    await_shipments(shipments, hosts, findings);
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (shipments[i].fd >= 0) {
+            kill(shipments[i].pid, SIGKILL); // the kernel ends what it has started
+        }
+        end_shipment(&shipments[i]);
+    }
     return is_interrupted() ? STATUS_INTERRUPTED : STATUS_OK;
 }

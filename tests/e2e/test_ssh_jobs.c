@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct ssh_test {
@@ -237,6 +239,57 @@ static void an_agent_that_dies_fails_the_job_and_names_its_ranks(void **state)
     check_said(test, "worker 1 was lost with node2");
 }
 
+static void programs_that_were_shipped_in_part_are_shipped_again(void **state)
+{
+    struct ssh_test *test = *state;
+    char home[PROGRAM_PATH_BYTES + 8], script[2 * PROGRAM_PATH_BYTES + 256];
+    snprintf(home, sizeof(home), "HOME=%s", test->folder);
+    const char *const environment[] = {home, NULL};
+    static const char *const arguments[] = {"-H", "localhost,node2", "--ship", "--steps",
+                                            "1",  "--mode",          "ring",   NULL};
+    // The first time the last file is cut off, as if ssh had been killed.
+    snprintf(script, sizeof(script),
+             "case $* in *'cat >'*bin/ringside*|*bin/ringside*'cat >'*)\n"
+             "    if mkdir '%s/was-cut' 2>/dev/null; then head -c 1000 | sh -c \"$*\"; exit; fi\n"
+             "esac\nexec sh -c \"$*\"",
+             test->folder);
+    write_script(test, script);
+    start_in(test, arguments, environment);
+    check_exit(test, 1);
+    check_said(test, "bin/ringside cannot be copied there");
+    start_in(test, arguments, environment);
+    check_exit(test, 0);
+}
+
+static void a_signal_ends_the_shipping_of_programs(void **state)
+{
+    struct ssh_test *test = *state;
+    char home[PROGRAM_PATH_BYTES + 8], script[3 * PROGRAM_PATH_BYTES + 256];
+    snprintf(home, sizeof(home), "HOME=%s", test->folder);
+    const char *const environment[] = {home, NULL};
+    static const char *const arguments[] = {"-H", "localhost,node2", "--ship", "--mode", "ring",
+                                            NULL};
+    // Copying does not come to an end.
+    snprintf(script, sizeof(script),
+             "case $* in *'cat >'*)\n"
+             "    echo [$$] >'%s/draft'; mv '%s/draft' '%s/copying'; exec sleep 600\n"
+             "esac\nexec sh -c \"$*\"",
+             test->folder, test->folder, test->folder);
+    write_script(test, script);
+    start_in(test, arguments, environment);
+    programs_wait_for_file(test->folder, "copying");
+    json_t *pid = programs_read_json(test->folder, "copying");
+    int copying =
+        (int)syscall(SYS_pidfd_open, (pid_t)json_integer_value(json_array_get(pid, 0)), 0);
+    assert_true(copying >= 0);
+    json_decref(pid);
+    program_kill(&test->run, SIGTERM);
+    check_exit(test, 130);
+    struct pollfd item = {.fd = copying, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, 60000), 1); // it has ended
+    close(copying);
+}
+
 #define SSH_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -248,6 +301,8 @@ int main(void)
         SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
         SSH_TEST(options_in_the_environment_are_not_the_agents),
         SSH_TEST(a_host_that_says_what_no_agent_says_is_given_up),
+        SSH_TEST(programs_that_were_shipped_in_part_are_shipped_again),
+        SSH_TEST(a_signal_ends_the_shipping_of_programs),
         SSH_TEST(an_agent_that_dies_fails_the_job_and_names_its_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
