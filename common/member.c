@@ -39,14 +39,6 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     return message->kind == MESSAGE_HEARTBEAT;
 }
 
-/* Whether the coordinator has said that it will not have us: the transport has logged why. */
-static bool is_shut_out(const struct member *member)
-{
-    enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
-    return handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
-           handshake == HANDSHAKE_NEEDS_KEYS;
-}
-
 static void log_no_answer(const struct member *member, const char *endpoint, uint32_t timeout_ms)
 {
     enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
@@ -92,8 +84,8 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
             log_no_answer(member, endpoint, timeout_ms);
             return STATUS_TIMED_OUT;
         }
-        if (is_shut_out(member)) {
-            return STATUS_DENIED;
+        if (transport_is_shut_out(member->channel->transport)) {
+            return STATUS_DENIED; // the transport has logged why
         }
         struct envelope envelope;
         struct message message;

@@ -98,6 +98,9 @@ enum handshake {
 /* Of a peer that we connect to. What fails is logged; libzmq tries again after HANDSHAKE_BROKEN. */
 enum handshake transport_handshake(const struct transport *transport, uint64_t peer);
 
+/* Whether somebody whom we connect to has said that it will not have us, now or ever. */
+bool transport_is_shut_out(const struct transport *transport);
+
 /* A sentence on that: what it means, and what to do. Static. */
 const char *transport_explain(const struct transport *transport, uint64_t peer);
 

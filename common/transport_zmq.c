@@ -205,6 +205,18 @@ enum handshake transport_handshake(const struct transport *transport, uint64_t p
     return transport->dealers[peer].handshake;
 }
 
+bool transport_is_shut_out(const struct transport *transport)
+{
+    for (uint32_t i = 0; i < transport->dealer_count; i++) {
+        enum handshake handshake = transport->dealers[i].handshake;
+        if (handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
+            handshake == HANDSHAKE_NEEDS_KEYS) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *transport_explain(const struct transport *transport, uint64_t peer)
 {
     assert(peer < transport->dealer_count);

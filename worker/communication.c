@@ -143,6 +143,18 @@ static enum status check_sharing(struct link *link)
     return refusal;
 }
 
+/* A shard or another worker will not have us: without this the job would wait for --stall-fail. */
+static enum status check_doors(struct link *link)
+{
+    if (!transport_is_shut_out(link->channel->transport)) {
+        return STATUS_OK;
+    }
+    // The transport has logged who, and why.
+    member_leave(&link->member, STATUS_DENIED,
+                 "another member does not let it in; its log says who");
+    return STATUS_DENIED;
+}
+
 /* One message, if there is one. */
 static enum status pump(struct link *link, int timeout_ms)
 {
@@ -153,7 +165,8 @@ static enum status pump(struct link *link, int timeout_ms)
     struct message message;
     enum status status = channel_receive(link->channel, timeout_ms, &envelope, &message);
     if (status != STATUS_OK) {
-        return check_sharing(link);
+        status = check_sharing(link);
+        return status == STATUS_OK ? check_doors(link) : status;
     }
     if (!member_handle(&link->member, &envelope, &message)) {
         if (envelope.peer != link->member.coordinator) {

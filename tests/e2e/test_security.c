@@ -268,6 +268,50 @@ static void a_worker_that_may_not_listen_is_named(void **state)
     programs_remove_folder(run.folder);
 }
 
+/* Adds a line of one key file to another, by another name. */
+static void copy_key(const char *from, const char *name, const char *to, const char *new_name)
+{
+    char line[KEYED_JOB_LINE_BYTES];
+    keyed_job_find_line(from, name, line);
+    FILE *file = fopen(to, "ae");
+    assert_non_null(file);
+    fprintf(file, "%s = %s\n", new_name, strrchr(line, ' ') + 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_worker_that_its_neighbour_does_not_allow_ends_at_once(void **state)
+{
+    (void)state;
+    struct keyed_job run = {.ps = {.announce_fd = -1}};
+    char other[KEYED_JOB_PATH_BYTES], second[KEYED_JOB_PATH_BYTES];
+    programs_make_folder(run.folder);
+    keyed_job_make_keys(run.folder, "job.keys", run.keys);
+    keyed_job_make_keys(run.folder, "other.keys", other);
+    snprintf(second, sizeof(second), "%.400s/second.keys", run.folder);
+    // The second worker has a pair of its own, which the others allow; it does not allow theirs.
+    copy_key(other, "client-public", run.keys, "allow");
+    keyed_job_write_file(second, "");
+    copy_key(run.keys, "server-public", second, "server-public");
+    copy_key(run.keys, "server-secret", second, "server-secret");
+    copy_key(other, "client-public", second, "client-public");
+    copy_key(other, "client-secret", second, "client-secret");
+    const char *const ps[] = {"--mode",      "ring",   "--workers",    "2",      "--model",
+                              "lenet5",      "--data", "shapes",       "--keys", run.keys,
+                              "--transport", "tcp",    "--lost-after", "600",    "--stall-fail",
+                              "600",         NULL};
+    program_start(&run.ps, run.folder, "ps-server/ps", true, ps, NULL);
+    program_read_endpoint(&run.ps, run.endpoint, sizeof(run.endpoint));
+    const char *const args[] = {"--server", run.endpoint, "--rank", "1", "--keys", second, NULL};
+    keyed_job_start_worker(&run, 0);
+    program_start(&run.workers[1], run.folder, "worker/worker", false, args, NULL);
+    assert_int_equal(program_wait(&run.workers[0]), 1);
+    assert_non_null(strstr(program_output(&run.workers[0]), "does not allow this process's key"));
+    assert_int_equal(program_wait(&run.ps), 1);
+    assert_non_null(strstr(program_output(&run.ps), "another member does not let it in"));
+    assert_int_equal(program_wait(&run.workers[1]), 1);
+    programs_remove_folder(run.folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +322,7 @@ int main(void)
         cmocka_unit_test(keygen_replaces_nothing_unless_it_is_told_to),
         cmocka_unit_test(no_file_of_a_run_has_a_secret_and_every_log_says_that_there_is_none),
         cmocka_unit_test(a_worker_that_may_not_listen_is_named),
+        cmocka_unit_test(a_worker_that_its_neighbour_does_not_allow_ends_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
