@@ -8,6 +8,7 @@
 #include "deploy/launch.h"
 #include "deploy/launcher.h"
 #include "deploy/preflight.h"
+#include "deploy/printable.h"
 #include "deploy/process_run.h"
 #include "deploy/programs.h"
 
@@ -110,6 +111,7 @@ static enum status check_hosts(const struct job *job, const struct host_options 
         const struct host_link *link = &launcher.crew.links[i];
         char address[160];
         launcher_describe_address(&launcher, i, address, sizeof(address));
+        printable_make(address, strlen(address));
         printf("host         %s: %s\n", link->name,
                link->state == HOST_LINK_UP ? address : "cannot be used (see below)");
     }

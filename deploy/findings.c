@@ -1,6 +1,8 @@
 /* The table of what is wrong. */
 #include "deploy/findings.h"
 
+#include "deploy/printable.h"
+
 #include <string.h>
 
 struct finding *findings_add(struct findings *findings, const char *host)
@@ -64,6 +66,17 @@ static void widen(int *width, const char *text)
     *width = size > *width ? size : *width;
 }
 
+/* Other hosts have a say in all of it. */
+static struct finding printable(const struct finding *finding)
+{
+    struct finding row = *finding;
+    char *const texts[] = {row.host, row.with, row.interface, row.port, row.problem, row.advice};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        printable_make(texts[i], strlen(texts[i]));
+    }
+    return row;
+}
+
 void findings_print(const struct findings *findings, FILE *stream)
 {
     int host = 4, with = 4, interface = 9, port = 4;
@@ -76,11 +89,11 @@ void findings_print(const struct findings *findings, FILE *stream)
     fprintf(stream, "%-*s  %-*s  %-*s  %-*s  %s\n", host, "HOST", with, "WITH", interface,
             "INTERFACE", port, "PORT", "PROBLEM");
     for (size_t i = 0; i < findings->count; i++) {
-        const struct finding *row = &findings->list[i];
-        fprintf(stream, "%-*s  %-*s  %-*s  %-*s  %s\n", host, row->host, with, or_dash(row->with),
-                interface, or_dash(row->interface), port, or_dash(row->port), row->problem);
-        if (row->advice[0] != '\0') {
-            fprintf(stream, "%*s-> %s\n", host + with + interface + port + 8, "", row->advice);
+        const struct finding row = printable(&findings->list[i]);
+        fprintf(stream, "%-*s  %-*s  %-*s  %-*s  %s\n", host, row.host, with, or_dash(row.with),
+                interface, or_dash(row.interface), port, or_dash(row.port), row.problem);
+        if (row.advice[0] != '\0') {
+            fprintf(stream, "%*s-> %s\n", host + with + interface + port + 8, "", row.advice);
         }
     }
     if (findings->left_out > 0) {

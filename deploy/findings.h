@@ -31,7 +31,7 @@ bool findings_name(const struct findings *findings, const char *host);
  * is room for their names. */
 void findings_join(struct findings *findings);
 
-/* A row for each, with what to do below it. */
+/* A row for each, with what to do below it. Control characters are not printed. */
 void findings_print(const struct findings *findings, FILE *stream);
 
 #endif

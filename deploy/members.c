@@ -2,6 +2,7 @@
 #include "deploy/members.h"
 
 #include "common/log.h"
+#include "deploy/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,11 +100,7 @@ static void write_line(int fd, const char *head, const char *text)
     char line[8192];
     int size = snprintf(line, sizeof(line) - 1, "%s%s", head, text);
     size_t used = (size_t)size < sizeof(line) - 1 ? (size_t)size : sizeof(line) - 2;
-    for (size_t i = 0; i < used; i++) {
-        if (((unsigned char)line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7F) {
-            line[i] = '?';
-        }
-    }
+    printable_make(line, used);
     line[used++] = '\n';
     while (write(fd, line, used) < 0 && errno == EINTR) {
     } // any other failure: there is nowhere to say that it is full

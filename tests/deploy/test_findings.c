@@ -54,6 +54,16 @@ static void a_row_has_host_pair_interface_port_problem_and_what_to_do(void **sta
                 "a      -      -              -            refused\n");
 }
 
+static void what_hosts_say_is_no_command_to_a_terminal(void **state)
+{
+    (void)state;
+    struct finding *row = add("a", "\033[2Jnothing is wrong\r", "\007none\n");
+    snprintf(row->interface, sizeof(row->interface), "\033c");
+    check_print("HOST  WITH  INTERFACE  PORT  PROBLEM\n"
+                "a     -     ?c         -     ?[2Jnothing is wrong?\n"
+                "                             -> ?none?\n");
+}
+
 static void hosts_with_the_same_problem_share_a_row_and_pairs_do_not(void **state)
 {
     (void)state;
@@ -93,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_row_has_host_pair_interface_port_problem_and_what_to_do, set_up),
+        cmocka_unit_test_setup(what_hosts_say_is_no_command_to_a_terminal, set_up),
         cmocka_unit_test_setup(hosts_with_the_same_problem_share_a_row_and_pairs_do_not, set_up),
         cmocka_unit_test_setup(names_that_do_not_fit_have_rows_of_their_own, set_up),
         cmocka_unit_test_setup(more_than_there_is_room_for_are_counted, set_up),

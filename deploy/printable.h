@@ -1,0 +1,11 @@
+/* Text of other hosts, made safe to show: it must not work as a command to a terminal, nor look
+ * like lines of ours. Pure. */
+#ifndef DEPLOY_PRINTABLE_H
+#define DEPLOY_PRINTABLE_H
+
+#include <stddef.h>
+
+/* Makes question marks of control characters, tabs left aside. */
+void printable_make(char *text, size_t size);
+
+#endif
