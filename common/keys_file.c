@@ -182,9 +182,11 @@ static bool sync_folder(const char *path)
     snprintf(name, sizeof(name), "%.*s", size, path);
     int folder = open(slash == NULL ? "." : name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool is_synced = folder >= 0 && fsync(folder) == 0;
+    int error = errno;
     if (folder >= 0) {
         close(folder);
     }
+    errno = error;
     return is_synced;
 }
 
@@ -192,11 +194,14 @@ static bool sync_folder(const char *path)
 static enum status fill_file(const struct keys *keys, int file, const char *name, const char *path)
 {
     bool is_kept = keys_write(keys, file) == STATUS_OK && fsync(file) == 0;
-    is_kept = is_kept && (strcmp(name, path) == 0 || rename(name, path) == 0) && sync_folder(path);
+    is_kept = is_kept && (strcmp(name, path) == 0 || rename(name, path) == 0);
     if (!is_kept) {
         log_error("cannot write the keys to %s: %m", path);
         unlink(name);
         return STATUS_IO;
+    }
+    if (!sync_folder(path)) {
+        log_warn("the keys are in %s, but a power failure could still undo that: %m", path);
     }
     return STATUS_OK;
 }

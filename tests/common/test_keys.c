@@ -208,6 +208,39 @@ static void a_file_that_cannot_be_made_is_named(void **state)
     temp_folder_destroy(folder);
 }
 
+/* A folder that may be written and not read: it cannot be opened, to be synced. */
+static void a_folder_that_cannot_be_synced_keeps_the_keys(void **state)
+{
+    (void)state;
+    const uid_t nobody = 65534;
+    char *folder = temp_folder_create(), path[256];
+    bool is_root = geteuid() == 0; // who may open everything
+    struct keys *keys, *read;
+    assert_int_equal(keys_generate(&keys), STATUS_OK);
+    snprintf(path, sizeof(path), "%s/job.keys", folder);
+    assert_int_equal(chmod(folder, 0300), 0);
+    if (is_root) {
+        assert_int_equal(chown(folder, nobody, (gid_t)-1), 0);
+        assert_int_equal(seteuid(nobody), 0);
+    }
+    for (int may_replace = 0; may_replace < 2; may_replace++) {
+        captured_log_begin();
+        assert_int_equal(keys_create_file(keys, path, may_replace != 0), STATUS_OK);
+        const char *said = captured_log_end();
+        assert_non_null(strstr(said, " warn "));
+        assert_non_null(strstr(said, path));
+        assert_int_equal(keys_read(path, &read), STATUS_OK);
+        assert_memory_equal(read, keys, sizeof(*keys));
+        keys_destroy(read);
+    }
+    if (is_root) {
+        assert_int_equal(seteuid(0), 0);
+    }
+    assert_int_equal(chmod(folder, 0700), 0);
+    keys_destroy(keys);
+    temp_folder_destroy(folder);
+}
+
 static void a_file_that_others_have_access_to_is_refused(void **state)
 {
     (void)state;
@@ -319,6 +352,7 @@ int main(void)
         cmocka_unit_test(no_more_clients_are_allowed_than_there_is_room_for),
         cmocka_unit_test(keys_that_are_made_come_back_from_their_text),
         cmocka_unit_test(a_new_file_is_its_owners_alone_and_replaces_nothing),
+        cmocka_unit_test(a_folder_that_cannot_be_synced_keeps_the_keys),
         cmocka_unit_test(a_file_that_cannot_be_made_is_named),
         cmocka_unit_test(a_file_that_others_have_access_to_is_refused),
         cmocka_unit_test(a_file_of_another_user_is_refused),
