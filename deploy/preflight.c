@@ -16,7 +16,7 @@
 #define ANSWER_MS      2500 // for what an agent answers at once
 #define CONNECT_MS     2500 // for a connection to come about
 
-enum progress { NOT_ASKED, ASKED, ANSWERED };
+enum progress { NOT_ASKED, ASKED, ANSWERED, SILENT };
 
 /* A round of questions to the agents. */
 struct trial {
@@ -83,18 +83,22 @@ static void add_unreached(const struct trial *trial, size_t from, size_t to, con
                    "--port-range, or choose another --network-interface");
 }
 
+static void add_not_listening(const struct trial *trial, size_t host, const char *text,
+                              const char *advice)
+{
+    struct finding *finding = add_finding(trial, host, 0);
+    if (finding != NULL) {
+        snprintf(finding->problem, sizeof(finding->problem), "it cannot listen: %.300s", text);
+        snprintf(finding->advice, sizeof(finding->advice), "%s", advice);
+    }
+}
+
 static void take_listening(struct trial *trial, size_t host, const struct agent_message *message)
 {
     trial->listens[host] = ANSWERED;
     trial->ports[host] = message->port;
-    if (message->port != 0) {
-        return;
-    }
-    struct finding *finding = add_finding(trial, host, 0);
-    if (finding != NULL) {
-        snprintf(finding->problem, sizeof(finding->problem), "it cannot listen: %.300s",
-                 message->text);
-        snprintf(finding->advice, sizeof(finding->advice), "choose other ports with --port-range");
+    if (message->port == 0) {
+        add_not_listening(trial, host, message->text, "choose other ports with --port-range");
     }
 }
 
@@ -243,6 +247,16 @@ static void ask_to_listen(struct trial *trial)
     }
 }
 
+/* An answer from here on would come too late: nobody would connect. */
+static void give_up_listening(struct trial *trial)
+{
+    for (size_t i = 0; i < host_count(trial); i++) {
+        if (trial->listens[i] == ASKED) {
+            trial->listens[i] = SILENT;
+        }
+    }
+}
+
 static void ask_to_connect(struct trial *trial)
 {
     struct launcher *launcher = trial->preflight->launcher;
@@ -278,6 +292,10 @@ static void add_silent(struct trial *trial)
     for (size_t i = 0; i < host_count(trial); i++) {
         if (link_of(trial, i)->state != HOST_LINK_UP) {
             continue;
+        }
+        if (trial->listens[i] == SILENT) {
+            add_not_listening(trial, i, "its agent does not answer",
+                              "is the host overloaded, or the link to it?");
         }
         for (size_t to = 0; to < host_count(trial); to++) {
             if (trial->connects[i][to] == ASKED) {
@@ -351,6 +369,7 @@ static void try_hosts(struct trial *trial, bool tries_data)
     ask_to_listen(trial);
     check_clocks(trial);
     await(trial, awaits_listening, began_ms + ANSWER_MS);
+    give_up_listening(trial);
     ask_to_connect(trial);
     await(trial, awaits_connected, clock_now_ms() + CONNECT_MS + ANSWER_MS / 4);
     await(trial, awaits_probe, began_ms + (uint64_t)(1000 * trial->job->start_timeout));

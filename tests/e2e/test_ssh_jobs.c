@@ -162,6 +162,18 @@ static void a_host_that_is_not_reached_is_in_the_table_with_what_to_do(void **st
     assert_int_not_equal(access(test->out, F_OK), 0);
 }
 
+static void a_host_that_does_not_answer_whether_it_listens_is_in_the_table(void **state)
+{
+    struct ssh_test *test = *state;
+    static const char *const arguments[] = {"-H", "localhost,node2", "--mode", "ring", NULL};
+    write_script(test, "sed -u '/\"is\":\"listen\"/d' | sh -c \"$*\"");
+    start(test, arguments);
+    check_exit(test, 1);
+    check_said(test, "node2");
+    check_said(test, "it cannot listen: its agent does not answer");
+    assert_int_not_equal(access(test->out, F_OK), 0);
+}
+
 static void what_a_shell_prints_before_the_agent_does_no_harm(void **state)
 {
     struct ssh_test *test = *state;
@@ -298,6 +310,7 @@ int main(void)
         SSH_TEST(a_job_by_ssh_has_its_run_folder_here_and_the_bits_of_one_host),
         SSH_TEST(hosts_that_cannot_be_are_refused),
         SSH_TEST(a_host_that_is_not_reached_is_in_the_table_with_what_to_do),
+        SSH_TEST(a_host_that_does_not_answer_whether_it_listens_is_in_the_table),
         SSH_TEST(what_a_shell_prints_before_the_agent_does_no_harm),
         SSH_TEST(options_in_the_environment_are_not_the_agents),
         SSH_TEST(a_host_that_says_what_no_agent_says_is_given_up),
