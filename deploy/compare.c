@@ -4,6 +4,7 @@
 #include "deploy/commands.h"
 #include "deploy/folder.h"
 #include "deploy/grid.h"
+#include "deploy/handover.h"
 #include "deploy/host_options.h"
 #include "deploy/launch.h"
 #include "deploy/launcher.h"
@@ -76,7 +77,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status == STATUS_OK ? security_check_options(&comparison->options.security) : status;
+    return status == STATUS_OK ? handover_check(&comparison->options.security, &job) : status;
 }
 
 /* Tries every cell before anything is written. */

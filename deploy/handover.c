@@ -7,6 +7,16 @@
 
 #include <string.h>
 
+enum status handover_check(const struct security_options *security, const struct job *job)
+{
+    if (security->insecure && strcmp(job->security, "auth-only") == 0) {
+        log_error("--insecure and --security auth-only contradict each other: what authenticates "
+                  "data is handed out under keys; leave --insecure out, and the job gets some");
+        return STATUS_INVALID;
+    }
+    return security_check_options(security);
+}
+
 enum status handover_begin(struct handover *handover, const struct security *security,
                            const struct job *job, bool is_far)
 {

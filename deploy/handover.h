@@ -16,6 +16,9 @@ struct handover {
     const char *arguments[2 + 1]; // that each of them gets; NULL-terminated
 };
 
+/* What the job and these options contradict each other in. Logs. */
+enum status handover_check(const struct security_options *security, const struct job *job);
+
 /* The keys that the user gave; otherwise fresh ones, if the job needs some: because some of its
  * processes listen off the loopback interface (is_far), or by its --security. Logs. */
 enum status handover_begin(struct handover *handover, const struct security *security,

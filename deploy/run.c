@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "deploy/commands.h"
 #include "deploy/folder.h"
+#include "deploy/handover.h"
 #include "deploy/host_options.h"
 #include "deploy/launch.h"
 #include "deploy/launcher.h"
@@ -42,7 +43,7 @@ static enum status parse(int argc, char **argv, struct job *job, struct launcher
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status == STATUS_OK ? security_check_options(&options->security) : status;
+    return status == STATUS_OK ? handover_check(&options->security, job) : status;
 }
 
 /* The line that a person looks for. */

@@ -8,6 +8,7 @@
 #include "deploy/commands.h"
 #include "deploy/experiment.h"
 #include "deploy/folder.h"
+#include "deploy/handover.h"
 #include "deploy/host_options.h"
 #include "deploy/launch.h"
 #include "deploy/launcher.h"
@@ -101,7 +102,10 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
-    return status == STATUS_OK ? security_check_options(&sweep->options.security) : status;
+    for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {
+        status = handover_check(&sweep->options.security, &sweep->plan.runs[i].job);
+    }
+    return status;
 }
 
 static void forget_summary(struct sweep *sweep, size_t index)

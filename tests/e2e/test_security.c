@@ -119,6 +119,16 @@ static void off_loopback_nothing_starts_without_keys(void **state)
     expect_refusal(folder, "deploy/ringside",
                    (const char *const[]){"run", "--insecure", "--keys", "x", NULL},
                    "contradict each other");
+    // Each run of a comparison and of a sweep, too.
+    const char *const clear[][8] = {
+        {"run", "--insecure", "--security", "auth-only", NULL},
+        {"compare", "--insecure", "--security", "auth-only", NULL},
+        {"sweep", "--insecure", "--grid", "security=curve,auth-only", NULL},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        expect_refusal(folder, "deploy/ringside", clear[i],
+                       "--insecure and --security auth-only contradict each other");
+    }
     const char *const seals[] = {"--security", "auth-only", NULL};
     expect_refusal(folder, "ps-server/ps", seals, "--security auth-only needs --keys FILE");
     programs_remove_folder(folder);
