@@ -26,7 +26,8 @@ int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size,
                  int flags) __asm__("accept4");
 
 struct visitor {
-    int fd;
+    int fd, listener;
+    bool was_late; // has been found so
     uint16_t port;
     struct in6_addr address; // of IPv4 as it is mapped into IPv6
     uint64_t since_ms;
@@ -131,7 +132,7 @@ static bool find_visitor(int fd, uint32_t *ret_index)
 static void forget_old_visitors(uint64_t now_ms)
 {
     uint32_t old = 0;
-    while (old < door.count && now_ms - door.visitors[old].since_ms >= DOOR_VISIT_MS) {
+    while (old < door.count && now_ms - door.visitors[old].since_ms >= DOOR_FORGET_MS) {
         old++;
     }
     memmove(&door.visitors[0], &door.visitors[old], (door.count - old) * sizeof(door.visitors[0]));
@@ -177,9 +178,9 @@ static void note_turned_away(const char *address, const char *why)
 }
 
 /* Whether the connection may stay. */
-static bool receive_visitor(int fd, const struct sockaddr_storage *storage)
+static bool receive_visitor(int fd, int listener, const struct sockaddr_storage *storage)
 {
-    struct visitor visitor = {.fd = fd, .since_ms = clock_now_ms()};
+    struct visitor visitor = {.fd = fd, .listener = listener, .since_ms = clock_now_ms()};
     char address[DOOR_ADDRESS_BYTES];
     const char *why = NULL;
     uint64_t limit = descriptor_limit();
@@ -238,7 +239,7 @@ int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int 
     bool may_stay = true;
     pthread_mutex_lock(&door.mutex);
     if (taken >= 0) {
-        may_stay = fd == door.exempt_fd || receive_visitor(taken, &storage);
+        may_stay = fd == door.exempt_fd || receive_visitor(taken, fd, &storage);
     } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
         turn_away_next(fd);
     }
@@ -289,6 +290,37 @@ bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
     }
     pthread_mutex_unlock(&door.mutex);
     return was_visitor;
+}
+
+/* Whether the visitor's descriptor is its connection still: it may have been closed, which is told
+ * later, and used again. */
+static bool is_there(const struct visitor *visitor)
+{
+    struct sockaddr_storage storage = {0};
+    socklen_t size = sizeof(storage);
+    struct visitor peer;
+    return getpeername(visitor->fd, (struct sockaddr *)&storage, &size) == 0 &&
+           read_address(&storage, &peer) && peer.port == visitor->port &&
+           memcmp(&peer.address, &visitor->address, sizeof(peer.address)) == 0;
+}
+
+void door_end_visits(int listener, uint64_t now_ms)
+{
+    pthread_mutex_lock(&door.mutex);
+    for (uint32_t i = 0; i < door.count; i++) {
+        struct visitor *visitor = &door.visitors[i];
+        if (now_ms - visitor->since_ms < DOOR_VISIT_MS) {
+            break; // those behind it came later
+        }
+        if (visitor->listener != listener) {
+            continue;
+        }
+        if (visitor->was_late && is_there(visitor)) {
+            shutdown(visitor->fd, SHUT_RDWR); // its owner closes it
+        }
+        visitor->was_late = true;
+    }
+    pthread_mutex_unlock(&door.mutex);
 }
 
 struct door_turned_away door_take_turned_away(void)

@@ -10,7 +10,7 @@
  *     address, so that one stranger cannot keep out others; or if it would take one of the last
  *     file descriptors, which this process needs itself; or if it comes over a Unix socket and
  *     belongs to another user (abstract ones have no file, and so no permissions);
- *     is a visitor otherwise, with its address, until it sends a message or goes.
+ *     is a visitor otherwise, with its address, until it sends a message or goes, or is sent away.
  *
  * The state is the process's, like its descriptors, and any thread may call. */
 #ifndef COMMON_DOOR_H
@@ -21,9 +21,12 @@
 
 #define DOOR_ADDRESS_BYTES 64 // "[2001:db8::7]:40113", terminator included
 
-// Who has said nothing for so long is no visitor any more: it could not have stayed without
-// finishing its handshake, for which it has less time (see guard_zmq.c).
+// Who has said nothing for so long is sent away. It has finished its handshake, for which it has
+// less time (see guard_zmq.h), so nobody else would.
 #define DOOR_VISIT_MS 15000
+
+// Whom nobody has sent away by then makes room for others, and stays.
+#define DOOR_FORGET_MS 60000
 
 #define DOOR_VISITORS_MAX 2048 // or half of the file descriptors
 #define DOOR_RESERVE      64   // file descriptors that are kept; or a quarter of them
@@ -51,6 +54,12 @@ void door_admit(int fd);
 
 /* The connection was closed. True if it was a visitor to the end: writes its address. */
 bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
+
+/* Shuts down the connections to `listener` that have said nothing for DOOR_VISIT_MS; then they
+ * leave like any other. For the owner of the listener, when it has received all that has come: a
+ * message that waits for it is no silence. As it may have been stopped for long itself, nobody is
+ * sent away before the second call that finds it late; calls are to be a second apart. */
+void door_end_visits(int listener, uint64_t now_ms);
 
 /* Those since the last call; count 0 if there were none. */
 struct door_turned_away door_take_turned_away(void);

@@ -20,6 +20,9 @@
 // often.
 #define LOOK_MS 100
 
+// As door_end_visits wants it.
+#define END_VISITS_MS 1000
+
 #define FAILURES                                                              \
     (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
@@ -107,7 +110,8 @@ enum status guard_set_connect(const struct guard *guard, void *socket, const cha
 enum status guard_watch(struct guard *guard, void *context, void *router)
 {
     guard->router = router;
-    guard->monitor = monitor_open(context, router, FAILURES | ZMQ_EVENT_DISCONNECTED);
+    guard->monitor =
+        monitor_open(context, router, FAILURES | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_LISTENING);
     if (guard->monitor == NULL) {
         log_error("cannot watch the transport: %s", zmq_strerror(zmq_errno()));
         return STATUS_IO;
@@ -132,11 +136,22 @@ static const char *describe_failure(const struct monitor_event *event)
     }
 }
 
+static void note_listener(struct guard *guard, int listener)
+{
+    if (guard->listener_count < GUARD_LISTENERS_MAX) {
+        guard->listeners[guard->listener_count++] = listener;
+    }
+}
+
 static void take_events(struct guard *guard)
 {
     struct monitor_event event;
     char address[DOOR_ADDRESS_BYTES];
     while (guard->monitor != NULL && monitor_next(guard->monitor, &event)) {
+        if (event.kind == ZMQ_EVENT_LISTENING) {
+            note_listener(guard, (int)event.value);
+            continue;
+        }
         if ((event.kind & FAILURES) != 0) {
             // One that was refused may still be said to have left.
             bool is_vague = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
@@ -227,6 +242,19 @@ void guard_serve(struct guard *guard)
         refusals_add(&guard->refusals, turned.address, turned.why, turned.count, now_ms);
     }
     refusals_tick(&guard->refusals, now_ms);
+}
+
+void guard_end_visits(struct guard *guard)
+{
+    uint64_t now_ms = clock_now_ms();
+    if (now_ms - guard->ended_ms < END_VISITS_MS) {
+        return;
+    }
+    guard->ended_ms = now_ms;
+    take_events(guard); // who has gone is not there any more
+    for (uint32_t i = 0; i < guard->listener_count; i++) {
+        door_end_visits(guard->listeners[i], now_ms);
+    }
 }
 
 void guard_admit(struct guard *guard, int fd)

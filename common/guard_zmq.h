@@ -17,13 +17,18 @@
 // Who connects has so long to finish its handshake.
 #define GUARD_HANDSHAKE_MS 10000
 
+#define GUARD_LISTENERS_MAX 8
+
 /* Zeroed: no keys. */
 struct guard {
-    const struct security *security; // borrowed; NULL: none
-    bool leaves_clear;               // tcp has no keys from now on: see transport_leave_clear
-    void *zap;                       // where libzmq asks about keys; NULL: nobody has keys here
-    void *monitor, *router;          // of the socket that listens; NULL: none does
-    const char *why;                 // what failed last, of a connection that is about to close
+    const struct security *security;    // borrowed; NULL: none
+    bool leaves_clear;                  // tcp has no keys from now on: see transport_leave_clear
+    void *zap;                          // where libzmq asks about keys; NULL: nobody has keys here
+    void *monitor, *router;             // of the socket that listens; NULL: none does
+    int listeners[GUARD_LISTENERS_MAX]; // (listener_count) descriptors of that socket
+    uint32_t listener_count;
+    uint64_t ended_ms; // when it was last seen to who says nothing
+    const char *why;   // what failed last, of a connection that is about to close
     struct refusals refusals;
     uint64_t looked_ms;
 };
@@ -42,6 +47,9 @@ enum status guard_watch(struct guard *guard, void *context, void *router);
 
 /* Does what is to do: answers, counts, logs. Never waits. */
 void guard_serve(struct guard *guard);
+
+/* Nothing is to be received: whoever connected and has said nothing for long is sent away. */
+void guard_end_visits(struct guard *guard);
 
 /* The message is the first from this descriptor, perhaps. */
 void guard_admit(struct guard *guard, int fd);

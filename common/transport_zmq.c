@@ -394,6 +394,9 @@ enum status transport_receive(struct transport *transport, int timeout_ms,
     if (receive_any(transport, ret_envelope)) {
         return STATUS_OK;
     }
+    if (door_visitor_count() > 0) {
+        guard_end_visits(&transport->guard);
+    }
     uint64_t deadline_ms = timeout_ms < 0 ? UINT64_MAX : clock_now_ms() + (uint64_t)timeout_ms;
     enum event event;
     do {

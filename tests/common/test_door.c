@@ -1,4 +1,5 @@
 /* Tests of the door: who comes in is known, nobody takes all the room, and it never runs out. */
+#include "common/clock.h"
 #include "common/door.h"
 
 // clang-format off
@@ -314,9 +315,63 @@ static void a_process_of_another_user_does_not_come_in(void **state)
     close(house);
 }
 
+static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **state)
+{
+    (void)state;
+    struct house house, other;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
+    open_house(&house);
+    open_house(&other);
+    int guest = visit(&house, 1, address), elsewhere = visit(&other, 1, text);
+    int fd = accept(house.fd, NULL, NULL), other_fd = accept(other.fd, NULL, NULL);
+    uint64_t late_ms = clock_now_ms() + DOOR_VISIT_MS;
+    door_end_visits(house.fd, late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(house.fd, late_ms - DOOR_VISIT_MS / 2);
+    door_end_visits(house.fd, late_ms);
+    assert_int_equal(recv(guest, &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    door_end_visits(house.fd, late_ms + 1000);
+    assert_is_closed(guest);
+    assert_int_equal(recv(elsewhere, &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(door_visitor_count(), 2);
+    assert_true(door_leave(fd, text));
+    assert_string_equal(text, address);
+    door_admit(other_fd);
+    const int all[] = {guest, elsewhere, fd, other_fd, house.fd, other.fd};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        close(all[i]);
+    }
+}
+
+static void who_has_the_descriptor_of_one_that_has_gone_stays(void **state)
+{
+    (void)state;
+    struct house house;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
+    int pair[2];
+    open_house(&house);
+    int guest = visit(&house, 1, address);
+    int fd = accept(house.fd, NULL, NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(dup2(pair[0], fd), fd); // closes it, which nobody has told yet
+    for (unsigned i = 0; i < 3; i++) {
+        door_end_visits(house.fd, clock_now_ms() + DOOR_VISIT_MS + UINT64_C(1000) * i);
+    }
+    assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    assert_true(door_leave(fd, text));
+    const int all[] = {guest, fd, pair[0], pair[1], house.fd};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        close(all[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_says_nothing_for_long_is_sent_away_at_the_second_look),
+        cmocka_unit_test(who_has_the_descriptor_of_one_that_has_gone_stays),
         cmocka_unit_test(who_comes_is_a_visitor_until_it_is_admitted),
         cmocka_unit_test(who_leaves_without_a_word_is_named),
         cmocka_unit_test(a_descriptor_that_is_used_again_has_two_visitors_in_turn),
