@@ -324,8 +324,8 @@ static void the_last_step_has_to_end_as_well(void **state)
         story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, 100);
         story_done(&story, 3 - stuck, "last", 200);
         for (uint64_t now_ms = 500; now_ms <= 121000; now_ms += 500) {
-            story_give(&story, stuck, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9},
-                       now_ms);
+            story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, now_ms);
+            story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, now_ms);
             coordinator_tick(&story.coordinator, now_ms);
         }
         assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
