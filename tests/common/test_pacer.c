@@ -8,7 +8,9 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define FLOATS (PACER_WINDOW_BYTES / sizeof(float)) // of a message that fills the window
 
@@ -21,12 +23,17 @@ struct pair {
     _Atomic uint32_t released;
 };
 
-static void open_pair(struct pair *pair)
+static void open_ends(struct pair *pair)
 {
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
     *pair = (struct pair){.values = calloc(FLOATS, sizeof(float))};
     assert_int_equal(channel_create(&pair->from), STATUS_OK);
     assert_int_equal(channel_create(&pair->to), STATUS_OK);
+}
+
+static void open_pair(struct pair *pair)
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    open_ends(pair);
     assert_int_equal(transport_bind(pair->to->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
     assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->peer), STATUS_OK);
     assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
@@ -76,11 +83,17 @@ static void the_highest_bucket_goes_first_and_equals_in_their_order(void **state
 {
     (void)state;
     struct pair pair;
-    open_pair(&pair);
+    char name[TRANSPORT_ENDPOINT_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+    open_ends(&pair);
+    snprintf(name, sizeof(name), "ipc://@ringside-test-pacer-%ld", (long)getpid());
+    assert_int_equal(transport_connect(pair.from->transport, name, &pair.peer), STATUS_OK);
+    assert_int_equal(pacer_create(pair.from, 1, &pair.pacer), STATUS_OK);
     const uint32_t buckets[] = {0, 1, 3, 2, 3, 1};
     for (uint32_t i = 0; i < 6; i++) {
         send_bucket(&pair, buckets[i], i);
     }
+    // Nothing is read before there is a connection.
+    assert_int_equal(transport_bind(pair.to->transport, name, endpoint), STATUS_OK);
     const uint32_t expected[] = {0, 2, 4, 3, 1, 5};
     for (uint32_t i = 0; i < 6; i++) {
         struct message message = receive(&pair);
