@@ -181,8 +181,11 @@ def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, b
 
     Those of servers are counted from start to end, so the share of the timed rounds is taken.
     """
+    # What bench_exchange cuts is its own, but servers take no larger frames than the job says.
+    bucket_mb = max(size / buckets / 2**20, 0.001)
     job = ["--mode", mode, "--workers", len(workers), "--steps", warmup + rounds + 1, "--eval",
-           "none", "--optimizer", "sgd", "--data", "synthetic", *options]
+           "none", "--optimizer", "sgd", "--data", "synthetic", "--bucket-mb", f"{bucket_mb:.6f}",
+           *options]
     if mode != "ring":
         job += ["--servers", len(servers)]
     if security != "none":
