@@ -83,17 +83,17 @@ static void the_highest_bucket_goes_first_and_equals_in_their_order(void **state
 {
     (void)state;
     struct pair pair;
-    char name[TRANSPORT_ENDPOINT_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], bound[TRANSPORT_ENDPOINT_BYTES];
     open_ends(&pair);
-    snprintf(name, sizeof(name), "ipc://@ringside-test-pacer-%ld", (long)getpid());
-    assert_int_equal(transport_connect(pair.from->transport, name, &pair.peer), STATUS_OK);
+    snprintf(endpoint, sizeof(endpoint), "ipc://@ringside-test-pacer-%ld", (long)getpid());
+    assert_int_equal(transport_connect(pair.from->transport, endpoint, &pair.peer), STATUS_OK);
     assert_int_equal(pacer_create(pair.from, 1, &pair.pacer), STATUS_OK);
     const uint32_t buckets[] = {0, 1, 3, 2, 3, 1};
     for (uint32_t i = 0; i < 6; i++) {
         send_bucket(&pair, buckets[i], i);
     }
     // Nothing is read before there is a connection.
-    assert_int_equal(transport_bind(pair.to->transport, name, endpoint), STATUS_OK);
+    assert_int_equal(transport_bind(pair.to->transport, endpoint, bound), STATUS_OK);
     const uint32_t expected[] = {0, 2, 4, 3, 1, 5};
     for (uint32_t i = 0; i < 6; i++) {
         struct message message = receive(&pair);
