@@ -322,20 +322,17 @@ enum status agent_message_decode(const char *line, struct agent_message *ret_mes
     return status;
 }
 
-void agent_message_free_line(char *line)
-{
-    if (line != NULL) {
-        explicit_bzero(line, strlen(line));
-    }
-    free(line);
-}
-
 static void wipe_and_free(void *memory)
 {
     if (memory != NULL) {
         explicit_bzero(memory, malloc_usable_size(memory));
     }
     free(memory);
+}
+
+void agent_message_free_line(char *line)
+{
+    wipe_and_free(line);
 }
 
 void agent_message_wipe_memory(void)

@@ -188,9 +188,7 @@ static enum status start_there(struct host_link *link)
 void host_link_open(struct host_link *link, const char *name,
                     const struct host_link_options *options)
 {
-    *link = (struct host_link){
-        .options = options,
-    };
+    *link = (struct host_link){.options = options};
     snprintf(link->name, sizeof(link->name), "%s", name);
     link->is_local = host_link_is_here(name, options->allocation);
     link->reader.fd = link->errors.fd = link->writer.fd = -1;

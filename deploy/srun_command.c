@@ -1,6 +1,8 @@
 /* What to say to srun, and what it says. */
 #include "deploy/srun_command.h"
 
+#include "deploy/advice.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -64,10 +66,8 @@ bool srun_is_noise(const char *line)
            (strstr(line, ": task 0: ") != NULL && strstr(line, "xit") != NULL);
 }
 
-/* What srun says, and what helps; %s is the node. */
-static const struct {
-    const char *said, *advice;
-} advices[] = {
+/* What srun says, and what helps. */
+static const struct advice advices[] = {
     {"generic resource", "ask Slurm for GPUs by the node: --gpus-per-node"},
     {"Requested node configuration", "is %s up, and still in the job? (sinfo, squeue)"},
     {"Invalid job id", "is the job still there? (squeue)"},
@@ -82,10 +82,8 @@ void srun_explain(const char *node, int result, const char *said, char ret_why[O
 {
     int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
     bool has_said = said[0] != '\0';
-    const char *advice = "`srun --overlap --nodes=1 --nodelist=%s true` has to work";
-    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
-        advice = strstr(said, advices[i].said) != NULL ? advices[i].advice : advice;
-    }
+    const char *advice = advice_find(advices, sizeof(advices) / sizeof(advices[0]), said,
+                                     "`srun --overlap --nodes=1 --nodelist=%s true` has to work");
     if ((code == EXIT_NOT_FOUND || code == EXIT_NOT_RUNNABLE) &&
         strstr(said, "shared libraries") == NULL) {
         snprintf(ret_why, OPTION_ERROR_BYTES, "srun, or ringside there, cannot be run%s%.300s%s",
@@ -99,11 +97,5 @@ void srun_explain(const char *node, int result, const char *said, char ret_why[O
     } else {
         snprintf(ret_why, OPTION_ERROR_BYTES, "srun was killed by signal %d", WTERMSIG(result));
     }
-    const char *place = strstr(advice, "%s");
-    if (place == NULL) {
-        snprintf(ret_advice, OPTION_ERROR_BYTES, "%s", advice);
-    } else {
-        snprintf(ret_advice, OPTION_ERROR_BYTES, "%.*s%s%s", (int)(place - advice), advice, node,
-                 place + 2);
-    }
+    advice_fill(advice, node, ret_advice);
 }

@@ -1,6 +1,8 @@
 /* What to say to ssh, and what it says. */
 #include "deploy/ssh_command.h"
 
+#include "deploy/advice.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -83,9 +85,7 @@ enum status ssh_agent_script(const char *place, const char *own_path, double lin
 }
 
 /* What ssh says, and what helps. */
-static const struct {
-    const char *said, *advice;
-} advices[] = {
+static const struct advice advices[] = {
     {"resolve hostname", "check the name; `ssh %s true` has to work (~/.ssh/config may name it)"},
     {"onnection refused", "start sshd there; `ssh %s true` has to work"},
     {"timed out", "is the host up, and its port of ssh open? `ssh %s true` has to work"},
@@ -101,12 +101,8 @@ void ssh_explain(const char *host, int result, const char *said, char ret_why[OP
 {
     int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
     bool has_said = said[0] != '\0';
-    const char *advice = "`ssh %s true` has to work";
-    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
-        if (strstr(said, advices[i].said) != NULL) {
-            advice = advices[i].advice;
-        }
-    }
+    const char *advice = advice_find(advices, sizeof(advices) / sizeof(advices[0]), said,
+                                     "`ssh %s true` has to work");
     if (code == EXIT_NOT_FOUND && strstr(said, "shared libraries") == NULL) {
         snprintf(ret_why, OPTION_ERROR_BYTES, "ringside is not there%s%.300s%s",
                  has_said ? " (" : "", said, has_said ? ")" : "");
@@ -123,8 +119,5 @@ void ssh_explain(const char *host, int result, const char *said, char ret_why[OP
     } else {
         snprintf(ret_why, OPTION_ERROR_BYTES, "ssh was killed by signal %d", WTERMSIG(result));
     }
-    // The advice is one of ours; %s in it is the host.
-    const char *place = strstr(advice, "%s");
-    snprintf(ret_advice, OPTION_ERROR_BYTES, "%.*s%s%s", (int)(place - advice), advice, host,
-             place + 2);
+    advice_fill(advice, host, ret_advice);
 }

@@ -27,8 +27,7 @@ static const struct option rows[] = {
      "whose environment says which rank this is, and how many there are"},
     {"rank-offset", 0, OPTION_U32, FIELD(rank_offset), "0", 0, 65535, NULL, NULL, "COUNT",
      "processes that the same command of the launcher starts before worker 0, such as ps: a rank "
-     "is "
-     "the launcher's number less this"},
+     "is the launcher's number less this"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
      "address to listen on for other workers (ring); 0.0.0.0 for all of them. Off the loopback "
      "interface it takes --keys"},

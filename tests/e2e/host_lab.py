@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 
+from lab_folder import LabFolder, make_hosts
+
 HOSTS = 4
 PORTS = "41000-41040"
 GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
@@ -19,7 +21,7 @@ def run(*command, check=True):
                           text=True)
 
 
-class Lab:
+class Lab(LabFolder):
     """Hosts as namespaces; removed with all that runs in them."""
 
     def __init__(self, build):
@@ -33,21 +35,9 @@ class Lab:
     def space(self, index):
         return f"{self.prefix}-{index}"
 
-    def path(self, *names):
-        return os.path.join(self.folder, *names)
-
-    def write(self, name, text, mode=0o600):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), mode)
-        return self.path(name)
-
     def up(self):
         os.makedirs("/run/sshd", exist_ok=True)
-        switch = self.space(0)
-        run("ip", "netns", "add", switch)
-        run("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
-        run("ip", "-n", switch, "link", "set", "br0", "up")
+        make_hosts(run, self.space, HOSTS, "10.77.0")
         for name in ("host_key", "user_key"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path(name))
         shutil.copy(self.path("user_key.pub"), self.path("authorized"))
@@ -58,14 +48,6 @@ class Lab:
                 file.write(bytes(3073) * 64)
         names = []
         for index in range(1, HOSTS + 1):
-            space = self.space(index)
-            run("ip", "netns", "add", space)
-            run("ip", "link", "add", f"v{index}", "netns", switch, "type", "veth", "peer", "name",
-                "eth0", "netns", space)
-            run("ip", "-n", switch, "link", "set", f"v{index}", "master", "br0", "up")
-            run("ip", "-n", space, "addr", "add", f"10.77.0.{index}/24", "dev", "eth0")
-            run("ip", "-n", space, "link", "set", "lo", "up")
-            run("ip", "-n", space, "link", "set", "eth0", "up")
             names.append(f"Host host{index}\n  HostName 10.77.0.{index}\n")
             self.start_sshd(index)
         self.write("ssh_config", "".join(names) + f"""

@@ -14,7 +14,10 @@ import sys
 import tempfile
 import time
 
+from lab_folder import LabFolder, make_hosts
+
 NODES = 4
+NETWORK = "10.78.0"
 UNFINISHED = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED")
 GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
 OURS = ("ringside", "ps", "worker", "srun")
@@ -71,7 +74,7 @@ class Job:
             return file.read()
 
 
-class SlurmLab:
+class SlurmLab(LabFolder):
     """Four nodes of eight cores and two GPUs that are none; gone with all that runs there."""
 
     def __init__(self, build, source, has_network=False):
@@ -88,15 +91,6 @@ class SlurmLab:
                             if not name.startswith(("RINGSIDE_", "SLURM"))}
         self.environment.update(SLURM_CONF=self.path("slurm.conf"), RINGSIDE=self.ringside)
         self.names = 0
-
-    def path(self, *names):
-        return os.path.join(self.folder, *names)
-
-    def write(self, name, text, mode=0o600):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), mode)
-        return self.path(name)
 
     def new_name(self):
         self.names += 1
@@ -121,26 +115,12 @@ class SlurmLab:
         return ("nsenter", f"--net=/run/netns/{self.space(index)}", "unshare", "--uts", "sh", "-c",
                 f'hostname host{index}; exec "$@"', "sh")
 
-    def make_network(self):
-        self.run("ip", "netns", "add", self.space(0))
-        self.run("ip", "-n", self.space(0), "link", "add", "br0", "type", "bridge")
-        self.run("ip", "-n", self.space(0), "link", "set", "br0", "up")
-        for i in range(1, NODES + 1):
-            space = self.space(i)
-            self.run("ip", "netns", "add", space)
-            self.run("ip", "link", "add", f"v{i}", "netns", self.space(0), "type", "veth", "peer",
-                     "name", "eth0", "netns", space)
-            self.run("ip", "-n", self.space(0), "link", "set", f"v{i}", "master", "br0", "up")
-            self.run("ip", "-n", space, "addr", "add", f"10.78.0.{i}/24", "dev", "eth0")
-            self.run("ip", "-n", space, "link", "set", "lo", "up")
-            self.run("ip", "-n", space, "link", "set", "eth0", "up")
-
     def address(self, index):
-        return f"10.78.0.{index}" if self.has_network else "127.0.0.1"
+        return f"{NETWORK}.{index}" if self.has_network else "127.0.0.1"
 
     def up(self):
         if self.has_network:
-            self.make_network()
+            make_hosts(self.run, self.space, NODES, NETWORK)
         user, ports = getpass.getuser(), free_ports(1 + NODES)
         hosts = [f"host{i}" if self.has_network else "localhost" for i in range(NODES + 1)]
         nodes = "".join(f"NodeName=n{i} NodeHostname={hosts[i]} NodeAddr={self.address(i)} "

@@ -174,15 +174,6 @@ static void keygen_replaces_nothing_unless_it_is_told_to(void **state)
     programs_remove_folder(folder);
 }
 
-static void read_text(const char *path, char *text, size_t size)
-{
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    size_t got = fread(text, 1, size - 1, file);
-    text[got] = '\0';
-    fclose(file);
-}
-
 /* Fails the test if a file below the folder holds the text; counts those that hold `other`. */
 static unsigned search(const char *folder, const char *text, const char *other)
 {
@@ -199,7 +190,7 @@ static unsigned search(const char *folder, const char *text, const char *other)
             found += search(path, text, other);
             continue;
         }
-        read_text(path, content, sizeof(content));
+        keyed_job_read_text(path, content, sizeof(content));
         if (strstr(content, text) != NULL) {
             fail_msg("%s holds a secret", path);
         }

@@ -25,7 +25,7 @@ void keyed_job_make_keys(const char *folder, const char *name, char ret_path[KEY
     assert_null(strstr(program_output(&keygen), "secret"));
 }
 
-static void read_text(const char *path, char *text, size_t size)
+void keyed_job_read_text(const char *path, char *text, size_t size)
 {
     FILE *file = fopen(path, "re");
     assert_non_null(file);
@@ -46,7 +46,7 @@ void keyed_job_write_file(const char *path, const char *text)
 void keyed_job_find_line(const char *path, const char *name, char ret_line[KEYED_JOB_LINE_BYTES])
 {
     char text[4096];
-    read_text(path, text, sizeof(text));
+    keyed_job_read_text(path, text, sizeof(text));
     const char *at = strstr(text, name);
     assert_non_null(at);
     snprintf(ret_line, KEYED_JOB_LINE_BYTES, "%.*s", (int)strcspn(at, "\n"), at);

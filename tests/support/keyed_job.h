@@ -20,6 +20,9 @@ void keyed_job_make_keys(const char *folder, const char *name, char ret_path[KEY
 /* The line of a key file that begins with `name`, without its end. */
 void keyed_job_find_line(const char *path, const char *name, char ret_line[KEYED_JOB_LINE_BYTES]);
 
+/* The first size - 1 bytes of a file, and a terminator. */
+void keyed_job_read_text(const char *path, char *text, size_t size);
+
 /* A file that only we can read. */
 void keyed_job_write_file(const char *path, const char *text);
 

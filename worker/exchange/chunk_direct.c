@@ -31,16 +31,15 @@ static uint32_t direct_count(const struct exchange_options *options, uint32_t bu
 /* Which segments of the others' chunks have come as means: a byte each. */
 static size_t direct_store_bytes(const struct exchange_options *options, uint32_t bucket)
 {
-    return (size_t)options->world *
-           ring_segment_count(chunk_of(options, bucket, 0), SEGMENT_FLOATS); // as long as any
+    return (size_t)options->world * chunks_segments_max(options, bucket);
 }
 
 static unsigned char *mean_mark(const struct chunks *chunks, const struct message *message)
 {
     const struct exchange_options *options = &chunks->base.options;
     struct span chunk = chunk_of(options, message->bucket, message->rank);
-    uint32_t most = ring_segment_count(chunk_of(options, message->bucket, 0), SEGMENT_FLOATS);
-    return chunks->buckets[message->bucket].store + (size_t)message->rank * most +
+    return chunks->buckets[message->bucket].store +
+           (size_t)message->rank * chunks_segments_max(options, message->bucket) +
            (message->span.offset - chunk.offset) / SEGMENT_FLOATS;
 }
 

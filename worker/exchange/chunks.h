@@ -94,6 +94,9 @@ void chunks_mark_final(struct chunks *chunks, uint32_t bucket, uint64_t count);
 /* Whether so many floats of the bucket can still become final. */
 bool chunks_has_room(const struct chunks *chunks, uint32_t bucket, uint64_t count);
 
+/* Segments of a bucket's longest chunk. */
+uint32_t chunks_segments_max(const struct exchange_options *options, uint32_t bucket);
+
 /* Whether the span is one of the segments of a chunk. */
 bool chunks_is_segment(struct span chunk, struct span span);
 

@@ -41,9 +41,9 @@ static void chunks_destroy(struct exchange *exchange)
     free(chunks);
 }
 
-/* Of the first chunk, which is as long as any. */
-static uint32_t segment_count_max(const struct exchange_options *options, uint32_t bucket)
+uint32_t chunks_segments_max(const struct exchange_options *options, uint32_t bucket)
 {
+    // The first one is as long as any.
     struct span first = span_part(options->layout->buckets[bucket], options->world, 0);
     return ring_segment_count(first, SEGMENT_FLOATS);
 }
@@ -70,7 +70,7 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
         chunks->buckets[i].algorithm = algorithm;
         chunks->held_max += 2 * algorithm->count(options, i);
         chunks->store_bytes += store_bytes(options, algorithm, i);
-        position_count += segment_count_max(options, i);
+        position_count += chunks_segments_max(options, i);
     }
     chunks->positions = calloc(position_count + 1, sizeof(*chunks->positions));
     chunks->held_pool = calloc(chunks->held_max, sizeof(*chunks->held_pool));
@@ -87,7 +87,7 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
     for (uint32_t i = 0; i < bucket_count; i++) {
         chunks->buckets[i].positions = positions;
         chunks->buckets[i].store = store;
-        positions += segment_count_max(options, i);
+        positions += chunks_segments_max(options, i);
         store += store_bytes(options, chunks->buckets[i].algorithm, i);
     }
     return STATUS_OK;
