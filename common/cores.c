@@ -1,4 +1,4 @@
-/* Counting processor cores. */
+/* The set of cores that the kernel lets a thread run on. */
 #include "common/cores.h"
 
 #include <sched.h>
@@ -12,4 +12,25 @@ uint32_t cores_available(void)
     long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
                                                               : sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
+}
+
+uint32_t cores_current(void)
+{
+    int core = sched_getcpu();
+    return core >= 0 ? (uint32_t)core : CORES_UNKNOWN;
+}
+
+bool cores_leave(uint32_t core)
+{
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || core >= CPU_SETSIZE ||
+        !CPU_ISSET(core, &allowed) || CPU_COUNT(&allowed) == 1) {
+        return false;
+    }
+    cpu_set_t others = allowed;
+    CPU_CLR(core, &others);
+    bool has_left = sched_setaffinity(0, sizeof(others), &others) == 0;
+    // From here on it may run where it might before.
+    return sched_setaffinity(0, sizeof(allowed), &allowed) == 0 && has_left;
 }

@@ -2,10 +2,21 @@
 #ifndef COMMON_CORES_H
 #define COMMON_CORES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#define CORES_UNKNOWN UINT32_MAX
 
 /* Those that this process may run on: Slurm, a container or taskset may have left it a part of the
  * machine's. At least 1. */
 uint32_t cores_available(void);
+
+/* The one that the calling thread runs on, at the moment; CORES_UNKNOWN if the kernel does not say.
+ */
+uint32_t cores_current(void);
+
+/* Moves the calling thread to another core than this one. Where it may run stays as it was, so the
+ * kernel may move it again. False if there is no other one that it may run on. */
+bool cores_leave(uint32_t core);
 
 #endif

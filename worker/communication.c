@@ -270,8 +270,8 @@ static enum status listen(struct link *link)
         all_reduce_asks_for_messages(link->job.all_reduce)) {
         return status;
     }
-    return group_memory_offer(&link->group_memory, link->rank, link->prepared.layout,
-                              link->prepared.region, link->place);
+    return group_memory_offer(&link->group_memory, link->rank, link->job.workers,
+                              link->prepared.layout, link->prepared.region, link->place);
 }
 
 static enum status say_ready(struct link *link)

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-enum status group_memory_offer(struct group_memory *memory, uint32_t rank,
+enum status group_memory_offer(struct group_memory *memory, uint32_t rank, uint32_t world,
                                const struct layout *layout, const struct region *grads,
                                char place[ENDPOINTS_PLACE_BYTES])
 {
@@ -13,7 +13,7 @@ enum status group_memory_offer(struct group_memory *memory, uint32_t rank,
     if (rank != 0) {
         return STATUS_OK;
     }
-    enum status status = region_create(group_board_bytes(layout), &memory->board);
+    enum status status = region_create(group_board_bytes(layout, world), &memory->board);
     if (status == STATUS_OK) {
         endpoints_add_region(place, &memory->board.key);
     }
@@ -89,7 +89,7 @@ enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint3
                                const struct layout *layout)
 {
     if (memory->board_bytes == NULL ||
-        (rank != 0 && memory->board_view.size < group_board_bytes(layout))) {
+        (rank != 0 && memory->board_view.size < group_board_bytes(layout, world))) {
         return STATUS_MALFORMED; // what a coordinator of ours does not ask for
     }
     const struct group_options options = {

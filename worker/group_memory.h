@@ -21,7 +21,7 @@ struct group_memory {
 
 /* What others need to map what is here goes into `place`: of gradients, and on rank 0 of the board,
  * which is made for it. Logs. */
-enum status group_memory_offer(struct group_memory *memory, uint32_t rank,
+enum status group_memory_offer(struct group_memory *memory, uint32_t rank, uint32_t world,
                                const struct layout *layout, const struct region *grads,
                                char place[ENDPOINTS_PLACE_BYTES]);
 

@@ -1,4 +1,4 @@
-/* Tests of counting cores. */
+/* Tests of the set of cores. */
 #include "common/cores.h"
 
 // clang-format off
@@ -22,10 +22,49 @@ static void only_cores_that_this_process_may_use_count(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
 }
 
+static void who_leaves_a_core_runs_on_another_and_may_still_run_on_all(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+    if (CPU_COUNT(&before) < 2) {
+        skip(); // one core
+    }
+    uint32_t core = 0, times_elsewhere = 0;
+    // The kernel may move it back at once, but hardly every time.
+    for (int i = 0; i < 100 && times_elsewhere == 0; i++) {
+        core = cores_current();
+        assert_true(core < CPU_SETSIZE && CPU_ISSET(core, &before));
+        assert_true(cores_leave(core));
+        times_elsewhere += cores_current() != core;
+    }
+    assert_int_not_equal(times_elsewhere, 0);
+    assert_int_equal(sched_getaffinity(0, sizeof(after), &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
+static void a_core_that_is_the_only_one_or_not_ones_own_is_not_left(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+    uint32_t core = cores_current();
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    assert_false(cores_leave(core));
+    assert_int_equal(cores_available(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+    assert_false(cores_leave(CPU_SETSIZE));
+    assert_false(cores_leave(CORES_UNKNOWN));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_cores_that_this_process_may_use_count),
+        cmocka_unit_test(who_leaves_a_core_runs_on_another_and_may_still_run_on_all),
+        cmocka_unit_test(a_core_that_is_the_only_one_or_not_ones_own_is_not_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,13 @@ void exchange_destroy(struct exchange *exchange)
     exchange->ops->destroy(exchange);
 }
 
+/* Whether the trainer's thread does the work itself. It shares nothing with the communication
+ * thread then, but that it may be stopped: no need for the mutex. */
+static bool works_here(const struct exchange *exchange)
+{
+    return exchange->ops->wait != NULL;
+}
+
 /* Whether params hold the result of the last step that was begun, or of the last pull. */
 static bool is_delivered(const struct exchange *exchange)
 {
@@ -85,6 +92,9 @@ static enum status wait_until_delivered(struct exchange *exchange)
 
 enum status exchange_settle(struct exchange *exchange)
 {
+    if (works_here(exchange)) {
+        return exchange->stopped;
+    }
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
     pthread_mutex_unlock(&exchange->mutex);
@@ -110,6 +120,10 @@ enum status exchange_drain(struct exchange *exchange)
 
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 {
+    if (works_here(exchange)) {
+        atomic_store_explicit(&exchange->step, step, memory_order_relaxed);
+        return exchange->stopped;
+    }
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
     if (status == STATUS_OK) {
@@ -118,7 +132,7 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
     if (status == STATUS_OK) {
         assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         exchange->step = step;
-        exchange->is_awaiting = exchange->ops->wait == NULL; // otherwise end_step does it all
+        exchange->is_awaiting = true;
         exchange->bucket_done_count = exchange->taken_count = 0;
         memset(exchange->is_taken, 0, sizeof(exchange->is_taken));
         exchange->staleness_sum = 0;
@@ -132,14 +146,12 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 static void note_posted(struct exchange *exchange)
 {
     bool is_alone = exchange->options.world == 1 && exchange->ops->delivers == EXCHANGE_GRADIENTS;
-    pthread_mutex_lock(&exchange->mutex);
     if (exchange->posted_ns == 0 && !is_alone) {
         exchange->posted_ns = clock_now_ns();
     }
-    pthread_mutex_unlock(&exchange->mutex);
 }
 
-/* The last bucket of a step, or of a pull, has arrived. With the mutex held. */
+/* The last bucket of a step, or of a pull, has arrived. */
 static void note_complete(struct exchange *exchange)
 {
     if (exchange->posted_ns > 0) {
@@ -160,12 +172,17 @@ uint64_t exchange_take_wire_ns(struct exchange *exchange)
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 {
     assert(bucket < exchange->options.layout->bucket_count);
-    if (bucket == 0) {
-        note_posted(exchange);
-    }
-    if (exchange->ops->wait == NULL) {
+    if (!works_here(exchange)) {
+        if (bucket == 0) {
+            pthread_mutex_lock(&exchange->mutex);
+            note_posted(exchange);
+            pthread_mutex_unlock(&exchange->mutex);
+        }
         exchange->options.post_ready(exchange->options.context, bucket);
         return;
+    }
+    if (bucket == 0) {
+        note_posted(exchange);
     }
     enum status status = exchange->ops->ready(exchange, bucket);
     if (status != STATUS_OK) {
@@ -187,9 +204,7 @@ static enum status end_step_here(struct exchange *exchange,
             break;
         }
         if (bucket + 1 == bucket_count) {
-            pthread_mutex_lock(&exchange->mutex);
             note_complete(exchange);
-            pthread_mutex_unlock(&exchange->mutex);
         }
         status = apply(context, bucket);
     }
@@ -235,13 +250,13 @@ enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
 
 bool exchange_overlaps(const struct exchange *exchange)
 {
-    return exchange->options.world > 1 && !exchange->options.is_free && exchange->ops->wait == NULL;
+    return exchange->options.world > 1 && !exchange->options.is_free && !works_here(exchange);
 }
 
 enum status exchange_end_step(struct exchange *exchange,
                               enum status (*apply)(void *context, uint32_t bucket), void *context)
 {
-    if (exchange->ops->wait != NULL) {
+    if (works_here(exchange)) {
         return end_step_here(exchange, apply, context);
     }
     uint32_t expected =
@@ -363,10 +378,7 @@ void exchange_stop(struct exchange *exchange, enum status status)
 
 enum status exchange_stopped(struct exchange *exchange)
 {
-    pthread_mutex_lock(&exchange->mutex);
-    enum status status = exchange->stopped;
-    pthread_mutex_unlock(&exchange->mutex);
-    return status;
+    return exchange->stopped;
 }
 
 void exchange_mark_done(struct exchange *exchange, uint32_t bucket)

@@ -131,9 +131,9 @@ struct exchange {
     uint64_t epochs_passed;       // marks of the phase, as servers say; is_free only
     double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
-    uint64_t posted_ns;  // when the first bucket of a step that is on its way was posted; 0: none
-    uint64_t wire_ns;    // of complete steps that nobody has asked for yet
-    enum status stopped; // not STATUS_OK: every wait ends with it
+    uint64_t posted_ns; // when the first bucket of a step that is on its way was posted; 0: none
+    uint64_t wire_ns;   // of complete steps that nobody has asked for yet
+    _Atomic(enum status) stopped; // not STATUS_OK: every wait ends with it
 };
 
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);

@@ -2,7 +2,9 @@
 #include "worker/exchange/group.h"
 
 #include "common/clock.h"
+#include "common/cores.h"
 #include "common/vector.h"
+#include "worker/exchange/posts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,9 +24,15 @@
 
 // How long a wait spins, where every process has a core, and how long it yields before it sleeps.
 // The kernel may well have put two processes on one core: there spinning only keeps the other out.
-#define SPIN_NS  1000
-#define YIELD_NS 200000
-#define NAP_MS   100 // longest sleep before is_stopped is asked again
+// At first it looks as often as it can: reading the clock alone takes as long as a small
+// all-reduce.
+#define EAGER_SPINS 100
+#define SPIN_NS     1000
+#define YIELD_NS    200000
+#define NAP_MS      100 // longest sleep before is_stopped is asked again
+
+// A move to another core takes some 20 us.
+#define MOVE_PAUSE_NS (UINT64_C(10) * 1000 * 1000)
 
 #define CACHE_LINE 64
 
@@ -38,11 +46,14 @@ struct slot {
 struct board {
     _Alignas(CACHE_LINE) _Atomic uint32_t event; // changes when there is news for who sleeps
     _Atomic uint32_t sleepers;                   // processes that do, or are about to
-    struct slot slots[];                         // one for each bucket
+    // Of each worker: the core on which it was when it last arrived, and 1 more; 0 before.
+    _Alignas(CACHE_LINE) _Atomic uint32_t cores[ALL_REDUCE_SHARED_MAX];
+    struct slot slots[]; // one for each bucket
 };
 
 /* A bucket, as this worker sees it. */
 struct progress {
+    struct posts posts; // of a small bucket; else start is NULL, and it is cut into blocks
     uint64_t block_floats;
     uint32_t block_count;
     uint32_t round;     // how often this worker has arrived
@@ -53,7 +64,9 @@ struct group {
     struct group_options options;
     struct board *board;
     bool spins;
-    float factor; // 1/world
+    uint32_t core;     // on the board
+    uint64_t moved_ns; // when it last left a core to another worker
+    float factor;      // 1/world
     struct progress *buckets;
     float *grads[];
 };
@@ -70,9 +83,39 @@ static void spin_pause(void)
 }
 #endif
 
-size_t group_board_bytes(const struct layout *layout)
+static size_t slots_bytes(const struct layout *layout)
 {
-    return sizeof(struct board) + layout->bucket_count * sizeof(struct slot);
+    size_t bytes = sizeof(struct board) + layout->bucket_count * sizeof(struct slot);
+    return (bytes + POSTS_ALIGNMENT - 1) / POSTS_ALIGNMENT * POSTS_ALIGNMENT;
+}
+
+size_t group_board_bytes(const struct layout *layout, uint32_t world)
+{
+    size_t bytes = slots_bytes(layout);
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        uint64_t count = layout->buckets[i].count;
+        bytes += posts_serve(count) ? posts_bytes(count, world) : 0;
+    }
+    return bytes;
+}
+
+static void init_progress(struct group *group)
+{
+    const struct layout *layout = group->options.layout;
+    unsigned char *posts = (unsigned char *)group->board + slots_bytes(layout);
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        struct progress *progress = &group->buckets[i];
+        uint64_t count = layout->buckets[i].count;
+        if (posts_serve(count)) {
+            progress->posts =
+                (struct posts){posts, group->options.rank, group->options.world, count};
+            posts += posts_bytes(count, group->options.world);
+            continue;
+        }
+        uint64_t block = count <= SMALL_BUCKET ? SMALL_BLOCK_FLOATS : BLOCK_FLOATS;
+        progress->block_floats = block;
+        progress->block_count = (uint32_t)((count + block - 1) / block);
+    }
 }
 
 enum status group_create(const struct group_options *options, struct group **ret_group)
@@ -95,12 +138,7 @@ enum status group_create(const struct group_options *options, struct group **ret
     for (uint32_t i = 0; i < options->world; i++) {
         group->grads[i] = options->grads[i];
     }
-    for (uint32_t i = 0; i < layout->bucket_count; i++) {
-        uint64_t count = layout->buckets[i].count;
-        uint64_t block = count <= SMALL_BUCKET ? SMALL_BLOCK_FLOATS : BLOCK_FLOATS;
-        group->buckets[i].block_floats = block;
-        group->buckets[i].block_count = (uint32_t)((count + block - 1) / block);
-    }
+    init_progress(group);
     *ret_group = group;
     return STATUS_OK;
 }
@@ -176,7 +214,7 @@ static enum status work_on(struct group *group, uint32_t bucket)
 {
     struct progress *progress = &group->buckets[bucket];
     struct slot *slot = &group->board->slots[bucket];
-    if (progress->block_count == 1 ||
+    if (progress->block_count <= 1 ||
         atomic_load(&slot->arrived) != progress->round * group->options.world) {
         return STATUS_OK;
     }
@@ -198,6 +236,9 @@ static enum status work_on(struct group *group, uint32_t bucket)
 static bool is_finished(const struct group *group, uint32_t bucket)
 {
     const struct progress *progress = &group->buckets[bucket];
+    if (progress->posts.start != NULL) {
+        return posts_are_complete(&progress->posts, progress->round);
+    }
     return atomic_load(&group->board->slots[bucket].finished) ==
            progress->round * progress->block_count;
 }
@@ -232,12 +273,55 @@ static enum status help(struct group *group)
     return STATUS_OK;
 }
 
+/* For others to see where this worker runs. The line changes hands only when that changes. */
+static void put_core(struct group *group, uint32_t core)
+{
+    if (core != group->core) {
+        group->core = core;
+        atomic_store_explicit(&group->board->cores[group->options.rank], core,
+                              memory_order_relaxed);
+    }
+}
+
+/* The kernel puts who is woken beside its waker, and two that yield to each other stay there: they
+ * look like one busy core. So who waits for a worker on its own core makes room for it. */
+static void make_room(struct group *group)
+{
+    uint64_t now_ns = clock_now_ns();
+    uint32_t core = cores_current() + 1;
+    if (core == 0 || now_ns - group->moved_ns < MOVE_PAUSE_NS) {
+        return;
+    }
+    for (uint32_t i = 0; i < group->options.world; i++) {
+        if (i != group->options.rank &&
+            atomic_load_explicit(&group->board->cores[i], memory_order_relaxed) == core) {
+            group->moved_ns = now_ns;
+            put_core(group, 0); // or the other one, alone here from now on, would follow
+            (void)cores_leave(core - 1);
+            put_core(group, cores_current() + 1);
+            return;
+        }
+    }
+}
+
 enum status group_arrive(struct group *group, uint32_t bucket)
 {
     struct progress *progress = &group->buckets[bucket];
     assert(!progress->is_unfinished);
+    if (group->spins) {
+        put_core(group, cores_current() + 1);
+    }
     progress->round++;
     progress->is_unfinished = true;
+    if (progress->posts.start != NULL) {
+        struct span span = group->options.layout->buckets[bucket];
+        posts_put(&progress->posts, progress->round,
+                  group->grads[group->options.rank] + span.offset);
+        if (is_finished(group, bucket)) {
+            announce(group->board);
+        }
+        return help(group);
+    }
     struct slot *slot = &group->board->slots[bucket];
     uint32_t arrived = atomic_fetch_add(&slot->arrived, 1) + 1;
     bool is_last = arrived == progress->round * group->options.world;
@@ -274,8 +358,13 @@ static void nap(const struct group *group, uint32_t bucket)
 
 /* Waits for the bucket to be finished, or for work: as long as it pays by spinning or yielding,
  * then asleep. */
-static void wait_for_news(const struct group *group, uint32_t bucket)
+static void wait_for_news(struct group *group, uint32_t bucket)
 {
+    for (int i = 0; group->spins && i < EAGER_SPINS; i++) {
+        if (is_finished(group, bucket)) {
+            return;
+        }
+    }
     uint64_t start_ns = clock_now_ns(), waited_ns = 0;
     while (waited_ns < YIELD_NS) {
         if (has_news(group, bucket)) {
@@ -286,11 +375,26 @@ static void wait_for_news(const struct group *group, uint32_t bucket)
                 spin_pause();
             }
         } else {
+            if (group->spins) {
+                make_room(group);
+            }
             sched_yield();
         }
         waited_ns = clock_now_ns() - start_ns;
     }
     nap(group, bucket);
+}
+
+/* What is left of a finished bucket for this worker to do. */
+static void finish(struct group *group, uint32_t bucket)
+{
+    struct progress *progress = &group->buckets[bucket];
+    if (progress->posts.start != NULL) {
+        struct span span = group->options.layout->buckets[bucket];
+        posts_mean(&progress->posts, progress->round,
+                   group->grads[group->options.rank] + span.offset);
+    }
+    progress->is_unfinished = false;
 }
 
 enum status group_wait(struct group *group, uint32_t bucket, bool (*is_stopped)(void *context),
@@ -307,6 +411,8 @@ enum status group_wait(struct group *group, uint32_t bucket, bool (*is_stopped)(
         }
         wait_for_news(group, bucket);
     }
-    group->buckets[bucket].is_unfinished = status != STATUS_OK;
+    if (status == STATUS_OK) {
+        finish(group, bucket);
+    }
     return status;
 }

@@ -31,8 +31,9 @@ struct group_options {
     void *board;         // zeroed before the first worker came; the same memory for all
 };
 
-/* Of a layout's board. */
-size_t group_board_bytes(const struct layout *layout);
+/* Of a layout's board, for so many workers. A layout whose buckets are merged of this one's needs
+ * no more. */
+size_t group_board_bytes(const struct layout *layout, uint32_t world);
 
 /* Copies options but the layout and what is mapped, which it borrows until group_destroy. */
 enum status group_create(const struct group_options *options, struct group **ret_group);

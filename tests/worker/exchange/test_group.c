@@ -116,8 +116,8 @@ static void open_group(struct worker *worker, void *board)
 
 static void run_group(uint32_t world, const struct layout *layout)
 {
-    size_t board_bytes = (group_board_bytes(layout) + 63) / 64 * 64;
-    void *board = aligned_alloc(64, board_bytes);
+    size_t board_bytes = (group_board_bytes(layout, world) + 127) / 128 * 128;
+    void *board = aligned_alloc(128, board_bytes);
     memset(board, 0, board_bytes);
     float *grads[WORLD_MAX];
     struct worker workers[WORLD_MAX];
@@ -170,11 +170,11 @@ static const struct layout single = {.value_count = 8, .bucket_count = 1, .bucke
 static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 {
     (void)state;
-    _Alignas(64) unsigned char board[256] = {0};
+    _Alignas(128) unsigned char board[2048] = {0};
     float mine[8] = {1}, other[8] = {0};
     float *grads[] = {mine, other};
     struct worker worker = {.world = 2, .layout = &single, .grads = grads};
-    assert_in_range(group_board_bytes(&single), 1, sizeof(board));
+    assert_in_range(group_board_bytes(&single, 2), 1, sizeof(board));
     open_group(&worker, board);
     assert_int_equal(group_arrive(worker.group, 0), STATUS_OK);
     assert_int_equal(group_wait(worker.group, 0, always, NULL), STATUS_INTERRUPTED);
@@ -184,7 +184,7 @@ static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 static void the_last_to_come_does_not_wait(void **state)
 {
     (void)state;
-    _Alignas(64) unsigned char board[256] = {0};
+    _Alignas(128) unsigned char board[2048] = {0};
     float first[8] = {1, 2}, second[8] = {3, 4};
     float *grads[] = {first, second};
     struct worker workers[2];
@@ -208,13 +208,15 @@ static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void 
     static const struct layout blocks = {
         .value_count = 8192, .bucket_count = 1, .buckets = {{0, 8192}}};
     for (size_t place = 0; place < 3; place++) {
-        _Alignas(64) uint32_t board[64] = {0};
+        _Alignas(128) uint32_t board[160] = {0};
         static float mine[8192];
         float *grads[] = {mine};
         struct worker worker = {.world = 1, .layout = &blocks, .grads = grads};
         open_group(&worker, board);
-        // Behind the header, a cache line: who has arrived, what is taken, what is finished.
-        board[16 + place] = 0x40000000;
+        assert_in_range(group_board_bytes(&blocks, 1), 1, sizeof(board));
+        // Behind the header, a line and the cores: who has arrived, what is taken, what is
+        // finished.
+        board[16 + ALL_REDUCE_SHARED_MAX + place] = 0x40000000;
         enum status status = group_arrive(worker.group, 0);
         if (status == STATUS_OK) {
             status = group_wait(worker.group, 0, always, NULL);
