@@ -13,11 +13,6 @@
     (ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | \
      ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
 
-/* What the kernel holds of a connection's data has lost its turn: nothing that is needed sooner can
- * overtake it. Left alone it grows to 4 MiB, 34 ms of a link of 1 Gbit/s; this much fills a link of
- * 100 Gbit/s for a way of 80 us and back. */
-#define SEND_BUFFER_BYTES (512 << 10)
-
 // A peer that breaks off a handshake may just be busy, or about to end. One that does it so often
 // in a row means it.
 #define BROKEN_MAX 10
@@ -79,10 +74,6 @@ enum status dealer_open(struct dealer *dealer, void *context, const struct guard
     }
     // The largest frame is that of somebody whom we chose.
     socket_set_endpoint(dealer->socket, endpoint, TRANSPORT_MESSAGE_MAX);
-    if (strncmp(endpoint, "tcp:", 4) == 0) {
-        const int bytes = SEND_BUFFER_BYTES;
-        zmq_setsockopt(dealer->socket, ZMQ_SNDBUF, &bytes, sizeof(bytes));
-    }
     enum status status = guard_set_connect(guard, dealer->socket, endpoint, &dealer->has_keys);
     if (status == STATUS_OK && zmq_connect(dealer->socket, endpoint) != 0) {
         log_error("cannot connect to endpoint=%s: %s; an endpoint looks like tcp://HOST:PORT",

@@ -1,6 +1,8 @@
 /* Frames through a socket. */
 #include "common/frames_zmq.h"
 
+#include "common/send_buffer.h"
+
 #include <zmq.h>
 
 #include <assert.h>
@@ -43,6 +45,10 @@ void socket_set_endpoint(void *socket, const char *endpoint, int64_t frame_max)
     const int is_ipv6 = strchr(endpoint, '[') != NULL;
     zmq_setsockopt(socket, ZMQ_IPV6, &is_ipv6, sizeof(is_ipv6));
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof(frame_max));
+    if (strncmp(endpoint, "tcp:", strlen("tcp:")) == 0) {
+        const int bytes = SEND_BUFFER_START;
+        zmq_setsockopt(socket, ZMQ_SNDBUF, &bytes, sizeof(bytes));
+    }
 }
 
 bool frames_send_bytes(void *socket, const void *bytes, size_t size, bool has_more)

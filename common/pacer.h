@@ -16,8 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Given to the transport for one peer; a message may go beyond it.
-#define PACER_WINDOW_BYTES (UINT64_C(256) << 10)
+// Given to the transport for one peer, beside what the kernel holds; a message may go beyond it, so
+// this is one at a time unless they are small.
+#define PACER_WINDOW_BYTES (UINT64_C(64) << 10)
 
 // Messages that wait or travel; beyond so many they go in the order in which they come.
 #define PACER_SENDS_MAX 512

@@ -11,6 +11,8 @@
 #include "common/guard_zmq.h"
 #include "common/log.h"
 #include "common/port_range.h"
+#include "common/send_buffer.h"
+#include "common/slice.h"
 #include "common/transport.h"
 
 #include <sodium.h>
@@ -36,6 +38,9 @@
 // While messages come without a pause, what is not one is served between so many of them.
 #define SERVE_TURNS 64
 
+// How often a connection's send buffer is fitted, at most: it costs two calls of the kernel.
+#define FIT_PAUSE_NS (UINT64_C(1) * 1000 * 1000)
+
 // What may end a wait: the wake, what is watched, questions about keys, events of the socket that
 // listens, the socket itself; and for each dealer its events and messages.
 #define ITEMS_MAX (5 + 2 * TRANSPORT_CONNECTS_MAX)
@@ -47,11 +52,25 @@ struct transport {
     uint32_t dealer_count;
     uint32_t next_socket; // where the next receive looks first, for fairness
     uint32_t turns;       // receives since the last serve
+    uint64_t fitted_ns[TRANSPORT_CONNECTS_MAX + 1]; // by socket: when one of its connections was
     struct guard guard;
     int64_t frame_max; // bytes, of those who connect
     int wake_fd;
     int watched_fd; // borrowed; -1: none
 };
+
+/* libzmq starts its thread for a context's first socket. That thread moves what others compute for:
+ * it must not wait for their turns to end. */
+static bool start_thread(void *context)
+{
+    uint64_t slice_ns = slice_of_thread();
+    if (!slice_shorten()) {
+        log_debug("the kernel refuses short turns: %m");
+    }
+    void *socket = zmq_socket(context, ZMQ_DEALER);
+    slice_restore(slice_ns);
+    return socket != NULL && zmq_close(socket) == 0;
+}
 
 enum status transport_create(struct transport **ret_transport)
 {
@@ -64,13 +83,15 @@ enum status transport_create(struct transport **ret_transport)
     transport->frame_max = TRANSPORT_MESSAGE_MAX;
     transport->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     transport->context = zmq_ctx_new();
-    if (transport->wake_fd < 0 || transport->context == NULL) {
+    if (transport->context != NULL) {
+        // A job with many ranks on one host opens a socket to each, and watches it with two more.
+        zmq_ctx_set(transport->context, ZMQ_MAX_SOCKETS, 3 * (TRANSPORT_CONNECTS_MAX + 1) + 1);
+    }
+    if (transport->wake_fd < 0 || transport->context == NULL || !start_thread(transport->context)) {
         log_error("cannot start the transport: %m");
         transport_destroy(transport, 0);
         return STATUS_IO;
     }
-    // A job with many ranks on one host opens a socket to each, and watches it with two more.
-    zmq_ctx_set(transport->context, ZMQ_MAX_SOCKETS, 3 * (TRANSPORT_CONNECTS_MAX + 1) + 1);
     *ret_transport = transport;
     return STATUS_OK;
 }
@@ -265,6 +286,17 @@ static bool receive_routing_id(void *router, uint64_t *ret_peer)
     return true;
 }
 
+/* Fits the send buffer of the connection over which a message came, unless there was one just now:
+ * with the messages of many peers it is the turn of each sometime. */
+static void fit_send_buffer(struct transport *transport, uint32_t index, zmq_msg_t *frame)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns - transport->fitted_ns[index] >= FIT_PAUSE_NS) {
+        transport->fitted_ns[index] = now_ns;
+        (void)send_buffer_fit(zmq_msg_get(frame, ZMQ_SRCFD)); // if it is of TCP
+    }
+}
+
 static bool socket_receive(struct transport *transport, uint32_t index, struct envelope *envelope)
 {
     void *socket = index == 0 ? transport->router : transport->dealers[index - 1].socket;
@@ -282,6 +314,7 @@ static bool socket_receive(struct transport *transport, uint32_t index, struct e
     if (index == 0 && door_visitor_count() > 0) {
         guard_admit(&transport->guard, zmq_msg_get(header, ZMQ_SRCFD));
     }
+    fit_send_buffer(transport, index, header);
     zmq_msg_init(payload);
     if (zmq_msg_more(header) != 0) {
         frames_receive(socket, payload);

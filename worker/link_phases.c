@@ -2,6 +2,7 @@
 #include "worker/link_phases.h"
 
 #include "common/log.h"
+#include "common/slice.h"
 
 #include <string.h>
 
@@ -13,6 +14,18 @@ static void replace_exchange(struct link *link, struct exchange *exchange)
     link->exchange = exchange;
     pthread_mutex_unlock(&link->mutex);
     exchange_destroy(old);
+}
+
+/* Peers over a network are talked to beside the trainer's threads, which compute. */
+static bool has_far_peer(const struct exchange_options *options)
+{
+    for (uint32_t i = 0; i < options->peer_count; i++) {
+        if (options->peers[i] != EXCHANGE_NO_PEER &&
+            !transport_is_near(options->channel->transport, options->peers[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum status create_exchange(struct link *link, const struct message *start,
@@ -48,6 +61,9 @@ static enum status create_exchange(struct link *link, const struct message *star
     if (status != STATUS_OK) {
         log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
         return status;
+    }
+    if (has_far_peer(&options) && !slice_shorten()) {
+        log_debug("the kernel refuses short turns: %m");
     }
     replace_exchange(link, exchange);
     return STATUS_OK;

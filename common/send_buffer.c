@@ -1,0 +1,31 @@
+/* SO_SNDBUF after TCP_INFO. */
+#include "common/send_buffer.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define SLACK_US 500
+
+int send_buffer_bytes(uint64_t rate, uint32_t rtt_us)
+{
+    double bytes = (double)rate * ((double)rtt_us + SLACK_US) * 1e-6;
+    if (bytes >= SEND_BUFFER_MAX) {
+        return SEND_BUFFER_MAX;
+    }
+    return bytes > SEND_BUFFER_MIN ? (int)bytes : SEND_BUFFER_MIN;
+}
+
+bool send_buffer_fit(int descriptor)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof(info);
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate) ||
+        info.tcpi_delivery_rate == 0 || info.tcpi_delivery_rate_app_limited != 0) {
+        return false;
+    }
+    const int bytes = send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt);
+    return setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
+}

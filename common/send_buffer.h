@@ -1,0 +1,29 @@
+/* How much of a connection's data the kernel holds: as much as the way takes, and little more.
+ *
+ * What the kernel has was handed over: nothing that is needed sooner can overtake it (pacer.h).
+ * Left alone the buffer grows to megabytes, 34 ms of a link of 1 Gbit/s, and a ring has 2(N-1) hops
+ * of that. With a fixed size, a link that is fast or long is not filled. So it follows what the
+ * kernel itself has measured of the connection (TCP_INFO): the rate of delivery times the least
+ * round trip seen, which is what is on its way, and half a millisecond more, in which the sender
+ * may be busy elsewhere. */
+#ifndef COMMON_SEND_BUFFER_H
+#define COMMON_SEND_BUFFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Until something is measured: fills a link of 100 Gbit/s for a way of 80 us and back.
+#define SEND_BUFFER_START (512 << 10)
+
+#define SEND_BUFFER_MIN (32 << 10)
+#define SEND_BUFFER_MAX (4 << 20)
+
+/* Bytes for a connection that delivers `rate` bytes per second, and whose round trip takes at least
+ * `rtt_us`. */
+int send_buffer_bytes(uint64_t rate, uint32_t rtt_us);
+
+/* Fits the buffer of a connection. False if there is nothing to go by: it is not of TCP, or has
+ * sent too little for its rate to be that of the way. */
+bool send_buffer_fit(int descriptor);
+
+#endif

@@ -1,0 +1,23 @@
+/* How long a thread's turn on a core is. */
+#ifndef COMMON_SLICE_H
+#define COMMON_SLICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Short turns for the calling thread, and so early ones: for one that moves messages over a network
+ * beside threads that compute. The kernel lets it run soon after it is woken, instead of when the
+ * turn of who computes is over, and the link is not idle meanwhile. It gets no more of a core than
+ * before, and one that yields in a loop gets less: not for threads that look out for mail.
+ *
+ * Threads that it starts from then on inherit that. Linux 6.12 and later (sched_setattr(2): the
+ * slice of fair tasks); others take no notice. False if the kernel refuses. */
+bool slice_shorten(void);
+
+/* Of the calling thread, in nanoseconds; 0 if the kernel does not say. */
+uint64_t slice_of_thread(void);
+
+/* Back to what slice_of_thread said; 0 changes nothing. */
+void slice_restore(uint64_t slice_ns);
+
+#endif

@@ -1,0 +1,128 @@
+/* Tests of fitting send buffers: the size by the formula, and connections over loopback. */
+#include "common/send_buffer.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void it_holds_what_is_on_its_way_and_half_a_millisecond_more(void **state)
+{
+    (void)state;
+    // 1 Gbit/s and 100 us; 10 Gbit/s and the same; 1 Gbit/s and 10 ms.
+    assert_int_equal(send_buffer_bytes(125000000, 100), 75000);
+    assert_int_equal(send_buffer_bytes(1250000000, 100), 750000);
+    assert_int_equal(send_buffer_bytes(125000000, 10000), 1312500);
+}
+
+static void it_is_neither_too_small_nor_too_large(void **state)
+{
+    (void)state;
+    assert_int_equal(send_buffer_bytes(0, 0), SEND_BUFFER_MIN);
+    assert_int_equal(send_buffer_bytes(1000000, 100), SEND_BUFFER_MIN);
+    assert_int_equal(send_buffer_bytes(UINT64_MAX, UINT32_MAX), SEND_BUFFER_MAX);
+}
+
+/* Two ends of a connection over loopback. */
+static void connect_ends(int ends[2])
+{
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    assert_int_equal(bind(listener, (const struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(ends[0], (const struct sockaddr *)&address, size), 0);
+    ends[1] = accept(listener, NULL, NULL);
+    assert_true(ends[1] >= 0);
+    close(listener);
+}
+
+static int buffer_of(int descriptor)
+{
+    int bytes;
+    socklen_t size = sizeof(bytes);
+    assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size), 0);
+    return bytes;
+}
+
+/* More than both ends hold at once: there is always something left to be sent, so that the rate is
+ * that of the way, not of the sender. */
+static void send_much(const int ends[2])
+{
+    static char bytes[1 << 16];
+    for (int i = 0; i < 512; i++) {
+        while (send(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+        }
+        assert_true(recv(ends[1], bytes, sizeof(bytes), 0) > 0);
+    }
+}
+
+static void a_connection_that_was_busy_gets_a_buffer_of_its_own_size(void **state)
+{
+    (void)state;
+    int ends[2];
+    connect_ends(ends);
+    send_much(ends);
+    if (!send_buffer_fit(ends[0])) {
+        skip(); // a kernel that does not say at what rate it delivers
+    }
+    // Linux doubles what it is told.
+    assert_in_range(buffer_of(ends[0]), SEND_BUFFER_MIN, 2 * SEND_BUFFER_MAX);
+    // A buffer that was set no longer grows by itself.
+    int before = buffer_of(ends[0]);
+    send_much(ends);
+    assert_int_equal(buffer_of(ends[0]), before);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_connection_that_has_sent_nothing_is_left_alone(void **state)
+{
+    (void)state;
+    int ends[2];
+    connect_ends(ends);
+    int before = buffer_of(ends[0]);
+    assert_false(send_buffer_fit(ends[0]));
+    assert_int_equal(buffer_of(ends[0]), before);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void what_is_not_of_tcp_is_left_alone(void **state)
+{
+    (void)state;
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    int before = buffer_of(ends[0]);
+    assert_false(send_buffer_fit(ends[0]));
+    assert_int_equal(buffer_of(ends[0]), before);
+    close(ends[0]);
+    close(ends[1]);
+    assert_false(send_buffer_fit(ends[0])); // closed
+    assert_false(send_buffer_fit(-1));
+    assert_int_equal(pipe(ends), 0);
+    assert_false(send_buffer_fit(ends[1]));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_holds_what_is_on_its_way_and_half_a_millisecond_more),
+        cmocka_unit_test(it_is_neither_too_small_nor_too_large),
+        cmocka_unit_test(a_connection_that_was_busy_gets_a_buffer_of_its_own_size),
+        cmocka_unit_test(a_connection_that_has_sent_nothing_is_left_alone),
+        cmocka_unit_test(what_is_not_of_tcp_is_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
