@@ -63,20 +63,26 @@ static bool is_taken_relu(const struct builder *builder, uint32_t index)
            builder->readers[op->input] == 1 && takes_relu(builder->ops[op->input].kind);
 }
 
-/* The normalisation that an add takes with it: the later of its operands, if it is one that nobody
- * else reads. The other operand is there by then. */
+/* Whether an operand of an add is a normalisation that nobody else reads, and of something else
+ * than the other operand: a node has one gradient for each tensor. */
+static bool is_norm_of_add(const struct builder *builder, uint32_t operand, uint32_t other)
+{
+    const struct op *op = &builder->ops[operand];
+    return op->kind == OP_BATCH_NORM && builder->readers[operand] == 1 && op->input != other;
+}
+
+/* The normalisation that an add takes with it: the later of its operands, if it is one. The other
+ * operand is there by then. */
 static uint32_t norm_of_add(const struct builder *builder, uint32_t add)
 {
     const struct op *op = &builder->ops[add];
     uint32_t later = op->input > op->other ? op->input : op->other;
-    bool is_norm = builder->ops[later].kind == OP_BATCH_NORM && builder->readers[later] == 1;
-    if (is_norm) {
+    uint32_t earlier = op->input > op->other ? op->other : op->input;
+    if (is_norm_of_add(builder, later, earlier)) {
         return later;
     }
     // A shortcut's own operations may come between.
-    uint32_t earlier = op->input > op->other ? op->other : op->input;
-    is_norm = builder->ops[earlier].kind == OP_BATCH_NORM && builder->readers[earlier] == 1;
-    return is_norm ? earlier : NO_OP;
+    return is_norm_of_add(builder, earlier, later) ? earlier : NO_OP;
 }
 
 static bool is_taken_norm(const struct builder *builder, uint32_t index)

@@ -112,6 +112,14 @@ static void sums_of_whatever(struct layers *layers)
     finish(layers, add(layers, h, norm(layers, f, false), false)); // two normalisations
 }
 
+static void sum_of_a_norm_and_what_it_reads(struct layers *layers)
+{
+    uint32_t x = conv(layers, DEVICE_INPUT_PIXELS, 6, 3);
+    x = add(layers, norm(layers, x, false), x, true);
+    uint32_t y = norm(layers, conv(layers, x, 7, 3), false);
+    finish(layers, conv(layers, add(layers, y, norm(layers, y, false), false), 7, 3));
+}
+
 static void pools_of_what_others_read(struct layers *layers)
 {
     uint32_t a =
@@ -136,6 +144,7 @@ static const struct graph {
     {"block that narrows", block_that_narrows},
     {"blocks with pre-activation", blocks_with_pre_activation},
     {"sums of whatever", sums_of_whatever},
+    {"sum of a norm and what it reads", sum_of_a_norm_and_what_it_reads},
     {"pools of what others read", pools_of_what_others_read},
 };
 
