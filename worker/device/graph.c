@@ -199,6 +199,7 @@ static enum status add_operation(struct builder *builder, uint32_t index)
         }
     }
     node.has_relu = takes_relu(node.op.kind) && only_reader(builder, index, OP_RELU) != NO_OP;
+    node.feeds_norm = only_reader(builder, index, OP_BATCH_NORM) != NO_OP;
     node.y = node.x;
     if (!is_in_place(node.op.kind, node.x)) {
         node.y = add_tensor(builder->graph, node.op.y, builder->options->batch);

@@ -42,6 +42,10 @@ struct tensor {
 
     /* The tensor whose gradient is this one's as well, in the same memory; NULL: it has its own. */
     struct tensor *grad_of;
+
+    /* (C) of data and of its squares, over all but channels, as the node that wrote it has added
+     * them up on its way; NULL: it has not. In the backend's memory, owned by that node. */
+    float *sums, *square_sums;
 };
 
 /* What all nodes of a program share: each backend has its own. */
@@ -67,6 +71,7 @@ struct node {
     struct tensor *x, *y;    // equal for a node that works in place
     struct tensor *other;    // add, and batch_norm with an add behind it; otherwise NULL
     bool has_relu;           // a relu follows, and is part of this node
+    bool feeds_norm;         // a batch_norm, and nobody else, reads y
     bool keeps_x, keeps_y;   // backward reads their data; set by the kind
     bool adds_x, adds_other; // backward adds to their gradients, others having written before
 };

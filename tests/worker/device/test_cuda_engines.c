@@ -1,5 +1,6 @@
 /* Every model on GPUs that are only described: cuDNN has a plan for every convolution, and the
  * program has a place in memory. Needs no GPU, and no driver. */
+#include "tests/worker/device/described_gpus.h"
 #include "worker/device/cuda/module.h"
 #include "worker/device/cuda/program.h"
 #include "worker/device/cuda/report.h"
@@ -11,26 +12,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <stdio.h>
 #include <string.h>
-
-#define GPU_FORMAT                                                                                \
-    "{\"deviceVer\":%u,\"driverVer\":13000,\"maxGridSize\":[2147483647,65535,65535],"             \
-    "\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"multiProcessorCount\":%u,"          \
-    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":%u,\"warpSize\":32,"  \
-    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%u,"                      \
-    "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"pciDeviceId\":0,"        \
-    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"isTccDriver\":0," \
-    "\"supportCoopLaunch\":1,\"totalGlobalMem\":85899345920,\"cudaDeviceId\":0,"                  \
-    "\"deviceName\":\"%s\"}"
-
-static const struct gpu {
-    const char *name;
-    unsigned version, processors, cache_bytes, shared_bytes;
-} gpus[] = {
-    {"A100", 800, 108, 41943040, 166912},
-    {"H200", 900, 132, 62914560, 232448},
-};
 
 static const struct {
     const char *model;
@@ -84,16 +66,39 @@ static void every_model_has_engines_on_every_architecture(void **state)
 {
     (void)state;
     report_set(print_line);
-    for (size_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
-        const struct gpu *gpu = &gpus[i];
+    for (size_t i = 0; i < DESCRIBED_GPU_COUNT; i++) {
         struct dnn_target target = {0};
-        char json[1024];
-        snprintf(json, sizeof(json), GPU_FORMAT, gpu->version, gpu->processors, gpu->cache_bytes,
-                 gpu->shared_bytes, gpu->name);
-        assert_int_equal(dnn_describe_device(json, &target.described), STATUS_OK);
-        try_programs(&target, gpu->name);
+        assert_int_equal(described_gpu_create(&described_gpus[i], &target.described), STATUS_OK);
+        try_programs(&target, described_gpus[i].name);
         dnn_forget_device(target.described);
     }
+}
+
+/* Which it is without a driver, at least: see test_cuda_statistics.c. */
+static void statistics_are_left_out_where_they_have_no_engine(void **state)
+{
+    (void)state;
+    static struct network_plan plan;
+    static float vector[1];
+    uint32_t bad_layer;
+    assert_int_equal(network_make_plan(models_find("resnet20"), (struct shape){3, 32, 32}, 10,
+                                       &plan, &bad_layer),
+                     STATUS_OK);
+    const struct program_options options = {
+        .ops = plan.ops,
+        .op_count = plan.op_count,
+        .batch_size = 128,
+        .params = vector,
+        .grads = vector,
+        .statistics = vector,
+        .precision = PRECISION_BF16,
+    };
+    struct dnn_target target = {.allows_nondeterministic = true};
+    size_t bytes = 0;
+    report_set(print_line);
+    assert_int_equal(described_gpu_create(&described_gpus[0], &target.described), STATUS_OK);
+    assert_int_equal(cuda_program_try(&options, &target, &bytes), STATUS_OK);
+    dnn_forget_device(target.described);
 }
 
 static void what_is_no_description_is_refused(void **state)
@@ -126,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_has_engines_on_every_architecture),
+        cmocka_unit_test(statistics_are_left_out_where_they_have_no_engine),
         cmocka_unit_test(what_is_no_description_is_refused),
         cmocka_unit_test(the_backend_starts_or_says_why_not),
     };

@@ -1,5 +1,8 @@
 /* Batch normalisation, with the add and the relu behind it, by kernels of our own: cuDNN's knows no
- * sums over workers, and compiles each shape while the job starts. Formulas: ref/batch_norm.c. */
+ * sums over workers, and compiles each shape while the job starts. Formulas: ref/batch_norm.c.
+ *
+ * Statistics are sums over x, around its first row; or around zero, where the convolution that
+ * wrote x has added them up (conv2d.c): then x is not read for them. */
 #include "worker/device/cuda/context.h"
 
 #include <stdlib.h>
@@ -95,11 +98,13 @@ static struct cuda_norm_channel channel_of(const struct batch_norm *norm)
         .dscale = context->is_trained ? context->grads + op->weight : NULL,
         .dbias = context->is_trained ? context->grads + op->bias : NULL,
         .inverse = norm->inverse,
+        .x_sums = node->x->sums,
+        .x_square_sums = node->x->square_sums,
         .sums = context->sums,
         .count = (double)context->pass.count * (double)pixels_of(node),
         .epsilon = op->epsilon,
         .rate = DEVICE_STATISTICS_RATE,
-        .has_sums = context->pass.sums_over_workers,
+        .is_around_zero = context->pass.sums_over_workers || cuda_has_sums(context, node->x),
     };
 }
 
@@ -125,26 +130,37 @@ static enum status sum_over_workers(const struct node_context *context, size_t c
                       "write the sums of a normalisation");
 }
 
-static enum status take_batch_statistics(struct batch_norm *norm)
+/* Sums over x, around zero if they are asked for so. */
+static int add_up_rows(const struct batch_norm *norm, const struct cuda_norm_channel *channel)
 {
     const struct node_context *context = norm->base.context;
     const struct cuda_norm shape = shape_of(norm);
     const struct cuda_norm_operands operands = operands_of(norm);
-    const struct cuda_norm_channel channel = channel_of(norm);
     int result = kernel_norm_centre(context->type, norm->base.x->data, norm->vectors,
                                     shape.channels, context->stream);
     if (result == 0) {
         result = kernel_norm_sums(context->type, &shape, &operands, context->sums, context->stream);
     }
-    if (result == 0 && channel.has_sums) {
-        result = kernel_norm_uncentre(&channel, shape.channels, context->stream);
+    if (result == 0 && channel->is_around_zero) {
+        result = kernel_norm_uncentre(channel, shape.channels, context->stream);
     }
+    return result;
+}
+
+static enum status take_batch_statistics(struct batch_norm *norm)
+{
+    const struct node_context *context = norm->base.context;
+    const struct cuda_norm_channel channel = channel_of(norm);
+    size_t channels = norm->base.op.x.channels;
+    int result = cuda_has_sums(context, norm->base.x)
+                     ? kernel_norm_take(&channel, channels, context->stream)
+                     : add_up_rows(norm, &channel);
     enum status status = cuda_check(result, "take the statistics of a batch");
-    if (status == STATUS_OK && channel.has_sums) {
-        status = sum_over_workers(context, shape.channels);
+    if (status == STATUS_OK && context->pass.sums_over_workers) {
+        status = sum_over_workers(context, channels);
     }
     return status == STATUS_OK
-               ? cuda_check(kernel_norm_forward(&channel, shape.channels, context->stream),
+               ? cuda_check(kernel_norm_forward(&channel, channels, context->stream),
                             "take the statistics of a batch")
                : status;
 }
@@ -179,7 +195,7 @@ static enum status reduce_gradients(struct batch_norm *norm)
         result = kernel_norm_param_gradients(&channel, shape.channels, context->stream);
     }
     enum status status = cuda_check(result, "reduce the gradients of a normalisation");
-    if (status == STATUS_OK && channel.has_sums) {
+    if (status == STATUS_OK && context->pass.sums_over_workers) {
         status = sum_over_workers(context, shape.channels);
     }
     return status == STATUS_OK

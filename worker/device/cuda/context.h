@@ -46,6 +46,7 @@ struct node_context {
     double *losses;
     uint32_t *hits;
     struct cuda_pass pass;
+    struct conv2d *last_conv; // that has been created: head of a list, borrowed
 
     // As in struct program_input.
     enum status (*sum_over_workers)(void *context, double *values, uint32_t count);
@@ -81,6 +82,14 @@ size_t cuda_reserve_sums(struct node_context *context, size_t rows, size_t chann
 static inline size_t cuda_element_bytes(const struct node_context *context)
 {
     return context->type == CUDA_TYPE_BF16 ? 2 : sizeof(float);
+}
+
+/* Whether this pass has the sums of a tensor from whoever wrote it. They are of all samples, so not
+ * where some are padding. */
+static inline bool cuda_has_sums(const struct node_context *context, const struct tensor *tensor)
+{
+    return tensor->sums != NULL && context->pass.is_training &&
+           context->pass.count == context->batch;
 }
 
 /* Where a parameter's counterpart lies in `weights`. */

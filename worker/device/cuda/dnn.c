@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define CONFIGS_MAX  64
-#define OPERANDS_MAX 4
+#define OPERANDS_MAX 6
 #define NOTES_MAX    CUDNN_NUMERICAL_NOTE_TYPE_COUNT
 
 /* Whether an engine keeps to what the target asks for. Tensor cores round floats to tf32. */
@@ -170,10 +170,9 @@ static int64_t name_operands(const struct dnn_operands *operands, int64_t ret_ui
         enum dnn_uid uid;
         void *pointer;
     } rows[OPERANDS_MAX] = {
-        {DNN_UID_X, operands->x},
-        {DNN_UID_W, operands->w},
-        {DNN_UID_Y, operands->y},
-        {DNN_UID_BIAS, operands->bias},
+        {DNN_UID_X, operands->x},       {DNN_UID_W, operands->w},
+        {DNN_UID_Y, operands->y},       {DNN_UID_BIAS, operands->bias},
+        {DNN_UID_SUMS, operands->sums}, {DNN_UID_SQUARE_SUMS, operands->square_sums},
     };
     int64_t count = 0;
     for (uint32_t i = 0; i < OPERANDS_MAX; i++) {

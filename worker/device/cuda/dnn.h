@@ -36,6 +36,7 @@ struct dnn_conv {
     uint32_t x_rows, x_columns, y_rows, y_columns;
     uint32_t window, stride, padding;
     bool has_bias, has_relu; // forward: y = relu(conv + bias)
+    bool has_statistics;     // forward: and what y's channels add up to, see dnn_operands
 };
 
 /* A plan. Zeroed is empty. */
@@ -52,9 +53,16 @@ enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv
                           enum dnn_pass pass, struct dnn_plan *ret_plan);
 void dnn_plan_destroy(struct dnn_plan *plan);
 
-/* Device memory that a pass works on; the result is the one of x, w and y that is computed. */
+/* Device memory that a pass works on; the result is the one of x, w and y that is computed. What a
+ * plan does not have is NULL.
+ *
+ * With statistics a plan ADDS to the sums, tile by tile, by atomic additions of floats: they are
+ * to be zero before, and their last bits differ from run to run, though no engine is noted for
+ * that. (Read off the code that cuDNN 9.19 compiles for them.) What it adds up is y as it is
+ * stored, rounded to the type of activations. */
 struct dnn_operands {
     void *x, *w, *y, *bias;
+    float *sums, *square_sums; // (K) of y and of its squares, over all but channels
     void *workspace;
 };
 

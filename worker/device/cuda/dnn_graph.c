@@ -3,7 +3,7 @@
 
 #define DIMS           4
 #define DIMS_SPACE     2
-#define OPERATIONS_MAX 3
+#define OPERATIONS_MAX 4
 
 static bool is_sound(struct dnn_pieces *pieces, cudnnStatus_t status)
 {
@@ -198,6 +198,29 @@ static cudnnBackendDescriptor_t add_convolution(struct dnn_pieces *pieces,
     return operation;
 }
 
+/* The sums of y and of its squares over all but channels. */
+static cudnnBackendDescriptor_t
+add_statistics(struct dnn_pieces *pieces, const struct dnn_conv *conv, cudnnBackendDescriptor_t y)
+{
+    const int64_t dims[] = {1, conv->outputs, 1, 1};
+    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+    const cudnnBackendAttributeType_t descriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    cudnnBackendDescriptor_t sums = add_tensor(pieces, DNN_UID_SUMS, type, dims, false);
+    cudnnBackendDescriptor_t squares = add_tensor(pieces, DNN_UID_SQUARE_SUMS, type, dims, false);
+    cudnnBackendDescriptor_t operation =
+        dnn_begin(pieces, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+    dnn_set(pieces, operation, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1,
+            &mode);
+    dnn_set(pieces, operation, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+            &type);
+    dnn_set(pieces, operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, descriptor, 1, &y);
+    dnn_set(pieces, operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, descriptor, 1, &sums);
+    dnn_set(pieces, operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, descriptor, 1, &squares);
+    dnn_end(pieces, operation);
+    return operation;
+}
+
 /* The operations of a pass, in order; returns how many. */
 static int64_t add_operations(struct dnn_pieces *pieces, const struct dnn_target *target,
                               const struct dnn_conv *conv, enum dnn_pass pass,
@@ -221,6 +244,9 @@ static int64_t add_operations(struct dnn_pieces *pieces, const struct dnn_target
     ret_operations[count++] = add_convolution(pieces, conv, pass, &operands);
     if (!is_alone) {
         count += add_epilogue(pieces, conv, type, &operands, ret_operations + count);
+    }
+    if (pass == DNN_FORWARD && conv->has_statistics) {
+        ret_operations[count++] = add_statistics(pieces, conv, operands.y);
     }
     return count;
 }

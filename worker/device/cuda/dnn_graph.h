@@ -16,6 +16,8 @@ enum dnn_uid {
     DNN_UID_W,
     DNN_UID_Y,
     DNN_UID_BIAS,
+    DNN_UID_SUMS,
+    DNN_UID_SQUARE_SUMS,
     DNN_UID_CONV,   // between operations, and never in memory
     DNN_UID_BIASED, // likewise
 };

@@ -66,10 +66,11 @@ struct cuda_norm_channel {
     float *centre, *factor, *shift, *slope, *offset; // (C), written
     float *dscale, *dbias;                           // (C), written by backward
     double *inverse;                                 // (C) 1 / deviation
+    const float *x_sums, *x_square_sums;             // (C), or NULL: see kernel_norm_take
     double *sums;                                    // (2C + 1): first, second, count
     double count;                                    // of this worker
     float epsilon, rate;
-    bool has_sums; // sums are those of all workers, around zero, with their count
+    bool is_around_zero; // sums are, with their count: of all workers, or of a convolution
 };
 
 /* How a launch ended: 0, or CUDA's error. */
@@ -123,6 +124,9 @@ int kernel_norm_gradient(enum cuda_type type, const struct cuda_norm *norm,
 /* The centre of sums: the first row. */
 int kernel_norm_centre(enum cuda_type type, const void *x, float *centre, size_t channels,
                        void *stream);
+
+/* Or sums around zero of what a convolution has added up: no row is read. */
+int kernel_norm_take(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 
 /* Before the sums of workers are added up: from around the centre to around zero. */
 int kernel_norm_uncentre(const struct cuda_norm_channel *channel, size_t channels, void *stream);

@@ -84,6 +84,30 @@ static void add_bias_and_relu(const struct convolution *c, float *y, size_t coun
     free(bias);
 }
 
+/* Like the library, of what is stored, and onto what is there. */
+FAKE_ARITHMETIC static void add_up(const float *y, size_t rows, size_t channels, float *sums,
+                                   float *square_sums)
+{
+    for (size_t i = 0; i < rows * channels; i++) {
+        sums[i % channels] += y[i];
+        square_sums[i % channels] += y[i] * y[i];
+    }
+}
+
+static void take_statistics(const struct convolution *c, size_t y_count)
+{
+    size_t channels = c->shape.outputs;
+    float *y = fake_take(c->operands.y, c->is_bf16, y_count);
+    float *sums = fake_take(c->operands.sums, false, channels);
+    float *square_sums = fake_take(c->operands.square_sums, false, channels);
+    add_up(y, y_count / channels, channels, sums, square_sums);
+    fake_give(c->operands.sums, false, sums, channels);
+    fake_give(c->operands.square_sums, false, square_sums, channels);
+    free(y);
+    free(sums);
+    free(square_sums);
+}
+
 static void run_pass(void *context)
 {
     const struct convolution *c = context;
@@ -103,6 +127,9 @@ static void run_pass(void *context)
     if (c->pass == DNN_FORWARD) {
         add_bias_and_relu(c, tensors.y, y_count);
         fake_give(c->operands.y, c->is_bf16, tensors.y, y_count);
+        if (s->has_statistics) {
+            take_statistics(c, y_count);
+        }
     } else if (c->pass == DNN_DATA_GRADIENT) {
         fake_give(c->operands.x, c->is_bf16, tensors.x, x_count);
     } else {

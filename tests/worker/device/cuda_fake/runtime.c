@@ -143,6 +143,24 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return fake_stream_queue(stream, &task);
 }
 
+struct filling {
+    void *to;
+    int value;
+    size_t bytes;
+};
+
+static void run_filling(void *context)
+{
+    const struct filling *filling = context;
+    memset(filling->to, filling->value, filling->bytes);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    const struct filling filling = {to, value, bytes};
+    return fake_stream_launch(stream, run_filling, &filling, sizeof(filling));
+}
+
 cudaError_t cudaGetLastError(void)
 {
     cudaError_t error = last_error;

@@ -167,6 +167,63 @@ static void copies_of_mean_gradients_are_timed(void **state)
     tear_down(&bench);
 }
 
+/* How many convolutions of a program say that they have statistics. */
+static uint32_t count_statistics(const struct program_options *options, bool may_differ)
+{
+    const struct device_options open = {.threads = 1, .allows_nondeterministic = may_differ};
+    struct device *device;
+    struct program *program;
+    char described[4096];
+    uint32_t count = 0;
+    assert_int_equal(device_open("cuda", &open, &device), STATUS_OK);
+    assert_int_equal(device_compile(device, options, &program), STATUS_OK);
+    device_describe(device, program, described, sizeof(described));
+    for (const char *at = described; (at = strstr(at, "with statistics loops")) != NULL; at++) {
+        count++;
+    }
+    program_destroy(program);
+    device_close(device);
+    return count;
+}
+
+static void convolutions_have_statistics_in_bfloat16_where_bits_may_differ(void **state)
+{
+    (void)state;
+    static const struct layer list[] = {
+        {OP_CONV2D, .channels = 6, .window = 3, .stride = 1, .padding = 1, .has_no_bias = true},
+        {OP_BATCH_NORM, .epsilon = 1e-3f},
+        {OP_CONV2D, .channels = 6, .window = 3, .stride = 1, .padding = 1, .has_no_bias = true},
+        {OP_BATCH_NORM, .epsilon = 1e-3f},
+        {OP_RELU},
+        {OP_CONV2D, .channels = 5, .window = 1, .stride = 1}, // has a bias
+        {OP_BATCH_NORM, .epsilon = 1e-3f},
+        {OP_CONV2D, .channels = 5, .window = 1, .stride = 1, .has_no_bias = true}, // then no norm
+        {OP_RELU},
+        {OP_LINEAR, .channels = 7},
+    };
+    static struct network_plan plan;
+    struct program_fixture fixture;
+    program_fixture_plan(list, sizeof(list) / sizeof(list[0]), (struct shape){3, 6, 6}, &plan);
+    program_fixture_init(&fixture, &plan, 4, 3);
+    struct program_options options = {
+        .ops = plan.ops,
+        .op_count = plan.op_count,
+        .batch_size = 4,
+        .params = fixture.params,
+        .grads = fixture.grads,
+        .statistics = fixture.statistics,
+        .precision = PRECISION_BF16,
+    };
+    assert_int_equal(count_statistics(&options, true), 2);
+    assert_int_equal(count_statistics(&options, false), 0);
+    options.precision = PRECISION_TF32;
+    assert_int_equal(count_statistics(&options, true), 0);
+    options.precision = PRECISION_BF16;
+    options.grads = NULL; // evaluates only
+    assert_int_equal(count_statistics(&options, true), 0);
+    program_fixture_finish(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +232,7 @@ int main(void)
         cmocka_unit_test(states_that_do_not_fit_are_refused),
         cmocka_unit_test(copies_of_parameters_and_gradients_are_timed),
         cmocka_unit_test(copies_of_mean_gradients_are_timed),
+        cmocka_unit_test(convolutions_have_statistics_in_bfloat16_where_bits_may_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
