@@ -29,7 +29,7 @@ static size_t post_bytes(uint64_t count)
 
 size_t posts_bytes(uint64_t count, uint32_t world)
 {
-    return 2 * world * post_bytes(count);
+    return (size_t)2 * world * post_bytes(count);
 }
 
 static struct post *post_of(const struct posts *posts, uint32_t round, uint32_t rank)
