@@ -121,6 +121,7 @@ enum status exchange_drain(struct exchange *exchange)
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 {
     if (works_here(exchange)) {
+        assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         atomic_store_explicit(&exchange->step, step, memory_order_relaxed);
         return exchange->stopped;
     }
