@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/slice.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -101,6 +102,14 @@ enum status channel_meet(struct channel *channel, const char *place, const char 
 void channel_share(struct channel *channel, const struct region *region)
 {
     channel->sharing.own = region;
+}
+
+void channel_go_far(struct channel *channel)
+{
+    if (!channel->is_far && !slice_shorten()) {
+        log_debug("the kernel refuses short turns: %m");
+    }
+    channel->is_far = true;
 }
 
 enum status channel_offer(struct channel *channel, uint64_t peer)
@@ -361,8 +370,8 @@ static enum status yield_for_any(struct channel *channel, struct envelope *envel
 static enum status wait_for_any(struct channel *channel, int timeout_ms, struct envelope *envelope)
 {
     bool has_mail = channel->mail.peer_count > 0;
-    enum status status =
-        has_mail && timeout_ms != 0 ? yield_for_any(channel, envelope) : STATUS_TIMED_OUT;
+    bool may_yield = has_mail && timeout_ms != 0 && !channel->is_far;
+    enum status status = may_yield ? yield_for_any(channel, envelope) : STATUS_TIMED_OUT;
     if (status == STATUS_TIMED_OUT && has_mail && timeout_ms != 0 && !mail_sleep(&channel->mail)) {
         return STATUS_INTERRUPTED;
     }

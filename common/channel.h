@@ -26,6 +26,7 @@ struct channel {
     struct mail mail;
     uint32_t mail_turns; // messages by shared memory since a socket was looked at
     bool is_holding;     // a message that came by a socket, for one that was posted before it
+    bool is_far;         // see channel_go_far
     struct envelope held;
     struct wire_scratch scratch;
 };
@@ -59,6 +60,11 @@ enum status channel_meet(struct channel *channel, const char *place, const char 
 /* Values that lie in this region need not travel to peers of this host: see sharing.h. Borrowed
  * until channel_close. */
 void channel_share(struct channel *channel, const struct region *region);
+
+/* Some peers are behind a network, and the calling thread, which owns the channel, works beside
+ * others that compute: from now on it takes short turns (slice.h), and sleeps whenever it waits, so
+ * that it is woken for a message at once. Where all are on one host it first lets others run. */
+void channel_go_far(struct channel *channel);
 
 /* Offers the shared region to a peer, if there is one, and with it a way for headers: see mail.h.
  * Once: after that it does nothing. */

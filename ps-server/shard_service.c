@@ -6,7 +6,6 @@
 #include "common/log.h"
 #include "common/member.h"
 #include "common/phases.h"
-#include "common/slice.h"
 #include "ps-server/codes.h"
 #include "ps-server/far_workers.h"
 #include "ps-server/frame_limit.h"
@@ -257,8 +256,8 @@ static void handle_data(struct service *service, const struct message *message,
         bool is_known = service->far.peers[message->rank] == envelope->peer;
         service->far.peers[message->rank] = envelope->peer;
         service->far.is_far[message->rank] = message->is_far;
-        if (message->is_far && !slice_shorten()) {
-            log_debug("the kernel refuses short turns: %m");
+        if (message->is_far) {
+            channel_go_far(service->channel);
         }
         if (!is_known && sharing_has_view(&service->channel->sharing, envelope->peer) &&
             channel_offer(service->channel, envelope->peer) != STATUS_OK) {

@@ -2,7 +2,6 @@
 #include "worker/link_phases.h"
 
 #include "common/log.h"
-#include "common/slice.h"
 
 #include <string.h>
 
@@ -62,8 +61,8 @@ static enum status create_exchange(struct link *link, const struct message *star
         log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
         return status;
     }
-    if (has_far_peer(&options) && !slice_shorten()) {
-        log_debug("the kernel refuses short turns: %m");
+    if (has_far_peer(&options)) {
+        channel_go_far(link->channel);
     }
     replace_exchange(link, exchange);
     return STATUS_OK;
