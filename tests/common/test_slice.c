@@ -14,7 +14,8 @@
 static void a_turn_becomes_short_and_nothing_else_changes(void **state)
 {
     (void)state;
-    int nice = getpriority(PRIO_PROCESS, 0) + 1;
+    int nice = getpriority(PRIO_PROCESS, 0);
+    nice += nice < 19;
     assert_int_equal(setpriority(PRIO_PROCESS, 0, nice), 0);
     int policy = sched_getscheduler(0);
     uint64_t before = slice_of_thread();

@@ -5,7 +5,8 @@
  * have, the bucket is cut into blocks, and whoever has time takes one after the other: adds up the
  * vectors of all workers, and writes the mean into each of them, while the block is in the cache.
  * So every value is read once and written once for each worker, nobody waits for anybody who is
- * not running, and a bucket that is small is done by the worker that came last, in one go.
+ * not running, and a bucket that is small is done by the worker that came last, in one go. A bucket
+ * of a few values takes even less: see posts.h.
  *
  * The sum of chunk c of N is taken in the order of ranks c, c+1, ..., whoever takes it: the bits
  * are those of the ring.
