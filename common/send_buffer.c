@@ -2,19 +2,19 @@
 #include "common/send_buffer.h"
 
 #include <linux/tcp.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define SLACK_US 500
+#define SLACK_US     500
+#define SEGMENTS_MIN 4
 
-int send_buffer_bytes(uint64_t rate, uint32_t rtt_us)
+int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss)
 {
     double bytes = (double)rate * ((double)rtt_us + SLACK_US) * 1e-6;
-    if (bytes >= SEND_BUFFER_MAX) {
-        return SEND_BUFFER_MAX;
-    }
-    return bytes > SEND_BUFFER_MIN ? (int)bytes : SEND_BUFFER_MIN;
+    bytes = fmax(bytes, fmax(SEND_BUFFER_MIN, SEGMENTS_MIN * (double)mss));
+    return (int)fmin(bytes, SEND_BUFFER_MAX);
 }
 
 bool send_buffer_fit(int descriptor)
@@ -26,6 +26,7 @@ bool send_buffer_fit(int descriptor)
         info.tcpi_delivery_rate == 0 || info.tcpi_delivery_rate_app_limited != 0) {
         return false;
     }
-    const int bytes = send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt);
+    const int bytes =
+        send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt, info.tcpi_snd_mss);
     return setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
 }

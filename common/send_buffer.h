@@ -18,9 +18,11 @@
 #define SEND_BUFFER_MIN (32 << 10)
 #define SEND_BUFFER_MAX (4 << 20)
 
-/* Bytes for a connection that delivers `rate` bytes per second, and whose round trip takes at least
- * `rtt_us`. */
-int send_buffer_bytes(uint64_t rate, uint32_t rtt_us);
+/* Bytes for a connection that delivers `rate` bytes per second, whose round trip takes at least
+ * `rtt_us`, and whose segments have up to `mss` bytes. It always holds several segments: a receiver
+ * acknowledges every second one, and a single one only when its timer is up, 40 ms later. (Those of
+ * the loopback interface have 64 KiB.) */
+int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss);
 
 /* Fits the buffer of a connection. False if there is nothing to go by: it is not of TCP, or has
  * sent too little for its rate to be that of the way. */
