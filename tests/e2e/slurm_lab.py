@@ -224,16 +224,17 @@ GresTypes=gpu
 
         def trains():
             if self.facts(job)["JobState"] not in UNFINISHED:
-                raise AssertionError(f"it does not train:\n{job.said()}")
+                raise AssertionError(f"it does not train: {self.facts(job)}\n{job.said()}")
             return os.path.exists(metrics) and os.path.getsize(metrics) > 0
         self.await_(trains, f"it trains:\n{job.said()}")
 
     def expedite(self, job):
-        """Slurm starts a job that is queued again after two minutes; this one at once."""
+        """Slurm starts a job that is queued again after two minutes; this one at once, but not in the
+        second in which it was ended: a node takes it for that one then, and does not launch it."""
         self.await_(lambda: self.facts(job)["Restarts"] != "0" and
                     self.facts(job)["JobState"] == "PENDING", "it is queued again")
         self.await_(lambda: not self.run("scontrol", "update", f"JobId={job.number}",
-                                         "StartTime=now", check=False).strip(), "it may start")
+                                         "StartTime=now+2", check=False).strip(), "it may start")
 
     def processes(self, names=OURS):
         """Those of ours in this Slurm, by pid; without names all that it has to do with."""
