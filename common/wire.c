@@ -256,6 +256,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.bucket = message->bucket;
     packed.hop = message->hop;
     packed.staleness = message->staleness;
+    packed.params_version = message->params_version;
     packed.vector = message->vector;
     packed.is_far = message->is_far;
     packed.phase = message->phase;
@@ -274,12 +275,10 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.text = text_of(message->text);
     pack_parts(message, &parts, &packed);
 
-    size_t bytes = wire__header__get_packed_size(&packed);
-    if (bytes > header_size) {
+    if (wire__header__get_packed_size(&packed) > header_size) {
         return STATUS_INVALID;
     }
     *ret_bytes = wire__header__pack(&packed, ret_header);
-    assert(*ret_bytes == bytes);
     return STATUS_OK;
 }
 
@@ -466,6 +465,7 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .bucket = packed->bucket,
         .hop = packed->hop,
         .staleness = packed->staleness,
+        .params_version = packed->params_version,
         .vector = packed->vector,
         .is_far = packed->is_far,
         .phase = packed->phase,

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION        10
+#define WIRE_VERSION        11
 #define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
@@ -115,6 +115,7 @@ struct message {
     bool is_far;                // HELLO: by a network: pushes are answered by TAKEN, too
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
+    uint64_t params_version;    // PARAMS: updates that were made; PULL: at least so many; 0: any
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
     struct all_reduce_way way;  // TRIED: to the next worker
     struct all_reduce_limits limits; // START: which buckets take which algorithm

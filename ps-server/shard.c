@@ -94,7 +94,8 @@ static struct answer answer_next(const struct shard *shard, const struct group *
         return live;
     }
     if (shard->config.backup > 0) {
-        return live; // the step that it has contributed to is over
+        // The step that it has contributed to is over; of this version another shard may have told.
+        return group->version >= seat->pull_version ? live : none;
     }
     if (shard->views != NULL) {
         live.values = shard_view(shard, rank);
@@ -139,6 +140,7 @@ static void send_parts(struct shard *shard, struct group *group, uint32_t rank, 
         .step = seat->pull_step,
         .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : group->marks_passed,
         .staleness = seat->staleness,
+        .params_version = shard->config.backup > 0 && seat->pull_epoch == 0 ? group->version : 0,
     };
     seat->part_pulls = 0;
     for (uint32_t i = group->first; i < group->end; i++) {
@@ -374,13 +376,15 @@ static enum status receive_pull(struct shard *shard, struct part *part,
                                message->epoch > marks_count(&shard->config.marks));
     // One pull at a time, all parts for the same, for a step that can still come.
     if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_epoch_wrong ||
-        (!is_first && (message->step != seat->pull_step || message->epoch != seat->pull_epoch))) {
+        (!is_first && (message->step != seat->pull_step || message->epoch != seat->pull_epoch ||
+                       message->params_version != seat->pull_version))) {
         return STATUS_MALFORMED;
     }
     part->is_pulled[message->rank] = true;
     seat->part_pulls++;
     seat->pull_step = message->step;
     seat->pull_epoch = message->epoch;
+    seat->pull_version = message->params_version;
     return STATUS_OK;
 }
 

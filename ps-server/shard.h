@@ -15,7 +15,10 @@
  * bucket.
  *
  * With B backup workers N - B gradients are enough, whoever is first. A gradient of a step that is
- * over is dropped and counted, and its worker goes on with the parameters of now.
+ * over is dropped and counted, and its worker goes on with the parameters of now. Who was first may
+ * differ from shard to shard, but not what a gradient is of: a worker asks again (a PULL with
+ * `params_version`) until all shards have given it the same version. So every shard gets N - B
+ * gradients of each version, and makes every update.
  *
  * In ps-ssp and ps-async a push is applied when it is whole, in the order of arrival or of a seeded
  * order (see order.h), and a pull is answered when it is whole, with one version. The staleness of

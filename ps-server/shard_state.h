@@ -27,6 +27,7 @@ struct seat {
     uint32_t part_pulls;   // parts that it has asked for
     uint64_t pull_step;    // for which step
     uint64_t pull_epoch;   // 0: to go on; e: the parameters of the e-th mark
+    uint64_t pull_version; // to go on: at least so many updates
     uint64_t read_version; // what its next gradient is computed on
     uint64_t epochs_read;  // the last copy that it has pulled
     uint64_t staleness;    // of its last gradient

@@ -17,6 +17,7 @@ static const struct span whole[1] = {{0, 3}};
 struct answers {
     unsigned counts[3];
     float values[3];
+    uint64_t versions[3];
 };
 
 static void take(void *context, uint32_t rank, const struct message *message)
@@ -24,6 +25,7 @@ static void take(void *context, uint32_t rank, const struct message *message)
     struct answers *answers = context;
     answers->counts[rank]++;
     answers->values[rank] = message->values[0];
+    answers->versions[rank] = message->params_version;
 }
 
 static void give(struct shard *shard, struct answers *answers, enum message_kind kind,
@@ -46,7 +48,7 @@ static struct shard *open_shard(struct answers *answers)
     config.layout = (struct layout){.value_count = 3, .bucket_count = 1, .buckets = {{0, 3}}};
     config.backup = 1;
     config.marks.end = config.marks.period = 10;
-    *answers = (struct answers){{0}, {0}};
+    *answers = (struct answers){{0}, {0}, {0}};
     assert_int_equal(shard_create(&config, &shard), STATUS_OK);
     give(shard, answers, MESSAGE_SEED, 0, 0, 100);
     for (uint32_t rank = 0; rank < 3; rank++) {
@@ -101,6 +103,24 @@ static void what_comes_late_is_dropped_and_its_worker_goes_on_with_what_is_now(v
     shard_destroy(shard);
 }
 
+static void who_has_read_a_version_elsewhere_waits_for_it(void **state)
+{
+    (void)state;
+    struct answers answers;
+    struct shard *shard = open_shard(&answers);
+    const struct message newer = {
+        .kind = MESSAGE_PULL, .rank = 2, .params_version = 1, .span = whole[0]};
+    struct envelope envelope = {0};
+    assert_int_equal(shard_receive(shard, &newer, &envelope, take, &answers), STATUS_OK);
+    assert_int_equal(answers.counts[2], 1);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        give(shard, &answers, MESSAGE_PUSH, rank, 0, 1);
+    }
+    assert_int_equal(answers.counts[2], 2);
+    assert_true(answers.values[2] == 99 && answers.versions[2] == 1);
+    shard_destroy(shard);
+}
+
 /* The mean of ones is one, however many they are: parameters count the updates. */
 static void check_version(const struct cluster *cluster, uint32_t rank, uint64_t step)
 {
@@ -124,6 +144,7 @@ static void any_interleaving_makes_every_update_once_and_nobody_hangs(void **sta
         struct cluster cluster;
         uint32_t workers = 2 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX - 1);
         struct shard_config config = cluster_config("ps-sync", "free", workers);
+        config.shard_count = 1 + (uint32_t)random_below(&random, CLUSTER_SHARDS_MAX);
         config.backup = 1 + (uint32_t)random_below(&random, workers - 1);
         config.keeps_epochs = seed % 2 == 0;
         config.marks.end = 1 + random_below(&random, 12);
@@ -131,12 +152,14 @@ static void any_interleaving_makes_every_update_once_and_nobody_hangs(void **sta
         cluster_open(&cluster, &config, seed);
         cluster.check = check_version;
         cluster_run(&cluster);
-        uint64_t used = shard_staleness(cluster.shard)->total;
-        assert_int_equal(shard_version(cluster.shard), config.marks.end);
-        assert_true(used >= config.marks.end * (workers - config.backup));
-        assert_int_equal(used + shard_late_count(cluster.shard), cluster.whole_pushes);
-        assert_int_equal(shard_staleness(cluster.shard)->max, 0);
-        shard_destroy(cluster.shard);
+        for (uint32_t i = 0; i < config.shard_count; i++) {
+            uint64_t used = shard_staleness(cluster.shards[i])->total;
+            assert_int_equal(shard_version(cluster.shards[i]), config.marks.end);
+            assert_true(used >= config.marks.end * (workers - config.backup));
+            assert_int_equal(used + shard_late_count(cluster.shards[i]), cluster.whole_pushes[i]);
+            assert_int_equal(shard_staleness(cluster.shards[i])->max, 0);
+        }
+        cluster_close(&cluster);
     }
 }
 
@@ -145,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_update_is_the_mean_of_those_who_were_first),
         cmocka_unit_test(what_comes_late_is_dropped_and_its_worker_goes_on_with_what_is_now),
+        cmocka_unit_test(who_has_read_a_version_elsewhere_waits_for_it),
         cmocka_unit_test(any_interleaving_makes_every_update_once_and_nobody_hangs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

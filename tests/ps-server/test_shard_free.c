@@ -16,10 +16,10 @@ static void check_end(const struct cluster *cluster)
 {
     uint64_t total = cluster_gradient_total(&cluster->config);
     struct span span;
-    assert_int_equal(shard_version(cluster->shard), total);
-    assert_true(shard_params(cluster->shard, 0, &span)[0] == -(float)total);
-    assert_int_equal(shard_staleness(cluster->shard)->total, total);
-    assert_int_equal(total + shard_late_count(cluster->shard), cluster->whole_pushes);
+    assert_int_equal(shard_version(cluster->shards[0]), total);
+    assert_true(shard_params(cluster->shards[0], 0, &span)[0] == -(float)total);
+    assert_int_equal(shard_staleness(cluster->shards[0])->total, total);
+    assert_int_equal(total + shard_late_count(cluster->shards[0]), cluster->whole_pushes[0]);
 }
 
 static void any_interleaving_loses_no_push_and_tears_no_read(void **state)
@@ -36,9 +36,9 @@ static void any_interleaving_loses_no_push_and_tears_no_read(void **state)
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
-        assert_memory_equal(shard_staleness(cluster.shard)->counts, cluster.staleness_counts,
+        assert_memory_equal(shard_staleness(cluster.shards[0])->counts, cluster.staleness_counts,
                             sizeof(cluster.staleness_counts));
-        shard_destroy(cluster.shard);
+        cluster_close(&cluster);
     }
 }
 
@@ -54,14 +54,14 @@ static void nobody_waits_within_the_bound(void **state)
         struct cluster cluster;
         cluster_open(&cluster, &config, slack);
         for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++) {
-            cluster_deliver(&cluster, 0); // the seeds
+            cluster_deliver(&cluster, 0, 0); // the seeds
         }
         // Rank 1 never pushes: rank 0 gets so far ahead as it may, and no farther.
-        while (cluster.workers[0].count > 0) {
-            cluster_deliver(&cluster, 0);
+        while (cluster.workers[0].queues[0].count > 0) {
+            cluster_deliver(&cluster, 0, 0);
         }
         assert_int_equal(cluster.applied[0], slack + 1);
-        shard_destroy(cluster.shard);
+        cluster_close(&cluster);
     }
 }
 
@@ -81,7 +81,7 @@ static void epochs_are_kept_for_every_worker_and_nobody_hangs(void **state)
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
-        shard_destroy(cluster.shard);
+        cluster_close(&cluster);
     }
 }
 
@@ -106,9 +106,9 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
         cluster_open(&cluster, &config, seed);
         cluster_run(&cluster);
         check_end(&cluster);
-        assert_int_equal(shard_late_count(cluster.shard), 0);
-        assert_memory_equal(shard_staleness(cluster.shard)->counts, expected, sizeof(expected));
-        shard_destroy(cluster.shard);
+        assert_int_equal(shard_late_count(cluster.shards[0]), 0);
+        assert_memory_equal(shard_staleness(cluster.shards[0])->counts, expected, sizeof(expected));
+        cluster_close(&cluster);
     }
 }
 
@@ -129,9 +129,10 @@ static void an_update_takes_so_many_gradients_and_the_last_one_what_is_left(void
         cluster.has_groups = true;
         cluster_run(&cluster);
         uint64_t updates = (cluster_gradient_total(&config) + each - 1) / each;
-        assert_int_equal(shard_version(cluster.shard), updates);
-        assert_int_equal(shard_staleness(cluster.shard)->total, cluster_gradient_total(&config));
-        shard_destroy(cluster.shard);
+        assert_int_equal(shard_version(cluster.shards[0]), updates);
+        assert_int_equal(shard_staleness(cluster.shards[0])->total,
+                         cluster_gradient_total(&config));
+        cluster_close(&cluster);
     }
 }
 

@@ -55,14 +55,14 @@ static void everybody_sees_each_change_after_its_delay(void **state)
         cluster_open(&cluster, &config, seed);
         cluster.check = check_view;
         cluster_run(&cluster);
-        const struct staleness *staleness = shard_staleness(cluster.shard);
+        const struct staleness *staleness = shard_staleness(cluster.shards[0]);
         uint64_t total = cluster_gradient_total(&config);
         struct span span;
-        assert_int_equal(shard_version(cluster.shard), total);
-        assert_true(shard_params(cluster.shard, 0, &span)[0] == -(float)total);
+        assert_int_equal(shard_version(cluster.shards[0]), total);
+        assert_true(shard_params(cluster.shards[0], 0, &span)[0] == -(float)total);
         assert_int_equal(staleness->total, total * workers);
-        assert_int_equal(shard_late_count(cluster.shard), 0);
-        shard_destroy(cluster.shard);
+        assert_int_equal(shard_late_count(cluster.shards[0]), 0);
+        cluster_close(&cluster);
     }
 }
 
@@ -83,8 +83,8 @@ static void the_histogram_is_that_of_the_drawn_delays(void **state)
     cluster_open(&cluster, &config, 1);
     cluster.check = check_view;
     cluster_run(&cluster);
-    assert_memory_equal(shard_staleness(cluster.shard)->counts, expected, sizeof(expected));
-    shard_destroy(cluster.shard);
+    assert_memory_equal(shard_staleness(cluster.shards[0])->counts, expected, sizeof(expected));
+    cluster_close(&cluster);
 }
 
 static void what_it_takes_is_known_before(void **state)

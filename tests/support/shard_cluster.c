@@ -11,23 +11,55 @@
 // clang-format on
 #include <string.h>
 
-static const struct span buckets[CLUSTER_BUCKETS] = {{12, 11}, {2, 10}, {0, 2}};
+static const struct span buckets[CLUSTER_BUCKETS] = {{13, 10}, {3, 10}, {0, 3}};
+
+static void add(struct deliveries *queue, const struct delivery *delivery)
+{
+    assert_true(queue->count < CLUSTER_QUEUE_MAX);
+    queue->items[(queue->head + queue->count++) % CLUSTER_QUEUE_MAX] = *delivery;
+}
 
 /* A pull of every bucket, each before the push of the step that it follows, if there is one. */
-static void add_messages(struct worker *worker, bool has_push, uint64_t epoch)
+static void add_messages(struct cluster *cluster, struct worker *worker, bool has_push,
+                         uint64_t epoch)
 {
-    for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
-        for (unsigned is_push = 0; is_push < (has_push ? 2 : 1); is_push++) {
-            assert_true(worker->count < CLUSTER_QUEUE_MAX);
-            worker->queue[(worker->head + worker->count++) % CLUSTER_QUEUE_MAX] = (struct delivery){
-                .kind = is_push != 0 ? MESSAGE_PUSH : MESSAGE_PULL,
-                .step = worker->step + (has_push && is_push == 0),
-                .epoch = epoch,
-                .bucket = bucket,
-            };
+    for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
+        struct delivery delivery = {.epoch = epoch};
+        for (delivery.bucket = 0; delivery.bucket < CLUSTER_BUCKETS; delivery.bucket++) {
+            delivery.kind = MESSAGE_PULL;
+            delivery.step = worker->step + has_push;
+            add(&worker->queues[shard], &delivery);
+            if (has_push) {
+                delivery.kind = MESSAGE_PUSH;
+                delivery.step = worker->step;
+                add(&worker->queues[shard], &delivery);
+            }
         }
     }
     worker->step += has_push;
+}
+
+static struct span part_of(const struct cluster *cluster, uint32_t bucket, uint32_t shard)
+{
+    return span_part(buckets[bucket], cluster->config.shard_count, shard);
+}
+
+/* Asks shards that are behind the newest again, as in exchange_ps.c. Whether there are any. */
+static bool ask_again(struct cluster *cluster, struct worker *worker, uint64_t step)
+{
+    uint64_t newest = 0;
+    for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
+        newest = worker->params_versions[i] > newest ? worker->params_versions[i] : newest;
+    }
+    for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
+        struct delivery pull = {.kind = MESSAGE_PULL, .step = step, .params_version = newest};
+        bool is_behind = worker->params_versions[i] < newest;
+        for (pull.bucket = 0; is_behind && pull.bucket < CLUSTER_BUCKETS; pull.bucket++) {
+            add(&worker->queues[i], &pull);
+            worker->params_count -= (uint32_t)part_of(cluster, pull.bucket, i).count;
+        }
+    }
+    return worker->params_count < CLUSTER_VALUES;
 }
 
 uint64_t cluster_mark_count(const struct cluster *cluster)
@@ -47,13 +79,13 @@ static void go_on(struct cluster *cluster, struct worker *worker)
     bool may_look = worker->activity == STEPS || worker->activity == PULLS_NEXT;
     if (may_look && is_behind && cluster->config.keeps_epochs) {
         worker->activity = PULLS_EPOCH;
-        add_messages(worker, false, worker->epochs_closed + 1);
+        add_messages(cluster, worker, false, worker->epochs_closed + 1);
     } else if (may_look && worker->epochs_passed == cluster_mark_count(cluster)) {
         worker->activity = PULLS_LAST;
-        add_messages(worker, false, cluster_mark_count(cluster));
+        add_messages(cluster, worker, false, cluster_mark_count(cluster));
     } else {
         worker->activity = STEPS;
-        add_messages(worker, true, 0);
+        add_messages(cluster, worker, true, 0);
     }
 }
 
@@ -97,7 +129,8 @@ static void take_params(void *context, uint32_t rank, const struct message *mess
     memcpy(worker->params + message->span.offset, message->values,
            message->span.count * sizeof(float));
     worker->params_count += (uint32_t)message->span.count;
-    if (worker->params_count < CLUSTER_VALUES) {
+    worker->params_versions[cluster->shard_now] = message->params_version;
+    if (worker->params_count < CLUSTER_VALUES || ask_again(cluster, worker, message->step)) {
         return;
     }
     worker->params_count = 0;
@@ -116,15 +149,16 @@ static void take_params(void *context, uint32_t rank, const struct message *mess
         return;
     }
     worker->activity = PULLS_NEXT;
-    add_messages(worker, false, 0);
+    add_messages(cluster, worker, false, 0);
 }
 
-void cluster_deliver(struct cluster *cluster, uint32_t rank)
+void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
 {
     struct worker *worker = &cluster->workers[rank];
-    struct delivery delivery = worker->queue[worker->head];
-    worker->head = (worker->head + 1) % CLUSTER_QUEUE_MAX;
-    worker->count--;
+    struct deliveries *queue = &worker->queues[shard];
+    struct delivery delivery = queue->items[queue->head];
+    queue->head = (queue->head + 1) % CLUSTER_QUEUE_MAX;
+    queue->count--;
     float values[CLUSTER_VALUES];
     for (uint32_t i = 0; i < CLUSTER_VALUES; i++) {
         values[i] = delivery.kind == MESSAGE_SEED ? 0 : 1;
@@ -134,8 +168,9 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank)
         .rank = rank,
         .step = delivery.step,
         .epoch = delivery.epoch,
+        .params_version = delivery.params_version,
         .bucket = delivery.bucket,
-        .span = buckets[delivery.bucket],
+        .span = part_of(cluster, delivery.bucket, shard),
     };
     struct envelope envelope;
     assert_int_equal(envelope_copy_floats(values, message.span.count, &envelope), STATUS_OK);
@@ -143,14 +178,16 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank)
     bool is_whole = delivery.kind == MESSAGE_PUSH && delivery.bucket == CLUSTER_BUCKETS - 1;
     if (is_whole) {
         cluster->applied[rank]++;
-        uint64_t staleness = cluster->whole_pushes - worker->read_version;
+        uint64_t staleness = cluster->whole_pushes[shard] - worker->read_version;
         // Only without epochs and orders is a push applied as soon as it is whole.
-        if (cluster->whole_pushes++ < cluster_gradient_total(&cluster->config) &&
+        if (cluster->whole_pushes[shard]++ < cluster_gradient_total(&cluster->config) &&
             !cluster->has_groups && cluster->check == NULL) {
             cluster->staleness_counts[staleness]++;
         }
     }
-    enum status status = shard_receive(cluster->shard, &message, &envelope, take_params, cluster);
+    cluster->shard_now = shard;
+    enum status status =
+        shard_receive(cluster->shards[shard], &message, &envelope, take_params, cluster);
     envelope_release(&envelope);
     if (status != STATUS_OK) {
         fail_msg("seed %llu: a %s of rank %u, step %llu, is refused",
@@ -179,40 +216,66 @@ struct shard_config cluster_config(const char *mode, const char *order, uint32_t
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed)
 {
     *cluster = (struct cluster){.seed = seed, .config = *config};
-    assert_int_equal(shard_create(config, &cluster->shard), STATUS_OK);
-    for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
-        struct worker *first = &cluster->workers[0];
-        first->queue[first->count++] = (struct delivery){.kind = MESSAGE_SEED, .bucket = bucket};
+    for (uint32_t shard = 0; shard < config->shard_count; shard++) {
+        struct delivery seed_of_part = {.kind = MESSAGE_SEED};
+        cluster->config.index = shard;
+        assert_int_equal(shard_create(&cluster->config, &cluster->shards[shard]), STATUS_OK);
+        for (; seed_of_part.bucket < CLUSTER_BUCKETS; seed_of_part.bucket++) {
+            add(&cluster->workers[0].queues[shard], &seed_of_part);
+        }
     }
     for (uint32_t i = 0; i < config->workers; i++) {
         cluster->workers[i].activity = PULLS_FIRST;
-        add_messages(&cluster->workers[i], false, 0);
+        add_messages(cluster, &cluster->workers[i], false, 0);
     }
+}
+
+void cluster_close(struct cluster *cluster)
+{
+    for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
+        shard_destroy(cluster->shards[shard]);
+    }
+}
+
+/* A message in flight from some of the workers, at random. False if there is none. */
+static bool pick(const struct cluster *cluster, struct random_sequence *random, struct span workers,
+                 uint32_t *ret_rank, uint32_t *ret_shard)
+{
+    uint32_t count = 0;
+    for (uint64_t rank = workers.offset; rank < workers.offset + workers.count; rank++) {
+        for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
+            bool is_it = cluster->workers[rank].queues[shard].count > 0 &&
+                         random_below(random, ++count) == 0;
+            *ret_rank = is_it ? (uint32_t)rank : *ret_rank;
+            *ret_shard = is_it ? shard : *ret_shard;
+        }
+    }
+    return count > 0;
+}
+
+static bool everybody_is_done(const struct cluster *cluster)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < cluster->config.workers; i++) {
+        done += cluster->workers[i].activity == DONE;
+    }
+    return done == cluster->config.workers;
 }
 
 void cluster_run(struct cluster *cluster)
 {
     struct random_sequence random = {.state = cluster->seed};
-    uint32_t favourite = (uint32_t)random_below(&random, cluster->config.workers);
-    for (;;) {
-        uint32_t ready[CLUSTER_WORKERS_MAX] = {0}, count = 0, done = 0;
-        for (uint32_t i = 0; i < cluster->config.workers; i++) {
-            done += cluster->workers[i].activity == DONE;
-            if (cluster->workers[i].count > 0) {
-                ready[count++] = i;
-            }
-        }
-        if (done == cluster->config.workers) {
-            return;
-        }
-        if (count == 0) {
+    const struct span all = {0, cluster->config.workers},
+                      favourite = {random_below(&random, cluster->config.workers), 1};
+    while (!everybody_is_done(cluster)) {
+        // Workers of very different speed: one of them is asked first, half of the time.
+        uint32_t rank = 0, shard = 0;
+        bool is_picked =
+            (random_below(&random, 2) == 0 && pick(cluster, &random, favourite, &rank, &shard)) ||
+            pick(cluster, &random, all, &rank, &shard);
+        if (!is_picked) {
             fail_msg("seed %llu: everybody waits", (unsigned long long)cluster->seed);
         }
-        // Workers of very different speed: one of them is asked first, half of the time.
-        uint32_t rank = ready[random_below(&random, count)];
-        if (cluster->workers[favourite].count > 0 && random_below(&random, 2) == 0) {
-            rank = favourite;
-        }
-        cluster_deliver(cluster, rank);
+        cluster_deliver(cluster, rank, shard);
     }
 }

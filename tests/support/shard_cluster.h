@@ -1,7 +1,8 @@
-/* A shard and its workers in memory, where workers are free: for properties over thousands of
+/* Shards and their workers in memory, where workers are free: for properties over thousands of
  * interleavings.
  *
- * Workers behave as the trainer does, and a random number says whose next message is delivered.
+ * Workers behave as the trainer does, and a random number says which message is delivered next: of
+ * each worker, those to one shard in their order.
  * Every gradient is 1 everywhere and the optimizer takes it as it is, so a parameter says how many
  * updates it has had: -version, in every element of one answer. */
 #ifndef TESTS_SUPPORT_SHARD_CLUSTER_H
@@ -15,20 +16,27 @@
 #define CLUSTER_VALUES      23
 #define CLUSTER_BUCKETS     3
 #define CLUSTER_WORKERS_MAX 6
+#define CLUSTER_SHARDS_MAX  3
 #define CLUSTER_QUEUE_MAX   32
 
 struct delivery {
     enum message_kind kind;
-    uint64_t step, epoch;
+    uint64_t step, epoch, params_version;
     uint32_t bucket;
+};
+
+/* In flight from a worker to a shard, in order. */
+struct deliveries {
+    struct delivery items[CLUSTER_QUEUE_MAX];
+    uint32_t head, count;
 };
 
 enum activity { PULLS_FIRST, STEPS, PULLS_EPOCH, PULLS_NEXT, PULLS_LAST, DONE };
 
 struct worker {
     enum activity activity;
-    struct delivery queue[CLUSTER_QUEUE_MAX]; // in flight to the shard, in order
-    uint32_t head, count;
+    struct deliveries queues[CLUSTER_SHARDS_MAX];
+    uint64_t params_versions[CLUSTER_SHARDS_MAX]; // of the answer that is coming
     uint64_t step, epochs_closed, epochs_passed;
     float params[CLUSTER_VALUES];
     uint32_t params_count; // of the answer that is coming
@@ -39,11 +47,12 @@ struct worker {
 struct cluster {
     uint64_t seed;
     struct shard_config config;
-    struct shard *shard;
+    struct shard *shards[CLUSTER_SHARDS_MAX]; // (config.shard_count)
+    uint32_t shard_now;                       // the one that has a message at the moment
     struct worker workers[CLUSTER_WORKERS_MAX];
     uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each worker, as far as they were pushed whole
     uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
-    uint64_t whole_pushes;
+    uint64_t whole_pushes[CLUSTER_SHARDS_MAX];
     bool has_groups; // versions are not gradients: nothing is expected of them
 
     // Instead of the checks for gradients that are applied one by one: called for every whole
@@ -51,7 +60,8 @@ struct cluster {
     void (*check)(const struct cluster *cluster, uint32_t rank, uint64_t step);
 };
 
-/* Of one shard. Fails the test if there is no such mode or order. */
+/* Of one shard; more of them only with backup workers. Fails the test if there is no such mode or
+ * order. */
 struct shard_config cluster_config(const char *mode, const char *order, uint32_t workers);
 
 /* Marks of the phase. */
@@ -61,9 +71,10 @@ uint64_t cluster_mark_count(const struct cluster *cluster);
 uint64_t cluster_gradient_total(const struct shard_config *config);
 
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed);
+void cluster_close(struct cluster *cluster);
 
-/* Delivers the next message of a worker. */
-void cluster_deliver(struct cluster *cluster, uint32_t rank);
+/* Delivers the next message of a worker to a shard. */
+void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard);
 
 /* Delivers until everybody is done. Fails if nothing is in flight before. */
 void cluster_run(struct cluster *cluster);

@@ -4,7 +4,8 @@
  * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
  * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
- * last push.)
+ * last push. Shards that say their version have to agree on it: those that are behind are asked
+ * again.)
  *
  * Flow control: over a network no more than a window of bytes is on its way to a shard that has not
  * said that it has taken them. Of what is ready the bucket that the next forward pass needs first,
@@ -28,6 +29,8 @@ struct ps_shard {
     uint64_t window, travelling; // bytes; one push may go beyond the window
     uint32_t waiting_count;      // buckets that are ready and not pushed
     unsigned char *states;       // (bucket_count) enum push_state, of this step; owned
+    bool *is_pulled;             // (bucket_count) asked for and not here yet; owned
+    uint64_t params_version;     // of the parameters that came last; 0: it does not say
 };
 
 struct ps {
@@ -50,6 +53,7 @@ static void ps_destroy(struct exchange *exchange)
     coder_destroy(&ps->coder);
     for (uint32_t i = 0; ps->shards != NULL && i < ps->shard_count; i++) {
         free(ps->shards[i].states);
+        free(ps->shards[i].is_pulled);
     }
     free(ps->shards);
     free(ps->missing_counts);
@@ -88,7 +92,8 @@ static enum status create_shards(struct ps *ps, const struct exchange_options *o
         shard->is_far = !transport_is_near(options->channel->transport, options->peers[i]);
         shard->window = shard->is_far ? window_of(options, i) : UINT64_MAX;
         shard->states = calloc(bucket_count, sizeof(*shard->states));
-        if (shard->states == NULL) {
+        shard->is_pulled = calloc(bucket_count, sizeof(*shard->is_pulled));
+        if (shard->states == NULL || shard->is_pulled == NULL) {
             return STATUS_NO_MEMORY;
         }
     }
@@ -151,9 +156,15 @@ static enum status send_seeds(struct exchange *exchange, uint32_t shard)
     return status;
 }
 
+static struct span part_of(const struct exchange *exchange, uint32_t bucket, uint32_t shard)
+{
+    const struct exchange_options *options = &exchange->options;
+    return span_part(options->layout->buckets[bucket], options->peer_count, shard);
+}
+
 /* Asks a shard for its part of a bucket: of the step that comes, or of the end of an epoch. */
 static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
-                             struct span part, uint64_t epoch)
+                             uint64_t epoch, uint64_t version)
 {
     const struct exchange_options *options = &exchange->options;
     struct message pull = {
@@ -163,29 +174,39 @@ static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_
         .epoch = epoch,
         .bucket = bucket,
         .vector = exchange->pull_vector,
-        .span = part,
+        .params_version = version,
+        .span = part_of(exchange, bucket, shard),
     };
+    ps_of(exchange)->shards[shard].is_pulled[bucket] = true;
     return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
+}
+
+/* Asks a shard for all that it has: of a version, 0: any, or a later one. */
+static enum status pull_shard(struct exchange *exchange, uint32_t shard, uint64_t version)
+{
+    enum status status = STATUS_OK;
+    uint32_t bucket_count = exchange->options.layout->bucket_count;
+    for (uint32_t bucket = 0; bucket < bucket_count && status == STATUS_OK; bucket++) {
+        struct span part = part_of(exchange, bucket, shard);
+        if (part.count > 0) {
+            ps_of(exchange)->missing_counts[bucket] += part.count;
+            status = send_pull(exchange, bucket, shard, exchange->pull_epoch, version);
+        }
+    }
+    return status;
 }
 
 /* Asks for everything. */
 static enum status ps_pull(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
-    for (uint32_t bucket = 0; bucket < options->layout->bucket_count; bucket++) {
-        struct span whole = options->layout->buckets[bucket];
-        ps_of(exchange)->missing_counts[bucket] = whole.count;
-        for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-            struct span part = span_part(whole, options->peer_count, shard);
-            enum status status =
-                part.count > 0 ? send_pull(exchange, bucket, shard, part, exchange->pull_epoch)
-                               : STATUS_OK;
-            if (status != STATUS_OK) {
-                return status;
-            }
-        }
+    enum status status = STATUS_OK;
+    memset(ps_of(exchange)->missing_counts, 0,
+           options->layout->bucket_count * sizeof(*ps_of(exchange)->missing_counts));
+    for (uint32_t shard = 0; shard < options->peer_count && status == STATUS_OK; shard++) {
+        status = pull_shard(exchange, shard, 0);
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status ps_start(struct exchange *exchange)
@@ -222,7 +243,7 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
         .span = part,
     };
     coder_encode(&ps_of(exchange)->coder, options->grads, &push);
-    enum status status = send_pull(exchange, bucket, shard, part, 0);
+    enum status status = send_pull(exchange, bucket, shard, 0, 0);
     return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
 }
 
@@ -240,13 +261,12 @@ static uint32_t next_push(const struct ps *ps, const struct ps_shard *shard)
 /* Pushes to a shard what is ready, as far as its window allows. */
 static enum status push_on(struct exchange *exchange, uint32_t shard)
 {
-    const struct exchange_options *options = &exchange->options;
     struct ps *ps = ps_of(exchange);
     struct ps_shard *state = &ps->shards[shard];
     enum status status = STATUS_OK;
     while (state->waiting_count > 0 && state->travelling <= state->window && status == STATUS_OK) {
         uint32_t bucket = next_push(ps, state);
-        struct span part = span_part(options->layout->buckets[bucket], options->peer_count, shard);
+        struct span part = part_of(exchange, bucket, shard);
         state->waiting_count--;
         state->states[bucket] = PUSH_TRAVELS;
         if (part.count > 0) {
@@ -294,8 +314,7 @@ static enum status take_credit(struct exchange *exchange, const struct message *
         return STATUS_MALFORMED;
     }
     state->states[message->bucket] = PUSH_TAKEN;
-    state->travelling -= bytes_of(span_part(exchange->options.layout->buckets[message->bucket],
-                                            exchange->options.peer_count, shard));
+    state->travelling -= bytes_of(part_of(exchange, message->bucket, shard));
     return push_on(exchange, shard);
 }
 
@@ -304,29 +323,59 @@ static const struct ps *ps_of_const(const struct exchange *exchange)
     return (const struct ps *)exchange;
 }
 
-static bool is_pushed(const struct ps *ps, uint32_t shard, uint32_t bucket)
-{
-    return bucket < ps->ready_count && ps->shards[shard].states[bucket] != PUSH_WAITS;
-}
-
 /* Whether these are parameters that were asked for and have not come yet. */
 static bool is_expected(const struct exchange *exchange, const struct message *message,
                         uint32_t shard)
 {
-    const struct exchange_options *options = &exchange->options;
-    const struct ps *ps = ps_of_const(exchange);
-    struct span part =
-        span_part(options->layout->buckets[message->bucket], options->peer_count, shard);
-    bool is_asked =
-        options->is_free || message->vector > 0 || is_pushed(ps, shard, message->bucket);
-    return part.offset == message->span.offset && part.count == message->span.count && is_asked &&
-           part.count <= ps->missing_counts[message->bucket] &&
+    struct span part = part_of(exchange, message->bucket, shard);
+    return part.offset == message->span.offset && part.count == message->span.count &&
+           ps_of_const(exchange)->shards[shard].is_pulled[message->bucket] &&
            message->step == exchange->step + 1 && message->vector == exchange->pull_vector &&
            (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
 }
 
-static enum status take_params(struct exchange *exchange, const struct message *message)
+/* Every part that was asked for has come. */
+static bool has_everything(const struct exchange *exchange)
 {
+    for (uint32_t bucket = 0; bucket < exchange->options.layout->bucket_count; bucket++) {
+        if (ps_of_const(exchange)->missing_counts[bucket] > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where workers are free: asks shards that are behind the newest again, until all are of one
+ * version. None asks for what will not be: N - B workers have pushed gradients of the version
+ * before to all shards. */
+static enum status agree_on_version(struct exchange *exchange)
+{
+    const struct ps *ps = ps_of(exchange);
+    enum status status = STATUS_OK;
+    uint64_t newest = 0;
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        uint64_t version = ps->shards[i].params_version;
+        newest = version > newest ? version : newest;
+    }
+    for (uint32_t i = 0; i < ps->shard_count && status == STATUS_OK; i++) {
+        if (ps->shards[i].params_version < newest) {
+            status = pull_shard(exchange, i, newest);
+        }
+    }
+    if (status == STATUS_OK && has_everything(exchange)) {
+        for (uint32_t bucket = 0; bucket < exchange->options.layout->bucket_count; bucket++) {
+            exchange_mark_done(exchange, bucket);
+        }
+    }
+    return status;
+}
+
+static enum status take_params(struct exchange *exchange, const struct message *message,
+                               uint32_t shard)
+{
+    struct ps_shard *state = &ps_of(exchange)->shards[shard];
+    state->is_pulled[message->bucket] = false;
+    state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
     if (message->code == NULL) {
@@ -336,8 +385,11 @@ static enum status take_params(struct exchange *exchange, const struct message *
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
     *missing_count -= message->span.count;
-    if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
-        exchange_note_progress(exchange, message->epoch, message->staleness);
+    if (exchange->options.is_free) {
+        if (exchange->pull_epoch == 0 && message->vector == 0) {
+            exchange_note_progress(exchange, message->epoch, message->staleness);
+        }
+        return has_everything(exchange) ? agree_on_version(exchange) : STATUS_OK;
     }
     if (*missing_count == 0) {
         exchange_mark_done(exchange, message->bucket);
@@ -360,7 +412,7 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
         return take_credit(exchange, message, shard);
     }
     return message->kind == MESSAGE_PARAMS && is_expected(exchange, message, shard)
-               ? take_params(exchange, message)
+               ? take_params(exchange, message, shard)
                : STATUS_MALFORMED;
 }
 

@@ -13,12 +13,13 @@
 
 #define BUCKET_FLOATS UINT64_C(262144) // 1 MiB
 #define BUCKETS       5
+#define SHARDS        2 // in tests of where workers are free
 
 struct worker {
     struct layout layout;
     float *params, *grads;
     struct channel *channel;
-    uint64_t shard;
+    uint64_t shards[SHARDS]; // peers
     struct exchange *exchange;
 };
 
@@ -28,7 +29,8 @@ static void nothing(void *context, uint32_t bucket)
     (void)bucket;
 }
 
-/* A worker of `mode` with a single shard, at an endpoint where nobody listens. */
+/* A worker of `mode`, with shards at an endpoint where nobody listens: two where workers are free.
+ */
 static void open_worker(struct worker *worker, const char *mode, const char *endpoint)
 {
     worker->layout =
@@ -39,18 +41,22 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     worker->params = calloc(worker->layout.value_count, sizeof(float));
     worker->grads = calloc(worker->layout.value_count, sizeof(float));
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
-    assert_int_equal(transport_connect(worker->channel->transport, endpoint, &worker->shard),
-                     STATUS_OK);
+    bool is_free = strcmp(mode, "ps-async") == 0;
+    uint32_t shard_count = is_free ? SHARDS : 1;
+    for (uint32_t i = 0; i < shard_count; i++) {
+        assert_int_equal(
+            transport_connect(worker->channel->transport, endpoint, &worker->shards[i]), STATUS_OK);
+    }
     const struct exchange_options options = {
         .mode = mode,
         .world = 2,
         .layout = &worker->layout,
         .params = worker->params,
         .grads = worker->grads,
-        .is_free = strcmp(mode, "ps-async") == 0,
+        .is_free = is_free,
         .channel = worker->channel,
-        .peers = &worker->shard,
-        .peer_count = 1,
+        .peers = worker->shards,
+        .peer_count = shard_count,
         .post_ready = nothing,
     };
     assert_int_equal(exchange_create(&options, &worker->exchange), STATUS_OK);
@@ -79,7 +85,7 @@ static void answer(struct worker *worker, uint32_t bucket, enum status expected)
                              .span = worker->layout.buckets[bucket],
                              .values = worker->params};
     assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shard;
+    envelope.peer = worker->shards[0];
     params.values = worker->grads;
     assert_int_equal(exchange_deliver(worker->exchange, &params, &envelope), expected);
     envelope_release(&envelope);
@@ -97,7 +103,7 @@ static void take(struct worker *worker, uint64_t step, uint32_t bucket, enum sta
 {
     struct envelope envelope;
     assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shard;
+    envelope.peer = worker->shards[0];
     const struct message taken = {.kind = MESSAGE_TAKEN, .step = step, .bucket = bucket};
     assert_int_equal(exchange_deliver(worker->exchange, &taken, &envelope), expected);
     envelope_release(&envelope);
@@ -197,6 +203,45 @@ static void a_step_is_on_its_way_from_its_first_bucket_to_its_last(void **state)
     close_worker(&worker);
 }
 
+/* All parts of a shard, as the first parameters of a free worker. */
+static void answer_free(struct worker *worker, uint32_t shard, uint64_t version,
+                        enum status expected)
+{
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        struct envelope envelope;
+        assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
+        envelope.peer = worker->shards[shard];
+        const struct message params = {
+            .kind = MESSAGE_PARAMS,
+            .bucket = bucket,
+            .params_version = version,
+            .span = span_part(worker->layout.buckets[bucket], SHARDS, shard),
+            .values = worker->grads,
+        };
+        assert_int_equal(exchange_deliver(worker->exchange, &params, &envelope), expected);
+        envelope_release(&envelope);
+    }
+}
+
+static void shards_are_asked_again_until_all_are_of_one_version(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker, "ps-async", "ipc://@ringside-test-nobody");
+    assert_int_equal(exchange_start(worker.exchange), STATUS_OK);
+    answer_free(&worker, 0, 4, STATUS_OK);
+    answer_free(&worker, 0, 4, STATUS_MALFORMED); // was not asked again
+    answer_free(&worker, 1, 3, STATUS_OK);
+    assert_int_equal(worker.exchange->bucket_done_count, 0);
+    answer_free(&worker, 0, 4, STATUS_MALFORMED);
+    answer_free(&worker, 1, 5, STATUS_OK); // it has gone on: now the other one is behind
+    assert_int_equal(worker.exchange->bucket_done_count, 0);
+    answer_free(&worker, 1, 5, STATUS_MALFORMED);
+    answer_free(&worker, 0, 5, STATUS_OK);
+    assert_int_equal(exchange_settle(worker.exchange), STATUS_OK);
+    close_worker(&worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
         cmocka_unit_test(on_one_host_pushes_do_not_wait),
+        cmocka_unit_test(shards_are_asked_again_until_all_are_of_one_version),
         cmocka_unit_test(a_step_is_on_its_way_from_its_first_bucket_to_its_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
