@@ -106,10 +106,10 @@ void channel_share(struct channel *channel, const struct region *region)
 
 void channel_go_far(struct channel *channel)
 {
-    if (!channel->is_far && !slice_shorten()) {
-        log_debug("the kernel refuses short turns: %m");
+    if (!channel->is_far) {
+        (void)slice_shorten();
+        channel->is_far = true;
     }
-    channel->is_far = true;
 }
 
 enum status channel_offer(struct channel *channel, uint64_t peer)

@@ -1,6 +1,8 @@
 /* sched_setattr, for which there is no function in the C library. */
 #include "common/slice.h"
 
+#include "common/log.h"
+
 #include <linux/sched/types.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,7 +28,11 @@ static bool set(uint64_t slice_ns)
 
 bool slice_shorten(void)
 {
-    return set(SHORT_NS);
+    if (!set(SHORT_NS)) {
+        log_debug("the kernel refuses short turns: %m");
+        return false;
+    }
+    return true;
 }
 
 uint64_t slice_of_thread(void)

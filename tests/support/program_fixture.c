@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum stream { STREAM_PIXELS = 1000, STREAM_LABELS, STREAM_KEYS }; // above any tensor's index
@@ -123,6 +124,17 @@ void program_fixture_poison(float *values, size_t count)
     for (size_t i = 0; i < count; i++) {
         values[i] = nanf("");
     }
+}
+
+bool program_fixture_has_bf16(const struct device_ops *ops)
+{
+    char why[256];
+    bool has_bf16 = ops->is_available(why, sizeof(why)) && ops->has_precision != NULL &&
+                    ops->has_precision(PRECISION_BF16);
+    if (!has_bf16) {
+        printf("%s has no bfloat16 here\n", ops->name);
+    }
+    return has_bf16;
 }
 
 double program_fixture_relative_error(const float *a, const float *b, size_t count)

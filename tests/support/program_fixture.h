@@ -39,6 +39,9 @@ void program_fixture_finish(struct program_fixture *fixture);
 /* Fills with not-a-number: what a kernel forgets to write is then seen. */
 void program_fixture_poison(float *values, size_t count);
 
+/* Whether a backend computes in bfloat16 on this machine; prints that it does not. */
+bool program_fixture_has_bf16(const struct device_ops *ops);
+
 /* |a - b| / |b| in the L2 norm; |a| if b is zero; infinity if anything in a is not finite. */
 double program_fixture_relative_error(const float *a, const float *b, size_t count);
 

@@ -68,7 +68,7 @@ void exchange_destroy(struct exchange *exchange)
 }
 
 /* Whether the trainer's thread does the work itself. It shares nothing with the communication
- * thread then, but that it may be stopped: no need for the mutex. */
+ * thread then, but that it may be stopped: what is under the mutex elsewhere needs none. */
 static bool works_here(const struct exchange *exchange)
 {
     return exchange->ops->wait != NULL;
@@ -120,8 +120,8 @@ enum status exchange_drain(struct exchange *exchange)
 
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 {
+    assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
     if (works_here(exchange)) {
-        assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         atomic_store_explicit(&exchange->step, step, memory_order_relaxed);
         return exchange->stopped;
     }
@@ -131,7 +131,6 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
         status = wait_for_sends(exchange);
     }
     if (status == STATUS_OK) {
-        assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
         exchange->step = step;
         exchange->is_awaiting = true;
         exchange->bucket_done_count = exchange->taken_count = 0;
@@ -147,12 +146,19 @@ enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
 static void note_posted(struct exchange *exchange)
 {
     bool is_alone = exchange->options.world == 1 && exchange->ops->delivers == EXCHANGE_GRADIENTS;
+    bool is_shared = !works_here(exchange);
+    if (is_shared) {
+        pthread_mutex_lock(&exchange->mutex);
+    }
     if (exchange->posted_ns == 0 && !is_alone) {
         exchange->posted_ns = clock_now_ns();
     }
+    if (is_shared) {
+        pthread_mutex_unlock(&exchange->mutex);
+    }
 }
 
-/* The last bucket of a step, or of a pull, has arrived. */
+/* The last bucket of a step, or of a pull, has arrived. With the mutex held. */
 static void note_complete(struct exchange *exchange)
 {
     if (exchange->posted_ns > 0) {
@@ -173,17 +179,12 @@ uint64_t exchange_take_wire_ns(struct exchange *exchange)
 void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 {
     assert(bucket < exchange->options.layout->bucket_count);
-    if (!works_here(exchange)) {
-        if (bucket == 0) {
-            pthread_mutex_lock(&exchange->mutex);
-            note_posted(exchange);
-            pthread_mutex_unlock(&exchange->mutex);
-        }
-        exchange->options.post_ready(exchange->options.context, bucket);
-        return;
-    }
     if (bucket == 0) {
         note_posted(exchange);
+    }
+    if (!works_here(exchange)) {
+        exchange->options.post_ready(exchange->options.context, bucket);
+        return;
     }
     enum status status = exchange->ops->ready(exchange, bucket);
     if (status != STATUS_OK) {

@@ -46,7 +46,7 @@ struct slot {
 struct board {
     _Alignas(CACHE_LINE) _Atomic uint32_t event; // changes when there is news for who sleeps
     _Atomic uint32_t sleepers;                   // processes that do, or are about to
-    // Of each worker: the core on which it was when it last arrived, and 1 more; 0 before.
+    // Of each worker: the core on which it was when it last arrived, as core_now says it.
     _Alignas(CACHE_LINE) _Atomic uint32_t cores[ALL_REDUCE_SHARED_MAX];
     struct slot slots[]; // one for each bucket
 };
@@ -273,6 +273,13 @@ static enum status help(struct group *group)
     return STATUS_OK;
 }
 
+/* The core that this thread runs on, and 1 more; 0: unknown. */
+static uint32_t core_now(void)
+{
+    uint32_t core = cores_current();
+    return core != CORES_UNKNOWN ? core + 1 : 0;
+}
+
 /* For others to see where this worker runs. The line changes hands only when that changes. */
 static void put_core(struct group *group, uint32_t core)
 {
@@ -285,10 +292,9 @@ static void put_core(struct group *group, uint32_t core)
 
 /* The kernel puts who is woken beside its waker, and two that yield to each other stay there: they
  * look like one busy core. So who waits for a worker on its own core makes room for it. */
-static void make_room(struct group *group)
+static void make_room(struct group *group, uint64_t now_ns)
 {
-    uint64_t now_ns = clock_now_ns();
-    uint32_t core = cores_current() + 1;
+    uint32_t core = core_now();
     if (core == 0 || now_ns - group->moved_ns < MOVE_PAUSE_NS) {
         return;
     }
@@ -298,7 +304,7 @@ static void make_room(struct group *group)
             group->moved_ns = now_ns;
             put_core(group, 0); // or the other one, alone here from now on, would follow
             (void)cores_leave(core - 1);
-            put_core(group, cores_current() + 1);
+            put_core(group, core_now());
             return;
         }
     }
@@ -309,7 +315,7 @@ enum status group_arrive(struct group *group, uint32_t bucket)
     struct progress *progress = &group->buckets[bucket];
     assert(!progress->is_unfinished);
     if (group->spins) {
-        put_core(group, cores_current() + 1);
+        put_core(group, core_now());
     }
     progress->round++;
     progress->is_unfinished = true;
@@ -376,7 +382,7 @@ static void wait_for_news(struct group *group, uint32_t bucket)
             }
         } else {
             if (group->spins) {
-                make_room(group);
+                make_room(group, start_ns + waited_ns);
             }
             sched_yield();
         }

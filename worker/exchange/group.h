@@ -29,7 +29,8 @@ struct group_options {
     uint32_t rank, world; // world at most ALL_REDUCE_SHARED_MAX
     const struct layout *layout;
     float *const *grads; // (world) of each worker, (layout->value_count), as mapped here
-    void *board;         // zeroed before the first worker came; the same memory for all
+    void *board;         // aligned to POSTS_ALIGNMENT (posts.h), zeroed before the first worker
+                         // came; the same memory for all
 };
 
 /* Of a layout's board, for so many workers. A layout whose buckets are merged of this one's needs

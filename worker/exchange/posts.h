@@ -17,8 +17,8 @@
 #define POSTS_ALIGNMENT 128
 
 struct posts {
-    unsigned char
-        *start; // aligned to POSTS_ALIGNMENT, (posts_bytes), zeroed before the first worker came
+    // (posts_bytes), aligned to POSTS_ALIGNMENT, zeroed before the first worker came
+    unsigned char *start;
     uint32_t rank, world;
     uint64_t count; // values of a worker
 };

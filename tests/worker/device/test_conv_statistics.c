@@ -153,10 +153,7 @@ static void statistics_of_convolutions_are_within_the_rounding_of_ref(void **sta
 {
     (void)state;
     for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
-        char why[256];
-        if (!(*ops)->is_available(why, sizeof(why)) || (*ops)->has_precision == NULL ||
-            !(*ops)->has_precision(PRECISION_BF16)) {
-            print_message("%s has no bfloat16 here\n", (*ops)->name);
+        if (!program_fixture_has_bf16(*ops)) {
             continue;
         }
         for (size_t i = 0; i < sizeof(courses) / sizeof(courses[0]); i++) {

@@ -99,7 +99,7 @@ static void take_statistics(struct norm_bench *bench, const float *x, enum stati
     }
 }
 
-/* As norm_forward and norm_backward of the backend; y and dx are new. */
+/* As norm_forward and norm_backward of the backend; y, dy and dx are the bench's. */
 static void run_norm(struct norm_bench *bench, const float *x, const float *dy,
                      enum statistics statistics)
 {
@@ -127,6 +127,13 @@ static void run_norm(struct norm_bench *bench, const float *x, const float *dy,
     for (size_t i = 0; i < ROWS * CHANNELS; i++) {
         body_norm_gradient(&bench->norm, &bench->operands, i);
     }
+}
+
+static void disconnect(struct norm_bench *bench)
+{
+    free(bench->operands.y);
+    free(bench->operands.dx);
+    free(bench->operands.dy);
 }
 
 static void normalisation_is_that_of_ref(void **state)
@@ -201,9 +208,7 @@ static void statistics_from_a_convolution_lose_what_is_said(void **state)
         print_message("a mean of %.0f deviations: %.1e, at most %.1e\n", m, error, 8 * share);
         // Up to four deviations from the mean, a scale below two, half; and the float y.
         assert_true(error < 4 * 2 * share / 2 + TOLERANCE * (1 + m));
-        free(bench.operands.y);
-        free(bench.operands.dx);
-        free(bench.operands.dy);
+        disconnect(&bench);
         free(x);
         free(dy);
         ref_kernel_fixture_finish(&fixture);
@@ -236,9 +241,7 @@ static void statistics_from_a_convolution_are_never_of_a_negative_variance(void 
             assert_true(isfinite(((float *)bench.operands.y)[k]));
             assert_true(isfinite(((float *)bench.operands.dx)[k]));
         }
-        free(bench.operands.y);
-        free(bench.operands.dx);
-        free(bench.operands.dy);
+        disconnect(&bench);
         free(x);
         free(dy);
         ref_kernel_fixture_finish(&fixture);
@@ -271,12 +274,8 @@ static void a_relu_behind_a_normalisation_masks_alike_from_x_and_from_y(void **s
         has_zero = has_zero || y[i] == 0;
     }
     assert_true(has_zero);
-    struct norm_bench *benches[] = {&from_x, &from_y};
-    for (size_t i = 0; i < 2; i++) {
-        free(benches[i]->operands.y);
-        free(benches[i]->operands.dy);
-        free(benches[i]->operands.dx);
-    }
+    disconnect(&from_x);
+    disconnect(&from_y);
     free(x);
     free(dy);
     ref_kernel_fixture_finish(&fixture);

@@ -219,10 +219,7 @@ static void bfloat16_is_within_its_rounding_of_ref(void **state)
     smooth_layers(&layers);
     program_fixture_plan_layers(&layers, (struct shape){3, 8, 10}, CLASSES, &plan);
     for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
-        char why[256];
-        if (!(*ops)->is_available(why, sizeof(why)) || (*ops)->has_precision == NULL ||
-            !(*ops)->has_precision(PRECISION_BF16)) {
-            print_message("%s has no bfloat16 here\n", (*ops)->name);
+        if (!program_fixture_has_bf16(*ops)) {
             continue;
         }
         for (uint32_t i = 0; i < 6; i++) {

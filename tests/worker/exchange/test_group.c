@@ -1,6 +1,7 @@
 /* Tests of the all-reduce in shared memory: N workers, each a thread, in random order and speed. */
 #include "common/random.h"
 #include "worker/exchange/group.h"
+#include "worker/exchange/posts.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -116,8 +117,9 @@ static void open_group(struct worker *worker, void *board)
 
 static void run_group(uint32_t world, const struct layout *layout)
 {
-    size_t board_bytes = (group_board_bytes(layout, world) + 127) / 128 * 128;
-    void *board = aligned_alloc(128, board_bytes);
+    size_t board_bytes = (group_board_bytes(layout, world) + POSTS_ALIGNMENT - 1) /
+                         POSTS_ALIGNMENT * POSTS_ALIGNMENT;
+    void *board = aligned_alloc(POSTS_ALIGNMENT, board_bytes);
     memset(board, 0, board_bytes);
     float *grads[WORLD_MAX];
     struct worker workers[WORLD_MAX];
@@ -170,7 +172,7 @@ static const struct layout single = {.value_count = 8, .bucket_count = 1, .bucke
 static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 {
     (void)state;
-    _Alignas(128) unsigned char board[2048] = {0};
+    _Alignas(POSTS_ALIGNMENT) unsigned char board[2048] = {0};
     float mine[8] = {1}, other[8] = {0};
     float *grads[] = {mine, other};
     struct worker worker = {.world = 2, .layout = &single, .grads = grads};
@@ -184,7 +186,7 @@ static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 static void the_last_to_come_does_not_wait(void **state)
 {
     (void)state;
-    _Alignas(128) unsigned char board[2048] = {0};
+    _Alignas(POSTS_ALIGNMENT) unsigned char board[2048] = {0};
     float first[8] = {1, 2}, second[8] = {3, 4};
     float *grads[] = {first, second};
     struct worker workers[2];
@@ -208,7 +210,7 @@ static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void 
     static const struct layout blocks = {
         .value_count = 8192, .bucket_count = 1, .buckets = {{0, 8192}}};
     for (size_t place = 0; place < 3; place++) {
-        _Alignas(128) uint32_t board[160] = {0};
+        _Alignas(POSTS_ALIGNMENT) uint32_t board[160] = {0};
         static float mine[8192];
         float *grads[] = {mine};
         struct worker worker = {.world = 1, .layout = &blocks, .grads = grads};
