@@ -124,18 +124,22 @@ static enum status close_free_mark(struct trainer *trainer, struct link *link, u
     return status == STATUS_OK && goes_on ? exchange_pull(trainer->exchange, 0) : status;
 }
 
-/* Where workers are free: others may have brought the phase on. */
+/* Where workers are free: others may have brought the phase on, also while a mark is closed. All
+ * that were passed are closed now: in the midst of a round nothing can be pulled. */
 static enum status after_free_step(struct trainer *trainer, struct link *link, uint64_t step)
 {
     enum status status = STATUS_OK;
     uint64_t count = marks_count(&trainer->phase->marks);
-    uint64_t passed = exchange_epochs_passed(trainer->exchange);
-    passed = passed < count ? passed : count;
+    bool is_due = step % trainer->job->report_every == 0;
     trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
-    if (passed == count || step % trainer->job->report_every == 0) {
-        report_interval(trainer, link, step);
-    }
-    while (status == STATUS_OK && !trainer->is_enough && trainer->marks_closed < passed) {
+    while (status == STATUS_OK) {
+        uint64_t passed = exchange_epochs_passed(trainer->exchange);
+        if (trainer->interval.steps > 0 && (is_due || passed >= count)) {
+            report_interval(trainer, link, step);
+        }
+        if (trainer->is_enough || trainer->marks_closed == (passed < count ? passed : count)) {
+            break;
+        }
         status = close_free_mark(trainer, link, step);
     }
     return status;

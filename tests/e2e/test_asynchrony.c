@@ -139,6 +139,34 @@ static void free_staleness_has_the_mean_of_its_closed_form(void **state)
     }
 }
 
+/* While one evaluates, the others pass the next mark: it hears of that between its rounds. */
+static void rounds_of_local_steps_go_on_at_every_mark(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ps-async", "ps-ssp:1"};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        const char *const job[] = {"-n",
+                                   "3",
+                                   "--global-batch",
+                                   "6",
+                                   "--lr",
+                                   "0.001",
+                                   "--sync-every",
+                                   "2",
+                                   "--eval-every",
+                                   "2",
+                                   "--steps",
+                                   "40",
+                                   "--mode",
+                                   modes[i],
+                                   NULL};
+        json_t *summary = programs_run_job(job);
+        const json_t *details = json_object_get(summary, "details");
+        assert_int_equal(json_array_size(json_object_get(details, "evaluations")), 20);
+        json_decref(summary);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +175,7 @@ int main(void)
         cmocka_unit_test(one_worker_without_staleness_is_local),
         cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
         cmocka_unit_test(a_free_job_makes_every_update_once),
+        cmocka_unit_test(rounds_of_local_steps_go_on_at_every_mark),
         cmocka_unit_test(free_staleness_has_the_mean_of_its_closed_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
