@@ -4,6 +4,7 @@
  * bump allocator over the caller's scratch, so a hostile header cannot make us allocate. */
 #include "common/wire.h"
 
+#include "common/bump.h"
 #include "wire.pb-c.h"
 
 #include <protobuf-c/protobuf-c.h>
@@ -59,29 +60,6 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_SUM] = {"SUM", WIRE__KIND__KIND_SUM, CARRIES_VALUES},
     [MESSAGE_GREET] = {"GREET", WIRE__KIND__KIND_GREET, 0},
 };
-
-/* Hands out the scratch piece by piece; frees nothing. */
-struct bump {
-    unsigned char *bytes;
-    size_t used, size;
-};
-
-static void *bump_alloc(void *data, size_t size)
-{
-    struct bump *bump = data;
-    size_t start = (bump->used + 15) & ~(size_t)15;
-    if (start > bump->size || size > bump->size - start) {
-        return NULL;
-    }
-    bump->used = start + size;
-    return bump->bytes + start;
-}
-
-static void bump_free(void *data, void *pointer)
-{
-    (void)data;
-    (void)pointer;
-}
 
 const char *message_kind_name(enum message_kind kind)
 {

@@ -46,7 +46,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(all_reduce|codec(_[a-z0-9]+)?|consistency|halving_plan|job_checks|layout|number|order|phases|port_range|schedule|straggler|wire|z85)|ps-server/(agreement|connecting|coordinator|credits|membership|remedy[a-z_]*|results|shard(_create|_update|_views)?|staleness|sums|topology|tuning)|deploy/(advice|placement)|worker/exchange/ring_plan|worker/model/network|worker/trial)\.[ch]'
+pure_files='(common/(all_reduce|bump|codec(_[a-z0-9]+)?|consistency|halving_plan|job_checks|layout|number|order|phases|port_range|schedule|straggler|wire|z85)|ps-server/(agreement|connecting|coordinator|credits|membership|remedy[a-z_]*|results|shard(_create|_update|_views)?|staleness|sums|topology|tuning)|deploy/(advice|placement)|worker/exchange/ring_plan|worker/model/network|worker/trial)\.[ch]'
 pure_never_includes='common/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
