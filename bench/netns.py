@@ -18,6 +18,10 @@ BRIDGE_ADDRESS = f"{NETWORK}.254"
 HOSTS_MAX = 250
 STREAM_S = 2
 
+# Connections are told apart by so many bits of a port; those that have them in common share a limit.
+PORT_BITS = 7
+STREAMS = 16  # enough to fill a link of such connections
+
 # A stream of our own, where there is no iperf3: what arrives per second.
 SINK = """
 import socket, sys, time
@@ -65,10 +69,10 @@ class Links:
     """`with Links(count, mbit) as links`: links.hosts[i] is where process i runs. What was made is
     removed, whatever happens in between."""
 
-    def __init__(self, count, mbit):
+    def __init__(self, count, mbit, flow_mbit=None):
         if count > HOSTS_MAX:
             raise Unavailable(f"{count} hosts are more than the {HOSTS_MAX} of one network")
-        self.count, self.mbit = count, mbit
+        self.count, self.mbit, self.flow_mbit = count, mbit, flow_mbit
         self.prefix = f"rsb{os.getpid()}n"
         self.switch = f"{self.prefix}sw"
         self.made = []
@@ -80,8 +84,8 @@ class Links:
         return f"{self.prefix}{index}"
 
     @staticmethod
-    def run(*command):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    def run(*command, text=None):
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             reason = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[0]
             raise Unavailable(f"{' '.join(command)}: {reason}")
@@ -97,6 +101,27 @@ class Links:
         self.run("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf",
                  "rate", f"{self.mbit}mbit", "burst", f"{burst_kb}kb", "latency", "50ms")
 
+    def shape_flows(self, name, device):
+        """Connections borrow from the link up to a rate of their own. Their class is the port of who
+        has connected, which for the kernel is an even one; those of listeners are odd."""
+        def limited(number, ceiling, quantum):
+            return (f"class add dev {device} parent 1:1 classid 1:{number:x} htb rate 1mbit "
+                    f"ceil {ceiling}mbit quantum {quantum}")
+
+        lines = [f"qdisc add dev {device} root handle 1: htb default 2",
+                 f"class add dev {device} parent 1: classid 1:1 htb rate {self.mbit}mbit "
+                 "quantum 60000",
+                 limited(2, self.mbit, 1600)]  # what is no connection
+        count = 1 << PORT_BITS
+        for side, port in enumerate(("sport", "dport")):
+            for bits in range(count):
+                number = 3 + side * count + bits
+                lines.append(limited(number, self.flow_mbit, 1600))
+                lines.append(f"filter add dev {device} parent 1: protocol ip prio {1 + side} u32 "
+                             f"match ip {port} {bits << 1:#x} {2 * count - 1:#x} "
+                             f"flowid 1:{number:x}")
+        self.run("ip", "netns", "exec", name, "tc", "-batch", "-", text="\n".join(lines))
+
     def make_host(self, index):
         name, device = self.name(index), f"v{index}"
         self.make_namespace(name)
@@ -105,7 +130,10 @@ class Links:
         self.run("ip", "-n", self.switch, "link", "set", device, "master", "br0", "up")
         self.run("ip", "-n", name, "addr", "add", f"{self.hosts[index].address}/24", "dev", "eth0")
         self.run("ip", "-n", name, "link", "set", "eth0", "up")
-        self.shape(name, "eth0")
+        if self.flow_mbit is None:
+            self.shape(name, "eth0")
+        else:
+            self.shape_flows(name, "eth0")
         self.shape(self.switch, device)
 
     def __enter__(self):
@@ -136,7 +164,10 @@ class Links:
         signal.signal(signal.SIGINT, before)
 
     def measure_mbit(self):
-        """What one stream carries from the second host to the first, and what measured it."""
+        """What one stream carries from the second host to the first, or several where each has a
+        limit of its own, and what measured it."""
+        if shutil.which("iperf3") is None and self.flow_mbit is not None:
+            return self.mbit, "nothing: there is no iperf3"
         if shutil.which("iperf3") is not None:
             return self.measure_by_iperf3(), "iperf3"
         with Processes(STREAM_S + 20) as processes:
@@ -150,8 +181,9 @@ class Links:
         target = self.hosts[0]
         with Processes(STREAM_S + 20) as processes:
             processes.start(["iperf3", "-s", "-1", "-B", target.address], target)
+            streams = 1 if self.flow_mbit is None else STREAMS
             command = [*self.hosts[1].prefix, "iperf3", "-c", target.address, "-t", str(STREAM_S),
-                       "-J"]
+                       "-P", str(streams), "-J"]
             for _ in range(50):
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 # It may exit with 0 and an error in its JSON.

@@ -18,11 +18,12 @@
 /* In a run folder, until there is a summary: room that the summary takes over. */
 #define JOB_RESERVE_NAME ".summary.reserve"
 
-#define JOB_WORKERS_MAX    4096
-#define JOB_SERVERS_MAX    256       // and of shards
-#define JOB_BATCH_MAX      (1 << 24) // images in a step of all workers
-#define JOB_IMAGE_SIZE_MAX 1024
-#define JOB_TEXT_BYTES     (16 * 1024)
+#define JOB_WORKERS_MAX     4096
+#define JOB_SERVERS_MAX     256       // and of shards
+#define JOB_BATCH_MAX       (1 << 24) // images in a step of all workers
+#define JOB_CONNECTIONS_MAX 1000      // of a process to shards and workers
+#define JOB_IMAGE_SIZE_MAX  1024
+#define JOB_TEXT_BYTES      (16 * 1024)
 
 struct job {
     char mode[JOB_NAME_BYTES];
@@ -68,6 +69,7 @@ struct job {
     uint32_t backup;                  // ps-sync: workers whose gradients an update does not need
     uint32_t sync_every;              // steps that a worker makes alone (local SGD); 1: none
     char transport[JOB_NAME_BYTES];   // auto, tcp, ipc, shm
+    uint32_t connections;             // of each two that exchange over a network
     char security[JOB_NAME_BYTES];    // curve, auth-only
     char compress[JOB_NAME_BYTES];    // none, or see codec.h: of gradients on the wire
     char all_reduce[JOB_NAME_BYTES];  // auto, or see all_reduce.h: of ring

@@ -1,6 +1,7 @@
 /* Modes, switches, orders, remedies, backup workers: checks of one against the other. */
 #include "common/job_checks.h"
 
+#include "common/all_reduce.h"
 #include "common/consistency.h"
 #include "common/order.h"
 #include "common/phases.h"
@@ -285,11 +286,40 @@ static enum status check_shards(const struct job *job, char *ret_error, size_t e
     return STATUS_OK;
 }
 
+/* Others that a process connects to, at most. */
+static uint64_t peers_max(const struct job *job)
+{
+    uint64_t shards = job_shard_count(job), workers = 0;
+    if (job_has_mode(job, "ring")) {
+        bool may_choose = strcmp(job->all_reduce, "auto") == 0 ||
+                          strcmp(job->all_reduce, all_reduce_name(ALL_REDUCE_RING)) == 0;
+        workers = may_choose && job->workers > ALL_REDUCE_DIRECT_MAX ? ALL_REDUCE_DIRECT_MAX
+                                                                     : job->workers;
+    }
+    return shards + workers;
+}
+
+static enum status check_connections(const struct job *job, char *ret_error, size_t error_size)
+{
+    uint64_t peers = peers_max(job);
+    if (job->connections > 1 && peers * job->connections > JOB_CONNECTIONS_MAX) {
+        snprintf(
+            ret_error, error_size,
+            "--connections %u to each of %llu shards and workers is more than the %d that a "
+            "process can have: at most %llu",
+            job->connections, (unsigned long long)peers, JOB_CONNECTIONS_MAX,
+            (unsigned long long)(peers > JOB_CONNECTIONS_MAX ? 1 : JOB_CONNECTIONS_MAX / peers));
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,     check_delay_model, check_remedy, check_backup,
-        check_sync_bn,  check_straggler, check_evaluation,  check_shards, check_buckets,
+        check_switches, check_order,   check_delay_model, check_remedy,
+        check_backup,   check_sync_bn, check_straggler,   check_evaluation,
+        check_shards,   check_buckets, check_connections,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

@@ -2,6 +2,7 @@
 #include "common/codec.h"
 #include "common/consistency.h"
 #include "common/job.h"
+#include "common/lanes.h"
 #include "common/names.h"
 #include "common/order.h"
 #include "common/phases.h"
@@ -326,6 +327,9 @@ const struct option job_options[] = {
      "added to the next gradient"},
     {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
      "what gradients and parameters travel over"},
+    {"connections", 0, OPTION_U32, FIELD(connections), "1", 1, LANES_MAX, NULL, NULL, "COUNT",
+     "connections of each two that exchange over a network: several where one does not fill the "
+     "link, as where each flow has a limit of its own"},
     {"security", 0, OPTION_CHOICE, FIELD(security), "curve", NO_RANGE, securities, NULL, NULL,
      "what keys are used for, where there are some"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",

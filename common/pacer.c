@@ -1,6 +1,7 @@
 /* One queue for each peer, on the channel's thread; the transport's threads tell what was read. */
 #include "common/pacer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum status pacer_create(struct channel *channel, uint32_t peer_count, struct pacer **ret_pacer)
@@ -46,7 +47,7 @@ static void note_read(void *data)
     void *hint = send->hint;
     pthread_mutex_lock(&pacer->mutex);
     struct pacer_peer *peer = &pacer->peers[send->to];
-    peer->bytes_sent -= send->bytes;
+    peer->bytes_sent[send->lane] -= send->bytes;
     send->next = pacer->unused;
     pacer->unused = send;
     if (peer->first != NULL) {
@@ -56,8 +57,20 @@ static void note_read(void *data)
     release(hint); // from here on the pacer may be gone
 }
 
-/* Takes the next message out of a queue. With the mutex held. */
-static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer)
+/* The lane with the fewest bytes on it. With the mutex held. */
+static uint32_t quietest_lane(const struct pacer_peer *peer)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < peer->lanes->count; i++) {
+        bool is_better = best == UINT32_MAX || peer->bytes_sent[i] < peer->bytes_sent[best];
+        best = peer->lanes->peers[i] != LANES_NONE && is_better ? i : best;
+    }
+    assert(best != UINT32_MAX);
+    return best;
+}
+
+/* Takes the next message for a lane out of a queue. With the mutex held. */
+static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer, uint32_t lane)
 {
     struct pacer_send **best = &peer->first;
     for (struct pacer_send **at = &peer->first; *at != NULL; at = &(*at)->next) {
@@ -70,24 +83,33 @@ static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer
     if (send->next == NULL) {
         peer->end = best;
     }
-    peer->bytes_sent += send->bytes;
+    send->lane = lane;
+    peer->bytes_sent[lane] += send->bytes;
     pacer->waiting_count--;
     return send;
 }
 
-/* Sends to a peer until its window is full. */
+/* The next message to a peer; NULL: there is none, or all windows are full. */
+static struct pacer_send *next_send(struct pacer *pacer, struct pacer_peer *peer)
+{
+    struct pacer_send *send = NULL;
+    pthread_mutex_lock(&pacer->mutex);
+    if (peer->first != NULL) {
+        uint32_t lane = quietest_lane(peer);
+        send = peer->bytes_sent[lane] < PACER_WINDOW_BYTES ? take_next(pacer, peer, lane) : NULL;
+    }
+    pthread_mutex_unlock(&pacer->mutex);
+    return send;
+}
+
+/* Sends to a peer until its windows are full. */
 static enum status send_on(struct pacer *pacer, struct pacer_peer *peer)
 {
     enum status status = STATUS_OK;
-    while (status == STATUS_OK) {
-        pthread_mutex_lock(&pacer->mutex);
-        bool may_go = peer->first != NULL && peer->bytes_sent < PACER_WINDOW_BYTES;
-        struct pacer_send *send = may_go ? take_next(pacer, peer) : NULL;
-        pthread_mutex_unlock(&pacer->mutex);
-        if (send == NULL) {
-            break;
-        }
-        status = channel_send(pacer->channel, send->peer, &send->message, note_read, send);
+    struct pacer_send *send;
+    while (status == STATUS_OK && (send = next_send(pacer, peer)) != NULL) {
+        status = channel_send(pacer->channel, peer->lanes->peers[send->lane], &send->message,
+                              note_read, send);
         if (status != STATUS_OK) {
             note_read(send);
         }
@@ -96,12 +118,13 @@ static enum status send_on(struct pacer *pacer, struct pacer_peer *peer)
 }
 
 /* Adds to the queue of a peer; false if there is no room. */
-static bool add(struct pacer *pacer, const struct pacer_send *values)
+static bool add(struct pacer *pacer, const struct pacer_send *values, const struct lanes *lanes)
 {
     pthread_mutex_lock(&pacer->mutex);
     struct pacer_send *send = pacer->unused;
     if (send != NULL) {
         struct pacer_peer *peer = &pacer->peers[values->to];
+        peer->lanes = lanes;
         pacer->unused = send->next;
         *send = *values;
         *peer->end = send;
@@ -117,22 +140,22 @@ static uint64_t bytes_of(const struct message *message)
     return message->code != NULL ? message->code_bytes : message->span.count * sizeof(float);
 }
 
-enum status pacer_send(struct pacer *pacer, uint32_t to, uint64_t peer,
+enum status pacer_send(struct pacer *pacer, uint32_t to, const struct lanes *lanes,
                        const struct message *message, void (*release)(void *hint), void *hint)
 {
     const struct pacer_send send = {
         .pacer = pacer,
         .message = *message,
-        .peer = peer,
         .bytes = bytes_of(message),
         .to = to,
         .release = release,
         .hint = hint,
     };
-    if (add(pacer, &send)) {
+    if (add(pacer, &send, lanes)) {
         return send_on(pacer, &pacer->peers[to]);
     }
-    enum status status = channel_send(pacer->channel, peer, message, release, hint);
+    enum status status = channel_send(pacer->channel, lanes_of_bucket(lanes, message->bucket),
+                                      message, release, hint);
     if (status != STATUS_OK) {
         release(hint);
     }

@@ -3,6 +3,8 @@
  * Forward needs the last buckets first, and backward completes them last. So a message is not
  * queued behind all that went before it: only a window of bytes is given to the transport, and of
  * what waits the message of the highest bucket is next, of equals the one that has waited longest.
+ * Where there are several connections to a peer each has a window, and the next message takes the
+ * one with the fewest bytes.
  * (The idea is that of P3, Jayarajan et al. 2019, and ByteScheduler, Peng et al. 2019.) Nobody
  * waits for another's order of sending, so the orders of workers may differ.
  *
@@ -11,13 +13,14 @@
 #define COMMON_PACER_H
 
 #include "common/channel.h"
+#include "common/lanes.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-// Given to the transport for one peer, beside what the kernel holds; a message may go beyond it, so
-// this is one at a time unless they are small.
+// Given to the transport for one connection, beside what the kernel holds; a message may go beyond
+// it, so this is one at a time unless they are small.
 #define PACER_WINDOW_BYTES (UINT64_C(64) << 10)
 
 // Messages that wait or travel; beyond so many they go in the order in which they come.
@@ -28,8 +31,8 @@ struct pacer;
 struct pacer_send {
     struct pacer *pacer;
     struct message message;
-    uint64_t peer, bytes;
-    uint32_t to;
+    uint64_t bytes;
+    uint32_t to, lane;
     void (*release)(void *hint);
     void *hint;
     struct pacer_send *next;
@@ -38,7 +41,8 @@ struct pacer_send {
 /* The queue of one peer, from the longest wait to the shortest, and what travels to it. */
 struct pacer_peer {
     struct pacer_send *first, **end;
-    uint64_t bytes_sent; // that may still be read; under the mutex
+    const struct lanes *lanes;      // borrowed; NULL: nothing was sent yet
+    uint64_t bytes_sent[LANES_MAX]; // by lane: that may still be read; under the mutex
 };
 
 struct pacer {
@@ -57,9 +61,10 @@ enum status pacer_create(struct channel *channel, uint32_t peer_count, struct pa
  * fine. */
 void pacer_destroy(struct pacer *pacer);
 
-/* As channel_send, now or when its turn comes, to the connection `peer` of the `to`-th peer. The
- * values or the code are read where they are, until release(hint), which also follows a failure. */
-enum status pacer_send(struct pacer *pacer, uint32_t to, uint64_t peer,
+/* As channel_send, now or when its turn comes, to the `to`-th peer, by one of its lanes; that of
+ * the message's bucket has to be known. The lanes are borrowed until pacer_destroy. The values or
+ * the code are read where they are, until release(hint), which also follows a failure. */
+enum status pacer_send(struct pacer *pacer, uint32_t to, const struct lanes *lanes,
                        const struct message *message, void (*release)(void *hint), void *hint);
 
 /* Sends what may go now: to be called whenever the transport has been woken. */

@@ -237,6 +237,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.params_version = message->params_version;
     packed.vector = message->vector;
     packed.is_far = message->is_far;
+    packed.lane = message->lane;
     packed.phase = message->phase;
     packed.is_code = message->code != NULL;
     packed.latency_ns = message->way.latency_ns;
@@ -446,6 +447,7 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .params_version = packed->params_version,
         .vector = packed->vector,
         .is_far = packed->is_far,
+        .lane = packed->lane,
         .phase = packed->phase,
         .way = {packed->latency_ns, packed->message_ns, packed->bandwidth},
         .limits = {packed->halving_floats_max, packed->direct_floats_max},

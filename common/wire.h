@@ -112,6 +112,7 @@ struct message {
     uint32_t bucket;
     uint32_t hop;
     uint32_t phase;             // START, PASSED: of the job, from 0; see phases.h
+    uint32_t lane;              // HELLO: which of the connections between the two this is
     bool is_far;                // HELLO: by a network: pushes are answered by TAKEN, too
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates

@@ -162,7 +162,7 @@ static void answer_pulls(struct shard *shard, struct group *group, shard_send_fn
 {
     for (uint32_t rank = 0; rank < shard->config.workers; rank++) {
         struct seat *seat = &group->seats[rank];
-        if (seat->part_pulls < group->part_count || shard->seeds_missing > 0) {
+        if (seat->part_pulls < group->part_count || group->seeds_missing > 0) {
             continue;
         }
         struct answer answer = seat->pull_epoch > 0 ? answer_mark(shard, group, seat)
@@ -316,8 +316,9 @@ static enum status receive_seed(struct shard *shard, struct part *part,
     memcpy(vector_of(shard, message->vector) + part->offset, message->values,
            part->span.count * sizeof(float));
     part->seeds |= 1u << message->vector;
-    if (--shard->seeds_missing == 0) {
-        shard_keep_version(shard, &shard->groups[part->group]);
+    struct group *group = &shard->groups[part->group];
+    if (--group->seeds_missing == 0) {
+        shard_keep_version(shard, group);
         if (shard->views != NULL) {
             shard_views_seed(shard);
         }

@@ -173,7 +173,8 @@ static void count_seeds(struct shard *shard)
         vectors += optimizer_state_count(shard->optimizer);
     }
     for (uint32_t i = 0; i < shard->config.layout.bucket_count; i++) {
-        shard->seeds_missing += shard->parts[i].span.count > 0 ? vectors : 0;
+        const struct part *part = &shard->parts[i];
+        shard->groups[part->group].seeds_missing += part->span.count > 0 ? vectors : 0;
     }
 }
 

@@ -245,27 +245,32 @@ static enum status begin_phase(struct service *service, const struct message *st
     return status == STATUS_OK ? member_connected(&service->member) : status;
 }
 
+static enum status meet_worker(struct service *service, const struct message *hello, uint64_t peer)
+{
+    bool is_new;
+    enum status status = far_workers_meet(&service->far, hello, peer, &is_new);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (hello->is_far) {
+        channel_go_far(service->channel);
+    }
+    if (is_new && sharing_has_view(&service->channel->sharing, peer) &&
+        channel_offer(service->channel, peer) != STATUS_OK) {
+        log_warn("cannot answer worker=%u: it is gone", hello->rank);
+    }
+    return STATUS_OK;
+}
+
 /* Data of a worker. Malformed: dropped, the job is not disturbed. */
 static void handle_data(struct service *service, const struct message *message,
                         struct envelope *envelope)
 {
     enum status status = STATUS_MALFORMED;
-    bool is_member = message->job_id == service->channel->job_id &&
-                     message->rank < service->job.workers && service->shard != NULL;
+    bool is_member = message->job_id == service->channel->job_id && service->shard != NULL;
     if (is_member && message->kind == MESSAGE_HELLO) {
-        bool is_known = service->far.peers[message->rank] == envelope->peer;
-        service->far.peers[message->rank] = envelope->peer;
-        service->far.is_far[message->rank] = message->is_far;
-        if (message->is_far) {
-            channel_go_far(service->channel);
-        }
-        if (!is_known && sharing_has_view(&service->channel->sharing, envelope->peer) &&
-            channel_offer(service->channel, envelope->peer) != STATUS_OK) {
-            log_warn("cannot answer worker=%u: it is gone", message->rank);
-        }
-        return;
-    }
-    if (is_member && service->far.peers[message->rank] == envelope->peer) {
+        status = meet_worker(service, message, envelope->peer);
+    } else if (is_member && far_workers_know(&service->far, message->rank, envelope->peer)) {
         struct message decoded = *message;
         status = codes_decode(&service->codes, &decoded, envelope);
         if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
@@ -399,7 +404,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
     if (status != STATUS_OK) {
         return status;
     }
-    status = far_workers_create(service->channel, service->job.workers, &service->far);
+    status = far_workers_create(service->channel, &service->job, &service->far);
     if (status != STATUS_OK) {
         return status;
     }

@@ -35,14 +35,15 @@ struct seat {
 
 /* Parts that are updated and read together. */
 struct group {
-    uint32_t first, end;   // parts
-    uint32_t part_count;   // those of them that are not empty
-    uint64_t handled;      // pushes that were applied or dropped
-    uint64_t version;      // updates
-    uint64_t applied;      // gradients, where workers are free; an update of ps-sync counts N
-    uint64_t marks_passed; // where workers are free
-    uint32_t summed;       // of them, those that wait in the sum for the next update
-    struct seat *seats;    // (workers)
+    uint32_t first, end;    // parts
+    uint32_t part_count;    // those of them that are not empty
+    uint32_t seeds_missing; // vectors of these that rank 0 has yet to send
+    uint64_t handled;       // pushes that were applied or dropped
+    uint64_t version;       // updates
+    uint64_t applied;       // gradients, where workers are free; an update of ps-sync counts N
+    uint64_t marks_passed;  // where workers are free
+    uint32_t summed;        // of them, those that wait in the sum for the next update
+    struct seat *seats;     // (workers)
 };
 
 /* The parameters of a mark, until every worker has pulled them. */
@@ -59,7 +60,6 @@ struct shard {
     uint32_t group_count;
     struct optimizer *optimizer;
     uint64_t value_count;    // of this shard
-    uint32_t seeds_missing;  // vectors of parts that rank 0 has yet to send
     uint64_t gradient_total; // where workers are free: gradients of the phase
     float *params;           // (value_count)
     uint32_t *contributors;  // (workers) room for the ranks that an update has gradients of

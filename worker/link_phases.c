@@ -19,8 +19,8 @@ static void replace_exchange(struct link *link, struct exchange *exchange)
 static bool has_far_peer(const struct exchange_options *options)
 {
     for (uint32_t i = 0; i < options->peer_count; i++) {
-        if (options->peers[i] != EXCHANGE_NO_PEER &&
-            !transport_is_near(options->channel->transport, options->peers[i])) {
+        const struct lanes *lanes = &options->peers[i];
+        if (lanes->count > 0 && !transport_is_near(options->channel->transport, lanes->peers[0])) {
             return true;
         }
     }
@@ -111,7 +111,7 @@ enum status link_try(struct link *link, const struct message *trial)
                                 : group_memory_map(&link->group_memory, places, link->rank,
                                                    job->workers, link->prepared.region);
     }
-    return probe_begin(&link->probe, link->channel, link->neighbours.workers[next]);
+    return probe_begin(&link->probe, link->channel, link->neighbours.workers[next].peers[0]);
 }
 
 enum status link_probe(struct link *link, uint64_t peer, const struct message *message)

@@ -2,7 +2,6 @@
 #include "worker/neighbours.h"
 
 #include "common/log.h"
-#include "worker/exchange/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +17,26 @@ bool neighbours_read_place(const char *line, char ret_place[ENDPOINTS_PLACE_BYTE
 }
 
 static enum status connect_place(struct channel *channel, const struct job *job, const char *line,
-                                 uint64_t *peer)
+                                 struct lanes *lanes)
 {
     char place[ENDPOINTS_PLACE_BYTES];
     const char *next;
-    if (*peer != EXCHANGE_NO_PEER) {
+    if (lanes->count > 0) {
         return STATUS_OK;
     }
     if (!neighbours_read_place(line, place, &next)) {
         log_error("the coordinator named too few peers");
         return STATUS_MISMATCH;
     }
-    return channel_meet(channel, place, job->transport, peer);
+    bool wants_more = true;
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && wants_more) {
+        status = channel_meet(channel, place, job->transport, &lanes->peers[lanes->count]);
+        lanes->count += status == STATUS_OK;
+        wants_more = status == STATUS_OK && lanes->count < job->connections &&
+                     !transport_is_near(channel->transport, lanes->peers[0]);
+    }
+    return status;
 }
 
 const char *neighbours_skip(const char *places, uint32_t count)
@@ -55,9 +62,6 @@ static enum status create(struct neighbours *neighbours, const struct job *job)
         return STATUS_NO_MEMORY;
     }
     neighbours->workers = neighbours->shards + neighbours->shard_count;
-    for (size_t i = 0; i < count; i++) {
-        neighbours->shards[i] = EXCHANGE_NO_PEER;
-    }
     return STATUS_OK;
 }
 
@@ -95,12 +99,12 @@ enum status neighbours_connect(struct neighbours *neighbours, struct channel *ch
 enum status neighbours_offer(struct channel *channel, const struct neighbours *neighbours,
                              bool has_servers)
 {
-    const uint64_t *peers = has_servers ? neighbours->shards : neighbours->workers;
+    const struct lanes *peers = has_servers ? neighbours->shards : neighbours->workers;
     uint32_t count = has_servers ? neighbours->shard_count : neighbours->worker_count;
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        if (peers[i] != EXCHANGE_NO_PEER && transport_is_near(channel->transport, peers[i])) {
-            status = channel_offer(channel, peers[i]);
+        if (peers[i].count > 0 && transport_is_near(channel->transport, peers[i].peers[0])) {
+            status = channel_offer(channel, peers[i].peers[0]);
         }
     }
     return status;

@@ -6,6 +6,7 @@
 #include "common/channel.h"
 #include "common/endpoints.h"
 #include "common/job.h"
+#include "common/lanes.h"
 #include "common/status.h"
 
 #include <stdbool.h>
@@ -13,8 +14,8 @@
 
 /* Zeroed is empty. */
 struct neighbours {
-    uint64_t *shards;  // (shard_count) connections
-    uint64_t *workers; // (worker_count) connections, by rank; EXCHANGE_NO_PEER where there is none
+    struct lanes *shards;  // (shard_count)
+    struct lanes *workers; // (worker_count) by rank; empty where there is no connection
     uint32_t shard_count, worker_count;
 };
 
@@ -28,7 +29,8 @@ struct neighbours_named {
 };
 
 /* Connects to the shards, and to other workers by all_reduce_meets, as far as that has not been
- * done before, by what --transport allows; to nobody where a worker is alone. Logs. STATUS_MISMATCH
+ * done before, by what --transport allows and so often as --connections says; once to those on this
+ * host, and to nobody where a worker is alone. Logs. STATUS_MISMATCH
  * if somebody's place is missing. */
 enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
                                const struct job *job, const struct neighbours_named *named);

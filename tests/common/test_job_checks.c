@@ -130,6 +130,11 @@ static void the_shards_of_all_servers_have_a_limit(void **state)
 {
     (void)state;
     sample_job_refuse(SAMPLE_JOB("servers=3", "server-threads=86"), "more than 256 shards");
+    sample_job_refuse(SAMPLE_JOB("servers=200", "connections=8"), "at most 5");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=400", "all-reduce=direct", "connections=3"),
+                      "at most 2");
+    (void)sample_job_resolved(SAMPLE_JOB("servers=125", "connections=8"));
+    (void)sample_job_resolved(SAMPLE_JOB("mode=ring", "workers=4000", "connections=8"));
     struct job job = sample_job_resolved(SAMPLE_JOB("servers=4", "server-threads=64"));
     assert_int_equal(job_shard_count(&job), 256);
     job = sample_job_resolved(SAMPLE_JOB("mode=ring", "server-threads=4"));

@@ -18,14 +18,14 @@
 struct pair {
     struct channel *from, *to;
     struct pacer *pacer;
-    uint64_t peer;
-    float *values; // (FLOATS)
+    struct lanes lanes; // to it
+    float *values;      // (FLOATS)
     _Atomic uint32_t released;
 };
 
 static void open_ends(struct pair *pair)
 {
-    *pair = (struct pair){.values = calloc(FLOATS, sizeof(float))};
+    *pair = (struct pair){.values = calloc(FLOATS, sizeof(float)), .lanes = {.count = 1}};
     assert_int_equal(channel_create(&pair->from), STATUS_OK);
     assert_int_equal(channel_create(&pair->to), STATUS_OK);
 }
@@ -35,7 +35,18 @@ static void open_pair(struct pair *pair)
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     open_ends(pair);
     assert_int_equal(transport_bind(pair->to->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
-    assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->peer), STATUS_OK);
+    assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->lanes.peers[0]),
+                     STATUS_OK);
+    assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
+}
+
+/* Where nobody listens yet: nothing is read before there is a connection. */
+static void open_unheard(struct pair *pair, char endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    open_ends(pair);
+    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@ringside-test-pacer-%ld", (long)getpid());
+    assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->lanes.peers[0]),
+                     STATUS_OK);
     assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
 }
 
@@ -60,7 +71,7 @@ static void send_bucket(struct pair *pair, uint32_t bucket, uint32_t hop)
                                     .hop = hop,
                                     .span = {0, FLOATS},
                                     .values = pair->values};
-    assert_int_equal(pacer_send(pair->pacer, 0, pair->peer, &message, release, pair), STATUS_OK);
+    assert_int_equal(pacer_send(pair->pacer, 0, &pair->lanes, &message, release, pair), STATUS_OK);
 }
 
 /* What comes next, while the pacer goes on whenever it is woken. */
@@ -84,15 +95,11 @@ static void the_highest_bucket_goes_first_and_equals_in_their_order(void **state
     (void)state;
     struct pair pair;
     char endpoint[TRANSPORT_ENDPOINT_BYTES], bound[TRANSPORT_ENDPOINT_BYTES];
-    open_ends(&pair);
-    snprintf(endpoint, sizeof(endpoint), "ipc://@ringside-test-pacer-%ld", (long)getpid());
-    assert_int_equal(transport_connect(pair.from->transport, endpoint, &pair.peer), STATUS_OK);
-    assert_int_equal(pacer_create(pair.from, 1, &pair.pacer), STATUS_OK);
+    open_unheard(&pair, endpoint);
     const uint32_t buckets[] = {0, 1, 3, 2, 3, 1};
     for (uint32_t i = 0; i < 6; i++) {
         send_bucket(&pair, buckets[i], i);
     }
-    // Nothing is read before there is a connection.
     assert_int_equal(transport_bind(pair.to->transport, endpoint, bound), STATUS_OK);
     const uint32_t expected[] = {0, 2, 4, 3, 1, 5};
     for (uint32_t i = 0; i < 6; i++) {
@@ -116,11 +123,38 @@ static void small_messages_share_the_window(void **state)
     for (uint32_t i = 0; i < 8; i++) { // together as much as the window
         message.span = (struct span){0, FLOATS / 8};
         message.bucket = i;
-        assert_int_equal(pacer_send(pair.pacer, 0, pair.peer, &message, release, &pair), STATUS_OK);
+        assert_int_equal(pacer_send(pair.pacer, 0, &pair.lanes, &message, release, &pair),
+                         STATUS_OK);
     }
     for (uint32_t i = 0; i < 8; i++) {
         assert_int_equal(receive(&pair).bucket, i);
     }
+    close_pair(&pair);
+}
+
+static void every_connection_that_is_known_has_a_window(void **state)
+{
+    (void)state;
+    struct pair pair;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], bound[TRANSPORT_ENDPOINT_BYTES];
+    open_unheard(&pair, endpoint);
+    pair.lanes.count = 3;
+    pair.lanes.peers[1] = LANES_NONE;
+    assert_int_equal(transport_connect(pair.from->transport, endpoint, &pair.lanes.peers[2]),
+                     STATUS_OK);
+    for (uint32_t i = 0; i < 5; i++) {
+        send_bucket(&pair, i, i);
+    }
+    for (uint32_t lane = 0; lane < 3; lane++) {
+        assert_int_equal(pair.pacer->peers[0].bytes_sent[lane], lane == 1 ? 0 : PACER_WINDOW_BYTES);
+    }
+    assert_int_equal(pair.pacer->waiting_count, 3);
+    assert_int_equal(transport_bind(pair.to->transport, endpoint, bound), STATUS_OK);
+    unsigned buckets = 0;
+    for (uint32_t i = 0; i < 5; i++) {
+        buckets |= 1u << receive(&pair).bucket;
+    }
+    assert_int_equal(buckets, 0x1F);
     close_pair(&pair);
 }
 
@@ -133,7 +167,8 @@ static void more_than_there_is_room_for_is_sent_all_the_same(void **state)
     send_bucket(&pair, 0, 0);
     for (uint32_t i = 1; i < PACER_SENDS_MAX + 10; i++) {
         message.bucket = i;
-        assert_int_equal(pacer_send(pair.pacer, 0, pair.peer, &message, release, &pair), STATUS_OK);
+        assert_int_equal(pacer_send(pair.pacer, 0, &pair.lanes, &message, release, &pair),
+                         STATUS_OK);
     }
     uint64_t sum = 0;
     for (uint64_t i = 0; i < PACER_SENDS_MAX + 10; i++) {
@@ -150,8 +185,8 @@ static void a_peer_that_is_not_there_is_said(void **state)
     struct pair pair;
     open_pair(&pair);
     const struct message message = {.kind = MESSAGE_CHUNK, .span = {0, 1}, .values = pair.values};
-    assert_int_not_equal(pacer_send(pair.pacer, 0, UINT64_MAX, &message, release, &pair),
-                         STATUS_OK);
+    const struct lanes nowhere = {{UINT64_MAX - 1}, 1};
+    assert_int_not_equal(pacer_send(pair.pacer, 0, &nowhere, &message, release, &pair), STATUS_OK);
     assert_int_equal(pair.released, 1);
     close_pair(&pair);
 }
@@ -161,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_highest_bucket_goes_first_and_equals_in_their_order),
         cmocka_unit_test(small_messages_share_the_window),
+        cmocka_unit_test(every_connection_that_is_known_has_a_window),
         cmocka_unit_test(more_than_there_is_room_for_is_sent_all_the_same),
         cmocka_unit_test(a_peer_that_is_not_there_is_said),
     };

@@ -27,11 +27,12 @@ struct job_case {
     unsigned workers, servers;
     const char *all_reduce;  // NULL: auto
     unsigned server_threads; // 0: one
+    unsigned connections;    // 0: one
 };
 
 static void start_ps(struct job_run *run, const struct job_case *job, const char *const *more)
 {
-    char workers[16], servers[16], threads[16];
+    char workers[16], servers[16], threads[16], connections[16];
     const char *args[PROGRAM_ARGS_MAX] = {"--server-threads",
                                           threads,
                                           "--mode",
@@ -63,7 +64,9 @@ static void start_ps(struct job_run *run, const struct job_case *job, const char
                                           "--bucket-mb",
                                           "0.05",
                                           "--all-reduce",
-                                          job->all_reduce != NULL ? job->all_reduce : "auto"};
+                                          job->all_reduce != NULL ? job->all_reduce : "auto",
+                                          "--connections",
+                                          connections};
     size_t count = 0;
     while (args[count] != NULL) {
         count++;
@@ -73,6 +76,7 @@ static void start_ps(struct job_run *run, const struct job_case *job, const char
     }
     snprintf(workers, sizeof(workers), "%u", job->workers);
     snprintf(servers, sizeof(servers), "%u", job->servers);
+    snprintf(connections, sizeof(connections), "%u", job->connections > 0 ? job->connections : 1);
     snprintf(threads, sizeof(threads), "%u", job->server_threads > 0 ? job->server_threads : 1);
     program_start(&run->ps[0], run->folder, "ps-server/ps", true, args, NULL);
     program_read_endpoint(&run->ps[0], run->endpoint, sizeof(run->endpoint));
@@ -154,6 +158,9 @@ static void compare_designs(unsigned workers, bool is_thorough)
         {"ps-sync", "ipc", workers, 2},
         {"ps-sync", "shm", workers, 2},
         {"ps-sync", "tcp", workers, 2, NULL, 3},
+        {"ps-sync", "tcp", workers, 2, NULL, 0, 4},
+        {"ring", "tcp", workers, 0, "ring", 0, 3},
+        {"ring", "tcp", workers, 0, "halving-doubling", 0, 8},
     };
     size_t case_count = is_thorough ? sizeof(cases) / sizeof(cases[0]) : 6;
     char first[80];

@@ -244,6 +244,29 @@ static void more_shards_than_floats_leave_some_empty(void **state)
     shard_destroy(shard);
 }
 
+/* Over several connections the seed of one bucket may come behind the pushes of another. */
+static void a_bucket_is_answered_before_others_are_seeded(void **state)
+{
+    (void)state;
+    struct cluster cluster = {.workers = 2, .shard_count = 1};
+    struct shard_config config = config_of(2, 1, 0);
+    assert_int_equal(shard_create(&config, &cluster.shards[0]), STATUS_OK);
+    uint64_t answered = 0;
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+        answered += buckets[bucket].count;
+        assert_int_equal(give(&cluster, MESSAGE_PUSH, 0, 0, bucket, 0), STATUS_MALFORMED);
+        assert_int_equal(give(&cluster, MESSAGE_PUSH, 1, 0, bucket, 0), STATUS_OK);
+        assert_int_equal(give(&cluster, MESSAGE_SEED, 0, 0, bucket, 0), STATUS_OK);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            assert_int_equal(give(&cluster, MESSAGE_PULL, rank, 1, bucket, 0), STATUS_OK);
+        }
+        assert_int_equal(give(&cluster, MESSAGE_PUSH, 0, 0, bucket, 0), STATUS_OK);
+        assert_int_equal(cluster.params_count[0], answered);
+        assert_int_equal(cluster.params_count[1], answered);
+    }
+    cluster_close(&cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +275,7 @@ int main(void)
         cmocka_unit_test(what_the_protocol_does_not_allow_changes_nothing),
         cmocka_unit_test(a_push_before_the_seed_is_refused),
         cmocka_unit_test(more_shards_than_floats_leave_some_empty),
+        cmocka_unit_test(a_bucket_is_answered_before_others_are_seeded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,8 +128,10 @@ static void open_at(struct exchange_worker *worker, const char *scheme)
 
 static void connect_to(struct exchange_worker *worker, uint32_t rank, const char *endpoint)
 {
-    assert_int_equal(transport_connect(worker->channel->transport, endpoint, &worker->peers[rank]),
-                     STATUS_OK);
+    struct lanes *lanes = &worker->peers[rank];
+    assert_int_equal(
+        transport_connect(worker->channel->transport, endpoint, &lanes->peers[lanes->count++]),
+        STATUS_OK);
 }
 
 struct exchange_options exchange_worker_options(struct exchange_worker *worker)
@@ -197,8 +199,8 @@ static void connect_by_limits(struct exchange_worker *workers, uint32_t rank,
     enum all_reduce widest = all_reduce_widest(&job->limits);
     for (uint32_t k = 0; k < job->world; k++) {
         uint32_t other = (rank + k) % job->world;
-        workers[rank].peers[other] = EXCHANGE_NO_PEER;
-        if (k > 0 && all_reduce_meets(widest, job->world, k)) {
+        bool meets = k > 0 && all_reduce_meets(widest, job->world, k);
+        for (uint32_t i = 0; meets && i < (job->connections > 0 ? job->connections : 1); i++) {
             connect_to(&workers[rank], other, workers[other].endpoint);
         }
     }

@@ -19,7 +19,7 @@ struct exchange_worker {
     const struct layout *layout; // borrowed
     float *params, *grads;       // (layout->value_count)
     struct channel *channel;
-    uint64_t peers[EXCHANGE_WORLD_MAX];
+    struct lanes peers[EXCHANGE_WORLD_MAX];
     struct exchange *exchange;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     _Atomic uint32_t ready_count; // buckets posted in all
@@ -38,6 +38,7 @@ struct exchange_job {
     const char *scheme; // of endpoints, as transport_bind has it
     struct all_reduce_limits limits;
     struct codec codec;
+    uint32_t connections; // of each two over tcp; 0: one
 };
 
 /* Runs all workers of a job, which must end every step with the same bits: those of the mean in the

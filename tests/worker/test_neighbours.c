@@ -1,5 +1,4 @@
 /* Tests of whom a worker connects to, of those that the coordinator has named. */
-#include "worker/exchange/exchange.h"
 #include "worker/neighbours.h"
 
 // clang-format off
@@ -21,14 +20,20 @@ struct scene {
     char place[ENDPOINTS_PLACE_BYTES], text[WORKERS * ENDPOINTS_PLACE_BYTES];
 };
 
-static void open_scene(struct scene *scene)
+static void open_scene_on(struct scene *scene, const char *transport)
 {
     memset(scene, 0, sizeof(*scene));
     scene->job =
-        (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .transport = "tcp"};
+        (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .connections = 1};
+    snprintf(scene->job.transport, sizeof(scene->job.transport), "%s", transport);
     assert_int_equal(channel_create(&scene->channel), STATUS_OK);
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
-    assert_int_equal(channel_listen(scene->channel, "tcp", &wish, scene->place), STATUS_OK);
+    assert_int_equal(channel_listen(scene->channel, transport, &wish, scene->place), STATUS_OK);
+}
+
+static void open_scene(struct scene *scene)
+{
+    open_scene_on(scene, "tcp");
 }
 
 static void close_scene(struct scene *scene)
@@ -55,7 +60,7 @@ static unsigned connected(const struct scene *scene)
 {
     unsigned ranks = 0;
     for (uint32_t i = 0; i < WORKERS; i++) {
-        ranks |= (unsigned)(scene->neighbours.workers[i] != EXCHANGE_NO_PEER) << i;
+        ranks |= (unsigned)(scene->neighbours.workers[i].count > 0) << i;
     }
     return ranks;
 }
@@ -89,10 +94,29 @@ static void who_is_connected_already_stays_so(void **state)
     struct scene scene;
     open_scene(&scene);
     assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
-    uint64_t next = scene.neighbours.workers[3];
+    uint64_t next = scene.neighbours.workers[3].peers[0];
     assert_int_equal(connect_with(&scene, ALL_REDUCE_HALVING, 4), STATUS_OK);
-    assert_int_equal(scene.neighbours.workers[3], next);
+    assert_int_equal(scene.neighbours.workers[3].peers[0], next);
+    assert_int_equal(scene.neighbours.workers[3].count, 1);
     close_scene(&scene);
+}
+
+static void connections_are_made_so_often_as_asked_over_a_network_alone(void **state)
+{
+    (void)state;
+    static const char *const transports[] = {"tcp", "ipc"};
+    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+        struct scene scene;
+        open_scene_on(&scene, transports[i]);
+        scene.job.connections = 3;
+        assert_int_equal(connect_with(&scene, ALL_REDUCE_RING, 1), STATUS_OK);
+        const struct lanes *next = &scene.neighbours.workers[3];
+        assert_int_equal(next->count, i == 0 ? 3 : 1);
+        for (uint32_t k = 1; k < next->count; k++) {
+            assert_true(next->peers[k] != next->peers[k - 1]);
+        }
+        close_scene(&scene);
+    }
 }
 
 static void places_that_are_missing_are_an_error(void **state)
@@ -109,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_connects_to_those_that_its_algorithm_needs),
         cmocka_unit_test(who_is_connected_already_stays_so),
+        cmocka_unit_test(connections_are_made_so_often_as_asked_over_a_network_alone),
         cmocka_unit_test(places_that_are_missing_are_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

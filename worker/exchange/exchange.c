@@ -423,3 +423,14 @@ enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct
     }
     return status;
 }
+
+enum status exchange_greet(struct exchange *exchange, const struct lanes *lanes,
+                           const struct message *hello)
+{
+    struct message one = *hello;
+    enum status status = STATUS_OK;
+    for (one.lane = 0; one.lane < lanes->count && status == STATUS_OK; one.lane++) {
+        status = channel_send(exchange->options.channel, lanes->peers[one.lane], &one, NULL, NULL);
+    }
+    return status;
+}

@@ -32,6 +32,7 @@
 #include "common/all_reduce.h"
 #include "common/channel.h"
 #include "common/codec.h"
+#include "common/lanes.h"
 #include "common/layout.h"
 #include "common/status.h"
 
@@ -39,8 +40,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EXCHANGE_PULL    UINT32_MAX // posted in the place of a bucket
-#define EXCHANGE_NO_PEER UINT64_MAX // in the place of a connection
+#define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
 
 struct exchange;
 struct group;
@@ -101,7 +101,7 @@ struct exchange_options {
 
     // Connections: of ps modes to each shard; of ring to each worker, by rank, where there is one:
     // to those that all_reduce_meets says.
-    const uint64_t *peers;
+    const struct lanes *peers; // (peer_count)
     uint32_t peer_count;
 
     /* Tells the communication thread to call exchange_run_ready(bucket), where bucket may be
@@ -211,6 +211,10 @@ void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, u
 /* For strategies: sends values that lie in params or grads without a copy; end_step waits until
  * they have been read. */
 enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message);
+
+/* For strategies: says hello by each lane of a peer, with its number. */
+enum status exchange_greet(struct exchange *exchange, const struct lanes *lanes,
+                           const struct message *hello);
 
 /* For those who send by themselves: something that end_step has to wait for, and: it has been read,
  * on any thread. */

@@ -119,18 +119,14 @@ static enum status chunks_create(const struct exchange_options *options,
 static enum status chunks_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
-    for (uint32_t rank = 0; rank < options->world; rank++) {
-        if (rank == options->rank || options->peers[rank] == EXCHANGE_NO_PEER) {
-            continue;
-        }
-        struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
-        enum status status =
-            channel_send(options->channel, options->peers[rank], &hello, NULL, NULL);
-        if (status != STATUS_OK) {
-            return status;
+    enum status status = STATUS_OK;
+    for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
+        if (rank != options->rank) {
+            const struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
+            status = exchange_greet(exchange, &options->peers[rank], &hello);
         }
     }
-    return STATUS_OK;
+    return status;
 }
 
 enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message *message)
@@ -140,12 +136,12 @@ enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message
     chunk.kind = MESSAGE_CHUNK;
     chunk.rank = exchange->options.rank;
     chunk.step = exchange->step;
-    uint64_t peer = exchange->options.peers[to];
-    if (transport_is_near(exchange->options.channel->transport, peer)) {
-        return exchange_send(exchange, peer, &chunk); // there is no wire that segments share
+    const struct lanes *lanes = &exchange->options.peers[to];
+    if (transport_is_near(exchange->options.channel->transport, lanes->peers[0])) {
+        return exchange_send(exchange, lanes->peers[0], &chunk); // no wire that segments share
     }
     exchange_count_send(exchange);
-    return pacer_send(chunks->pacer, to, peer, &chunk, exchange_count_read, exchange);
+    return pacer_send(chunks->pacer, to, lanes, &chunk, exchange_count_read, exchange);
 }
 
 static enum status chunks_go_on(struct exchange *exchange)

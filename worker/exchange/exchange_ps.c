@@ -89,8 +89,9 @@ static enum status create_shards(struct ps *ps, const struct exchange_options *o
     for (uint32_t i = 0; i < ps->shard_count; i++) {
         struct ps_shard *shard = &ps->shards[i];
         // On one host nothing travels.
-        shard->is_far = !transport_is_near(options->channel->transport, options->peers[i]);
-        shard->window = shard->is_far ? window_of(options, i) : UINT64_MAX;
+        const struct lanes *lanes = &options->peers[i];
+        shard->is_far = !transport_is_near(options->channel->transport, lanes->peers[0]);
+        shard->window = shard->is_far ? lanes->count * window_of(options, i) : UINT64_MAX;
         shard->states = calloc(bucket_count, sizeof(*shard->states));
         shard->is_pulled = calloc(bucket_count, sizeof(*shard->is_pulled));
         if (shard->states == NULL || shard->is_pulled == NULL) {
@@ -118,6 +119,15 @@ static enum status ps_create(const struct exchange_options *options, struct exch
     return STATUS_OK;
 }
 
+/* By the lane of its bucket: a shard has to have the seed before the push. */
+static enum status send_to_shard(struct exchange *exchange, uint32_t shard,
+                                 const struct message *message)
+{
+    const struct exchange_options *options = &exchange->options;
+    uint64_t peer = lanes_of_bucket(&options->peers[shard], message->bucket);
+    return channel_send(options->channel, peer, message, NULL, NULL);
+}
+
 /* Sends a shard its part of one vector: the parameters, or a state of the optimizer. */
 static enum status send_seed(struct exchange *exchange, uint32_t shard, uint32_t vector,
                              const float *values)
@@ -136,8 +146,7 @@ static enum status send_seed(struct exchange *exchange, uint32_t shard, uint32_t
             .span = part,
             .values = values + part.offset,
         };
-        enum status status =
-            channel_send(options->channel, options->peers[shard], &seed, NULL, NULL);
+        enum status status = send_to_shard(exchange, shard, &seed);
         if (status != STATUS_OK) {
             return status;
         }
@@ -178,7 +187,7 @@ static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_
         .span = part_of(exchange, bucket, shard),
     };
     ps_of(exchange)->shards[shard].is_pulled[bucket] = true;
-    return channel_send(options->channel, options->peers[shard], &pull, NULL, NULL);
+    return send_to_shard(exchange, shard, &pull);
 }
 
 /* Asks a shard for all that it has: of a version, 0: any, or a later one. */
@@ -213,11 +222,10 @@ static enum status ps_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        struct message hello = {.kind = MESSAGE_HELLO,
-                                .rank = options->rank,
-                                .is_far = ps_of(exchange)->shards[shard].is_far};
-        enum status status =
-            channel_send(options->channel, options->peers[shard], &hello, NULL, NULL);
+        const struct message hello = {.kind = MESSAGE_HELLO,
+                                      .rank = options->rank,
+                                      .is_far = ps_of(exchange)->shards[shard].is_far};
+        enum status status = exchange_greet(exchange, &options->peers[shard], &hello);
         if (status == STATUS_OK && options->rank == 0) {
             status = send_seeds(exchange, shard);
         }
@@ -244,7 +252,8 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
     };
     coder_encode(&ps_of(exchange)->coder, options->grads, &push);
     enum status status = send_pull(exchange, bucket, shard, 0, 0);
-    return status == STATUS_OK ? exchange_send(exchange, options->peers[shard], &push) : status;
+    uint64_t peer = lanes_of_bucket(&options->peers[shard], bucket);
+    return status == STATUS_OK ? exchange_send(exchange, peer, &push) : status;
 }
 
 /* The last of the buckets that are ready and wait. */
@@ -402,7 +411,7 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
 {
     const struct exchange_options *options = &exchange->options;
     uint32_t shard = 0;
-    while (shard < options->peer_count && options->peers[shard] != envelope->peer) {
+    while (shard < options->peer_count && !lanes_have(&options->peers[shard], envelope->peer)) {
         shard++;
     }
     if (shard == options->peer_count || message->bucket >= options->layout->bucket_count) {

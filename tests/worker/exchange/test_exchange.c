@@ -54,6 +54,25 @@ static void every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments(voi
     }
 }
 
+/* Segments of several connections overtake each other, also those of the next step. */
+static void every_rank_gets_the_mean_bit_by_bit_over_several_connections(void **state)
+{
+    (void)state;
+    const char *const scheme = "tcp://127.0.0.1:*";
+    const struct all_reduce_limits *const ways[] = {&only_ring, &only_direct, &only_halving};
+    struct layout layout = {.value_count = 1700000, .bucket_count = 4};
+    layout.buckets[0] = (struct span){900000, 800000};
+    layout.buckets[1] = (struct span){600000, 300000};
+    layout.buckets[2] = (struct span){1, 599999};
+    layout.buckets[3] = (struct span){0, 1};
+    for (uint32_t connections = 2; connections <= LANES_MAX; connections *= 2) {
+        for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+            exchange_workers_run(
+                &(struct exchange_job){3, &layout, scheme, *ways[i], {0}, connections});
+        }
+    }
+}
+
 static void a_stopped_exchange_waits_no_more(void **state)
 {
     (void)state;
@@ -243,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_ipc),
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments),
+        cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_several_connections),
         cmocka_unit_test(a_stopped_exchange_waits_no_more),
         cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),

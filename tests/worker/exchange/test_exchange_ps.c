@@ -19,7 +19,7 @@ struct worker {
     struct layout layout;
     float *params, *grads;
     struct channel *channel;
-    uint64_t shards[SHARDS]; // peers
+    struct lanes shards[SHARDS];
     struct exchange *exchange;
 };
 
@@ -45,7 +45,9 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     uint32_t shard_count = is_free ? SHARDS : 1;
     for (uint32_t i = 0; i < shard_count; i++) {
         assert_int_equal(
-            transport_connect(worker->channel->transport, endpoint, &worker->shards[i]), STATUS_OK);
+            transport_connect(worker->channel->transport, endpoint, &worker->shards[i].peers[0]),
+            STATUS_OK);
+        worker->shards[i].count = 1;
     }
     const struct exchange_options options = {
         .mode = mode,
@@ -85,7 +87,7 @@ static void answer(struct worker *worker, uint32_t bucket, enum status expected)
                              .span = worker->layout.buckets[bucket],
                              .values = worker->params};
     assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shards[0];
+    envelope.peer = worker->shards[0].peers[0];
     params.values = worker->grads;
     assert_int_equal(exchange_deliver(worker->exchange, &params, &envelope), expected);
     envelope_release(&envelope);
@@ -103,7 +105,7 @@ static void take(struct worker *worker, uint64_t step, uint32_t bucket, enum sta
 {
     struct envelope envelope;
     assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shards[0];
+    envelope.peer = worker->shards[0].peers[0];
     const struct message taken = {.kind = MESSAGE_TAKEN, .step = step, .bucket = bucket};
     assert_int_equal(exchange_deliver(worker->exchange, &taken, &envelope), expected);
     envelope_release(&envelope);
@@ -210,7 +212,7 @@ static void answer_free(struct worker *worker, uint32_t shard, uint64_t version,
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         struct envelope envelope;
         assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-        envelope.peer = worker->shards[shard];
+        envelope.peer = worker->shards[shard].peers[0];
         const struct message params = {
             .kind = MESSAGE_PARAMS,
             .bucket = bucket,

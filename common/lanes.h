@@ -1,0 +1,37 @@
+/* Lanes: connections to one peer. There are several where one does not fill the link
+ * (--connections).
+ *
+ * Messages of one lane arrive in the order in which they were sent, those of two in any. What
+ * belongs to one bucket, between a worker and a shard, keeps its order: it takes one lane. */
+#ifndef COMMON_LANES_H
+#define COMMON_LANES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LANES_MAX  8
+#define LANES_NONE UINT64_MAX // in the place of a connection that is not known yet
+
+/* Zeroed: there are no connections to this peer. */
+struct lanes {
+    uint64_t peers[LANES_MAX]; // (count) as the transport names them
+    uint32_t count;
+};
+
+/* The one that a bucket takes. There has to be one. */
+static inline uint64_t lanes_of_bucket(const struct lanes *lanes, uint32_t bucket)
+{
+    return lanes->peers[bucket % lanes->count];
+}
+
+static inline bool lanes_have(const struct lanes *lanes, uint64_t peer)
+{
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        if (lanes->peers[i] == peer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+#endif
