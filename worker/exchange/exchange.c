@@ -424,8 +424,8 @@ enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct
     return status;
 }
 
-enum status exchange_greet(struct exchange *exchange, const struct lanes *lanes,
-                           const struct message *hello)
+enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes,
+                               const struct message *hello)
 {
     struct message one = *hello;
     enum status status = STATUS_OK;

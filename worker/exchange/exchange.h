@@ -213,8 +213,8 @@ void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, u
 enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message);
 
 /* For strategies: says hello by each lane of a peer, with its number. */
-enum status exchange_greet(struct exchange *exchange, const struct lanes *lanes,
-                           const struct message *hello);
+enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes,
+                               const struct message *hello);
 
 /* For those who send by themselves: something that end_step has to wait for, and: it has been read,
  * on any thread. */

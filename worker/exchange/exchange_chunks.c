@@ -123,7 +123,7 @@ static enum status chunks_start(struct exchange *exchange)
     for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
         if (rank != options->rank) {
             const struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
-            status = exchange_greet(exchange, &options->peers[rank], &hello);
+            status = exchange_say_hello(exchange, &options->peers[rank], &hello);
         }
     }
     return status;
@@ -137,6 +137,7 @@ enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message
     chunk.rank = exchange->options.rank;
     chunk.step = exchange->step;
     const struct lanes *lanes = &exchange->options.peers[to];
+    assert(lanes->count > 0);
     if (transport_is_near(exchange->options.channel->transport, lanes->peers[0])) {
         return exchange_send(exchange, lanes->peers[0], &chunk); // no wire that segments share
     }

@@ -225,7 +225,7 @@ static enum status ps_start(struct exchange *exchange)
         const struct message hello = {.kind = MESSAGE_HELLO,
                                       .rank = options->rank,
                                       .is_far = ps_of(exchange)->shards[shard].is_far};
-        enum status status = exchange_greet(exchange, &options->peers[shard], &hello);
+        enum status status = exchange_say_hello(exchange, &options->peers[shard], &hello);
         if (status == STATUS_OK && options->rank == 0) {
             status = send_seeds(exchange, shard);
         }
