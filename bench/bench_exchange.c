@@ -19,6 +19,9 @@
  * workers are free (see exchange.h) all ranks have the same gradients, so that the end does not
  * depend on who came when, and the end is checked.
  *
+ * Gradients lie where the job can share them, as in training. With --ordinary they lie elsewhere: a
+ * bucket is copied there before it is handed over, and back when it is complete.
+ *
  * Each rank prints a line of JSON: its times, and the CPU seconds that its process spent in them.
  */
 #include "bench/pattern.h"
@@ -47,6 +50,7 @@ struct bench_options {
     char server[256], bind[128];
     uint32_t rank, buckets, warmup;
     uint64_t bytes;
+    bool ordinary;
     struct security_options security;
 };
 
@@ -57,6 +61,7 @@ struct bench {
     struct layout layout;
     struct region region;  // of grads, or empty
     float *params, *grads; // (value_count), owned
+    float *vector;         // (value_count) what is exchanged: grads, or with --ordinary owned
     struct link *link;
     struct exchange *exchange;
     bool delivers_gradients, is_free, is_checked;
@@ -85,6 +90,8 @@ static const struct option rows[] = {
      "size of the vector that is exchanged; a multiple of 4"},
     {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
      "parts of the vector that are handed over one after the other"},
+    {"ordinary", 0, OPTION_FLAG, FIELD(ordinary), "false", 0, 0, NULL, NULL, NULL,
+     "the vector lies in ordinary memory, and is copied to where workers share it and back; ring"},
     {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
      "rounds before those that are timed"},
 };
@@ -152,7 +159,8 @@ static enum status create_vectors(struct bench *bench)
     } else if (region_create(bytes, &bench->region) == STATUS_OK) {
         bench->grads = bench->region.bytes;
     }
-    bool has_all = bench->params != NULL && bench->grads != NULL;
+    bench->vector = bench->options->ordinary ? memory_create_large(bytes) : bench->grads;
+    bool has_all = bench->params != NULL && bench->grads != NULL && bench->vector != NULL;
     return has_all ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
@@ -160,6 +168,9 @@ static void destroy_vectors(struct bench *bench)
 {
     size_t bytes = bench->layout.value_count * sizeof(float);
     memory_destroy_large(bench->params, bytes);
+    if (bench->vector != bench->grads) {
+        memory_destroy_large(bench->vector, bytes);
+    }
     if (bench->region.bytes == NULL) {
         memory_destroy_large(bench->grads, bytes);
     }
@@ -200,17 +211,29 @@ static enum status check(const struct bench *bench, const float *values,
 static enum status check_round(struct bench *bench, bool is_whole)
 {
     if (bench->delivers_gradients) {
-        return check(bench, bench->grads, bench->mean, is_whole);
+        return check(bench, bench->vector, bench->mean, is_whole);
     }
     catch_up(bench, bench->round + 1);
     return check(bench, bench->params, bench->expected, is_whole);
 }
 
-/* The trainer runs its optimizer here. */
-static enum status apply_nothing(void *context, uint32_t bucket)
+static void hand_over(struct bench *bench, uint32_t bucket)
 {
-    (void)context;
-    (void)bucket;
+    struct span span = bench->layout.buckets[bucket];
+    if (bench->vector != bench->grads) {
+        memcpy(bench->grads + span.offset, bench->vector + span.offset, span.count * sizeof(float));
+    }
+    exchange_bucket_ready(bench->exchange, bucket);
+}
+
+/* The trainer runs its optimizer here. */
+static enum status take_back(void *context, uint32_t bucket)
+{
+    struct bench *bench = context;
+    struct span span = bench->layout.buckets[bucket];
+    if (bench->vector != bench->grads) {
+        memcpy(bench->vector + span.offset, bench->grads + span.offset, span.count * sizeof(float));
+    }
     return STATUS_OK;
 }
 
@@ -236,9 +259,9 @@ static void fill(struct bench *bench)
     uint32_t workers = bench->is_free ? 1 : bench->job.workers;
     uint64_t shift = pattern_shift(bench->is_free ? 0 : bench->rank, round);
     if (is_whole) {
-        pattern_fill(bench->grads, count, shift);
+        pattern_fill(bench->vector, count, shift);
     } else {
-        pattern_fill_probes(bench->grads, count, shift);
+        pattern_fill_probes(bench->vector, count, shift);
     }
     if (!bench->delivers_gradients) {
         catch_up(bench, round);
@@ -262,9 +285,9 @@ static enum status exchange_once(struct bench *bench)
     fill(bench);
     uint64_t filled_ns = clock_now_ns();
     for (uint32_t bucket = 0; bucket < bench->layout.bucket_count; bucket++) {
-        exchange_bucket_ready(exchange, bucket);
+        hand_over(bench, bucket);
     }
-    status = exchange_end_step(exchange, apply_nothing, NULL);
+    status = exchange_end_step(exchange, take_back, bench);
     if (status == STATUS_OK) {
         status = exchange_settle(exchange);
     }
@@ -325,6 +348,10 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     }
     bench->is_free = job_is_free(job);
     bench->delivers_gradients = exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS;
+    if (bench->options->ordinary && !bench->delivers_gradients) {
+        log_error("--ordinary is for mode ring, not for %s", job->mode);
+        return STATUS_INVALID;
+    }
     bench->schedule = job_schedule(job, samples);
     bool is_plain = strcmp(job->remedy, "none") == 0 && job->gradients_per_update == 1;
     bench->is_checked = is_plain && job->backup == 0;
@@ -362,9 +389,11 @@ static void print_result(struct bench *bench)
 {
     const struct job *job = &bench->job;
     printf("{\"library\":\"ringside\",\"mode\":\"%s\",\"transport\":\"%s\",\"workers\":%u,"
-           "\"servers\":%u,\"rank\":%u,\"bytes\":%llu,\"buckets\":%u,",
+           "\"servers\":%u,\"rank\":%u,\"bytes\":%llu,\"buckets\":%u,"
+           "\"ordinary\":%s,",
            job->mode, job->transport, job->workers, job->servers, bench->rank,
-           (unsigned long long)bench->options->bytes, bench->layout.bucket_count);
+           (unsigned long long)bench->options->bytes, bench->layout.bucket_count,
+           bench->options->ordinary ? "true" : "false");
     rounds_print(&bench->rounds, stdout);
     printf(",\"verified\":%s}\n", bench->is_checked ? "true" : "false");
     fflush(stdout);

@@ -176,7 +176,7 @@ def start_job(processes, build, job, servers, workers, worker_command):
 
 
 def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, buckets=1,
-                 security="none", timeout_s=TIMEOUT_S):
+                 security="none", is_ordinary=False, timeout_s=TIMEOUT_S):
     """bench_exchange in a job of its own: rank 0's line, with the CPU seconds of all processes.
 
     Those of servers are counted from start to end, so the share of the timed rounds is taken.
@@ -194,7 +194,7 @@ def run_exchange(build, mode, size, options, servers, workers, warmup, rounds, b
     def command(rank, endpoint, host):
         return [os.path.join(build, "bench", "bench_exchange"), "--server", endpoint, "--rank",
                 rank, "--bind", host.address, "--bytes", size, "--buckets", buckets, "--warmup",
-                warmup]
+                warmup, *(["--ordinary"] if is_ordinary else [])]
 
     with Processes(timeout_s, build, security) as processes:
         start_job(processes, build, job, servers, workers, command)
