@@ -3,10 +3,11 @@
  * Forward needs the last buckets first, and backward completes them last. So a message is not
  * queued behind all that went before it: only a window of bytes is given to the transport, and of
  * what waits the message of the highest bucket is next, of equals the one that has waited longest.
- * Where there are several connections to a peer each has a window, and the next message takes the
- * one with the fewest bytes.
  * (The idea is that of P3, Jayarajan et al. 2019, and ByteScheduler, Peng et al. 2019.) Nobody
  * waits for another's order of sending, so the orders of workers may differ.
+ *
+ * Where there are several connections to a peer each has a window, and the next message takes the
+ * one with the fewest bytes.
  *
  * A pacer is of one thread, the one that owns the channel; releases come from any. */
 #ifndef COMMON_PACER_H

@@ -254,10 +254,12 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.text = text_of(message->text);
     pack_parts(message, &parts, &packed);
 
-    if (wire__header__get_packed_size(&packed) > header_size) {
+    size_t bytes = wire__header__get_packed_size(&packed);
+    if (bytes > header_size) {
         return STATUS_INVALID;
     }
     *ret_bytes = wire__header__pack(&packed, ret_header);
+    assert(*ret_bytes == bytes);
     return STATUS_OK;
 }
 

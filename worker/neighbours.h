@@ -30,8 +30,8 @@ struct neighbours_named {
 
 /* Connects to the shards, and to other workers by all_reduce_meets, as far as that has not been
  * done before, by what --transport allows and so often as --connections says; once to those on this
- * host, and to nobody where a worker is alone. Logs. STATUS_MISMATCH
- * if somebody's place is missing. */
+ * host, and to nobody where a worker is alone. Logs. STATUS_MISMATCH if somebody's place is
+ * missing. */
 enum status neighbours_connect(struct neighbours *neighbours, struct channel *channel,
                                const struct job *job, const struct neighbours_named *named);
 

@@ -126,15 +126,20 @@ static void one_worker_makes_no_rounds(void **state)
     assert_int_equal(job.sync_every, 1);
 }
 
-static void the_shards_of_all_servers_have_a_limit(void **state)
+static void the_connections_to_all_peers_have_a_limit(void **state)
 {
     (void)state;
-    sample_job_refuse(SAMPLE_JOB("servers=3", "server-threads=86"), "more than 256 shards");
     sample_job_refuse(SAMPLE_JOB("servers=200", "connections=8"), "at most 5");
     sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=400", "all-reduce=direct", "connections=3"),
                       "at most 2");
     (void)sample_job_resolved(SAMPLE_JOB("servers=125", "connections=8"));
     (void)sample_job_resolved(SAMPLE_JOB("mode=ring", "workers=4000", "connections=8"));
+}
+
+static void the_shards_of_all_servers_have_a_limit(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("servers=3", "server-threads=86"), "more than 256 shards");
     struct job job = sample_job_resolved(SAMPLE_JOB("servers=4", "server-threads=64"));
     assert_int_equal(job_shard_count(&job), 256);
     job = sample_job_resolved(SAMPLE_JOB("mode=ring", "server-threads=4"));
@@ -167,6 +172,7 @@ int main(void)
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),
         cmocka_unit_test(one_worker_makes_no_rounds),
+        cmocka_unit_test(the_connections_to_all_peers_have_a_limit),
         cmocka_unit_test(the_shards_of_all_servers_have_a_limit),
         cmocka_unit_test(what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it),
     };

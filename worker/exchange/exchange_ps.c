@@ -394,15 +394,16 @@ static enum status take_params(struct exchange *exchange, const struct message *
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
     *missing_count -= message->span.count;
+    if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
+        exchange_note_progress(exchange, message->epoch, message->staleness);
+    }
+    if (*missing_count > 0) {
+        return STATUS_OK;
+    }
     if (exchange->options.is_free) {
-        if (exchange->pull_epoch == 0 && message->vector == 0) {
-            exchange_note_progress(exchange, message->epoch, message->staleness);
-        }
         return has_everything(exchange) ? agree_on_version(exchange) : STATUS_OK;
     }
-    if (*missing_count == 0) {
-        exchange_mark_done(exchange, message->bucket);
-    }
+    exchange_mark_done(exchange, message->bucket);
     return STATUS_OK;
 }
 

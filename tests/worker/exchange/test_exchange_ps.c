@@ -78,19 +78,25 @@ static uint64_t pushed(const struct worker *worker)
     return worker->channel->bytes_sent / (BUCKET_FLOATS * sizeof(float));
 }
 
-static void answer(struct worker *worker, uint32_t bucket, enum status expected)
+/* As if a shard had sent it. */
+static void deliver(struct worker *worker, uint32_t shard, const struct message *message,
+                    enum status expected)
 {
     struct envelope envelope;
-    struct message params = {.kind = MESSAGE_PARAMS,
-                             .step = 1,
-                             .bucket = bucket,
-                             .span = worker->layout.buckets[bucket],
-                             .values = worker->params};
     assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shards[0].peers[0];
-    params.values = worker->grads;
-    assert_int_equal(exchange_deliver(worker->exchange, &params, &envelope), expected);
+    envelope.peer = worker->shards[shard].peers[0];
+    assert_int_equal(exchange_deliver(worker->exchange, message, &envelope), expected);
     envelope_release(&envelope);
+}
+
+static void answer(struct worker *worker, uint32_t bucket, enum status expected)
+{
+    const struct message params = {.kind = MESSAGE_PARAMS,
+                                   .step = 1,
+                                   .bucket = bucket,
+                                   .span = worker->layout.buckets[bucket],
+                                   .values = worker->grads};
+    deliver(worker, 0, &params, expected);
 }
 
 static void begin(struct worker *worker)
@@ -103,12 +109,8 @@ static void begin(struct worker *worker)
 
 static void take(struct worker *worker, uint64_t step, uint32_t bucket, enum status expected)
 {
-    struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-    envelope.peer = worker->shards[0].peers[0];
     const struct message taken = {.kind = MESSAGE_TAKEN, .step = step, .bucket = bucket};
-    assert_int_equal(exchange_deliver(worker->exchange, &taken, &envelope), expected);
-    envelope_release(&envelope);
+    deliver(worker, 0, &taken, expected);
 }
 
 /* And then the last bucket, which forward needs first, overtakes the others. */
@@ -210,9 +212,6 @@ static void answer_free(struct worker *worker, uint32_t shard, uint64_t version,
                         enum status expected)
 {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        struct envelope envelope;
-        assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
-        envelope.peer = worker->shards[shard].peers[0];
         const struct message params = {
             .kind = MESSAGE_PARAMS,
             .bucket = bucket,
@@ -220,8 +219,7 @@ static void answer_free(struct worker *worker, uint32_t shard, uint64_t version,
             .span = span_part(worker->layout.buckets[bucket], SHARDS, shard),
             .values = worker->grads,
         };
-        assert_int_equal(exchange_deliver(worker->exchange, &params, &envelope), expected);
-        envelope_release(&envelope);
+        deliver(worker, shard, &params, expected);
     }
 }
 
