@@ -19,8 +19,7 @@
  * workers are free (see exchange.h) all ranks have the same gradients, so that the end does not
  * depend on who came when, and the end is checked.
  *
- * Gradients lie where the job can share them, as in training. With --ordinary they lie elsewhere: a
- * bucket is copied there before it is handed over, and back when it is complete.
+ * Gradients lie where the job can share them, as in training. With --ordinary they do not.
  *
  * Each rank prints a line of JSON: its times, and the CPU seconds that its process spent in them.
  */
@@ -61,7 +60,6 @@ struct bench {
     struct layout layout;
     struct region region;  // of grads, or empty
     float *params, *grads; // (value_count), owned
-    float *vector;         // (value_count) what is exchanged: grads, or with --ordinary owned
     struct link *link;
     struct exchange *exchange;
     bool delivers_gradients, is_free, is_checked;
@@ -91,7 +89,8 @@ static const struct option rows[] = {
     {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
      "parts of the vector that are handed over one after the other"},
     {"ordinary", 0, OPTION_FLAG, FIELD(ordinary), "false", 0, 0, NULL, NULL, NULL,
-     "the vector lies in ordinary memory, and is copied to where workers share it and back; ring"},
+     "gradients lie in memory that no other process can map; in ring they go by a stage in memory "
+     "that is shared, elsewhere by messages"},
     {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
      "rounds before those that are timed"},
 };
@@ -154,23 +153,19 @@ static enum status create_vectors(struct bench *bench)
     size_t bytes = bench->layout.value_count * sizeof(float);
     bool has_peers = bench->job.servers > 0 || bench->job.workers > 1;
     bench->params = memory_create_large(bytes);
-    if (!has_peers || !endpoints_may_share(bench->job.transport)) {
+    bool may_share = endpoints_may_share(bench->job.transport) && !bench->options->ordinary;
+    if (!has_peers || !may_share) {
         bench->grads = memory_create_large(bytes);
     } else if (region_create(bytes, &bench->region) == STATUS_OK) {
         bench->grads = bench->region.bytes;
     }
-    bench->vector = bench->options->ordinary ? memory_create_large(bytes) : bench->grads;
-    bool has_all = bench->params != NULL && bench->grads != NULL && bench->vector != NULL;
-    return has_all ? STATUS_OK : STATUS_NO_MEMORY;
+    return bench->params != NULL && bench->grads != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static void destroy_vectors(struct bench *bench)
 {
     size_t bytes = bench->layout.value_count * sizeof(float);
     memory_destroy_large(bench->params, bytes);
-    if (bench->vector != bench->grads) {
-        memory_destroy_large(bench->vector, bytes);
-    }
     if (bench->region.bytes == NULL) {
         memory_destroy_large(bench->grads, bytes);
     }
@@ -211,29 +206,17 @@ static enum status check(const struct bench *bench, const float *values,
 static enum status check_round(struct bench *bench, bool is_whole)
 {
     if (bench->delivers_gradients) {
-        return check(bench, bench->vector, bench->mean, is_whole);
+        return check(bench, bench->grads, bench->mean, is_whole);
     }
     catch_up(bench, bench->round + 1);
     return check(bench, bench->params, bench->expected, is_whole);
 }
 
-static void hand_over(struct bench *bench, uint32_t bucket)
-{
-    struct span span = bench->layout.buckets[bucket];
-    if (bench->vector != bench->grads) {
-        memcpy(bench->grads + span.offset, bench->vector + span.offset, span.count * sizeof(float));
-    }
-    exchange_bucket_ready(bench->exchange, bucket);
-}
-
 /* The trainer runs its optimizer here. */
-static enum status take_back(void *context, uint32_t bucket)
+static enum status apply_nothing(void *context, uint32_t bucket)
 {
-    struct bench *bench = context;
-    struct span span = bench->layout.buckets[bucket];
-    if (bench->vector != bench->grads) {
-        memcpy(bench->vector + span.offset, bench->grads + span.offset, span.count * sizeof(float));
-    }
+    (void)context;
+    (void)bucket;
     return STATUS_OK;
 }
 
@@ -259,9 +242,9 @@ static void fill(struct bench *bench)
     uint32_t workers = bench->is_free ? 1 : bench->job.workers;
     uint64_t shift = pattern_shift(bench->is_free ? 0 : bench->rank, round);
     if (is_whole) {
-        pattern_fill(bench->vector, count, shift);
+        pattern_fill(bench->grads, count, shift);
     } else {
-        pattern_fill_probes(bench->vector, count, shift);
+        pattern_fill_probes(bench->grads, count, shift);
     }
     if (!bench->delivers_gradients) {
         catch_up(bench, round);
@@ -285,9 +268,9 @@ static enum status exchange_once(struct bench *bench)
     fill(bench);
     uint64_t filled_ns = clock_now_ns();
     for (uint32_t bucket = 0; bucket < bench->layout.bucket_count; bucket++) {
-        hand_over(bench, bucket);
+        exchange_bucket_ready(exchange, bucket);
     }
-    status = exchange_end_step(exchange, take_back, bench);
+    status = exchange_end_step(exchange, apply_nothing, bench);
     if (status == STATUS_OK) {
         status = exchange_settle(exchange);
     }
@@ -348,10 +331,6 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     }
     bench->is_free = job_is_free(job);
     bench->delivers_gradients = exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS;
-    if (bench->options->ordinary && !bench->delivers_gradients) {
-        log_error("--ordinary is for mode ring, not for %s", job->mode);
-        return STATUS_INVALID;
-    }
     bench->schedule = job_schedule(job, samples);
     bool is_plain = strcmp(job->remedy, "none") == 0 && job->gradients_per_update == 1;
     bench->is_checked = is_plain && job->backup == 0;

@@ -266,7 +266,7 @@ static enum status listen(struct link *link)
     };
     transport_limit_frames(link->channel->transport, largest_frame(link));
     enum status status = channel_listen(link->channel, link->job.transport, &wish, link->place);
-    if (status != STATUS_OK || link->prepared.region == NULL ||
+    if (status != STATUS_OK || !endpoints_may_share(link->job.transport) ||
         all_reduce_asks_for_messages(link->job.all_reduce)) {
         return status;
     }

@@ -9,15 +9,18 @@ enum status group_memory_offer(struct group_memory *memory, uint32_t rank, uint3
                                const struct layout *layout, const struct region *grads,
                                char place[ENDPOINTS_PLACE_BYTES])
 {
-    endpoints_add_region(place, &grads->key);
-    if (rank != 0) {
-        return STATUS_OK;
-    }
-    enum status status = region_create(group_board_bytes(layout, world), &memory->board);
-    if (status == STATUS_OK) {
+    if (rank == 0) {
+        size_t size = group_board_bytes(layout, world, grads == NULL);
+        enum status status = region_create(size, &memory->board);
+        if (status != STATUS_OK) {
+            return status;
+        }
         endpoints_add_region(place, &memory->board.key);
     }
-    return status;
+    if (grads != NULL) {
+        endpoints_add_region(place, &grads->key);
+    }
+    return STATUS_OK;
 }
 
 /* A region of a place, if it is as large as it has to be. */
@@ -34,27 +37,33 @@ static enum status map(const char *place, uint32_t index, size_t size, struct re
     return status == STATUS_OK ? STATUS_OK : STATUS_UNREACHABLE;
 }
 
-static enum status map_rank(struct group_memory *memory, const char *place, uint32_t index,
-                            bool is_own, const struct region *grads)
+static enum status map_board(struct group_memory *memory, const char *place, bool is_own)
 {
     if (is_own) {
-        memory->grads[index] = grads->bytes;
-    } else {
-        enum status status = map(place, 0, grads->key.size, &memory->views[index]);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        memory->grads[index] = (float *)(void *)memory->views[index].bytes;
-    }
-    if (index > 0) {
+        memory->board_bytes = memory->board.bytes;
         return STATUS_OK;
     }
-    memory->board_bytes = memory->board.bytes;
-    enum status status = STATUS_OK;
-    if (!is_own) {
-        status = map(place, 1, 1, &memory->board_view);
-        memory->board_bytes = memory->board_view.bytes;
+    enum status status = map(place, 0, 1, &memory->board_view);
+    memory->board_bytes = memory->board_view.bytes;
+    return status;
+}
+
+/* Of the rank `index`. `grads`: this worker's; NULL: nobody is to have any mapped. */
+static enum status map_grads(struct group_memory *memory, const char *place, uint32_t index,
+                             bool is_own, const struct region *grads)
+{
+    uint32_t region = index == 0 ? 1 : 0; // rank 0 has the board in front
+    if (grads == NULL) {
+        struct region_key key;
+        bool has_none = endpoints_region(place, region, &key) == STATUS_INVALID;
+        return has_none ? STATUS_OK : STATUS_UNREACHABLE;
     }
+    if (is_own) {
+        memory->grads[index] = grads->bytes;
+        return STATUS_OK;
+    }
+    enum status status = map(place, region, grads->key.size, &memory->views[index]);
+    memory->grads[index] = (float *)(void *)memory->views[index].bytes;
     return status;
 }
 
@@ -76,7 +85,10 @@ enum status group_memory_map(struct group_memory *memory, const char *places, ui
     for (uint32_t i = 0; i < world; i++) {
         char place[ENDPOINTS_PLACE_BYTES];
         (void)neighbours_read_place(line, place, &line); // an empty one has no region
-        enum status status = map_rank(memory, place, i, i == rank, grads);
+        enum status status = map_grads(memory, place, i, i == rank, grads);
+        if (status == STATUS_OK && i == 0) {
+            status = map_board(memory, place, rank == 0);
+        }
         if (status != STATUS_OK) {
             unmap(memory);
             return status;
@@ -86,17 +98,19 @@ enum status group_memory_map(struct group_memory *memory, const char *places, ui
 }
 
 enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint32_t world,
-                               const struct layout *layout)
+                               const struct layout *layout, float *grads)
 {
+    bool has_stage = memory->grads[rank] == NULL;
     if (memory->board_bytes == NULL ||
-        (rank != 0 && memory->board_view.size < group_board_bytes(layout, world))) {
+        (rank != 0 && memory->board_view.size < group_board_bytes(layout, world, has_stage))) {
         return STATUS_MALFORMED; // what a coordinator of ours does not ask for
     }
     const struct group_options options = {
         .rank = rank,
         .world = world,
         .layout = layout,
-        .grads = memory->grads,
+        .own = grads,
+        .grads = has_stage ? NULL : memory->grads,
         .board = memory->board_bytes,
     };
     return group_create(&options, &memory->group);

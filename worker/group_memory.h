@@ -1,4 +1,6 @@
-/* The memory in which workers of one host all-reduce: everybody's gradients, and rank 0's board. */
+/* The memory in which workers of one host all-reduce: rank 0's board, and everybody's gradients, if
+ * all of them lie where others may map them. Else they go by way of the board, which then has a
+ * stage. */
 #ifndef WORKER_GROUP_MEMORY_H
 #define WORKER_GROUP_MEMORY_H
 
@@ -15,24 +17,25 @@ struct group_memory {
     struct region board;                                         // rank 0's own
     void *board_bytes;                                           // as it is mapped here
     struct region_view board_view, views[ALL_REDUCE_SHARED_MAX]; // of others
-    float *grads[ALL_REDUCE_SHARED_MAX];                         // by rank
+    float *grads[ALL_REDUCE_SHARED_MAX];                         // by rank; NULL with a stage
     struct group *group;                                         // NULL until group_memory_begin
 };
 
-/* What others need to map what is here goes into `place`: of gradients, and on rank 0 of the board,
- * which is made for it. Logs. */
+/* What others need to map what is here goes into `place`: on rank 0 of the board, which is made for
+ * it, and of gradients, which NULL leaves where they are. Logs. */
 enum status group_memory_offer(struct group_memory *memory, uint32_t rank, uint32_t world,
                                const struct layout *layout, const struct region *grads,
                                char place[ENDPOINTS_PLACE_BYTES]);
 
 /* Maps what the places of all workers name: one a line, in the order of ranks. STATUS_UNREACHABLE
- * if something cannot be mapped; nothing is mapped then. Does not log. */
+ * if something cannot be mapped, or some offer gradients and others do not; nothing is mapped then.
+ * Does not log. */
 enum status group_memory_map(struct group_memory *memory, const char *places, uint32_t rank,
                              uint32_t world, const struct region *grads);
 
-/* Once all workers have mapped everything. */
+/* Once all workers have mapped everything. `grads`: this worker's, (layout->value_count). */
 enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint32_t world,
-                               const struct layout *layout);
+                               const struct layout *layout, float *grads);
 
 void group_memory_finish(struct group_memory *memory); // empty is fine
 

@@ -41,7 +41,7 @@ struct link_options {
 struct link_prepared {
     const struct layout *layout; // whose buckets link_bucket_bytes may have joined
     float *params, *grads;
-    const struct region *region; // of grads, if neighbours of this host may read them; or NULL
+    const struct region *region; // of grads, if neighbours of this host may map them; or NULL
     const char *params_digest;   // of the first parameters
     const char *device;
     uint64_t train_samples, test_samples;

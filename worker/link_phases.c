@@ -106,7 +106,7 @@ enum status link_try(struct link *link, const struct message *trial)
     }
     if (trial->all_reduce == ALL_REDUCE_SHARED) {
         const char *places = neighbours_skip(trial->text, job_shard_count(job));
-        link->map_refusal = link->prepared.region == NULL || job->workers > ALL_REDUCE_SHARED_MAX
+        link->map_refusal = job->workers > ALL_REDUCE_SHARED_MAX
                                 ? STATUS_UNSUPPORTED
                                 : group_memory_map(&link->group_memory, places, link->rank,
                                                    job->workers, link->prepared.region);
@@ -133,8 +133,8 @@ static enum status prepare_first(struct link *link, const struct message *start)
     }
     status = connect_to_others(link, start);
     if (status == STATUS_OK && start->all_reduce == ALL_REDUCE_SHARED) {
-        status =
-            group_memory_begin(&link->group_memory, link->rank, link->job.workers, link->layout);
+        status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
+                                    link->layout, link->prepared.grads);
     }
     return status;
 }

@@ -3,8 +3,9 @@
 
 #include "common/clock.h"
 #include "common/cores.h"
-#include "common/vector.h"
 #include "worker/exchange/posts.h"
+#include "worker/exchange/ring_mean.h"
+#include "worker/exchange/stage.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -53,22 +54,22 @@ struct board {
 
 /* A bucket, as this worker sees it. */
 struct progress {
-    struct posts posts; // of a small bucket; else start is NULL, and it is cut into blocks
+    struct posts posts; // of a small bucket; else start is NULL
     uint64_t block_floats;
-    uint32_t block_count;
-    uint32_t round;     // how often this worker has arrived
-    bool is_unfinished; // in this round
+    uint32_t block_count; // 0: of a bucket that has posts or goes by the stage
+    uint32_t round;       // how often this worker has arrived
+    bool is_unfinished;   // in this round
 };
 
 struct group {
     struct group_options options;
     struct board *board;
     bool spins;
-    uint32_t core;     // on the board
-    uint64_t moved_ns; // when it last left a core to another worker
-    float factor;      // 1/world
+    uint32_t core;       // on the board
+    uint64_t moved_ns;   // when it last left a core to another worker
+    struct stage *stage; // or NULL
     struct progress *buckets;
-    float *grads[];
+    float *grads[]; // (world), unless there is a stage
 };
 
 #if defined(__x86_64__)
@@ -89,14 +90,20 @@ static size_t slots_bytes(const struct layout *layout)
     return (bytes + POSTS_ALIGNMENT - 1) / POSTS_ALIGNMENT * POSTS_ALIGNMENT;
 }
 
-size_t group_board_bytes(const struct layout *layout, uint32_t world)
+static size_t all_posts_bytes(const struct layout *layout, uint32_t world)
 {
-    size_t bytes = slots_bytes(layout);
+    size_t bytes = 0;
     for (uint32_t i = 0; i < layout->bucket_count; i++) {
         uint64_t count = layout->buckets[i].count;
         bytes += posts_serve(count) ? posts_bytes(count, world) : 0;
     }
     return bytes;
+}
+
+size_t group_board_bytes(const struct layout *layout, uint32_t world, bool has_stage)
+{
+    return slots_bytes(layout) + all_posts_bytes(layout, world) +
+           (has_stage ? stage_bytes(world) : 0);
 }
 
 static void init_progress(struct group *group)
@@ -112,10 +119,27 @@ static void init_progress(struct group *group)
             posts += posts_bytes(count, group->options.world);
             continue;
         }
+        if (group->stage != NULL) {
+            continue;
+        }
         uint64_t block = count <= SMALL_BUCKET ? SMALL_BLOCK_FLOATS : BLOCK_FLOATS;
         progress->block_floats = block;
         progress->block_count = (uint32_t)((count + block - 1) / block);
     }
+}
+
+static enum status create_stage(struct group *group)
+{
+    const struct group_options *options = &group->options;
+    const struct stage_options stage = {
+        .rank = options->rank,
+        .world = options->world,
+        .layout = options->layout,
+        .vector = options->own,
+        .start = (unsigned char *)options->board + slots_bytes(options->layout) +
+                 all_posts_bytes(options->layout, options->world),
+    };
+    return stage_create(&stage, &group->stage);
 }
 
 enum status group_create(const struct group_options *options, struct group **ret_group)
@@ -126,16 +150,19 @@ enum status group_create(const struct group_options *options, struct group **ret
     if (group == NULL) {
         return STATUS_NO_MEMORY;
     }
-    group->buckets = calloc(layout->bucket_count, sizeof(*group->buckets));
-    if (group->buckets == NULL) {
-        free(group);
-        return STATUS_NO_MEMORY;
-    }
     group->options = *options;
     group->board = options->board;
     group->spins = (long)options->world <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->factor = 1.0f / (float)options->world;
-    for (uint32_t i = 0; i < options->world; i++) {
+    group->buckets = calloc(layout->bucket_count, sizeof(*group->buckets));
+    enum status status = group->buckets != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    if (status == STATUS_OK && options->grads == NULL) {
+        status = create_stage(group);
+    }
+    if (status != STATUS_OK) {
+        group_destroy(group);
+        return status;
+    }
+    for (uint32_t i = 0; options->grads != NULL && i < options->world; i++) {
         group->grads[i] = options->grads[i];
     }
     init_progress(group);
@@ -146,6 +173,7 @@ enum status group_create(const struct group_options *options, struct group **ret
 void group_destroy(struct group *group)
 {
     if (group != NULL) {
+        stage_destroy(group->stage);
         free(group->buckets);
         free(group);
     }
@@ -167,7 +195,7 @@ static void announce(struct board *board)
     }
 }
 
-/* The mean of a block, into all vectors. Chunks begin where they please, also within blocks. */
+/* The mean of a block, into all vectors. */
 static void reduce_block(const struct group *group, uint32_t bucket, uint32_t block)
 {
     uint32_t world = group->options.world;
@@ -175,17 +203,11 @@ static void reduce_block(const struct group *group, uint32_t bucket, uint32_t bl
     uint64_t start = block * group->buckets[bucket].block_floats;
     uint64_t rest = whole.count - start, most = group->buckets[bucket].block_floats;
     struct span span = {whole.offset + start, rest < most ? rest : most};
-    for (uint32_t c = 0; c < world; c++) {
-        struct span part = span_intersect(span_part(whole, world, c), span);
-        if (part.count == 0) {
-            continue;
-        }
-        float *vectors[ALL_REDUCE_SHARED_MAX];
-        for (uint32_t k = 0; k < world; k++) {
-            vectors[k] = group->grads[(c + k) % world] + part.offset;
-        }
-        vector_mean(vectors, world, group->factor, part.count);
+    float *vectors[ALL_REDUCE_SHARED_MAX];
+    for (uint32_t rank = 0; rank < world; rank++) {
+        vectors[rank] = group->grads[rank] + span.offset;
     }
+    ring_mean(whole, span, vectors, world);
 }
 
 /* Takes a block that nobody has, if there is one. */
@@ -239,6 +261,9 @@ static bool is_finished(const struct group *group, uint32_t bucket)
     if (progress->posts.start != NULL) {
         return posts_are_complete(&progress->posts, progress->round);
     }
+    if (group->stage != NULL) {
+        return stage_is_complete(group->stage, bucket);
+    }
     return atomic_load(&group->board->slots[bucket].finished) ==
            progress->round * progress->block_count;
 }
@@ -246,6 +271,9 @@ static bool is_finished(const struct group *group, uint32_t bucket)
 /* Whether there are blocks that nobody works on. */
 static bool has_work(const struct group *group)
 {
+    if (group->stage != NULL) {
+        return stage_has_work(group->stage);
+    }
     for (uint32_t i = 0; i < group->options.layout->bucket_count; i++) {
         const struct progress *progress = &group->buckets[i];
         const struct slot *slot = &group->board->slots[i];
@@ -258,9 +286,24 @@ static bool has_work(const struct group *group)
     return false;
 }
 
+/* Whatever can be done on the stage. */
+static void work_on_stage(struct group *group)
+{
+    enum stage_did did;
+    while ((did = stage_work(group->stage)) != STAGE_NOTHING) {
+        if (did == STAGE_NEWS) {
+            announce(group->board);
+        }
+    }
+}
+
 /* Whatever can be done of the buckets that this worker has ready; they become ready in order. */
 static enum status help(struct group *group)
 {
+    if (group->stage != NULL) {
+        work_on_stage(group);
+        return STATUS_OK;
+    }
     for (uint32_t i = 0; i < group->options.layout->bucket_count; i++) {
         if (!group->buckets[i].is_unfinished) {
             continue;
@@ -321,11 +364,14 @@ enum status group_arrive(struct group *group, uint32_t bucket)
     progress->is_unfinished = true;
     if (progress->posts.start != NULL) {
         struct span span = group->options.layout->buckets[bucket];
-        posts_put(&progress->posts, progress->round,
-                  group->grads[group->options.rank] + span.offset);
+        posts_put(&progress->posts, progress->round, group->options.own + span.offset);
         if (is_finished(group, bucket)) {
             announce(group->board);
         }
+        return help(group);
+    }
+    if (group->stage != NULL) {
+        stage_arrive(group->stage, bucket);
         return help(group);
     }
     struct slot *slot = &group->board->slots[bucket];
@@ -397,8 +443,7 @@ static void finish(struct group *group, uint32_t bucket)
     struct progress *progress = &group->buckets[bucket];
     if (progress->posts.start != NULL) {
         struct span span = group->options.layout->buckets[bucket];
-        posts_mean(&progress->posts, progress->round,
-                   group->grads[group->options.rank] + span.offset);
+        posts_mean(&progress->posts, progress->round, group->options.own + span.offset);
     }
     progress->is_unfinished = false;
 }

@@ -22,6 +22,7 @@ struct worker {
     uint32_t rank, world;
     const struct layout *layout;
     float *const *grads; // of all
+    bool has_stage;      // none is mapped
     struct group *group;
     pthread_t thread;
 };
@@ -109,15 +110,16 @@ static void open_group(struct worker *worker, void *board)
         .rank = worker->rank,
         .world = worker->world,
         .layout = worker->layout,
-        .grads = worker->grads,
+        .own = worker->grads[worker->rank],
+        .grads = worker->has_stage ? NULL : worker->grads,
         .board = board,
     };
     assert_int_equal(group_create(&options, &worker->group), STATUS_OK);
 }
 
-static void run_group(uint32_t world, const struct layout *layout)
+static void run_group(uint32_t world, const struct layout *layout, bool has_stage)
 {
-    size_t board_bytes = (group_board_bytes(layout, world) + POSTS_ALIGNMENT - 1) /
+    size_t board_bytes = (group_board_bytes(layout, world, has_stage) + POSTS_ALIGNMENT - 1) /
                          POSTS_ALIGNMENT * POSTS_ALIGNMENT;
     void *board = aligned_alloc(POSTS_ALIGNMENT, board_bytes);
     memset(board, 0, board_bytes);
@@ -127,7 +129,8 @@ static void run_group(uint32_t world, const struct layout *layout)
         grads[i] = calloc(layout->value_count, sizeof(float));
     }
     for (uint32_t i = 0; i < world; i++) {
-        workers[i] = (struct worker){.rank = i, .world = world, .layout = layout, .grads = grads};
+        workers[i] = (struct worker){
+            .rank = i, .world = world, .layout = layout, .grads = grads, .has_stage = has_stage};
         open_group(&workers[i], board);
     }
     for (uint32_t i = 0; i < world; i++) {
@@ -153,7 +156,8 @@ static void every_worker_gets_the_mean_bit_by_bit(void **state)
     layout.buckets[2] = (struct span){6, 1};
     layout.buckets[3] = (struct span){0, 6};
     for (uint32_t world = 1; world <= WORLD_MAX; world++) {
-        run_group(world, &layout);
+        run_group(world, &layout, false);
+        run_group(world, &layout, true);
     }
 }
 
@@ -163,8 +167,18 @@ static void buckets_of_many_large_blocks_are_shared_out(void **state)
     struct layout layout = {.value_count = 300000, .bucket_count = 2};
     layout.buckets[0] = (struct span){100000, 200000};
     layout.buckets[1] = (struct span){0, 100000};
-    run_group(2, &layout);
-    run_group(3, &layout);
+    run_group(2, &layout, false);
+    run_group(3, &layout, false);
+}
+
+static void what_goes_by_the_stage_fills_its_slots_many_times(void **state)
+{
+    (void)state;
+    struct layout layout = {.value_count = 600000, .bucket_count = 2};
+    layout.buckets[0] = (struct span){200000, 400000};
+    layout.buckets[1] = (struct span){0, 200000};
+    run_group(2, &layout, true);
+    run_group(3, &layout, true);
 }
 
 static const struct layout single = {.value_count = 8, .bucket_count = 1, .buckets = {{0, 8}}};
@@ -176,7 +190,7 @@ static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
     float mine[8] = {1}, other[8] = {0};
     float *grads[] = {mine, other};
     struct worker worker = {.world = 2, .layout = &single, .grads = grads};
-    assert_in_range(group_board_bytes(&single, 2), 1, sizeof(board));
+    assert_in_range(group_board_bytes(&single, 2, false), 1, sizeof(board));
     open_group(&worker, board);
     assert_int_equal(group_arrive(worker.group, 0), STATUS_OK);
     assert_int_equal(group_wait(worker.group, 0, always, NULL), STATUS_INTERRUPTED);
@@ -215,7 +229,7 @@ static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void 
         float *grads[] = {mine};
         struct worker worker = {.world = 1, .layout = &blocks, .grads = grads};
         open_group(&worker, board);
-        assert_in_range(group_board_bytes(&blocks, 1), 1, sizeof(board));
+        assert_in_range(group_board_bytes(&blocks, 1, false), 1, sizeof(board));
         // Behind the header, a line and the cores: who has arrived, what is taken, what is
         // finished.
         board[16 + ALL_REDUCE_SHARED_MAX + place] = 0x40000000;
@@ -233,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_worker_gets_the_mean_bit_by_bit),
         cmocka_unit_test(buckets_of_many_large_blocks_are_shared_out),
+        cmocka_unit_test(what_goes_by_the_stage_fills_its_slots_many_times),
         cmocka_unit_test(who_waits_for_a_worker_that_never_comes_can_be_stopped),
         cmocka_unit_test(the_last_to_come_does_not_wait),
         cmocka_unit_test(a_board_that_was_overwritten_is_an_error_and_no_access_outside),
