@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#define EVENTS                                                              \
-    (ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | \
+#define EVENTS                                                                                    \
+    (ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | \
      ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
 
 // A peer that breaks off a handshake may just be busy, or about to end. One that does it so often
@@ -63,7 +63,7 @@ void dealer_close(struct dealer *dealer, int linger_ms)
 enum status dealer_open(struct dealer *dealer, void *context, const struct guard *guard,
                         const char *endpoint)
 {
-    *dealer = (struct dealer){.socket = socket_create(context, ZMQ_DEALER)};
+    *dealer = (struct dealer){.socket = socket_create(context, ZMQ_DEALER), .descriptor = -1};
     if (dealer->socket != NULL) {
         dealer->monitor = monitor_open(context, dealer->socket, EVENTS);
     }
@@ -120,6 +120,10 @@ void dealer_watch(struct dealer *dealer)
     struct monitor_event event;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     while (dealer->monitor != NULL && monitor_next(dealer->monitor, &event)) {
+        if (event.kind == ZMQ_EVENT_CONNECTED) {
+            dealer->descriptor = (int)event.value;
+            continue;
+        }
         enum handshake before = dealer->handshake;
         dealer->handshake = judge(dealer, &event);
         if (dealer->handshake == HANDSHAKE_DONE) {

@@ -18,6 +18,7 @@ struct dealer {
     enum handshake handshake;
     bool has_keys;         // it shows some
     uint32_t broken_count; // handshakes in a row that the peer broke off
+    int descriptor;        // libzmq's, of its connection when that was made; -1: none was
 };
 
 /* Logs. */

@@ -17,16 +17,31 @@ int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss)
     return (int)fmin(bytes, SEND_BUFFER_MAX);
 }
 
+static bool find_info(int descriptor, struct tcp_info *ret_info)
+{
+    const size_t needed =
+        offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(ret_info->tcpi_delivery_rate);
+    socklen_t size = sizeof(*ret_info);
+    return getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, ret_info, &size) == 0 && size >= needed;
+}
+
+static bool set_bytes(int descriptor, int bytes)
+{
+    return setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
+}
+
 bool send_buffer_fit(int descriptor)
 {
     struct tcp_info info;
-    socklen_t size = sizeof(info);
-    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-        size < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof(info.tcpi_delivery_rate) ||
-        info.tcpi_delivery_rate == 0 || info.tcpi_delivery_rate_app_limited != 0) {
-        return false;
-    }
-    const int bytes =
-        send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt, info.tcpi_snd_mss);
-    return setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
+    return find_info(descriptor, &info) && info.tcpi_delivery_rate != 0 &&
+           info.tcpi_delivery_rate_app_limited == 0 &&
+           set_bytes(descriptor, send_buffer_bytes(info.tcpi_delivery_rate, info.tcpi_min_rtt,
+                                                   info.tcpi_snd_mss));
+}
+
+bool send_buffer_fit_to(int descriptor, uint64_t rate, uint32_t rtt_us)
+{
+    struct tcp_info info;
+    return find_info(descriptor, &info) &&
+           set_bytes(descriptor, send_buffer_bytes(rate, rtt_us, info.tcpi_snd_mss));
 }

@@ -5,7 +5,9 @@
  * of that. With a fixed size, a link that is fast or long is not filled. So it follows what the
  * kernel itself has measured of the connection (TCP_INFO): the rate of delivery times the least
  * round trip seen, which is what is on its way, and half a millisecond more, in which the sender
- * may be busy elsewhere. */
+ * may be busy elsewhere. What the kernel has measured of a few messages may be wrong by half, and a
+ * link whose buffer is by that too small carries less than it could; so where we have measured the
+ * way ourselves, that counts. */
 #ifndef COMMON_SEND_BUFFER_H
 #define COMMON_SEND_BUFFER_H
 
@@ -27,5 +29,8 @@ int send_buffer_bytes(uint64_t rate, uint32_t rtt_us, uint32_t mss);
 /* Fits the buffer of a connection. False if there is nothing to go by: it is not of TCP, or has
  * sent too little for its rate to be that of the way. */
 bool send_buffer_fit(int descriptor);
+
+/* The same by what somebody else has measured of the way. False if it is not of TCP. */
+bool send_buffer_fit_to(int descriptor, uint64_t rate, uint32_t rtt_us);
 
 #endif

@@ -111,6 +111,11 @@ uint64_t transport_refused_count(const struct transport *transport);
 /* Whether a peer that we connect to is reached by ipc, and so is on this host. */
 bool transport_is_near(const struct transport *transport, uint64_t peer);
 
+/* What was measured of the way to a peer that we connect to, in bytes per second and microseconds
+ * there and back: the kernel need not hold more of what is sent to it than is on its way then. To
+ * be called before anything large is sent. */
+void transport_fit(struct transport *transport, uint64_t peer, uint64_t rate, uint32_t rtt_us);
+
 /* Queues; does not block. Copies the header. STATUS_UNREACHABLE if the peer has gone; then release
  * was not called. */
 enum status transport_send(struct transport *transport, uint64_t peer, const void *header,

@@ -257,6 +257,12 @@ const char *transport_explain(const struct transport *transport, uint64_t peer)
     return dealer_explain(&transport->dealers[peer]);
 }
 
+void transport_fit(struct transport *transport, uint64_t peer, uint64_t rate, uint32_t rtt_us)
+{
+    assert(peer < transport->dealer_count);
+    (void)send_buffer_fit_to(transport->dealers[peer].descriptor, rate, rtt_us); // if it is of TCP
+}
+
 enum status transport_send(struct transport *transport, uint64_t peer, const void *header,
                            size_t header_size, const struct payload *payload)
 {

@@ -114,11 +114,27 @@ enum status link_try(struct link *link, const struct message *trial)
     return probe_begin(&link->probe, link->channel, link->neighbours.workers[next].peers[0]);
 }
 
+/* The connections to the next worker: little or nothing comes back on them, so the transport does
+ * not learn from them how long the way is, as it does from others. */
+static void fit_connections(struct link *link)
+{
+    const struct all_reduce_way way = probe_way(&link->probe);
+    const struct lanes *lanes = &link->neighbours.workers[(link->rank + 1) % link->job.workers];
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        transport_fit(link->channel->transport, lanes->peers[i], way.bandwidth,
+                      (uint32_t)(2 * way.latency_ns / 1000));
+    }
+}
+
 enum status link_probe(struct link *link, uint64_t peer, const struct message *message)
 {
     bool is_over;
     enum status status = probe_take(&link->probe, link->channel, peer, message, &is_over);
-    return status == STATUS_OK && is_over ? send_tried(link) : status;
+    if (status != STATUS_OK || !is_over) {
+        return status;
+    }
+    fit_connections(link);
+    return send_tried(link);
 }
 
 /* What the first phase needs beside its exchange. */

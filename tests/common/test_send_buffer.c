@@ -105,6 +105,21 @@ static void a_connection_that_has_sent_nothing_is_left_alone(void **state)
     close(ends[1]);
 }
 
+static void a_connection_is_fitted_to_what_others_have_measured_of_its_way(void **state)
+{
+    (void)state;
+    int ends[2];
+    connect_ends(ends);
+    // Nothing was sent on it; a segment of loopback has nearly 64 KiB, and Linux allows so much.
+    assert_true(send_buffer_fit_to(ends[0], 1000000, 100));
+    int least = buffer_of(ends[0]);
+    assert_in_range(least, 2 * SEND_BUFFER_MIN, 2 * 4 * 65536);
+    assert_true(send_buffer_fit_to(ends[0], UINT64_MAX, 100));
+    assert_in_range(buffer_of(ends[0]), least, 2 * SEND_BUFFER_MAX);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void what_is_not_of_tcp_is_left_alone(void **state)
 {
     (void)state;
@@ -117,6 +132,7 @@ static void what_is_not_of_tcp_is_left_alone(void **state)
     close(ends[1]);
     assert_false(send_buffer_fit(ends[0])); // closed
     assert_false(send_buffer_fit(-1));
+    assert_false(send_buffer_fit_to(-1, 1000000, 100));
     assert_int_equal(pipe(ends), 0);
     assert_false(send_buffer_fit(ends[1]));
     close(ends[0]);
@@ -131,6 +147,7 @@ int main(void)
         cmocka_unit_test(it_always_holds_several_segments),
         cmocka_unit_test(a_connection_that_was_busy_gets_a_buffer_of_its_own_size),
         cmocka_unit_test(a_connection_that_has_sent_nothing_is_left_alone),
+        cmocka_unit_test(a_connection_is_fitted_to_what_others_have_measured_of_its_way),
         cmocka_unit_test(what_is_not_of_tcp_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,9 +10,14 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+
+#define DESCRIPTORS 256
 
 struct pair {
     struct transport *server, *client;
@@ -103,6 +108,50 @@ static void a_server_answers_the_peer_that_asked(void **state)
     assert_memory_equal(envelope.header, "answer", 6);
     envelope_release(&envelope);
     close_pair(&pair);
+}
+
+/* The send buffers of this process's connections of TCP, by descriptor; 0: it is none. */
+static void list_send_buffers(int ret_bytes[DESCRIPTORS])
+{
+    for (int descriptor = 0; descriptor < DESCRIPTORS; descriptor++) {
+        struct tcp_info info;
+        socklen_t info_size = sizeof(info), size = sizeof(int);
+        int *bytes = &ret_bytes[descriptor];
+        *bytes = 0;
+        if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &info_size) == 0) {
+            assert_int_equal(getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, bytes, &size), 0);
+        }
+    }
+}
+
+static void what_is_known_of_a_way_fits_the_buffer_of_its_connection_alone(void **state)
+{
+    (void)state;
+    struct pair pair;
+    open_pair(&pair);
+    struct envelope envelope;
+    assert_int_equal(transport_send(pair.client, pair.to_server, "ask", 3, NULL), STATUS_OK);
+    receive(pair.server, &envelope);
+    uint64_t peer = envelope.peer;
+    envelope_release(&envelope);
+    // Once the answer is there, so is what libzmq says of the connection.
+    assert_int_equal(transport_send(pair.server, peer, "answer", 6, NULL), STATUS_OK);
+    receive(pair.client, &envelope);
+    envelope_release(&envelope);
+    assert_int_equal(transport_receive(pair.client, 0, &envelope), STATUS_TIMED_OUT);
+    int before[DESCRIPTORS], after[DESCRIPTORS], changed = 0;
+    list_send_buffers(before);
+    transport_fit(pair.client, pair.to_server, 1000000, 100); // the least that there is
+    list_send_buffers(after);
+    for (int i = 0; i < DESCRIPTORS; i++) {
+        changed += before[i] != after[i];
+        assert_true(after[i] <= before[i]);
+    }
+    close_pair(&pair);
+    if (changed == 0) {
+        skip(); // net.core.wmem_max allows no more than the least of loopback
+    }
+    assert_int_equal(changed, 1);
 }
 
 static void a_peer_that_is_not_there_is_unreachable(void **state)
@@ -200,6 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads_of_any_size_arrive_whole_and_aligned),
         cmocka_unit_test(a_server_answers_the_peer_that_asked),
+        cmocka_unit_test(what_is_known_of_a_way_fits_the_buffer_of_its_connection_alone),
         cmocka_unit_test(a_peer_that_is_not_there_is_unreachable),
         cmocka_unit_test(a_wake_ends_a_wait),
         cmocka_unit_test(messages_of_other_shapes_are_dropped),
