@@ -92,21 +92,27 @@ static void payloads_of_any_size_arrive_whole_and_aligned(void **state)
     free(values);
 }
 
+/* The client asks, and the server answers who asked. */
+static void ask(struct pair *pair)
+{
+    struct envelope envelope;
+    assert_int_equal(transport_send(pair->client, pair->to_server, "ask", 3, NULL), STATUS_OK);
+    receive(pair->server, &envelope);
+    uint64_t peer = envelope.peer;
+    envelope_release(&envelope);
+    assert_int_equal(transport_send(pair->server, peer, "answer", 6, NULL), STATUS_OK);
+    receive(pair->client, &envelope);
+    assert_int_equal(envelope.peer, pair->to_server);
+    assert_memory_equal(envelope.header, "answer", 6);
+    envelope_release(&envelope);
+}
+
 static void a_server_answers_the_peer_that_asked(void **state)
 {
     (void)state;
     struct pair pair;
     open_pair(&pair);
-    struct envelope envelope;
-    assert_int_equal(transport_send(pair.client, pair.to_server, "ask", 3, NULL), STATUS_OK);
-    receive(pair.server, &envelope);
-    uint64_t peer = envelope.peer;
-    envelope_release(&envelope);
-    assert_int_equal(transport_send(pair.server, peer, "answer", 6, NULL), STATUS_OK);
-    receive(pair.client, &envelope);
-    assert_int_equal(envelope.peer, pair.to_server);
-    assert_memory_equal(envelope.header, "answer", 6);
-    envelope_release(&envelope);
+    ask(&pair);
     close_pair(&pair);
 }
 
@@ -129,15 +135,9 @@ static void what_is_known_of_a_way_fits_the_buffer_of_its_connection_alone(void 
     (void)state;
     struct pair pair;
     open_pair(&pair);
-    struct envelope envelope;
-    assert_int_equal(transport_send(pair.client, pair.to_server, "ask", 3, NULL), STATUS_OK);
-    receive(pair.server, &envelope);
-    uint64_t peer = envelope.peer;
-    envelope_release(&envelope);
     // Once the answer is there, so is what libzmq says of the connection.
-    assert_int_equal(transport_send(pair.server, peer, "answer", 6, NULL), STATUS_OK);
-    receive(pair.client, &envelope);
-    envelope_release(&envelope);
+    ask(&pair);
+    struct envelope envelope;
     assert_int_equal(transport_receive(pair.client, 0, &envelope), STATUS_TIMED_OUT);
     int before[DESCRIPTORS], after[DESCRIPTORS], changed = 0;
     list_send_buffers(before);
