@@ -10,7 +10,7 @@
 #define EXPONENT_MASK 0x7F800000u
 
 // Values of each vector that are added up at a time: they stay in registers.
-#define MEAN_TILE 64
+#define MEAN_TILE 16
 
 // Values looked at before a vector with an infinity early on is given up.
 #define FINITE_BLOCK 4096
@@ -62,13 +62,34 @@ VARIANT_BODY void mean_tile(float *const *vectors, size_t vector_count, float fa
     }
 }
 
-VARIANT_BODY void mean_body(float *const *vectors, size_t vector_count, float factor, size_t count)
+VARIANT_BODY void mean_of(float *const *vectors, size_t vector_count, float factor, size_t count)
 {
     size_t start = 0;
     for (; count - start >= MEAN_TILE; start += MEAN_TILE) {
         mean_tile(vectors, vector_count, factor, start, MEAN_TILE);
     }
     mean_tile(vectors, vector_count, factor, start, count - start);
+}
+
+#define MEAN_OF(constant)                          \
+    case constant:                                 \
+        mean_of(vectors, constant, factor, count); \
+        break;
+
+/* Where vectors are few, as constants: the loops over them are gone then. */
+VARIANT_BODY void mean_body(float *const *vectors, size_t vector_count, float factor, size_t count)
+{
+    switch (vector_count) {
+        MEAN_OF(2)
+        MEAN_OF(3)
+        MEAN_OF(4)
+        MEAN_OF(5)
+        MEAN_OF(6)
+        MEAN_OF(7)
+        MEAN_OF(8)
+    default:
+        mean_of(vectors, vector_count, factor, count);
+    }
 }
 
 /* Infinities and NaNs are the floats whose exponent is all ones. */

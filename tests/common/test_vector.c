@@ -20,6 +20,8 @@
 #define OFFSET_MAX 17
 #define SIZE       (COUNT_MAX + OFFSET_MAX + 1)
 
+#define MEAN_MAX 10 // vectors
+
 static void fill(float values[SIZE], uint64_t seed)
 {
     struct random_sequence sequence = {seed};
@@ -86,23 +88,38 @@ static void check_scale(const struct vector_operations *operations, struct vecto
     operations->scale(vectors->to + offset, 1.0F / 3, count);
 }
 
-/* Three vectors, all of which become the mean; the first keeps to `to`, the others to copies. */
+/* Every vector, each at an alignment of its own, becomes the mean, and nothing around it changes.
+ */
+static void check_mean_of(const struct vector_operations *operations, size_t vector_count,
+                          size_t offset, size_t count)
+{
+    float all[MEAN_MAX][SIZE], wanted[MEAN_MAX][SIZE];
+    float *starts[MEAN_MAX];
+    for (size_t k = 0; k < vector_count; k++) {
+        fill(all[k], k);
+        memcpy(wanted[k], all[k], sizeof(all[k]));
+        starts[k] = all[k] + (offset + k) % OFFSET_MAX;
+    }
+    for (size_t i = 0; i < count; i++) {
+        float sum = starts[0][i];
+        for (size_t k = 1; k < vector_count; k++) {
+            sum += starts[k][i];
+        }
+        for (size_t k = 0; k < vector_count; k++) {
+            wanted[k][(size_t)(starts[k] - all[k]) + i] = sum * (1.0F / 3);
+        }
+    }
+    operations->mean(starts, vector_count, 1.0F / 3, count);
+    assert_memory_equal(all, wanted, vector_count * sizeof(all[0]));
+}
+
 static void check_mean(const struct vector_operations *operations, struct vectors *vectors,
                        size_t offset, size_t count)
 {
-    float second[SIZE], third[SIZE];
-    memcpy(second, vectors->a, sizeof(second));
-    memcpy(third, vectors->b, sizeof(third));
-    for (size_t i = offset; i < offset + count; i++) {
-        float sum = vectors->to[i] + second[i - offset];
-        vectors->wanted[i] = (sum + third[i]) * (1.0F / 3);
+    (void)vectors;
+    for (size_t vector_count = 1; vector_count <= MEAN_MAX; vector_count++) {
+        check_mean_of(operations, vector_count, offset, count);
     }
-    float *const all[] = {vectors->to + offset, second, third + offset};
-    operations->mean(all, 3, 1.0F / 3, count);
-    assert_memory_equal(second, vectors->wanted + offset, count * sizeof(float));
-    assert_memory_equal(second + count, vectors->a + count, (SIZE - count) * sizeof(float));
-    assert_memory_equal(third + offset, vectors->wanted + offset, count * sizeof(float));
-    assert_memory_equal(third, vectors->b, offset * sizeof(float));
 }
 
 static void check_is_finite(const struct vector_operations *operations, struct vectors *vectors,
