@@ -18,10 +18,15 @@ struct lanes {
     uint32_t count;
 };
 
-/* The one that a bucket takes. There has to be one. */
+/* Which one a bucket takes. There has to be one. */
+static inline uint32_t lanes_index_of_bucket(const struct lanes *lanes, uint32_t bucket)
+{
+    return bucket % lanes->count;
+}
+
 static inline uint64_t lanes_of_bucket(const struct lanes *lanes, uint32_t bucket)
 {
-    return lanes->peers[bucket % lanes->count];
+    return lanes->peers[lanes_index_of_bucket(lanes, bucket)];
 }
 
 static inline bool lanes_have(const struct lanes *lanes, uint64_t peer)

@@ -4,13 +4,15 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum status pacer_create(struct channel *channel, uint32_t peer_count, struct pacer **ret_pacer)
+enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pacer_lane lane,
+                         struct pacer **ret_pacer)
 {
     struct pacer *pacer = calloc(1, sizeof(*pacer));
     if (pacer == NULL) {
         return STATUS_NO_MEMORY;
     }
     pacer->channel = channel;
+    pacer->lane = lane;
     pacer->peer_count = peer_count;
     pacer->peers = calloc((size_t)peer_count + 1, sizeof(*pacer->peers));
     if (pacer->peers == NULL) {
@@ -69,34 +71,43 @@ static uint32_t quietest_lane(const struct pacer_peer *peer)
     return best;
 }
 
-/* Takes the next message for a lane out of a queue. With the mutex held. */
-static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer, uint32_t lane)
+/* Where the most urgent message stands whose lane has room; NULL: there is none. With the mutex
+ * held. */
+static struct pacer_send **find_next(const struct pacer *pacer, struct pacer_peer *peer,
+                                     uint32_t *ret_lane)
 {
-    struct pacer_send **best = &peer->first;
+    struct pacer_send **best = NULL;
+    uint32_t quietest = quietest_lane(peer);
     for (struct pacer_send **at = &peer->first; *at != NULL; at = &(*at)->next) {
-        if ((*at)->message.bucket > (*best)->message.bucket) {
+        uint32_t bucket = (*at)->message.bucket;
+        uint32_t lane = pacer->lane == PACER_LANE_OF_BUCKET
+                            ? lanes_index_of_bucket(peer->lanes, bucket)
+                            : quietest;
+        bool has_room = peer->bytes_sent[lane] < PACER_WINDOW_BYTES;
+        if (has_room && (best == NULL || bucket > (*best)->message.bucket)) {
             best = at;
+            *ret_lane = lane;
         }
     }
-    struct pacer_send *send = *best;
-    *best = send->next;
-    if (send->next == NULL) {
-        peer->end = best;
-    }
-    send->lane = lane;
-    peer->bytes_sent[lane] += send->bytes;
-    pacer->waiting_count--;
-    return send;
+    return best;
 }
 
-/* The next message to a peer; NULL: there is none, or all windows are full. */
-static struct pacer_send *next_send(struct pacer *pacer, struct pacer_peer *peer)
+/* Takes the next message to a peer out of its queue; NULL: there is none, or its window is full. */
+static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer)
 {
     struct pacer_send *send = NULL;
+    uint32_t lane;
     pthread_mutex_lock(&pacer->mutex);
-    if (peer->first != NULL) {
-        uint32_t lane = quietest_lane(peer);
-        send = peer->bytes_sent[lane] < PACER_WINDOW_BYTES ? take_next(pacer, peer, lane) : NULL;
+    struct pacer_send **place = peer->first != NULL ? find_next(pacer, peer, &lane) : NULL;
+    if (place != NULL) {
+        send = *place;
+        *place = send->next;
+        if (send->next == NULL) {
+            peer->end = place;
+        }
+        send->lane = lane;
+        peer->bytes_sent[lane] += send->bytes;
+        pacer->waiting_count--;
     }
     pthread_mutex_unlock(&pacer->mutex);
     return send;
@@ -107,7 +118,7 @@ static enum status send_on(struct pacer *pacer, struct pacer_peer *peer)
 {
     enum status status = STATUS_OK;
     struct pacer_send *send;
-    while (status == STATUS_OK && (send = next_send(pacer, peer)) != NULL) {
+    while (status == STATUS_OK && (send = take_next(pacer, peer)) != NULL) {
         status = channel_send(pacer->channel, peer->lanes->peers[send->lane], &send->message,
                               note_read, send);
         if (status != STATUS_OK) {

@@ -6,8 +6,8 @@
  * (The idea is that of P3, Jayarajan et al. 2019, and ByteScheduler, Peng et al. 2019.) Nobody
  * waits for another's order of sending, so the orders of workers may differ.
  *
- * Where there are several connections to a peer each has a window, and the next message takes the
- * one with the fewest bytes.
+ * Where there are several connections to a peer each has a window. A message takes the one with the
+ * fewest bytes, or that of its bucket, where others on that one count on the order.
  *
  * A pacer is of one thread, the one that owns the channel; releases come from any. */
 #ifndef COMMON_PACER_H
@@ -26,6 +26,8 @@
 
 // Messages that wait or travel; beyond so many they go in the order in which they come.
 #define PACER_SENDS_MAX 512
+
+enum pacer_lane { PACER_QUIETEST_LANE, PACER_LANE_OF_BUCKET };
 
 struct pacer;
 
@@ -48,6 +50,7 @@ struct pacer_peer {
 
 struct pacer {
     struct channel *channel; // borrowed
+    enum pacer_lane lane;
     struct pacer_send sends[PACER_SENDS_MAX];
     struct pacer_peer *peers; // (peer_count), owned
     uint32_t peer_count;
@@ -56,7 +59,8 @@ struct pacer {
     pthread_mutex_t mutex;
 };
 
-enum status pacer_create(struct channel *channel, uint32_t peer_count, struct pacer **ret_pacer);
+enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pacer_lane lane,
+                         struct pacer **ret_pacer);
 
 /* Nothing that it has sent may be read any more. What waits is not sent, nor released. NULL is
  * fine. */

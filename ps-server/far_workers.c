@@ -16,7 +16,7 @@ enum status far_workers_create(struct channel *channel, const struct job *job,
         .lane_count = job->connections,
     };
     return ret_far->lanes != NULL && ret_far->is_far != NULL
-               ? pacer_create(channel, job->workers, &ret_far->pacer)
+               ? pacer_create(channel, job->workers, PACER_QUIETEST_LANE, &ret_far->pacer)
                : STATUS_NO_MEMORY;
 }
 

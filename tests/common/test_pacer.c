@@ -37,7 +37,7 @@ static void open_pair(struct pair *pair)
     assert_int_equal(transport_bind(pair->to->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
     assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->lanes.peers[0]),
                      STATUS_OK);
-    assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
+    assert_int_equal(pacer_create(pair->from, 1, PACER_QUIETEST_LANE, &pair->pacer), STATUS_OK);
 }
 
 /* Where nobody listens yet: nothing is read before there is a connection. */
@@ -47,7 +47,7 @@ static void open_unheard(struct pair *pair, char endpoint[TRANSPORT_ENDPOINT_BYT
     snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@ringside-test-pacer-%ld", (long)getpid());
     assert_int_equal(transport_connect(pair->from->transport, endpoint, &pair->lanes.peers[0]),
                      STATUS_OK);
-    assert_int_equal(pacer_create(pair->from, 1, &pair->pacer), STATUS_OK);
+    assert_int_equal(pacer_create(pair->from, 1, PACER_QUIETEST_LANE, &pair->pacer), STATUS_OK);
 }
 
 static void close_pair(struct pair *pair)
@@ -158,6 +158,38 @@ static void every_connection_that_is_known_has_a_window(void **state)
     close_pair(&pair);
 }
 
+/* Buckets 0 to 4 by two connections: each takes the even ones or the odd ones, one at a time. */
+static void a_bucket_keeps_to_its_connection_where_that_is_asked_for(void **state)
+{
+    (void)state;
+    struct pair pair;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], bound[TRANSPORT_ENDPOINT_BYTES];
+    open_unheard(&pair, endpoint);
+    pacer_destroy(pair.pacer);
+    assert_int_equal(pacer_create(pair.from, 1, PACER_LANE_OF_BUCKET, &pair.pacer), STATUS_OK);
+    pair.lanes.count = 2;
+    assert_int_equal(transport_connect(pair.from->transport, endpoint, &pair.lanes.peers[1]),
+                     STATUS_OK);
+    const uint32_t buckets[] = {0, 2, 4, 1, 3};
+    for (uint32_t i = 0; i < 5; i++) {
+        send_bucket(&pair, buckets[i], i);
+        assert_int_equal(pair.pacer->peers[0].bytes_sent[1], i < 3 ? 0 : PACER_WINDOW_BYTES);
+    }
+    assert_int_equal(pair.pacer->peers[0].bytes_sent[0], PACER_WINDOW_BYTES);
+    assert_int_equal(pair.pacer->waiting_count, 3);
+    assert_int_equal(transport_bind(pair.to->transport, endpoint, bound), STATUS_OK);
+    uint32_t even_seen = 0;
+    const uint32_t even_expected[] = {0, 4, 2};
+    for (uint32_t i = 0; i < 5; i++) {
+        uint32_t bucket = receive(&pair).bucket;
+        if (bucket % 2 == 0) {
+            assert_int_equal(bucket, even_expected[even_seen++]);
+        }
+    }
+    assert_int_equal(even_seen, 3);
+    close_pair(&pair);
+}
+
 static void more_than_there_is_room_for_is_sent_all_the_same(void **state)
 {
     (void)state;
@@ -197,6 +229,7 @@ int main(void)
         cmocka_unit_test(the_highest_bucket_goes_first_and_equals_in_their_order),
         cmocka_unit_test(small_messages_share_the_window),
         cmocka_unit_test(every_connection_that_is_known_has_a_window),
+        cmocka_unit_test(a_bucket_keeps_to_its_connection_where_that_is_asked_for),
         cmocka_unit_test(more_than_there_is_room_for_is_sent_all_the_same),
         cmocka_unit_test(a_peer_that_is_not_there_is_said),
     };

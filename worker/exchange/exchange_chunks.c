@@ -105,7 +105,8 @@ static enum status chunks_create(const struct exchange_options *options,
         status = coder_create(&options->codec, options->layout, &chunks->coder);
     }
     if (status == STATUS_OK) {
-        status = pacer_create(options->channel, options->peer_count, &chunks->pacer);
+        status = pacer_create(options->channel, options->peer_count, PACER_QUIETEST_LANE,
+                              &chunks->pacer);
     }
     if (status != STATUS_OK) {
         chunks_destroy(&chunks->base);

@@ -9,8 +9,10 @@
  *
  * Flow control: over a network no more than a window of bytes is on its way to a shard that has not
  * said that it has taken them. Of what is ready the bucket that the next forward pass needs first,
- * the last one, is pushed next. The window also keeps workers together: on a link that all share
- * each gets as much of it as the others. */
+ * the last one, is pushed next, also before what is on its way but has not left (pacer.h). The
+ * window also keeps workers together: on a link that all share each gets as much of it as the
+ * others. */
+#include "common/pacer.h"
 #include "worker/exchange/coder.h"
 #include "worker/exchange/strategies.h"
 
@@ -36,6 +38,7 @@ struct ps_shard {
 struct ps {
     struct exchange base;
     struct coder coder;
+    struct pacer *pacer;     // of pushes over a network
     struct ps_shard *shards; // (shard_count), owned
     uint32_t shard_count;
     uint32_t ready_count;     // buckets of this step that backward has completed, in their order
@@ -51,6 +54,7 @@ static void ps_destroy(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
     coder_destroy(&ps->coder);
+    pacer_destroy(ps->pacer);
     for (uint32_t i = 0; ps->shards != NULL && i < ps->shard_count; i++) {
         free(ps->shards[i].states);
         free(ps->shards[i].is_pulled);
@@ -110,6 +114,10 @@ static enum status ps_create(const struct exchange_options *options, struct exch
     enum status status = create_shards(ps, options);
     if (status == STATUS_OK) {
         status = coder_create(&options->codec, options->layout, &ps->coder);
+    }
+    if (status == STATUS_OK) {
+        status =
+            pacer_create(options->channel, options->peer_count, PACER_LANE_OF_BUCKET, &ps->pacer);
     }
     if (status != STATUS_OK) {
         ps_destroy(&ps->base);
@@ -252,8 +260,20 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
     };
     coder_encode(&ps_of(exchange)->coder, options->grads, &push);
     enum status status = send_pull(exchange, bucket, shard, 0, 0);
-    uint64_t peer = lanes_of_bucket(&options->peers[shard], bucket);
-    return status == STATUS_OK ? exchange_send(exchange, peer, &push) : status;
+    const struct lanes *lanes = &options->peers[shard];
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!ps_of(exchange)->shards[shard].is_far) {
+        return exchange_send(exchange, lanes_of_bucket(lanes, bucket), &push);
+    }
+    exchange_count_send(exchange);
+    return pacer_send(ps_of(exchange)->pacer, shard, lanes, &push, exchange_count_read, exchange);
+}
+
+static enum status ps_go_on(struct exchange *exchange)
+{
+    return pacer_go_on(ps_of(exchange)->pacer);
 }
 
 /* The last of the buckets that are ready and wait. */
@@ -434,6 +454,7 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                 .delivers = EXCHANGE_PARAMS, \
                 .start = ps_start,           \
                 .ready = ps_ready,           \
+                .go_on = ps_go_on,           \
                 .pull = ps_pull,             \
                 .deliver = ps_deliver,       \
                 .destroy = ps_destroy,       \

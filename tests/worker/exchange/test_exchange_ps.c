@@ -113,14 +113,27 @@ static void take(struct worker *worker, uint64_t step, uint32_t bucket, enum sta
     deliver(worker, 0, &taken, expected);
 }
 
+/* Lets what may leave leave: so many buckets, and no more. */
+static void expect_pushed(struct worker *worker, uint64_t count)
+{
+    while (pushed(worker) < count) {
+        assert_int_equal(exchange_go_on(worker->exchange), STATUS_OK);
+    }
+    assert_int_equal(pushed(worker), count);
+}
+
 /* And then the last bucket, which forward needs first, overtakes the others. */
 static void over_a_network_pushes_wait_until_others_were_taken(void **state)
 {
     (void)state;
     struct worker worker;
-    open_worker(&worker, "ps-sync", "tcp://127.0.0.1:1");
+    struct channel *shard;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(channel_create(&shard), STATUS_OK);
+    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    open_worker(&worker, "ps-sync", endpoint);
     begin(&worker);
-    assert_int_equal(pushed(&worker), 2);
+    expect_pushed(&worker, 2);
     take(&worker, 0, 2, STATUS_MALFORMED); // what was not pushed
     take(&worker, 1, 0, STATUS_MALFORMED); // of a step that has not begun
     take(&worker, 0, BUCKETS, STATUS_MALFORMED);
@@ -132,7 +145,7 @@ static void over_a_network_pushes_wait_until_others_were_taken(void **state)
         }
         take(&worker, 0, taken[i], STATUS_OK);
         take(&worker, 0, taken[i], STATUS_MALFORMED); // twice
-        assert_int_equal(pushed(&worker), i < 3 ? i + 3 : BUCKETS);
+        expect_pushed(&worker, i < 3 ? i + 3 : BUCKETS);
         if (i < 3) {
             answer(&worker, then_pushed[i], STATUS_OK);
             answer(&worker, then_pushed[i], STATUS_MALFORMED); // twice
@@ -140,6 +153,19 @@ static void over_a_network_pushes_wait_until_others_were_taken(void **state)
     }
     answer(&worker, 0, STATUS_OK);
     answer(&worker, 1, STATUS_OK);
+    close_worker(&worker);
+    channel_destroy(shard, 0);
+}
+
+/* What waits for its turn here can be overtaken. Nobody listens, so that none ever leaves. */
+static void over_a_network_the_transport_is_given_one_push_at_a_time(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker, "ps-sync", "tcp://127.0.0.1:1");
+    begin(&worker);
+    assert_int_equal(exchange_go_on(worker.exchange), STATUS_OK);
+    assert_int_equal(pushed(&worker), 1);
     close_worker(&worker);
 }
 
@@ -246,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_a_network_pushes_wait_until_others_were_taken),
+        cmocka_unit_test(over_a_network_the_transport_is_given_one_push_at_a_time),
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
         cmocka_unit_test(on_one_host_pushes_do_not_wait),
