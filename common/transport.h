@@ -116,6 +116,10 @@ bool transport_is_near(const struct transport *transport, uint64_t peer);
  * be called before anything large is sent. */
 void transport_fit(struct transport *transport, uint64_t peer, uint64_t rate, uint32_t rtt_us);
 
+/* From now on connections of others get the congestion control that suits answers to many: see
+ * congestion.h. */
+void transport_fit_answers(struct transport *transport);
+
 /* Queues; does not block. Copies the header. STATUS_UNREACHABLE if the peer has gone; then release
  * was not called. */
 enum status transport_send(struct transport *transport, uint64_t peer, const void *header,

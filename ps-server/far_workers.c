@@ -15,6 +15,7 @@ enum status far_workers_create(struct channel *channel, const struct job *job,
         .worker_count = job->workers,
         .lane_count = job->connections,
     };
+    transport_fit_answers(channel->transport);
     return ret_far->lanes != NULL && ret_far->is_far != NULL
                ? pacer_create(channel, job->workers, PACER_QUIETEST_LANE, &ret_far->pacer)
                : STATUS_NO_MEMORY;

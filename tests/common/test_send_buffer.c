@@ -1,5 +1,6 @@
 /* Tests of fitting send buffers: the size by the formula, and connections over loopback. */
 #include "common/send_buffer.h"
+#include "tests/support/tcp_ends.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -7,8 +8,6 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,23 +36,6 @@ static void it_always_holds_several_segments(void **state)
     assert_int_equal(send_buffer_bytes(0, 0, UINT32_MAX), SEND_BUFFER_MAX);
 }
 
-/* Two ends of a connection over loopback. */
-static void connect_ends(int ends[2])
-{
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    assert_int_equal(bind(listener, (const struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(ends[0], (const struct sockaddr *)&address, size), 0);
-    ends[1] = accept(listener, NULL, NULL);
-    assert_true(ends[1] >= 0);
-    close(listener);
-}
-
 static int buffer_of(int descriptor)
 {
     int bytes;
@@ -78,7 +60,7 @@ static void a_connection_that_was_busy_gets_a_buffer_of_its_own_size(void **stat
 {
     (void)state;
     int ends[2];
-    connect_ends(ends);
+    tcp_ends_open(ends);
     send_much(ends);
     if (!send_buffer_fit(ends[0])) {
         skip(); // a kernel that does not say at what rate it delivers
@@ -97,7 +79,7 @@ static void a_connection_that_has_sent_nothing_is_left_alone(void **state)
 {
     (void)state;
     int ends[2];
-    connect_ends(ends);
+    tcp_ends_open(ends);
     int before = buffer_of(ends[0]);
     assert_false(send_buffer_fit(ends[0]));
     assert_int_equal(buffer_of(ends[0]), before);
@@ -109,7 +91,7 @@ static void a_connection_is_fitted_to_what_others_have_measured_of_its_way(void 
 {
     (void)state;
     int ends[2];
-    connect_ends(ends);
+    tcp_ends_open(ends);
     // Nothing was sent on it; a segment of loopback has nearly 64 KiB, and Linux allows so much.
     assert_true(send_buffer_fit_to(ends[0], 1000000, 100));
     int least = buffer_of(ends[0]);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define DESCRIPTORS 256
 
@@ -154,6 +155,45 @@ static void what_is_known_of_a_way_fits_the_buffer_of_its_connection_alone(void 
     assert_int_equal(changed, 1);
 }
 
+static bool has_bbr(int descriptor)
+{
+    char name[32] = {0};
+    socklen_t size = sizeof(name) - 1;
+    return getsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 &&
+           strncmp(name, "bbr", strlen("bbr")) == 0;
+}
+
+/* Where the system's connections have it unless told otherwise. */
+static void answers_within_a_site_do_not_go_by_bbr(void **state)
+{
+    (void)state;
+    int other = socket(AF_INET, SOCK_STREAM, 0);
+    bool is_default = has_bbr(other);
+    bool can_choose = setsockopt(other, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) == 0;
+    close(other);
+    if (!is_default || !can_choose) {
+        print_message("bbr is not this system's choice, or its only one\n");
+        skip();
+    }
+    struct pair pair;
+    open_pair(&pair);
+    transport_fit_answers(pair.server);
+    ask(&pair);
+    int ends = 0, with_bbr = 0;
+    for (int descriptor = 0; descriptor < DESCRIPTORS; descriptor++) {
+        struct tcp_info info;
+        socklen_t size = sizeof(info);
+        if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+            info.tcpi_state == TCP_ESTABLISHED) {
+            with_bbr += has_bbr(descriptor);
+            ends++;
+        }
+    }
+    assert_int_equal(ends, 2);
+    assert_int_equal(with_bbr, 1); // who asks keeps it
+    close_pair(&pair);
+}
+
 static void a_peer_that_is_not_there_is_unreachable(void **state)
 {
     (void)state;
@@ -250,6 +290,7 @@ int main(void)
         cmocka_unit_test(payloads_of_any_size_arrive_whole_and_aligned),
         cmocka_unit_test(a_server_answers_the_peer_that_asked),
         cmocka_unit_test(what_is_known_of_a_way_fits_the_buffer_of_its_connection_alone),
+        cmocka_unit_test(answers_within_a_site_do_not_go_by_bbr),
         cmocka_unit_test(a_peer_that_is_not_there_is_unreachable),
         cmocka_unit_test(a_wake_ends_a_wait),
         cmocka_unit_test(messages_of_other_shapes_are_dropped),

@@ -1,0 +1,8 @@
+/* A connection of TCP over loopback, without libzmq. */
+#ifndef TESTS_SUPPORT_TCP_ENDS_H
+#define TESTS_SUPPORT_TCP_ENDS_H
+
+/* Both ends; the caller closes them. */
+void tcp_ends_open(int ret_ends[2]);
+
+#endif
