@@ -124,14 +124,13 @@ static enum status close_free_mark(struct trainer *trainer, struct link *link, u
     return status == STATUS_OK && goes_on ? exchange_pull(trainer->exchange, 0) : status;
 }
 
-/* Where workers are free: others may have brought the phase on, also while a mark is closed. All
- * that were passed are closed now: in the midst of a round nothing can be pulled. */
-static enum status after_free_step(struct trainer *trainer, struct link *link, uint64_t step)
+/* Closes what was passed, also while a mark is closed. Nothing may be on its way, and no round have
+ * begun: in the midst of one nothing can be pulled. */
+static enum status close_passed_marks(struct trainer *trainer, struct link *link, uint64_t step)
 {
     enum status status = STATUS_OK;
     uint64_t count = marks_count(&trainer->phase->marks);
     bool is_due = step % trainer->job->report_every == 0;
-    trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
     while (status == STATUS_OK) {
         uint64_t passed = exchange_epochs_passed(trainer->exchange);
         if (trainer->interval.steps > 0 && (is_due || passed >= count)) {
@@ -145,11 +144,21 @@ static enum status after_free_step(struct trainer *trainer, struct link *link, u
     return status;
 }
 
+enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    if (!trainer->phase->is_free) {
+        return STATUS_OK;
+    }
+    enum status status = exchange_settle(trainer->exchange);
+    return status == STATUS_OK ? close_passed_marks(trainer, link, step) : status;
+}
+
 enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step)
 {
     link_set_step(link, step);
     if (trainer->phase->is_free) {
-        return after_free_step(trainer, link, step);
+        trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
+        return close_passed_marks(trainer, link, step);
     }
     bool is_last = step == trainer->step_count;
     if (is_last || step % trainer->job->report_every == 0) {

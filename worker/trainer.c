@@ -22,23 +22,21 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
 {
     trainer->marks_closed = trainer->round = trainer->round_steps = 0;
     trainer->trial = (struct trial){0};
-    while (!trainer_phase_is_over(trainer, *step)) {
+    enum status status = trainer_before_steps(trainer, link, *step);
+    while (status == STATUS_OK && !trainer_phase_is_over(trainer, *step)) {
         uint64_t started_ns = clock_now_ns();
         struct step_times times;
         double loss_sum;
-        enum status status = trainer_step(trainer, *step, &loss_sum, &times);
+        status = trainer_step(trainer, *step, &loss_sum, &times);
         if (status != STATUS_OK) {
-            return status;
+            break;
         }
         uint64_t step_ns = lap(&started_ns);
         trainer_count_step(trainer, *step, loss_sum, &times, step_ns);
         trial_add(&trainer->trial, step_ns, trainer->round_steps == 0);
         status = trainer_after_step(trainer, link, ++*step);
-        if (status != STATUS_OK) {
-            return status;
-        }
     }
-    return exchange_settle(trainer->exchange);
+    return status == STATUS_OK ? exchange_settle(trainer->exchange) : status;
 }
 
 /* Takes what the next phase needs out of the one that ends, and waits for it to begin: then all

@@ -82,8 +82,11 @@ static inline uint64_t lap(uint64_t *since_ns)
 enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
                          struct step_times *ret_times);
 
-/* Counts a step; reports, evaluates and closes what ends with it. `step` counts those of the job
- * that were made. */
+/* What comes before the first step of a phase, where workers are free: others may have passed marks
+ * before this one had its first parameters. `step` counts those of the job that were made. */
+enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step);
+
+/* Counts a step; reports, evaluates and closes what ends with it. */
 void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
                         const struct step_times *times, uint64_t total_ns);
 enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step);

@@ -1,0 +1,134 @@
+/* Tests of marks where workers are free: who closes which, and when. */
+#include "worker/exchange/exchange.h"
+#include "worker/link_state.h"
+#include "worker/trainer_state.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdlib.h>
+
+#define VALUES 4
+
+/* A worker whose only shard is answered for by the test. */
+struct worker {
+    struct layout layout;
+    float params[VALUES], grads[VALUES];
+    struct lanes shard;
+    struct job job;
+    struct link *link;
+    struct trainer trainer;
+};
+
+/* Parameters of the mark that is asked for, or to go on with (0), of a phase that has passed
+ * `passed` marks. */
+static void answer(struct worker *worker, uint64_t passed)
+{
+    struct exchange *exchange = worker->trainer.exchange;
+    const struct message params = {.kind = MESSAGE_PARAMS,
+                                   .epoch = passed,
+                                   .span = worker->layout.buckets[0],
+                                   .values = worker->grads};
+    struct envelope envelope;
+    assert_int_equal(envelope_copy_floats(worker->grads, VALUES, &envelope), STATUS_OK);
+    envelope.peer = worker->shard.peers[0];
+    assert_int_equal(exchange_deliver(exchange, &params, &envelope), STATUS_OK);
+    envelope_release(&envelope);
+}
+
+/* As the communication thread; the shard answers at once. */
+static void run_at_once(void *context, uint32_t bucket)
+{
+    struct worker *worker = context;
+    assert_int_equal(bucket, EXCHANGE_PULL);
+    assert_int_equal(exchange_run_ready(worker->trainer.exchange, bucket), STATUS_OK);
+    answer(worker, 1);
+}
+
+/* In a phase of two steps that ends with its only mark. */
+static void open_worker(struct worker *worker)
+{
+    *worker = (struct worker){.layout = {.value_count = VALUES, .bucket_count = 1},
+                              .job = {.report_every = 1, .eval = "none"}};
+    worker->layout.buckets[0] = (struct span){0, VALUES};
+    worker->link = calloc(1, sizeof(*worker->link));
+    assert_non_null(worker->link);
+    outbox_init(&worker->link->outbox);
+    assert_int_equal(channel_create(&worker->link->channel), STATUS_OK);
+    // Nobody listens there.
+    assert_int_equal(transport_connect(worker->link->channel->transport, "tcp://127.0.0.1:1",
+                                       &worker->shard.peers[0]),
+                     STATUS_OK);
+    worker->shard.count = 1;
+    const struct exchange_options options = {
+        .mode = "ps-async",
+        .rank = 1,
+        .world = 3,
+        .layout = &worker->layout,
+        .params = worker->params,
+        .grads = worker->grads,
+        .is_free = true,
+        .channel = worker->link->channel,
+        .peers = &worker->shard,
+        .peer_count = 1,
+        .post_ready = run_at_once,
+        .context = worker,
+    };
+    worker->trainer = (struct trainer){.job = &worker->job, .steps_per_epoch = 2, .step_count = 2};
+    worker->trainer.phases.list[0] =
+        (struct phase){.mode = "ps-async", .is_free = true, .marks = {.end = 2, .period = 2}};
+    worker->trainer.phase = &worker->trainer.phases.list[0];
+    assert_int_equal(exchange_create(&options, &worker->trainer.exchange), STATUS_OK);
+    assert_int_equal(exchange_start(worker->trainer.exchange), STATUS_OK);
+}
+
+static void close_worker(struct worker *worker)
+{
+    channel_destroy(worker->link->channel, 0);
+    exchange_destroy(worker->trainer.exchange);
+    outbox_finish(&worker->link->outbox);
+    free(worker->link);
+}
+
+/* Its first step would begin a round, and in the midst of that nothing can be pulled. */
+static void marks_that_others_passed_before_the_first_step_are_closed_before_it(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker);
+    answer(&worker, 1);
+    assert_int_equal(trainer_before_steps(&worker.trainer, worker.link, 0), STATUS_OK);
+    assert_int_equal(worker.trainer.marks_closed, 1);
+    assert_int_equal(worker.trainer.epochs_closed, 1);
+    assert_int_equal(worker.link->outbox.count, 1);
+    const struct outbox_entry *entry = &worker.link->outbox.entries[worker.link->outbox.head];
+    assert_true(entry->report.is_epoch);
+    assert_int_equal(entry->report.steps, 0);
+    assert_true(trainer_phase_is_over(&worker.trainer, 0));
+    close_worker(&worker);
+}
+
+static void without_such_marks_training_begins(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_worker(&worker);
+    answer(&worker, 0);
+    assert_int_equal(trainer_before_steps(&worker.trainer, worker.link, 0), STATUS_OK);
+    assert_int_equal(worker.trainer.marks_closed, 0);
+    assert_true(outbox_is_empty(&worker.link->outbox));
+    assert_false(trainer_phase_is_over(&worker.trainer, 0));
+    close_worker(&worker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_that_others_passed_before_the_first_step_are_closed_before_it),
+        cmocka_unit_test(without_such_marks_training_begins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
