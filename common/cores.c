@@ -20,16 +20,22 @@ uint32_t cores_current(void)
     return core >= 0 ? (uint32_t)core : CORES_UNKNOWN;
 }
 
-bool cores_leave(uint32_t core)
+bool cores_leave(const uint32_t *cores, uint32_t count)
 {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || core >= CPU_SETSIZE ||
-        !CPU_ISSET(core, &allowed) || CPU_COUNT(&allowed) == 1) {
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
         return false;
     }
     cpu_set_t others = allowed;
-    CPU_CLR(core, &others);
+    for (uint32_t i = 0; i < count; i++) {
+        if (cores[i] < CPU_SETSIZE) {
+            CPU_CLR(cores[i], &others);
+        }
+    }
+    if (CPU_COUNT(&others) == 0) {
+        return false;
+    }
     bool has_left = sched_setaffinity(0, sizeof(others), &others) == 0;
     // From here on it may run where it might before.
     return sched_setaffinity(0, sizeof(allowed), &allowed) == 0 && has_left;

@@ -15,8 +15,8 @@ uint32_t cores_available(void);
  */
 uint32_t cores_current(void);
 
-/* Moves the calling thread to another core than this one. Where it may run stays as it was, so the
- * kernel may move it again. False if there is no other one that it may run on. */
-bool cores_leave(uint32_t core);
+/* Moves the calling thread to a core that is none of these. Where it may run stays as it was, so
+ * the kernel may move it again. False if there is no other one that it may run on. */
+bool cores_leave(const uint32_t *cores, uint32_t count);
 
 #endif

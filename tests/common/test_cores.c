@@ -35,7 +35,7 @@ static void who_leaves_a_core_runs_on_another_and_may_still_run_on_all(void **st
     for (int i = 0; i < 100 && times_elsewhere == 0; i++) {
         core = cores_current();
         assert_true(core < CPU_SETSIZE && CPU_ISSET(core, &before));
-        assert_true(cores_leave(core));
+        assert_true(cores_leave(&core, 1));
         times_elsewhere += cores_current() != core;
     }
     assert_int_not_equal(times_elsewhere, 0);
@@ -43,20 +43,24 @@ static void who_leaves_a_core_runs_on_another_and_may_still_run_on_all(void **st
     assert_true(CPU_EQUAL(&before, &after));
 }
 
-static void a_core_that_is_the_only_one_or_not_ones_own_is_not_left(void **state)
+static void nobody_leaves_where_there_is_no_other_core(void **state)
 {
     (void)state;
     cpu_set_t all, one;
+    uint32_t cores[CPU_SETSIZE + 1], count = 0;
     assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
-    uint32_t core = cores_current();
+    for (uint32_t core = 0; core < CPU_SETSIZE; core++) {
+        cores[count++] = core;
+    }
+    cores[count++] = CORES_UNKNOWN;
+    assert_false(cores_leave(cores, count));
+    const uint32_t core = cores_current();
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-    assert_false(cores_leave(core));
+    assert_false(cores_leave(&core, 1));
     assert_int_equal(cores_available(), 1);
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
-    assert_false(cores_leave(CPU_SETSIZE));
-    assert_false(cores_leave(CORES_UNKNOWN));
 }
 
 int main(void)
@@ -64,7 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_cores_that_this_process_may_use_count),
         cmocka_unit_test(who_leaves_a_core_runs_on_another_and_may_still_run_on_all),
-        cmocka_unit_test(a_core_that_is_the_only_one_or_not_ones_own_is_not_left),
+        cmocka_unit_test(nobody_leaves_where_there_is_no_other_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "common/cores.h"
 #include "worker/exchange/posts.h"
 #include "worker/exchange/ring_mean.h"
+#include "worker/exchange/spread.h"
 #include "worker/exchange/stage.h"
 
 #include <assert.h>
@@ -65,8 +66,9 @@ struct group {
     struct group_options options;
     struct board *board;
     bool spins;
+    uint32_t core_share; // see spread.h
     uint32_t core;       // on the board
-    uint64_t moved_ns;   // when it last left a core to another worker
+    uint64_t moved_ns;   // when it last left a core to other workers
     struct stage *stage; // or NULL
     struct progress *buckets;
     float *grads[]; // (world), unless there is a stage
@@ -153,6 +155,7 @@ enum status group_create(const struct group_options *options, struct group **ret
     group->options = *options;
     group->board = options->board;
     group->spins = (long)options->world <= sysconf(_SC_NPROCESSORS_ONLN);
+    group->core_share = spread_share(options->world, cores_available());
     group->buckets = calloc(layout->bucket_count, sizeof(*group->buckets));
     enum status status = group->buckets != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     if (status == STATUS_OK && options->grads == NULL) {
@@ -333,23 +336,26 @@ static void put_core(struct group *group, uint32_t core)
     }
 }
 
-/* The kernel puts who is woken beside its waker, and two that yield to each other stay there: they
- * look like one busy core. So who waits for a worker on its own core makes room for it. */
+/* Goes to another core if this one has more than its share of the workers. */
 static void make_room(struct group *group, uint64_t now_ns)
 {
-    uint32_t core = core_now();
-    if (core == 0 || now_ns - group->moved_ns < MOVE_PAUSE_NS) {
+    const struct group_options *options = &group->options;
+    if (now_ns - group->moved_ns < MOVE_PAUSE_NS) {
         return;
     }
-    for (uint32_t i = 0; i < group->options.world; i++) {
-        if (i != group->options.rank &&
-            atomic_load_explicit(&group->board->cores[i], memory_order_relaxed) == core) {
-            group->moved_ns = now_ns;
-            put_core(group, 0); // or the other one, alone here from now on, would follow
-            (void)cores_leave(core - 1);
-            put_core(group, core_now());
-            return;
-        }
+    put_core(group, core_now());
+    uint32_t cores[ALL_REDUCE_SHARED_MAX], full[ALL_REDUCE_SHARED_MAX];
+    for (uint32_t rank = 0; rank < options->world; rank++) {
+        cores[rank] = // 0, which the board begins with, is unknown
+            atomic_load_explicit(&group->board->cores[rank], memory_order_relaxed) - 1;
+    }
+    uint32_t full_count =
+        spread_full_cores(cores, options->world, group->core_share, options->rank, full);
+    if (full_count > 0) {
+        group->moved_ns = now_ns;
+        put_core(group, 0); // or others would follow
+        (void)cores_leave(full, full_count);
+        put_core(group, core_now());
     }
 }
 
@@ -357,9 +363,7 @@ enum status group_arrive(struct group *group, uint32_t bucket)
 {
     struct progress *progress = &group->buckets[bucket];
     assert(!progress->is_unfinished);
-    if (group->spins) {
-        put_core(group, core_now());
-    }
+    put_core(group, core_now());
     progress->round++;
     progress->is_unfinished = true;
     if (progress->posts.start != NULL) {
@@ -427,9 +431,7 @@ static void wait_for_news(struct group *group, uint32_t bucket)
                 spin_pause();
             }
         } else {
-            if (group->spins) {
-                make_room(group, start_ns + waited_ns);
-            }
+            make_room(group, start_ns + waited_ns);
             sched_yield();
         }
         waited_ns = clock_now_ns() - start_ns;
