@@ -1,6 +1,8 @@
 /* Waiting in pieces, so that a job that ends does not wait for it. */
 #include "worker/straggling.h"
 
+#include "common/clock.h"
+
 #include <assert.h>
 #include <time.h>
 
@@ -17,20 +19,25 @@ void straggling_init(struct straggling *straggling, const struct job *job, uint3
 
 void straggling_wait(struct straggling *straggling, struct exchange *exchange, uint64_t step)
 {
-    // The time of this step is not known yet; that of the last one is about the same.
-    uint64_t left_ns = straggler_delay_ns(&straggling->straggler, straggling->seed,
-                                          straggling->rank, step, straggling->compute_ns);
-    straggling->waited_ns = left_ns;
-    while (left_ns > 0 && exchange_stopped(exchange) == STATUS_OK) {
+    // The time of this step is not known yet; that of those before it is about the same.
+    uint64_t delay_ns = straggler_delay_ns(&straggling->straggler, straggling->seed,
+                                           straggling->rank, step, straggling->compute_ns);
+    uint64_t start_ns = clock_now_ns(), waited_ns = 0;
+    while (waited_ns < delay_ns && exchange_stopped(exchange) == STATUS_OK) {
+        uint64_t left_ns = delay_ns - waited_ns;
         uint64_t piece_ns = left_ns < PIECE_NS ? left_ns : PIECE_NS;
         const struct timespec piece = {.tv_nsec = (long)piece_ns};
         nanosleep(&piece, NULL);
-        left_ns -= piece_ns;
+        // A busy machine wakes late: counted as computing, that would be waited for again.
+        waited_ns = clock_now_ns() - start_ns;
     }
+    straggling->waited_ns = waited_ns;
 }
 
 void straggling_note(struct straggling *straggling, uint64_t compute_ns)
 {
-    straggling->compute_ns =
-        compute_ns > straggling->waited_ns ? compute_ns - straggling->waited_ns : 0;
+    uint64_t alone_ns = compute_ns > straggling->waited_ns ? compute_ns - straggling->waited_ns : 0;
+    uint64_t last_ns = straggling->last_ns;
+    straggling->compute_ns = alone_ns < last_ns ? alone_ns : last_ns;
+    straggling->last_ns = alone_ns;
 }

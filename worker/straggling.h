@@ -12,8 +12,11 @@ struct straggling {
     struct straggler straggler;
     uint64_t seed;
     uint32_t rank;
-    uint64_t waited_ns;  // in this step
-    uint64_t compute_ns; // of the last step, without what was waited
+    uint64_t waited_ns; // in this step
+    uint64_t last_ns;   // what the last step took to compute, without what was waited
+    // The same of the faster of the last two, 0 before there are two: the first one pays for cold
+    // caches and pages, and fifty times that is a long wait.
+    uint64_t compute_ns;
 };
 
 void straggling_init(struct straggling *straggling, const struct job *job, uint32_t rank);

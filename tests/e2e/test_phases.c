@@ -117,7 +117,7 @@ static void backup_workers_make_every_update_and_drop_what_is_late(void **state)
     (void)state;
     const char *const job[] = {
         "-n", "4",        "--mode", "ps-sync",     "--global-batch",   "24", "--steps",
-        "20", "--backup", "1",      "--straggler", "rank=2,factor=50", NULL};
+        "20", "--backup", "1",      "--straggler", "rank=2,factor=20", NULL};
     json_t *summary = programs_run_job(job);
     const json_t *staleness = json_object_get(summary, "staleness");
     const json_t *histogram = json_object_get(staleness, "histogram");
