@@ -16,8 +16,7 @@
 // A round trip within one site.
 #define CONGESTION_SHORT_US 10000
 
-/* Whether CUBIC is to take the place of `name`, on a way whose round trip takes at least so long.
- */
+/* Whether CUBIC is to take the place of `name`, on a way whose round trip takes so long. */
 bool congestion_is_unfit(const char *name, uint32_t rtt_us);
 
 /* Fits a connection. False if nothing was changed: it has what it should have, it is not of TCP, or

@@ -4,11 +4,11 @@
  * the routing id that libzmq gave it. That id is a zero byte and 32 bits; peers that set one of
  * their own are not ours, and are dropped. Who may connect is the guard's to say. */
 #include "common/clock.h"
-#include "common/congestion.h"
 #include "common/cores.h"
 #include "common/dealer_zmq.h"
 #include "common/door.h"
 #include "common/envelope_zmq.h"
+#include "common/fitting.h"
 #include "common/frames_zmq.h"
 #include "common/guard_zmq.h"
 #include "common/log.h"
@@ -44,24 +44,22 @@
 // While messages come without a pause, what is not one is served between so many of them.
 #define SERVE_TURNS 64
 
-// How often a connection is fitted, at most: it costs some calls of the kernel.
-#define FIT_PAUSE_NS (UINT64_C(1) * 1000 * 1000)
-
 // What may end a wait: the wake, what is watched, questions about keys, events of the socket that
 // listens, the socket itself; and for each dealer its events and messages.
 #define ITEMS_MAX (5 + 2 * TRANSPORT_CONNECTS_MAX)
 
 struct transport {
-    void *context, *router; // the latter NULL until bind
+    void *context;
+    void *router; // NULL until bind
     struct dealer dealers[TRANSPORT_CONNECTS_MAX];
     uint32_t dealer_count;
     uint32_t next_socket; // where the next receive looks first, for fairness
     uint32_t turns;       // receives since the last serve
-    uint64_t fitted_ns[TRANSPORT_CONNECTS_MAX + 1]; // by socket: when one of its connections was
-    bool fits_answers;                              // also to their congestion control
+    struct fitting fittings[TRANSPORT_CONNECTS_MAX + 1]; // by socket; the first is the router
     struct guard guard;
-    int64_t frame_max;       // bytes, of those who connect
-    int wake_fd, watched_fd; // the latter borrowed; -1: none
+    int64_t frame_max; // bytes, of those who connect
+    int wake_fd;
+    int watched_fd; // borrowed; -1: none
 };
 
 /* Threads of libzmq, over which it spreads connections. One moves 1.5 to 2.5 GB/s, which most links
@@ -265,7 +263,7 @@ void transport_fit(struct transport *transport, uint64_t peer, uint64_t rate, ui
 
 void transport_fit_answers(struct transport *transport)
 {
-    transport->fits_answers = true;
+    transport->fittings[0].has_answers = true;
 }
 
 enum status transport_send(struct transport *transport, uint64_t peer, const void *header,
@@ -310,21 +308,6 @@ static bool receive_routing_id(void *router, uint64_t *ret_peer)
     return true;
 }
 
-/* Fits the connection over which a message came, unless there was one just now: with the messages
- * of many peers it is the turn of each sometime. */
-static void fit_connection(struct transport *transport, uint32_t index, zmq_msg_t *frame)
-{
-    uint64_t now_ns = clock_now_ns();
-    if (now_ns - transport->fitted_ns[index] >= FIT_PAUSE_NS) {
-        transport->fitted_ns[index] = now_ns;
-        int descriptor = zmq_msg_get(frame, ZMQ_SRCFD);
-        if (index == 0 && transport->fits_answers) {
-            (void)congestion_fit(descriptor); // if it is of TCP, as below
-        }
-        (void)send_buffer_fit(descriptor);
-    }
-}
-
 static bool socket_receive(struct transport *transport, uint32_t index, struct envelope *envelope)
 {
     void *socket = index == 0 ? transport->router : transport->dealers[index - 1].socket;
@@ -342,7 +325,9 @@ static bool socket_receive(struct transport *transport, uint32_t index, struct e
     if (index == 0 && door_visitor_count() > 0) {
         guard_admit(&transport->guard, zmq_msg_get(header, ZMQ_SRCFD));
     }
-    fit_connection(transport, index, header);
+    if (fitting_is_due(&transport->fittings[index])) {
+        fitting_apply(&transport->fittings[index], zmq_msg_get(header, ZMQ_SRCFD));
+    }
     zmq_msg_init(payload);
     if (zmq_msg_more(header) != 0) {
         frames_receive(socket, payload);
@@ -487,7 +472,8 @@ void transport_watch(struct transport *transport, int descriptor)
 
 void transport_wake(struct transport *transport)
 {
-    ssize_t wrote = write(transport->wake_fd, &(const uint64_t){1}, sizeof(uint64_t));
+    const uint64_t one = 1;
+    ssize_t wrote = write(transport->wake_fd, &one, sizeof(one));
     (void)wrote; // full means that a wake is pending already
 }
 

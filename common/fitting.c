@@ -1,0 +1,27 @@
+/* A pause between two. */
+#include "common/fitting.h"
+
+#include "common/clock.h"
+#include "common/congestion.h"
+#include "common/send_buffer.h"
+
+// Between two of a socket, at least: each costs some calls of the kernel.
+#define PAUSE_NS (UINT64_C(1) * 1000 * 1000)
+
+bool fitting_is_due(struct fitting *fitting)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns - fitting->fitted_ns < PAUSE_NS) {
+        return false;
+    }
+    fitting->fitted_ns = now_ns;
+    return true;
+}
+
+void fitting_apply(const struct fitting *fitting, int descriptor)
+{
+    if (fitting->has_answers) {
+        (void)congestion_fit(descriptor);
+    }
+    (void)send_buffer_fit(descriptor);
+}
