@@ -34,19 +34,23 @@ tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\
 # header of a library, or        the only files that may include it; bench and tests may, too
 # private to a part of ours
 libraries='
-zmq.*                           common/(dealer|envelope|frames|guard|monitor|transport)_zmq\.c
-common/[a-z]+_zmq\.h            common/(dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
+zmq.*                           common/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
+common/[a-z]+_zmq\.h            common/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/health\.c
 .*\.pb-c\.h|protobuf-c/.*       common/wire\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
 
+# What oneDNN 2 and 3 have different, and the only files that may know which one it is.
+onednn_versions='worker/device/cpu/onednn_v[23]\.c'
+onednn_words='dnnl_memory_desc[a-z_]*|dnnl_[a-z_]+_desc_(init|create)[a-z_]*|dnnl_post_ops_append_[a-z_]+|DNNL_VERSION[A-Z_]*'
+
 our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(all_reduce|bump|codec(_[a-z0-9]+)?|consistency|halving_plan|job_checks|layout|number|order|phases|port_range|schedule|straggler|wire|z85)|ps-server/(agreement|connecting|coordinator|credits|membership|remedy[a-z_]*|results|shard(_create|_update|_views)?|staleness|sums|topology|tuning)|deploy/(advice|placement)|worker/exchange/ring_plan|worker/model/network|worker/trial)\.[ch]'
+pure_files='(common/(all_reduce|bump|codec(_[a-z0-9]+)?|consistency|halving_plan|job_checks|job_effects|layout|number|order|phases|port_range|schedule|straggler|wire|z85)|ps-server/(agreement|connecting|coordinator|credits|membership|metrics|remedy[a-z_]*|results|shard(_create|_update|_views)?|staleness|sums|topology|tuning)|deploy/(advice|placement)|worker/exchange/ring_plan|worker/model/network|worker/trial)\.[ch]'
 pure_never_includes='common/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
@@ -112,6 +116,11 @@ check_words()
     while IFS=: read -r file line text; do
         report "$file" "$line" "the parameter server must not hear of layers"
     done < <([ ! -d ps-server ] || grep -rniE 'layer' ps-server)
+    while IFS=: read -r file line text; do
+        if ! matches "$file" "$onednn_versions"; then
+            report "$file" "$line" "must not know oneDNN's version: $text"
+        fi
+    done < <(grep -rnoE "$onednn_words" --include='*.[ch]' "${folders[@]}")
     while IFS=: read -r file line text; do
         if matches "$file" "$pure_files"; then
             report "$file" "$line" "is pure, and must not call ${text%%(*}"

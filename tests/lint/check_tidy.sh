@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs clang-tidy over every C file of a build by clang, one file per core at a time.
+# Runs clang-tidy 14 over every C file of a build by clang, one file per core at a time.
 #
 # usage: check_tidy.sh BUILD_FOLDER [FILE ...]
 #
@@ -43,5 +43,5 @@ EOF
 
 # xargs exits 123 if any run failed, so one finding fails them all, after all have run. On standard
 # error clang-tidy counts the warnings of system headers, which say nothing.
-printf '%s\0' "$@" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy --quiet -p "$once" \
+printf '%s\0' "$@" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy-14 --quiet -p "$once" \
     2> >(grep -vE '^[0-9]+ warnings? generated|^Suppressed|^Use -header-filter' >&2)

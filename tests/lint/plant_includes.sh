@@ -36,6 +36,10 @@ plant worker/device/planted_dnnl.c '#include <oneapi/dnnl/dnnl.h>' 'must not inc
 plant worker/device/cpu/planted_cuda.c '#include <cuda_runtime.h>' 'must not include <cuda_runtime.h>'
 plant worker/device/ref/planted_cudnn.h '#include <cudnn.h>' 'must not include <cudnn.h>'
 
+plant worker/device/cpu/planted_two.c 'dnnl_memory_desc_t x;' "must not know oneDNN's version"
+plant worker/device/cpu/relu.c '#if DNNL_VERSION_MAJOR > 2' "must not know oneDNN's version"
+plant bench/planted_three.c 'dnnl_reorder_primitive_desc_create();' "must not know oneDNN's version"
+
 # Ways around the rules
 plant ps-server/planted_relative.c '#include "../worker/trainer.h"' 'must not include "../worker/trainer.h"'
 plant common/planted_sibling.c '#include "layout.h"' 'must not include "layout.h"'

@@ -12,7 +12,8 @@
  * to 1.31. It also transforms the weights, however few pixels they are used for: with fewer than
  * WINOGRAD_PIXELS_MIN in the results of a batch it took 1.1 to 10 times as long, with as many 0.5
  * to 0.9 (64 to 512 channels of `resnet50v2` and `vgg16`). Its relative error against `ref` is
- * about 1e-6, twice that of direct convolution (bench/bench_conv_error).
+ * about 1e-6, twice that of direct convolution (bench/bench_conv_error). oneDNN 3 has Winograd for
+ * x86-64 no more: there all are direct, by the same kernels as 2's.
  *
  * Blocked tensors have their channels padded to whole blocks, but the library's fast code wants the
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
@@ -123,78 +124,32 @@ static bool is_padded(const struct conv2d *conv)
     return conv->padded.weight != NULL;
 }
 
-/* Memory descriptors of one convolution; weights and their gradients, which are float, with any
- * layout, and with the plain one. */
-struct shapes {
-    dnnl_memory_desc_t x, y, bias, weights, weight_grads, plain_weights;
-    dnnl_dims_t strides, padding;
-};
-
-static enum status make_shapes(const struct node *node, struct shapes *ret_shapes)
+/* What the library is told, but for the pass and its algorithm. Weights and their gradients, which
+ * are float, are to have any layout. */
+static struct onednn_convolution convolution_of(const struct node *node)
 {
     const struct op *op = &node->op;
-    struct shapes shapes = {.strides = {op->stride, op->stride},
-                            .padding = {op->padding, op->padding}};
     uint32_t outputs = channels_of(node->y), inputs = inputs_of(node);
-    const dnnl_dims_t weight_dims = {outputs, inputs, op->window, op->window};
-    const dnnl_dims_t bias_dims = {outputs};
     bool is_packed = wants_packing(node);
-    enum status status = onednn_describe_tensor(input_of(node), inputs, is_packed, &shapes.x);
-    if (status == STATUS_OK) {
-        status = onednn_describe_tensor(node->y, outputs, is_packed, &shapes.y);
+    struct onednn_convolution convolution = {
+        .x = onednn_layout_of(input_of(node), inputs, is_packed),
+        .y = onednn_layout_of(node->y, outputs, is_packed),
+        .bias = {.dim_count = 1, .dims = {outputs}, .type = dnnl_f32, .tag = dnnl_a},
+        .weights = {.dim_count = 4,
+                    .dims = {outputs, inputs, op->window, op->window},
+                    .type = dnnl_f32,
+                    .tag = dnnl_format_tag_any},
+        .strides = {op->stride, op->stride},
+        .padding = {op->padding, op->padding},
+    };
+    convolution.weight_grads = convolution.weights;
+    if (node->context->is_bf16) {
+        convolution.weights.type = dnnl_bf16;
     }
-    if (status != STATUS_OK) {
-        return status;
+    if (!op->has_bias) {
+        convolution.bias.dim_count = 0;
     }
-    dnnl_status_t result =
-        dnnl_memory_desc_init_by_tag(&shapes.bias, 1, bias_dims, dnnl_f32, dnnl_a);
-    if (result == dnnl_success) {
-        result = dnnl_memory_desc_init_by_tag(&shapes.plain_weights, 4, weight_dims, dnnl_f32,
-                                              dnnl_abcd);
-    }
-    if (result == dnnl_success) {
-        result = dnnl_memory_desc_init_by_tag(&shapes.weight_grads, 4, weight_dims, dnnl_f32,
-                                              dnnl_format_tag_any);
-    }
-    if (result == dnnl_success) {
-        result = dnnl_memory_desc_init_by_tag(&shapes.weights, 4, weight_dims,
-                                              node->context->is_bf16 ? dnnl_bf16 : dnnl_f32,
-                                              dnnl_format_tag_any);
-    }
-    *ret_shapes = shapes;
-    return onednn_status(result, "describe a convolution");
-}
-
-/* NULL if the library has no such convolution. `hint` is needed for the gradients. */
-static dnnl_primitive_desc_t describe_pass(const struct node *node, const struct shapes *shapes,
-                                           dnnl_prop_kind_t kind, dnnl_alg_kind_t algorithm,
-                                           const_dnnl_primitive_desc_t hint)
-{
-    dnnl_convolution_desc_t desc;
-    dnnl_status_t result;
-    const dnnl_memory_desc_t *bias = node->op.has_bias ? &shapes->bias : NULL;
-    if (kind == dnnl_forward_training) {
-        result = dnnl_convolution_forward_desc_init(
-            &desc, kind, algorithm, &shapes->x, &shapes->weights, bias, &shapes->y, shapes->strides,
-            shapes->padding, shapes->padding);
-    } else if (kind == dnnl_backward_data) {
-        result = dnnl_convolution_backward_data_desc_init(
-            &desc, algorithm, &shapes->x, &shapes->weights, &shapes->y, shapes->strides,
-            shapes->padding, shapes->padding);
-    } else {
-        result = dnnl_convolution_backward_weights_desc_init(
-            &desc, algorithm, &shapes->x, &shapes->weight_grads, bias, &shapes->y, shapes->strides,
-            shapes->padding, shapes->padding);
-    }
-    dnnl_primitive_attr_t attributes;
-    bool has_relu = kind == dnnl_forward_training && node->has_relu;
-    if (result != dnnl_success || onednn_attributes_create(has_relu, &attributes) != STATUS_OK) {
-        return NULL;
-    }
-    dnnl_primitive_desc_t ret = NULL;
-    result = dnnl_primitive_desc_create(&ret, &desc, attributes, node->context->engine, hint);
-    dnnl_primitive_attr_destroy(attributes);
-    return result == dnnl_success ? ret : NULL;
+    return convolution;
 }
 
 static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
@@ -210,103 +165,88 @@ static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
     return node->context->conv == CONV_WINOGRAD || is_worth_it;
 }
 
-/* A gradient's descriptor wants a forward one of the same algorithm as its hint. */
-static dnnl_primitive_desc_t describe_with_hint(const struct node *node,
-                                                const struct shapes *shapes, dnnl_prop_kind_t kind,
-                                                dnnl_alg_kind_t algorithm)
-{
-    if (kind == dnnl_forward_training) {
-        return describe_pass(node, shapes, kind, algorithm, NULL);
-    }
-    dnnl_primitive_desc_t hint =
-        describe_pass(node, shapes, dnnl_forward_training, algorithm, NULL);
-    if (hint == NULL) {
-        return NULL;
-    }
-    dnnl_primitive_desc_t desc = describe_pass(node, shapes, kind, algorithm, hint);
-    dnnl_primitive_desc_destroy(hint);
-    return desc;
-}
-
-/* Copies weights between the plain layout and the pass's own. */
+/* Copies weights from the plain layout to the pass's own, or gradients of weights back. */
 static enum status create_reorder(struct node *node, struct pass *pass,
-                                  const dnnl_memory_desc_t *own, const struct shapes *shapes,
-                                  bool is_gradient)
+                                  const struct onednn_convolution *convolution)
 {
     struct node_context *context = node->context;
     const struct conv2d *conv = conv_of(node);
-    size_t bytes = dnnl_memory_desc_get_size(own);
-    if (bytes > context->weight_bytes) {
-        context->weight_bytes = bytes;
-    }
+    bool is_gradient = convolution->kind == dnnl_backward_weights;
+    struct onednn_layout plain = convolution->weight_grads;
+    plain.tag = dnnl_abcd;
+    struct onednn_copy copy = {
+        .call = &pass->call,
+        .argument = is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS,
+        .is_back = is_gradient,
+        .layout = &plain,
+    };
     if (is_gradient) {
-        const float *to =
-            is_padded(conv) ? conv->padded.weight_grad : context->grads + node->op.weight;
-        return onednn_reorder_create(context, own, &shapes->plain_weights, NULL, to,
-                                     &pass->reorder);
+        copy.data = is_padded(conv) ? conv->padded.weight_grad : context->grads + node->op.weight;
+    } else {
+        copy.data = is_padded(conv) ? conv->padded.weight : context->params + node->op.weight;
     }
-    const float *from = is_padded(conv) ? conv->padded.weight : context->params + node->op.weight;
-    return onednn_reorder_create(context, &shapes->plain_weights, own, from, NULL, &pass->reorder);
-}
-
-static enum status create_pass(struct node *node, const struct shapes *shapes,
-                               dnnl_prop_kind_t kind, struct pass *pass)
-{
-    dnnl_primitive_desc_t desc = NULL;
-    if (wants_winograd(node, kind)) {
-        desc = describe_with_hint(node, shapes, kind, dnnl_convolution_winograd);
+    enum status status = onednn_copy_create(context, &copy, &pass->reorder);
+    if (status != STATUS_OK) {
+        return status;
     }
-    pass->is_winograd = desc != NULL;
-    if (desc == NULL) {
-        desc = describe_with_hint(node, shapes, kind, dnnl_convolution_direct);
-    }
-    if (desc == NULL) {
-        log_error("oneDNN has no convolution for this shape");
-        return STATUS_UNSUPPORTED;
-    }
-    bool is_gradient = kind == dnnl_backward_weights;
-    dnnl_memory_desc_t own = *dnnl_primitive_desc_query_md(
-        desc, is_gradient ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-    enum status status = onednn_call_create(node->context, desc, &pass->call);
-    if (status == STATUS_OK) {
-        status = create_reorder(node, pass, &own, shapes, is_gradient);
-    }
-    if (status == STATUS_OK) {
-        status =
-            onednn_call_add(node->context, &pass->call,
-                            is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, &own, NULL);
+    size_t bytes;
+    status = onednn_call_add_wanted(context, &pass->call, copy.argument, &bytes);
+    if (status == STATUS_OK && bytes > context->weight_bytes) {
+        context->weight_bytes = bytes;
     }
     return status;
 }
 
-static enum status add_arguments(struct conv2d *conv, const struct shapes *shapes)
+static enum status create_pass(struct node *node, dnnl_prop_kind_t kind, struct pass *pass)
+{
+    struct onednn_convolution convolution = convolution_of(node);
+    bool has_relu = kind == dnnl_forward_training && node->has_relu;
+    enum status status = STATUS_UNSUPPORTED;
+    convolution.kind = kind;
+    if (wants_winograd(node, kind)) {
+        convolution.algorithm = dnnl_convolution_winograd;
+        status = onednn_convolution_create(node->context, &convolution, has_relu, &pass->call);
+    }
+    pass->is_winograd = status == STATUS_OK;
+    node->context->winograd_passes += pass->is_winograd ? 1 : 0;
+    if (status == STATUS_UNSUPPORTED) {
+        convolution.algorithm = dnnl_convolution_direct;
+        status = onednn_convolution_create(node->context, &convolution, has_relu, &pass->call);
+    }
+    if (status == STATUS_UNSUPPORTED) {
+        log_error("oneDNN has no convolution for this shape");
+    }
+    return status == STATUS_OK ? create_reorder(node, pass, &convolution) : status;
+}
+
+static enum status add_arguments(struct conv2d *conv)
 {
     struct node_context *context = conv->base.context;
     const struct op *op = &conv->base.op;
+    const struct onednn_convolution convolution = convolution_of(&conv->base);
     const float *bias = is_padded(conv) ? conv->padded.bias : context->params + op->bias;
     const float *bias_grad = is_padded(conv) ? conv->padded.bias_grad : context->grads + op->bias;
     const struct {
         struct onednn_call *call;
         int argument;
-        const dnnl_memory_desc_t *desc;
+        const struct onednn_layout *layout;
         const void *data;
     } rows[] = {
-        {&conv->forward.call, DNNL_ARG_SRC, &shapes->x, NULL},
-        {&conv->forward.call, DNNL_ARG_DST, &shapes->y, NULL},
-        {&conv->forward.call, DNNL_ARG_BIAS, &shapes->bias, bias},
-        {&conv->weights.call, DNNL_ARG_SRC, &shapes->x, NULL},
-        {&conv->weights.call, DNNL_ARG_DIFF_DST, &shapes->y, NULL},
-        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &shapes->bias, bias_grad},
-        {&conv->data.call, DNNL_ARG_DIFF_SRC, &shapes->x, NULL},
-        {&conv->data.call, DNNL_ARG_DIFF_DST, &shapes->y, NULL},
+        {&conv->forward.call, DNNL_ARG_SRC, &convolution.x, NULL},
+        {&conv->forward.call, DNNL_ARG_DST, &convolution.y, NULL},
+        {&conv->forward.call, DNNL_ARG_BIAS, &convolution.bias, bias},
+        {&conv->weights.call, DNNL_ARG_SRC, &convolution.x, NULL},
+        {&conv->weights.call, DNNL_ARG_DIFF_DST, &convolution.y, NULL},
+        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &convolution.bias, bias_grad},
+        {&conv->data.call, DNNL_ARG_DIFF_SRC, &convolution.x, NULL},
+        {&conv->data.call, DNNL_ARG_DIFF_DST, &convolution.y, NULL},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bool is_bias = rows[i].desc == &shapes->bias;
-        if (rows[i].call->primitive == NULL || (is_bias && !op->has_bias)) {
+        if (rows[i].call->primitive == NULL || rows[i].layout->dim_count == 0) {
             continue;
         }
         enum status status =
-            onednn_call_add(context, rows[i].call, rows[i].argument, rows[i].desc, rows[i].data);
+            onednn_call_add(context, rows[i].call, rows[i].argument, rows[i].layout, rows[i].data);
         if (status != STATUS_OK) {
             return status;
         }
@@ -450,11 +390,7 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     bool is_bf16 = base->context->is_bf16;
     base->y->block = is_bf16 ? base->op.y.channels : onednn_block();
     base->y->element_bytes = is_bf16 ? sizeof(uint16_t) : 0;
-    struct shapes shapes;
     enum status status = create_halves(conv);
-    if (status == STATUS_OK) {
-        status = make_shapes(&conv->base, &shapes);
-    }
     if (status == STATUS_OK) {
         status =
             padded_create(&base->op, channels_of(base->y), inputs_of(&conv->base), &conv->padded);
@@ -463,17 +399,17 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
         status = packed_create(base->x, &conv->packed);
     }
     if (status == STATUS_OK) {
-        status = create_pass(&conv->base, &shapes, dnnl_forward_training, &conv->forward);
+        status = create_pass(&conv->base, dnnl_forward_training, &conv->forward);
     }
     bool is_trained = base->context->grads != NULL;
     if (status == STATUS_OK && is_trained) {
-        status = create_pass(&conv->base, &shapes, dnnl_backward_weights, &conv->weights);
+        status = create_pass(&conv->base, dnnl_backward_weights, &conv->weights);
     }
     if (status == STATUS_OK && is_trained && !base->x->is_pixels) {
-        status = create_pass(&conv->base, &shapes, dnnl_backward_data, &conv->data);
+        status = create_pass(&conv->base, dnnl_backward_data, &conv->data);
     }
     if (status == STATUS_OK) {
-        status = add_arguments(conv, &shapes);
+        status = add_arguments(conv);
     }
     if (status != STATUS_OK) {
         conv2d_destroy(&conv->base);

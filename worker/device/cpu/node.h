@@ -21,6 +21,7 @@ struct node_context {
     void *weights; // of the pass of a convolution that runs, in the layout that it wants
     size_t weight_bytes;
     enum conv_algorithm conv;
+    uint32_t winograd_passes;          // of convolutions, that are computed so
     bool is_bf16;                      // what convolutions write is: see bf16.h
     const struct program_input *input; // of the forward that runs, or ran last
     struct program_result result;      // written by the loss

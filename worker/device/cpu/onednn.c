@@ -24,7 +24,8 @@ uint32_t onednn_block(void)
     return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? 8 : 1;
 }
 
-enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_attributes)
+/* What all primitives here have: scratch from the caller, and a relu behind if asked. */
+static enum status create_attributes(bool has_relu, dnnl_primitive_attr_t *ret_attributes)
 {
     dnnl_primitive_attr_t attributes;
     dnnl_post_ops_t post_ops = NULL;
@@ -39,7 +40,7 @@ enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_a
         result = dnnl_post_ops_create(&post_ops);
     }
     if (result == dnnl_success && has_relu) {
-        result = dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0, 0);
+        result = onednn_seam_append_relu(post_ops);
     }
     if (result == dnnl_success && has_relu) {
         result = dnnl_primitive_attr_set_post_ops(attributes, post_ops);
@@ -55,46 +56,68 @@ enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_a
     return STATUS_OK;
 }
 
-enum status onednn_describe_tensor(const struct tensor *tensor, uint32_t channels, bool is_packed,
-                                   dnnl_memory_desc_t *ret_desc)
+struct onednn_layout onednn_layout_of(const struct tensor *tensor, uint32_t channels,
+                                      bool is_packed)
 {
-    const dnnl_dims_t dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns};
     bool is_bf16 = tensor_is_bf16(tensor);
-    dnnl_format_tag_t tag = is_packed || is_bf16  ? dnnl_acdb
-                            : tensor->block == 16 ? dnnl_aBcd16b
-                            : tensor->block == 8  ? dnnl_aBcd8b
-                                                  : dnnl_abcd;
-    return onednn_status(
-        dnnl_memory_desc_init_by_tag(ret_desc, 4, dims, is_bf16 ? dnnl_bf16 : dnnl_f32, tag),
-        "describe a tensor");
+    return (struct onednn_layout){
+        .dim_count = 4,
+        .dims = {tensor->batch, channels, tensor->shape.rows, tensor->shape.columns},
+        .type = is_bf16 ? dnnl_bf16 : dnnl_f32,
+        .tag = is_packed || is_bf16  ? dnnl_acdb
+               : tensor->block == 16 ? dnnl_aBcd16b
+               : tensor->block == 8  ? dnnl_aBcd8b
+                                     : dnnl_abcd,
+    };
 }
 
-enum status onednn_call_create(struct node_context *context, dnnl_primitive_desc_t desc,
-                               struct onednn_call *ret_call)
+static void append(struct onednn_call *call, int argument, dnnl_memory_t memory)
 {
-    struct onednn_call call = {0};
-    enum status status =
-        onednn_status(dnnl_primitive_create(&call.primitive, desc), "create a primitive");
+    assert(call->arg_count < ONEDNN_ARGS_MAX);
+    call->args[call->arg_count++] = (dnnl_exec_arg_t){argument, memory};
+}
+
+/* Adds to `call`, as its argument `name`, what `argument` of `wanting` is in the layout that its
+ * primitive wants. */
+static enum status add_wanted(struct node_context *context, struct onednn_call *call, int name,
+                              const struct onednn_call *wanting, int argument, size_t *ret_bytes)
+{
+    dnnl_memory_t memory;
+    size_t bytes = 0;
+    dnnl_status_t result = onednn_seam_create_wanted_memory(wanting->primitive, argument,
+                                                            context->engine, &memory, &bytes);
+    enum status status = onednn_status(result, "create a memory object for a primitive");
     if (status != STATUS_OK) {
-        dnnl_primitive_desc_destroy(desc);
         return status;
     }
-    const dnnl_memory_desc_t *scratch =
-        dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
-    size_t bytes = scratch != NULL ? dnnl_memory_desc_get_size(scratch) : 0;
     if (bytes > 0) {
-        status = onednn_call_add(context, &call, DNNL_ARG_SCRATCHPAD, scratch, NULL);
+        append(call, name, memory);
     }
-    if (bytes > context->scratch_bytes) {
+    *ret_bytes = bytes;
+    return STATUS_OK;
+}
+
+enum status onednn_call_add_wanted(struct node_context *context, struct onednn_call *call,
+                                   int argument, size_t *ret_bytes)
+{
+    return add_wanted(context, call, argument, call, argument, ret_bytes);
+}
+
+/* Takes the primitive descriptor: makes the call's primitive, and notes what scratch it needs. */
+static enum status make_primitive(struct node_context *context, struct onednn_call *call,
+                                  dnnl_primitive_desc_t desc)
+{
+    size_t bytes;
+    enum status status =
+        onednn_status(dnnl_primitive_create(&call->primitive, desc), "create a primitive");
+    dnnl_primitive_desc_destroy(desc);
+    if (status == STATUS_OK) {
+        status = onednn_call_add_wanted(context, call, DNNL_ARG_SCRATCHPAD, &bytes);
+    }
+    if (status == STATUS_OK && bytes > context->scratch_bytes) {
         context->scratch_bytes = bytes;
     }
-    dnnl_primitive_desc_destroy(desc);
-    if (status != STATUS_OK) {
-        onednn_call_destroy(&call);
-        return status;
-    }
-    *ret_call = call;
-    return STATUS_OK;
+    return status;
 }
 
 void onednn_call_destroy(struct onednn_call *call)
@@ -119,18 +142,17 @@ static void *writable(const void *data)
 }
 
 enum status onednn_call_add(struct node_context *context, struct onednn_call *call, int argument,
-                            const dnnl_memory_desc_t *desc, const void *data)
+                            const struct onednn_layout *layout, const void *data)
 {
-    assert(call->arg_count < ONEDNN_ARGS_MAX);
     dnnl_memory_t memory;
     void *handle = data != NULL ? writable(data) : DNNL_MEMORY_NONE;
-    enum status status = onednn_status(dnnl_memory_create(&memory, desc, context->engine, handle),
-                                       "create a memory object");
-    if (status != STATUS_OK) {
-        return status;
+    enum status status =
+        onednn_status(onednn_seam_create_memory(layout, context->engine, handle, &memory),
+                      "create a memory object");
+    if (status == STATUS_OK) {
+        append(call, argument, memory);
     }
-    call->args[call->arg_count++] = (dnnl_exec_arg_t){argument, memory};
-    return STATUS_OK;
+    return status;
 }
 
 enum status onednn_call_point(struct onednn_call *call, int argument, const void *data)
@@ -154,31 +176,102 @@ enum status onednn_call_run(struct node_context *context, const struct onednn_ca
         "run a primitive");
 }
 
-enum status onednn_reorder_create(struct node_context *context, const dnnl_memory_desc_t *from_desc,
-                                  const dnnl_memory_desc_t *to_desc, const void *from,
-                                  const void *to, struct onednn_call *ret_call)
+/* A gradient's descriptor wants one of the forward pass, of the same algorithm, as its hint. */
+static dnnl_status_t describe_with_hint(const struct onednn_convolution *convolution,
+                                        dnnl_engine_t engine,
+                                        const_dnnl_primitive_attr_t attributes,
+                                        dnnl_primitive_desc_t *ret_desc)
+{
+    struct onednn_convolution forward = *convolution;
+    dnnl_primitive_desc_t hint;
+    forward.kind = dnnl_forward_training;
+    dnnl_status_t result =
+        onednn_seam_describe_convolution(&forward, engine, attributes, NULL, &hint);
+    if (result != dnnl_success) {
+        return result;
+    }
+    result = onednn_seam_describe_convolution(convolution, engine, attributes, hint, ret_desc);
+    dnnl_primitive_desc_destroy(hint);
+    return result;
+}
+
+enum status onednn_convolution_create(struct node_context *context,
+                                      const struct onednn_convolution *convolution, bool has_relu,
+                                      struct onednn_call *ret_call)
 {
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_t desc;
-    enum status status = onednn_attributes_create(false, &attributes);
+    enum status status = create_attributes(has_relu, &attributes);
     if (status != STATUS_OK) {
         return status;
     }
-    status = onednn_status(dnnl_reorder_primitive_desc_create(&desc, from_desc, context->engine,
-                                                              to_desc, context->engine, attributes),
-                           "reorder a tensor");
+    dnnl_status_t result =
+        convolution->kind == dnnl_forward_training
+            ? onednn_seam_describe_convolution(convolution, context->engine, attributes, NULL,
+                                               &desc)
+            : describe_with_hint(convolution, context->engine, attributes, &desc);
     dnnl_primitive_attr_destroy(attributes);
+    if (result == dnnl_unimplemented) {
+        return STATUS_UNSUPPORTED;
+    }
+    status = onednn_status(result, "describe a convolution");
     if (status != STATUS_OK) {
         return status;
     }
-    struct onednn_call call;
-    status = onednn_call_create(context, desc, &call);
+    struct onednn_call call = {0};
+    status = make_primitive(context, &call, desc);
+    if (status != STATUS_OK) {
+        onednn_call_destroy(&call);
+        return status;
+    }
+    *ret_call = call;
+    return STATUS_OK;
+}
+
+/* The memory objects of a copy, of which the one on the primitive's side has no data yet. */
+static enum status add_sides(struct node_context *context, const struct onednn_copy *copy,
+                             struct onednn_call *call)
+{
+    size_t bytes;
+    enum status status = onednn_call_add(context, call, copy->is_back ? DNNL_ARG_TO : DNNL_ARG_FROM,
+                                         copy->layout, copy->data);
     if (status != STATUS_OK) {
         return status;
     }
-    status = onednn_call_add(context, &call, DNNL_ARG_FROM, from_desc, from);
+    status = add_wanted(context, call, copy->is_back ? DNNL_ARG_FROM : DNNL_ARG_TO, copy->call,
+                        copy->argument, &bytes);
+    assert(status != STATUS_OK || bytes > 0); // the primitive has that argument
+    return status;
+}
+
+/* The call has its two sides. */
+static enum status describe_copy(struct node_context *context, const struct onednn_copy *copy,
+                                 const struct onednn_call *call, dnnl_primitive_desc_t *ret_desc)
+{
+    dnnl_primitive_attr_t attributes;
+    const_dnnl_memory_t plain = call->args[0].memory, wanted = call->args[1].memory;
+    enum status status = create_attributes(false, &attributes);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    dnnl_status_t result =
+        onednn_seam_describe_reorder(copy->is_back ? wanted : plain, copy->is_back ? plain : wanted,
+                                     context->engine, attributes, ret_desc);
+    dnnl_primitive_attr_destroy(attributes);
+    return onednn_status(result, "describe a copy");
+}
+
+enum status onednn_copy_create(struct node_context *context, const struct onednn_copy *copy,
+                               struct onednn_call *ret_call)
+{
+    struct onednn_call call = {0};
+    dnnl_primitive_desc_t desc;
+    enum status status = add_sides(context, copy, &call);
     if (status == STATUS_OK) {
-        status = onednn_call_add(context, &call, DNNL_ARG_TO, to_desc, to);
+        status = describe_copy(context, copy, &call, &desc);
+    }
+    if (status == STATUS_OK) {
+        status = make_primitive(context, &call, desc);
     }
     if (status != STATUS_OK) {
         onednn_call_destroy(&call);

@@ -1,9 +1,10 @@
-/* oneDNN 2.x in few words: primitives with their memory objects. The library's operation
- * descriptors (removed in 3.x) appear in conv2d.c alone. */
+/* oneDNN in few words: primitives with their memory objects. Nothing here, nor in what uses it,
+ * says which version of the library that is: see onednn_seam.h. */
 #ifndef WORKER_DEVICE_CPU_ONEDNN_H
 #define WORKER_DEVICE_CPU_ONEDNN_H
 
 #include "worker/device/cpu/node.h"
+#include "worker/device/cpu/onednn_seam.h"
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -16,29 +17,42 @@ struct onednn_call {
     int arg_count;
 };
 
-/* Takes the primitive descriptor: makes its primitive, and notes what scratch it needs. */
-enum status onednn_call_create(struct node_context *context, dnnl_primitive_desc_t desc,
-                               struct onednn_call *ret_call);
+/* The pass's primitive, with a relu behind it if asked. STATUS_UNSUPPORTED, not logged: the library
+ * has no such convolution. */
+enum status onednn_convolution_create(struct node_context *context,
+                                      const struct onednn_convolution *convolution, bool has_relu,
+                                      struct onednn_call *ret_call);
 void onednn_call_destroy(struct onednn_call *call);
 
 /* Adds an argument; `data` may change later by onednn_call_point. */
 enum status onednn_call_add(struct node_context *context, struct onednn_call *call, int argument,
-                            const dnnl_memory_desc_t *desc, const void *data);
+                            const struct onednn_layout *layout, const void *data);
+
+/* Adds one in the layout that the primitive wants it in, and says what that takes. */
+enum status onednn_call_add_wanted(struct node_context *context, struct onednn_call *call,
+                                   int argument, size_t *ret_bytes);
 enum status onednn_call_point(struct onednn_call *call, int argument, const void *data);
 enum status onednn_call_run(struct node_context *context, const struct onednn_call *call);
 
-/* Copies between two layouts of one tensor. Empty if they are the same. */
-enum status onednn_reorder_create(struct node_context *context, const dnnl_memory_desc_t *from_desc,
-                                  const dnnl_memory_desc_t *to_desc, const void *from,
-                                  const void *to, struct onednn_call *ret_call);
+/* A copy of an argument of `call`, from another layout into that which its primitive wants, or
+ * back. */
+struct onednn_copy {
+    const struct onednn_call *call;
+    int argument;
+    bool is_back;
+    const struct onednn_layout *layout; // the other one
+    const void *data;                   // in the other layout
+};
 
-/* Attributes that all primitives here have: scratch from the caller, and a relu behind if asked. */
-enum status onednn_attributes_create(bool has_relu, dnnl_primitive_attr_t *ret_attributes);
+/* The argument's data is set by onednn_call_point, as DNNL_ARG_TO, or of a copy back DNNL_ARG_FROM.
+ */
+enum status onednn_copy_create(struct node_context *context, const struct onednn_copy *copy,
+                               struct onednn_call *ret_call);
 
 /* The layout of a tensor that is said to have so many channels: its own, or with their padding.
  * Packed: (N, H, W, C), whatever its block. */
-enum status onednn_describe_tensor(const struct tensor *tensor, uint32_t channels, bool is_packed,
-                                   dnnl_memory_desc_t *ret_desc);
+struct onednn_layout onednn_layout_of(const struct tensor *tensor, uint32_t channels,
+                                      bool is_packed);
 
 /* Channels in a block that the library likes best on this machine. */
 uint32_t onednn_block(void);

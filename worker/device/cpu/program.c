@@ -127,7 +127,9 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
 void cpu_program_describe(const struct program *base, char *ret_text, size_t text_size)
 {
     const struct cpu_program *program = (const struct cpu_program *)base;
-    int used = snprintf(ret_text, text_size, "%.1f MiB planned, %u threads",
+    const dnnl_version_t *version = dnnl_version();
+    int used = snprintf(ret_text, text_size, "oneDNN %d.%d.%d, %.1f MiB planned, %u threads",
+                        version->major, version->minor, version->patch,
                         (double)program->arena_bytes / (1024 * 1024), program->context.threads);
     for (uint32_t i = 0; i < program->graph.node_count; i++) {
         const struct node *node = program->graph.nodes[i];
@@ -136,6 +138,19 @@ void cpu_program_describe(const struct program *base, char *ret_text, size_t tex
             node->ops->describe(node, ret_text + used, text_size - (size_t)used);
             used += (int)strlen(ret_text + used);
         }
+    }
+}
+
+/* oneDNN 3 has no Winograd for x86-64, and 2 has none for every shape and machine. */
+static void say_if_winograd_is_missing(const struct node_context *context)
+{
+    bool is_missing = context->conv == CONV_WINOGRAD && context->winograd_passes == 0;
+    if (is_missing && context->grads != NULL) {
+        const dnnl_version_t *version = dnnl_version();
+        log_warn(
+            "Winograd was asked for, but oneDNN %d.%d.%d has it for none of these convolutions "
+            "on this machine: they are direct",
+            version->major, version->minor, version->patch);
     }
 }
 
@@ -176,6 +191,7 @@ enum status cpu_program_create(const struct program_options *options, dnnl_engin
     };
     enum status status = graph_build(&graph, &program->graph);
     if (status == STATUS_OK) {
+        say_if_winograd_is_missing(&program->context);
         status = place(program);
     }
     if (status == STATUS_OK) {
