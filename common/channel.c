@@ -179,7 +179,8 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
                          void (*release)(void *hint), void *hint)
 {
     struct message stamped = *message;
-    stamped.job_id = channel->job_id;
+    // Whoever knows a job's id may be of it. Who is refused is not.
+    stamped.job_id = message->kind == MESSAGE_REFUSE ? 0 : channel->job_id;
     struct payload payload = {.release = release, .hint = hint};
     if (message->code != NULL) {
         payload.bytes = message->code;
@@ -222,14 +223,15 @@ static void log_dropped(struct channel *channel, struct envelope *envelope, cons
 }
 
 void channel_note_dropped(struct channel *channel, struct envelope *envelope,
-                          const struct message *message)
+                          const struct message *message, enum status why)
 {
     char address[TRANSPORT_ADDRESS_BYTES];
     if (note_dropped(channel, envelope, address)) {
-        log_warn("dropped a %s that does not fit: from=%s rank=%u step=%llu bucket=%u "
-                 "dropped_so_far=%llu",
-                 message_kind_name(message->kind), address, message->rank,
-                 (unsigned long long)message->step, message->bucket,
+        log_warn("dropped a %s %s: from=%s rank=%u step=%llu bucket=%u dropped_so_far=%llu",
+                 message_kind_name(message->kind),
+                 why == STATUS_DENIED ? "from a connection that does not belong to that rank"
+                                      : "that does not fit",
+                 address, message->rank, (unsigned long long)message->step, message->bucket,
                  (unsigned long long)channel->dropped_count);
     }
 }

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 struct channel {
-    struct transport *transport; // owned
-    uint64_t job_id;             // put into every message that is sent; 0 until known
+    struct transport *transport;                 // owned
+    uint64_t job_id;                             // put into messages that are sent; 0 until known
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
     uint64_t dropped_count;                      // messages that are none, or do not belong here
     unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
@@ -70,16 +70,16 @@ void channel_go_far(struct channel *channel);
  * Once: after that it does nothing. */
 enum status channel_offer(struct channel *channel, uint64_t peer);
 
-/* Sends; fills in the job id. The values are copied if release is NULL; otherwise they are borrowed
- * until release(hint), which may come from another thread. To a peer that has mapped the shared
- * region, values in it are lent. */
+/* Sends; fills in the job id, but for REFUSE, which goes to strangers. The values are copied if
+ * release is NULL; otherwise they are borrowed until release(hint), which may come from another
+ * thread. To a peer that has mapped the shared region, values in it are lent. */
 enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
                          void (*release)(void *hint), void *hint);
 
 /* Takes note of a message that does not belong here, of which the caller has dropped the rest.
- * Logs: a few of many. */
+ * STATUS_DENIED: the rank that it names belongs to another connection. Logs: a few of many. */
 void channel_note_dropped(struct channel *channel, struct envelope *envelope,
-                          const struct message *message);
+                          const struct message *message, enum status why);
 
 /* One message; the caller owns *ret_envelope, from which *ret_message borrows, as it does from the
  * channel until the next receive. Malformed messages are dropped, counted and logged.

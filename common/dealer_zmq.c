@@ -1,6 +1,7 @@
 /* Connecting, and watching the handshake. */
 #include "common/dealer_zmq.h"
 
+#include "common/door.h"
 #include "common/frames_zmq.h"
 #include "common/log.h"
 #include "common/monitor_zmq.h"
@@ -9,9 +10,10 @@
 
 #include <string.h>
 
-#define EVENTS                                                                                    \
-    (ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | \
-     ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+#define EVENTS                                                                         \
+    (ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | \
+     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |          \
+     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_DISCONNECTED)
 
 // A peer that breaks off a handshake may just be busy, or about to end. One that does it so often
 // in a row means it.
@@ -40,6 +42,8 @@ const char *dealer_explain(const struct dealer *dealer)
     case HANDSHAKE_DENIED:
         return "the server does not allow this process's key: its `client-public` is not that of "
                "the server's key file, nor in one of its `allow` lines";
+    case HANDSHAKE_STRANGER:
+        return "a process of another user listens there: has the member ended that did?";
     default:
         return "the handshake fails";
     }
@@ -98,6 +102,12 @@ bool dealer_is_near(const struct dealer *dealer)
     return find_endpoint(dealer, endpoint) && strncmp(endpoint, "ipc://", strlen("ipc://")) == 0;
 }
 
+bool dealer_has_left(struct dealer *dealer)
+{
+    dealer->notes_end = true;
+    return dealer->has_left;
+}
+
 static enum handshake judge(const struct dealer *dealer, const struct monitor_event *event)
 {
     switch (event->kind) {
@@ -115,6 +125,20 @@ static enum handshake judge(const struct dealer *dealer, const struct monitor_ev
     }
 }
 
+/* The last attempt has come to nothing: somebody else may be there. */
+static void look_for_stranger(struct dealer *dealer)
+{
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], address[DOOR_ADDRESS_BYTES];
+    const char *prefix = "ipc://@";
+    if (dealer->handshake != HANDSHAKE_STRANGER && find_endpoint(dealer, endpoint) &&
+        strncmp(endpoint, prefix, strlen(prefix)) == 0 &&
+        door_find_stranger(endpoint + strlen(prefix), address)) {
+        dealer->handshake = HANDSHAKE_STRANGER;
+        log_error("no way in at %s: %s listens there: has the member ended that did?", endpoint,
+                  address);
+    }
+}
+
 void dealer_watch(struct dealer *dealer)
 {
     struct monitor_event event;
@@ -124,8 +148,23 @@ void dealer_watch(struct dealer *dealer)
             dealer->descriptor = (int)event.value;
             continue;
         }
+        if (event.kind == ZMQ_EVENT_CONNECT_RETRIED) {
+            look_for_stranger(dealer);
+            continue;
+        }
+        if (event.kind == ZMQ_EVENT_DISCONNECTED) {
+            if (dealer->handshake != HANDSHAKE_DONE) {
+                continue; // it is said how that handshake fails
+            }
+            dealer->has_left = true;
+            stop_watching(dealer);
+            return;
+        }
         enum handshake before = dealer->handshake;
         dealer->handshake = judge(dealer, &event);
+        if (dealer->handshake == HANDSHAKE_DONE && dealer->notes_end) {
+            continue;
+        }
         if (dealer->handshake == HANDSHAKE_DONE) {
             stop_watching(dealer);
             return;

@@ -14,11 +14,12 @@
 
 struct dealer {
     void *socket;
-    void *monitor; // until its handshake is done; then NULL
+    void *monitor; // until its handshake is done, unless its end is to be noted; then NULL
     enum handshake handshake;
-    bool has_keys;         // it shows some
-    uint32_t broken_count; // handshakes in a row that the peer broke off
-    int descriptor;        // libzmq's, of its connection when that was made; -1: none was
+    bool notes_end, has_left; // whether to note that its connection was closed; it was
+    bool has_keys;            // it shows some
+    uint32_t broken_count;    // handshakes in a row that the peer broke off
+    int descriptor;           // libzmq's, of its connection when that was made; -1: none was
 };
 
 /* Logs. */
@@ -31,6 +32,9 @@ bool dealer_is_near(const struct dealer *dealer);
 
 /* As transport_explain. */
 const char *dealer_explain(const struct dealer *dealer);
+
+/* As transport_has_left. */
+bool dealer_has_left(struct dealer *dealer);
 
 /* Takes note of what its monitor says. Logs handshakes that fail: each kind once. */
 void dealer_watch(struct dealer *dealer);

@@ -1,4 +1,4 @@
-/* Accepting connections, with a look at each. */
+/* Accepting connections, and making some, with a look at each. */
 #include "common/door.h"
 
 #include "common/clock.h"
@@ -10,12 +10,17 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+// Names at which others were found that are kept; more than any attack has, if it is to pay.
+#define STRANGERS_MAX 64
 
 // More than anybody needs; some systems allow a thousand times as many.
 #define DESCRIPTORS_MAX (UINT64_C(1) << 20)
@@ -24,6 +29,13 @@
 int door_accept(int fd, struct sockaddr *address, socklen_t *address_size) __asm__("accept");
 int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size,
                  int flags) __asm__("accept4");
+int door_connect(int fd, const struct sockaddr *address, socklen_t size) __asm__("connect");
+
+/* Another user's process that listens at a name of ours. */
+struct stranger {
+    char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; // without the zero in front
+    char address[DOOR_ADDRESS_BYTES];
+};
 
 struct visitor {
     int fd, listener;
@@ -39,6 +51,8 @@ static struct {
     struct visitor visitors[DOOR_VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
     struct door_turned_away turned_away;
+    struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
+    uint32_t stranger_count;                  // that there were
     int spare_fd;  // given up for a moment where there is no other; -1: none
     int exempt_fd; // whose connections are no visitors; -1: none
 } door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .exempt_fd = -1};
@@ -261,6 +275,71 @@ int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int 
 int door_accept(int fd, struct sockaddr *address, socklen_t *address_size)
 {
     return door_accept4(fd, address, address_size, 0);
+}
+
+/* The abstract name of an address, if it is one of ours. */
+static bool read_name(const struct sockaddr *address, socklen_t size,
+                      char ret_name[sizeof(((struct stranger *)0)->name)])
+{
+    struct sockaddr_un un = {0};
+    size_t head = offsetof(struct sockaddr_un, sun_path) + 1;
+    if (address == NULL || size <= head || size > sizeof(un) || address->sa_family != AF_UNIX) {
+        return false;
+    }
+    memcpy(&un, address, size);
+    memcpy(ret_name, un.sun_path + 1, size - head);
+    ret_name[size - head] = '\0';
+    return un.sun_path[0] == '\0' &&
+           strncmp(ret_name, DOOR_NAME_PREFIX, strlen(DOOR_NAME_PREFIX)) == 0;
+}
+
+/* NULL if there was none at that name. */
+static struct stranger *find_stranger(const char *name)
+{
+    for (uint32_t i = 0; i < door.stranger_count && i < STRANGERS_MAX; i++) {
+        if (strcmp(door.strangers[i].name, name) == 0) {
+            return &door.strangers[i];
+        }
+    }
+    return NULL;
+}
+
+static void note_stranger(const char *name, const char *address)
+{
+    struct stranger *stranger = find_stranger(name);
+    if (stranger == NULL) {
+        stranger = &door.strangers[door.stranger_count++ % STRANGERS_MAX];
+    }
+    snprintf(stranger->name, sizeof(stranger->name), "%s", name);
+    snprintf(stranger->address, sizeof(stranger->address), "%s", address);
+}
+
+int door_connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+    char name[sizeof(((struct stranger *)0)->name)], peer[DOOR_ADDRESS_BYTES];
+    int result = (int)syscall(SYS_connect, fd, address, size);
+    if (result != 0 || !read_name(address, size, name) || find_no_right(fd, peer) == NULL) {
+        return result;
+    }
+    shutdown(fd, SHUT_RDWR);
+    pthread_mutex_lock(&door.mutex);
+    note_stranger(name, peer);
+    note_turned_away(peer, "it listens where a member of this job should, and belongs to another "
+                           "user");
+    pthread_mutex_unlock(&door.mutex);
+    errno = ECONNREFUSED;
+    return -1;
+}
+
+bool door_find_stranger(const char *name, char ret_address[DOOR_ADDRESS_BYTES])
+{
+    pthread_mutex_lock(&door.mutex);
+    const struct stranger *stranger = find_stranger(name);
+    if (stranger != NULL) {
+        snprintf(ret_address, DOOR_ADDRESS_BYTES, "%s", stranger->address);
+    }
+    pthread_mutex_unlock(&door.mutex);
+    return stranger != NULL;
 }
 
 uint32_t door_visitor_count(void)

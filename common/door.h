@@ -1,4 +1,5 @@
-/* The door of this process: who connects to it, before the first message says who that is.
+/* The door of this process: who connects to it, before the first message says who that is; and
+ * whose it is what it connects to.
  *
  * libzmq takes every connection that comes. It tells nobody whose it was if it fails before it is
  * one of ours, and where it runs out of file descriptors it spins (tcp) or ends the process (ipc).
@@ -12,6 +13,10 @@
  *     belongs to another user (abstract ones have no file, and so no permissions);
  *     is a visitor otherwise, with its address, until it sends a message or goes, or is sent away.
  *
+ * A Unix socket's name becomes free when its owner ends, and any user of the host may take it then.
+ * So door.c defines connect(2) as well: a connection to a name of ours (DOOR_NAME_PREFIX) at which
+ * another user's process listens is shut down before anything is sent, and fails.
+ *
  * The state is the process's, like its descriptors, and any thread may call. */
 #ifndef COMMON_DOOR_H
 #define COMMON_DOOR_H
@@ -20,6 +25,10 @@
 #include <stdint.h>
 
 #define DOOR_ADDRESS_BYTES 64 // "[2001:db8::7]:40113", terminator included
+
+// What the abstract names of our Unix sockets begin with. Other programs of this process, such as a
+// GPU's library, connect to daemons of other users by other names.
+#define DOOR_NAME_PREFIX "ringside-"
 
 // Who has said nothing for so long is sent away. It has finished its handshake, for which it has
 // less time (see guard_zmq.h), so nobody else would.
@@ -61,7 +70,11 @@ bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
  * sent away before the second call that finds it late; calls are to be a second apart. */
 void door_end_visits(int listener, uint64_t now_ms);
 
-/* Those since the last call; count 0 if there were none. */
+/* Whether another user's process was found listening at that abstract name, lately; then writes
+ * which. */
+bool door_find_stranger(const char *name, char ret_address[DOOR_ADDRESS_BYTES]);
+
+/* Those since the last call, found listening among them; count 0 if there were none. */
 struct door_turned_away door_take_turned_away(void);
 
 #endif

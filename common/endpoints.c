@@ -86,7 +86,8 @@ enum status endpoints_bind(struct transport *transport, const char *kind,
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
     bool wants_ipc = strcmp(kind, "tcp") != 0;
-    bool wants_tcp = !is_host_only(kind);
+    // What leaves the choice to us does without tcp where every user of the host could connect.
+    bool wants_tcp = !is_host_only(kind) && (!wants_ipc || transport_allows_tcp(transport));
     if (wants_ipc) {
         enum status status = transport_bind(transport, "ipc://*", ipc);
         if (status != STATUS_OK) {

@@ -44,7 +44,8 @@ struct endpoints_wish {
 enum status endpoints_bind_tcp(struct transport *transport, const struct endpoints_wish *wish,
                                char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
 
-/* Listens as --transport (auto, tcp, ipc, shm) says. Writes the place. Logs. */
+/* Listens as --transport (auto, tcp, ipc, shm) says: auto by ipc, and by tcp where the transport
+ * allows it. Writes the place. Logs. */
 enum status endpoints_bind(struct transport *transport, const char *kind,
                            const struct endpoints_wish *wish,
                            char ret_place[ENDPOINTS_PLACE_BYTES]);

@@ -43,16 +43,29 @@ enum status guard_begin(struct guard *guard, void *context, const struct securit
     return STATUS_OK;
 }
 
+static bool is_tcp(const char *endpoint)
+{
+    return strncmp(endpoint, "tcp://", strlen("tcp://")) == 0;
+}
+
 /* The keys for a tcp endpoint; NULL for others, and where there are none. */
 static const struct keys *keys_for(const struct guard *guard, const char *endpoint)
 {
-    bool is_tcp = strncmp(endpoint, "tcp://", 6) == 0;
-    return is_tcp && guard->security != NULL && !guard->leaves_clear ? guard->security->keys : NULL;
+    return is_tcp(endpoint) && guard->security != NULL && !guard->leaves_clear
+               ? guard->security->keys
+               : NULL;
+}
+
+bool guard_allows_tcp(const struct guard *guard)
+{
+    return guard->leaves_clear || security_allows_tcp(guard->security);
 }
 
 static enum status check(const struct guard *guard, enum security_role role, const char *endpoint)
 {
-    return guard->leaves_clear ? STATUS_OK : security_check(guard->security, role, endpoint);
+    return guard->leaves_clear && is_tcp(endpoint)
+               ? STATUS_OK
+               : security_check(guard->security, role, endpoint);
 }
 
 static enum status set(void *socket, int option, const void *value, size_t size)
@@ -158,6 +171,7 @@ static void take_events(struct guard *guard)
             guard->why = is_vague && guard->why != NULL ? guard->why : describe_failure(&event);
             continue;
         }
+        departures_close(&guard->departures, (int)event.value);
         // What fails closes soon: next, as a rule. Events do not say whose they are.
         const char *why = guard->why != NULL ? guard->why : why_unknown;
         guard->why = NULL;
@@ -264,6 +278,14 @@ void guard_admit(struct guard *guard, int fd)
     door_admit(fd);
 }
 
+void guard_note_peer(struct guard *guard, int fd, uint64_t peer)
+{
+    if (!departures_know(&guard->departures, fd, peer)) {
+        take_events(guard); // as above
+        departures_note(&guard->departures, fd, peer);
+    }
+}
+
 void guard_stop_watching(struct guard *guard)
 {
     if (guard->router == NULL) {
@@ -282,4 +304,5 @@ void guard_end(struct guard *guard)
         zmq_close(guard->zap);
         guard->zap = NULL;
     }
+    departures_finish(&guard->departures);
 }

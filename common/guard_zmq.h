@@ -7,6 +7,7 @@
 #ifndef COMMON_GUARD_ZMQ_H
 #define COMMON_GUARD_ZMQ_H
 
+#include "common/departures.h"
 #include "common/refusals.h"
 #include "common/security.h"
 #include "common/status.h"
@@ -31,10 +32,15 @@ struct guard {
     const char *why;   // what failed last, of a connection that is about to close
     struct refusals refusals;
     uint64_t looked_ms;
+    bool notes_departures; // of those who connect; only then is the next one filled
+    struct departures departures;
 };
 
 /* Answers for the keys of `security` in this context. */
 enum status guard_begin(struct guard *guard, void *context, const struct security *security);
+
+/* Whether it may listen and connect over tcp. */
+bool guard_allows_tcp(const struct guard *guard);
 
 /* Sets what the socket does with who connects next, or with whom it connects to next: before each
  * zmq_bind and zmq_connect. STATUS_INVALID if it may not go there. Logs. */
@@ -53,6 +59,9 @@ void guard_end_visits(struct guard *guard);
 
 /* The message is the first from this descriptor, perhaps. */
 void guard_admit(struct guard *guard, int fd);
+
+/* A message of this peer came by the descriptor: the end of that will be the peer's. */
+void guard_note_peer(struct guard *guard, int fd, uint64_t peer);
 
 /* Says what is left to say. Before the sockets are closed, and again after: then it closes its
  * own. */

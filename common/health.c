@@ -17,19 +17,106 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A probe is one short request: what takes longer, or comes in numbers, is none. All of them are
-// fewer than the descriptors that the door keeps for this process.
+// A probe is one short request: what takes longer is none. All connections are fewer than the
+// descriptors that the door keeps for this process.
 #define CONNECTIONS_MAX  32
-#define FROM_ONE_MAX     4 // from one address, so that it cannot keep out others
-#define BACKLOG          64
+#define CLOSING_MAX      16 // of those that were told to make room, and are not closed yet
+#define BACKLOG          512
 #define TIMEOUT_S        5
 #define CONNECTION_BYTES 4096
+
+/* A connection that is open. */
+struct visit {
+    int fd; // libmicrohttpd's; -1: none
+    struct in6_addr address;
+    uint64_t number; // in the order in which they came
+};
 
 struct health {
     struct MHD_Daemon *daemon; // has the socket that listens
     _Atomic bool is_ready;
     _Atomic uint64_t alive_ms;
+
+    // Of libmicrohttpd's thread.
+    struct visit visits[CONNECTIONS_MAX];
+    uint64_t visit_count; // so far
 };
+
+static uint32_t count_from(const struct health *health, const struct in6_addr *address)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        count += health->visits[i].fd >= 0 &&
+                 memcmp(&health->visits[i].address, address, sizeof(*address)) == 0;
+    }
+    return count;
+}
+
+/* A place for one more: a free one, or that of the oldest connection from the address that has most
+ * of them. So neither many half-open requests nor one address keep out a probe, whose request comes
+ * with its connection. */
+static struct visit *make_room(struct health *health)
+{
+    struct visit *found = NULL;
+    uint32_t found_count = 0;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        struct visit *visit = &health->visits[i];
+        if (visit->fd < 0) {
+            return visit;
+        }
+        uint32_t count = count_from(health, &visit->address);
+        if (found == NULL || count > found_count ||
+            (count == found_count && visit->number < found->number)) {
+            found = visit;
+            found_count = count;
+        }
+    }
+    (void)shutdown(found->fd, SHUT_RDWR); // libmicrohttpd sees its end, and closes it
+    return found;
+}
+
+static void set_visitor(struct visit *visit, const struct sockaddr *from)
+{
+    memset(&visit->address, 0, sizeof(visit->address));
+    if (from->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, from, sizeof(ipv4));
+        memcpy(&visit->address, &ipv4.sin_addr, sizeof(ipv4.sin_addr));
+    } else if (from->sa_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, from, sizeof(ipv6));
+        visit->address = ipv6.sin6_addr;
+    }
+}
+
+/* Called by libmicrohttpd's thread when a connection has come, and before it is closed. */
+static void note_connection(void *context, struct MHD_Connection *connection, void **state,
+                            enum MHD_ConnectionNotificationCode code)
+{
+    struct health *health = context;
+    if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+        struct visit *visit = *state;
+        const union MHD_ConnectionInfo *own =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        if (visit != NULL && own != NULL && visit->fd == own->connect_fd) {
+            visit->fd = -1; // unless another has its place already
+        }
+        return;
+    }
+    const union MHD_ConnectionInfo *own =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int fd = own != NULL ? own->connect_fd : -1;
+    const union MHD_ConnectionInfo *from =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *state = NULL;
+    if (fd < 0 || from == NULL) {
+        return;
+    }
+    struct visit *visit = make_room(health);
+    *visit = (struct visit){.fd = fd, .number = health->visit_count++};
+    set_visitor(visit, from->client_addr);
+    *state = visit;
+}
 
 static bool is_good(const struct health *health, const char *path)
 {
@@ -132,14 +219,17 @@ enum status health_create(const char *address, uint32_t port, struct health **re
         return STATUS_NO_MEMORY;
     }
     health->alive_ms = clock_now_ms();
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        health->visits[i].fd = -1;
+    }
     int listener = open_listener(&storage, size);
     if (listener >= 0) {
         door_exempt(listener);
         // Not by select, which knows no descriptors above 1,023.
         health->daemon = MHD_start_daemon(
             MHD_USE_AUTO_INTERNAL_THREAD, 0, NULL, NULL, answer, health, MHD_OPTION_LISTEN_SOCKET,
-            listener, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-            MHD_OPTION_PER_IP_CONNECTION_LIMIT, FROM_ONE_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+            listener, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX + CLOSING_MAX,
+            MHD_OPTION_NOTIFY_CONNECTION, note_connection, health, MHD_OPTION_CONNECTION_TIMEOUT,
             TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
             MHD_OPTION_END);
     }

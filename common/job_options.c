@@ -57,7 +57,7 @@ static const struct option_choice evals[] = {
 static const struct option_choice convs[] = {
     {"auto", "by the shape of each convolution"},
     {"direct", "direct convolution throughout"},
-    {"winograd", "Winograd wherever a convolution allows it"},
+    {"winograd", "Winograd wherever oneDNN has it; 3 has none for x86-64"},
     {NULL, NULL},
 };
 
@@ -333,11 +333,14 @@ const struct option job_options[] = {
     {"security", 0, OPTION_CHOICE, FIELD(security), "curve", NO_RANGE, securities, NULL, NULL,
      "what keys are used for, where there are some"},
     {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",
-     "steps between the lines of metrics.jsonl"},
+     "steps between the first lines of metrics.jsonl; a long job has longer intervals later"},
     {"start-timeout", 0, OPTION_REAL, FIELD(start_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
-     "how long to wait until every process has come and is ready"},
+     "how long to wait for the next process to come or to get ready, as many times longer where a "
+     "host has more of them than cores"},
     {"lost-after", 0, OPTION_REAL, FIELD(lost_after), "5", 1, 86400, NULL, NULL, "SECONDS",
-     "silence of a process after which it counts as lost"},
+     "silence of a process after which it counts as lost, as many times longer where its host has "
+     "more processes of the job than cores; who is killed is missed at once, and who only starves "
+     "on the coordinator's host is given --stall-fail"},
     {"stall-warn", 0, OPTION_REAL, FIELD(stall_warn), "10", 0.1, 86400, NULL, NULL, "SECONDS",
      "time without a step after which the log says who waits for whom"},
     {"stall-fail", 0, OPTION_REAL, FIELD(stall_fail), "120", 0.1, 86400, NULL, NULL, "SECONDS",

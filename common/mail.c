@@ -4,19 +4,17 @@
 #include "common/log.h"
 
 #include <assert.h>
-#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define RECORDS     64
-#define CACHE_LINE  64
-#define DRAIN_TURNS 64 // rings that are silenced at once; a stranger's may go on for ever
+#define RECORDS    64
+#define CACHE_LINE 64
+#define RINGS_MAX  256 // that are silenced at once
 
 struct record {
     uint64_t after; // so many by the socket come first
@@ -25,8 +23,11 @@ struct record {
 };
 
 struct mail_box {
+    // Written once: the owner's bell.
+    uint32_t bell_descriptor; // in its process
+    uint64_t bell_inode;      // tells that it is the same pipe still
+
     // Written when the owner takes, sleeps and wakes.
-    uint64_t bell;         // names the owner's
     _Atomic uint64_t read; // how many of the peer's it has taken
     _Atomic uint32_t naps; // odd while it sleeps
 
@@ -66,49 +67,47 @@ static struct mail_peer *find_or_add_peer(struct mail *mail, uint64_t peer)
 void mail_finish(struct mail *mail)
 {
     for (uint32_t i = 0; i < mail->peer_count; i++) {
+        if (mail->peers[i].in != NULL) {
+            close(mail->peers[i].bell);
+        }
         region_close(&mail->peers[i].view);
     }
     free(mail->peers);
     if (mail->region.bytes != NULL) {
         close(mail->bell);
+        close(mail->bell_end);
     }
     region_destroy(&mail->region);
     *mail = (struct mail){0};
 }
 
-/* An abstract name: it leaves no file behind. Returns the address's length. */
-static socklen_t name_bell(uint64_t bell, struct sockaddr_un *ret_address)
+/* A pipe that does not block, and what tells it from others. */
+static enum status make_bell(struct mail *mail, uint64_t *ret_inode)
 {
-    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(ret_address->sun_path + 1, sizeof(ret_address->sun_path) - 1,
-                          "ringside-bell-%016llx", (unsigned long long)bell);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-static enum status open_bell(int *ret_bell, uint64_t *ret_name)
-{
-    struct sockaddr_un address;
-    // So few bytes come whole, once the system has any.
-    (void)getrandom(ret_name, sizeof(*ret_name), 0);
-    socklen_t size = name_bell(*ret_name, &address);
-    int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (bell < 0 || bind(bell, (const struct sockaddr *)&address, size) != 0) {
+    int ends[2];
+    struct stat facts;
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
         log_error("cannot make a bell for messages in shared memory: %m");
-        if (bell >= 0) {
-            close(bell);
-        }
         return STATUS_IO;
     }
-    *ret_bell = bell;
+    if (fstat(ends[0], &facts) != 0) {
+        log_error("cannot make a bell for messages in shared memory: %m");
+        close(ends[0]);
+        close(ends[1]);
+        return STATUS_IO;
+    }
+    mail->bell = ends[0];
+    mail->bell_end = ends[1];
+    *ret_inode = facts.st_ino;
     return STATUS_OK;
 }
 
 static enum status create_region(struct mail *mail)
 {
-    uint64_t name;
+    uint64_t inode = 0;
     enum status status = region_create(MAIL_PEERS_MAX * sizeof(struct mail_box), &mail->region);
     if (status == STATUS_OK) {
-        status = open_bell(&mail->bell, &name);
+        status = make_bell(mail, &inode);
     }
     if (status != STATUS_OK) {
         region_destroy(&mail->region);
@@ -116,7 +115,8 @@ static enum status create_region(struct mail *mail)
     }
     struct mail_box *boxes = mail->region.bytes;
     for (uint32_t i = 0; i < MAIL_PEERS_MAX; i++) {
-        boxes[i].bell = name;
+        boxes[i].bell_descriptor = (uint32_t)mail->bell;
+        boxes[i].bell_inode = inode;
     }
     return STATUS_OK;
 }
@@ -147,6 +147,33 @@ void mail_offered(struct mail *mail, uint64_t peer)
     }
 }
 
+/* The write end of a peer's bell. STATUS_UNREACHABLE if there is none that we may open. */
+static enum status open_bell(const struct region_key *key, const struct mail_box *box,
+                             int *ret_bell)
+{
+    char path[64], target[64] = "", expected[64];
+    struct stat facts;
+    uint64_t inode = box->bell_inode;
+    snprintf(path, sizeof(path), "/proc/%llu/fd/%u", (unsigned long long)key->process_id,
+             box->bell_descriptor);
+    snprintf(expected, sizeof(expected), "pipe:[%llu]", (unsigned long long)inode);
+    // What it is can be told without opening it: opening something else could have effects.
+    if (readlink(path, target, sizeof(target) - 1) <= 0 || strcmp(target, expected) != 0) {
+        return STATUS_UNREACHABLE;
+    }
+    // For reading as well: so it never looks closed, and a write to who has gone is no SIGPIPE.
+    int bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (bell < 0) {
+        return STATUS_UNREACHABLE;
+    }
+    if (fstat(bell, &facts) != 0 || !S_ISFIFO(facts.st_mode) || facts.st_ino != inode) {
+        close(bell);
+        return STATUS_UNREACHABLE;
+    }
+    *ret_bell = bell;
+    return STATUS_OK;
+}
+
 enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *offer)
 {
     struct mail_peer *found = find_or_add_peer(mail, peer);
@@ -157,11 +184,18 @@ enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *
         return STATUS_MALFORMED;
     }
     enum status status = region_open(&offer->region, REGION_READ, &found->view);
-    if (status == STATUS_OK) {
-        found->in = (struct mail_box *)(void *)found->view.bytes + offer->index;
-        found->received = 0;
+    if (status != STATUS_OK) {
+        return status;
     }
-    return status;
+    struct mail_box *in = (struct mail_box *)(void *)found->view.bytes + offer->index;
+    status = open_bell(&offer->region, in, &found->bell);
+    if (status != STATUS_OK) {
+        region_close(&found->view);
+        return status;
+    }
+    found->in = in;
+    found->received = 0;
+    return STATUS_OK;
 }
 
 void mail_begin(struct mail *mail, uint64_t peer)
@@ -173,18 +207,17 @@ void mail_begin(struct mail *mail, uint64_t peer)
 }
 
 /* Wakes a peer that sleeps, once for each time. */
-static void ring(const struct mail *mail, struct mail_peer *to)
+static void ring(struct mail_peer *to)
 {
     uint32_t naps = atomic_load(&to->in->naps);
     if (naps % 2 == 0 || naps == to->rung) {
         return;
     }
     to->rung = naps;
-    struct sockaddr_un address;
-    socklen_t size = name_bell(to->in->bell, &address);
-    // Who has gone needs no bell, and who has many rings to hear already wakes up.
-    (void)sendto(mail->bell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&address,
-                 size);
+    // Who has gone needs no bell, and who has more rings to hear than a pipe holds already wakes
+    // up.
+    ssize_t wrote = write(to->bell, "", 1);
+    (void)wrote;
 }
 
 bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size)
@@ -203,7 +236,7 @@ bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size
     memcpy(record->bytes, header, size);
     // Before the peer is looked at: either it sees the message, or we see it sleep.
     atomic_store(&to->out->written, written + 1);
-    ring(mail, to);
+    ring(to);
     return true;
 }
 
@@ -323,10 +356,9 @@ void mail_wake(struct mail *mail)
 
 void mail_silence(struct mail *mail)
 {
-    char byte;
-    for (int i = 0; mail->region.bytes != NULL && i < DRAIN_TURNS; i++) {
-        if (recv(mail->bell, &byte, sizeof(byte), MSG_DONTWAIT) < 0) {
-            break;
-        }
+    char rings[RINGS_MAX];
+    if (mail->region.bytes != NULL) {
+        ssize_t got = read(mail->bell, rings, sizeof(rings));
+        (void)got; // what is left, or came since, is heard at the next wait
     }
 }

@@ -5,9 +5,10 @@
  * and wakes both. Where two channels have mapped each other's memory (see sharing.h), a header
  * without a payload is **posted** instead: written into a queue that lies in the sender's region,
  * where the receiver takes it. The sender learns from the receiver's region how far that has got,
- * so neither writes into the other's memory. A receiver that sleeps is woken by its **bell**, a
- * datagram socket whose name lies in its region, too; one that is awake costs the sender no call of
- * the kernel.
+ * so neither writes into the other's memory. A receiver that sleeps is woken by its **bell**; one
+ * that is awake costs the sender no call of the kernel. The bell is a pipe without a name, which
+ * the sender opens through /proc as it does the region: the kernel lets nobody but processes of the
+ * same user have it, so no stranger can ring it, or fill it.
  *
  * What does not fit (a payload, a long header, a full queue) goes by the socket, and the order
  * stays: each posted message says how many were sent by the socket before it, and is not taken
@@ -37,6 +38,7 @@ struct mail_peer {
     struct mail_box *in;     // in the view, for us
     bool may_post;           // the peer reads ours
     uint64_t sent, received; // by the socket, since the offer of either
+    int bell;                // writes to the peer's; owned where there is a view
     uint32_t rung;           // the sleep that the last ring ended
     bool is_broken;          // its queue made no sense: not read any more
 };
@@ -46,7 +48,7 @@ struct mail {
     struct mail_peer *peers; // owned
     uint32_t peer_count, next_peer;
     uint32_t out_count; // queues in use
-    int bell;           // a descriptor; only if there is a region
+    int bell, bell_end; // reads it, writes to it (else it would look closed); with the region
     bool is_asleep;
     unsigned char bytes[MAIL_BYTES]; // of the message that was taken last
 };

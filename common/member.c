@@ -2,7 +2,9 @@
 #include "common/member.h"
 
 #include "common/clock.h"
+#include "common/cores.h"
 #include "common/log.h"
+#include "common/resources.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +28,9 @@ bool member_handle(struct member *member, const struct envelope *envelope,
         return false;
     }
     member->coordinator_heard_ms = clock_now_ms();
+    if (message->kind == MESSAGE_HEARTBEAT && message->step > 0) {
+        member->patience_ms = message->step;
+    }
     if (message->kind == MESSAGE_STOP) {
         mark_stopped(member, message->reason, message->text);
         return true;
@@ -39,21 +44,32 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     return message->kind == MESSAGE_HEARTBEAT;
 }
 
+void member_leave(struct member *member, enum status reason, const char *text)
+{
+    struct message leave = {
+        .kind = MESSAGE_LEAVE, .rank = member->self.rank, .reason = reason, .text = text};
+    if (channel_send(member->channel, member->coordinator, &leave, NULL, NULL) != STATUS_OK) {
+        log_warn("could not tell the coordinator: %s", text);
+    }
+}
+
 static void log_no_answer(const struct member *member, const char *endpoint, uint32_t timeout_ms)
 {
     enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
+    bool is_near = transport_is_near(member->channel->transport, member->coordinator);
     log_error("no answer from the coordinator at %s within %.1f s: %s", endpoint,
               (double)timeout_ms / 1000,
               handshake == HANDSHAKE_BROKEN
                   ? transport_explain(member->channel->transport, member->coordinator)
-                  : "is `ps` running there, and is the port open?");
+              : is_near ? "is `ps` running still, on this host and as this user?"
+                        : "is `ps` running there, and is the port open?");
 }
 
 /* What the welcome brings: who we are, and how data travel. */
 static enum status take_welcome(struct member *member, const struct message *welcome,
                                 struct job *ret_job)
 {
-    char error[OPTION_ERROR_BYTES];
+    char error[OPTION_ERROR_BYTES], limit[RESOURCES_ERROR_BYTES];
     member->channel->job_id = welcome->job_id;
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {
@@ -65,6 +81,14 @@ static enum status take_welcome(struct member *member, const struct message *wel
         log_error("the coordinator's job makes no sense here: --security %s, and %s key for seals",
                   ret_job->security, has_seals ? "no" : "a");
         return STATUS_MISMATCH;
+    }
+    enum resources_role role =
+        member->self.role == ROLE_WORKER ? RESOURCES_WORKER : RESOURCES_SHARD;
+    status = resources_check(role, ret_job, limit);
+    if (status != STATUS_OK) {
+        log_error("%s", limit);
+        member_leave(member, status, limit);
+        return status;
     }
     if (has_seals) {
         channel_seal(member->channel, welcome->seal_key, member->coordinator);
@@ -79,6 +103,7 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
 {
     uint64_t now_ms = clock_now_ms(), deadline_ms = now_ms + timeout_ms;
     for (; *is_interrupted == 0; now_ms = clock_now_ms()) {
+        deadline_ms += attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
         notify_alive(member->notify, now_ms);
         if (now_ms >= deadline_ms) {
             log_no_answer(member, endpoint, timeout_ms);
@@ -122,6 +147,8 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
     if (status != STATUS_OK) {
         return status;
     }
+    (void)transport_has_left(member->channel->transport, member->coordinator); // from now on
+    member->self.cores = cores_available();
     struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
     status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
     if (status != STATUS_OK) {
@@ -131,7 +158,8 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
     if (status == STATUS_OK) {
         member->coordinator_heard_ms = clock_now_ms();
         // Twice as long as the coordinator waits: of two that cannot hear each other, it decides.
-        member->lost_after_ms = (uint64_t)(2000 * ret_job->lost_after);
+        // It says so itself once it knows how crowded the hosts are.
+        member->patience_ms = (uint64_t)(2000 * ret_job->lost_after);
     }
     return status;
 }
@@ -148,6 +176,30 @@ enum status member_connected(struct member *member)
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 
+/* Marks the member stopped if the coordinator has gone. */
+static void judge_coordinator(struct member *member, uint64_t now_ms)
+{
+    uint64_t away_ms = attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
+    member->coordinator_heard_ms = attention_excuse(member->coordinator_heard_ms, away_ms, now_ms);
+    if (member->closed_ms != 0) {
+        member->closed_ms = attention_excuse(member->closed_ms, away_ms, now_ms);
+    } else if (transport_has_left(member->channel->transport, member->coordinator)) {
+        member->closed_ms = now_ms;
+    }
+    bool is_closed = member->closed_ms != 0 && now_ms - member->closed_ms >= MEMBER_CLOSED_MS;
+    bool is_silent = now_ms - member->coordinator_heard_ms >= member->patience_ms;
+    if (member->is_stopped || (!is_closed && !is_silent)) {
+        return;
+    }
+    if (is_closed) {
+        log_error("the coordinator was lost: its connection was closed");
+    } else {
+        log_error("the coordinator was lost: nothing heard for %.1f s",
+                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
+    }
+    mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
+}
+
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS) {
@@ -160,18 +212,5 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
             log_debug("heartbeat not sent");
         }
     }
-    if (now_ms - member->coordinator_heard_ms >= member->lost_after_ms && !member->is_stopped) {
-        log_error("the coordinator was lost: nothing heard for %.1f s",
-                  (double)(now_ms - member->coordinator_heard_ms) / 1000);
-        mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
-    }
-}
-
-void member_leave(struct member *member, enum status reason, const char *text)
-{
-    struct message leave = {
-        .kind = MESSAGE_LEAVE, .rank = member->self.rank, .reason = reason, .text = text};
-    if (channel_send(member->channel, member->coordinator, &leave, NULL, NULL) != STATUS_OK) {
-        log_warn("could not tell the coordinator: %s", text);
-    }
+    judge_coordinator(member, now_ms);
 }

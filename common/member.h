@@ -11,6 +11,7 @@
 #ifndef COMMON_MEMBER_H
 #define COMMON_MEMBER_H
 
+#include "common/attention.h"
 #include "common/channel.h"
 #include "common/job.h"
 #include "common/notify.h"
@@ -20,14 +21,22 @@
 #include <stdint.h>
 
 #define MEMBER_HEARTBEAT_MS 500
+#define MEMBER_TURN_MS      250
+
+// What a coordinator said last may still have to be received when its connection is closed.
+#define MEMBER_CLOSED_MS 1000
 
 struct member {
     struct channel *channel; // borrowed
     uint64_t coordinator;    // peer
     struct wire_member self; // strings borrowed from the caller
     struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
-    uint64_t heartbeat_sent_ms, coordinator_heard_ms;
-    uint64_t lost_after_ms; // silence of the coordinator that counts as its end
+    uint64_t heartbeat_sent_ms;
+
+    // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
+    // when its connection is closed; 0: it is not. Time in which we did not look does not count.
+    uint64_t coordinator_heard_ms, patience_ms, closed_ms;
+    struct attention attention;
 
     // Why the coordinator ended the job, once it did.
     enum status stop_status; // STATUS_OK: completed
@@ -52,7 +61,8 @@ bool member_handle(struct member *member, const struct envelope *envelope,
                    const struct message *message);
 
 /* Sends a heartbeat if one is due; marks the member stopped if the coordinator has been silent for
- * too long. `step` is where this member is. */
+ * too long, or its connection was closed. `step` is where this member is. To be called before each
+ * receive, at least every MEMBER_TURN_MS. */
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
 
 /* Gives up: tells the coordinator why. */

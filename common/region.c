@@ -57,6 +57,11 @@ enum status region_create(size_t size, struct region *ret_region)
         log_error("cannot share %zu bytes of memory: the machine has %zu", size, physical_bytes());
         return STATUS_NO_MEMORY;
     }
+    uint64_t nonce; // so few bytes come whole, once the system has any
+    if (getrandom(&nonce, sizeof(nonce), 0) != (ssize_t)sizeof(nonce)) {
+        log_error("cannot share memory: the system gives no random numbers: %m");
+        return STATUS_IO;
+    }
     int file = create_file(size);
     void *start = file < 0 ? MAP_FAILED
                            : mmap(NULL, file_bytes(size), PROT_READ | PROT_WRITE,
@@ -71,12 +76,13 @@ enum status region_create(size_t size, struct region *ret_region)
     // Where the kernel gives huge pages to shared memory on demand. It need not.
     (void)madvise(start, file_bytes(size), MADV_HUGEPAGE);
     struct region region = {
-        .key = {.process_id = (uint64_t)getpid(), .descriptor = (uint32_t)file, .size = size},
+        .key = {.process_id = (uint64_t)getpid(),
+                .descriptor = (uint32_t)file,
+                .size = size,
+                .nonce = nonce},
         .bytes = (unsigned char *)start + PAGE_BYTES_MAX,
     };
-    // So few bytes come whole, once the system has any.
-    (void)getrandom(&region.key.nonce, sizeof(region.key.nonce), 0);
-    memcpy(start, &region.key.nonce, sizeof(region.key.nonce));
+    memcpy(start, &nonce, sizeof(nonce));
     *ret_region = region;
     return STATUS_OK;
 }

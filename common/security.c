@@ -1,6 +1,7 @@
 /* Keys or none: options, and the rule. */
 #include "common/security.h"
 
+#include "common/door.h"
 #include "common/log.h"
 
 #include <arpa/inet.h>
@@ -12,6 +13,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+// The only ones at which it is looked at whose the other side is: see door.h.
+#define IPC_PREFIX "ipc://@" DOOR_NAME_PREFIX
+
+static const char *const verbs[] = {
+    [SECURITY_LISTEN] = "listen at",
+    [SECURITY_CONNECT] = "connect to",
+};
+
 #define FIELD(name) \
     offsetof(struct security_options, name), sizeof(((struct security_options *)0)->name)
 
@@ -19,8 +28,8 @@ static const struct option rows[] = {
     {"keys", 0, OPTION_TEXT, FIELD(keys), "", 0, 0, NULL, NULL, "FILE",
      "the job's key file, as `ringside keygen` makes it; - reads it from standard input"},
     {"insecure", 0, OPTION_FLAG, FIELD(insecure), "false", 0, 0, NULL, NULL, NULL,
-     "go without keys off the loopback interface as well: whoever reaches a port can read and "
-     "change the job"},
+     "go without keys over tcp: whoever reaches a port can read and change the job; on the "
+     "loopback interface that is every user of this host"},
 };
 
 struct option_set security_option_set(struct security_options *options)
@@ -133,27 +142,56 @@ static const char *find_lack(const struct keys *keys, enum security_role role)
     return NULL;
 }
 
+bool security_allows_tcp(const struct security *security)
+{
+    return security != NULL && (security->keys != NULL || security->is_insecure);
+}
+
+/* Says what there is to do instead. */
+static void log_keyless(enum security_role role, const char *endpoint)
+{
+    const char *const keys = "make a key file with `ringside keygen FILE` and give it to all "
+                             "processes of the job with --keys FILE";
+    if (!security_is_local(endpoint)) {
+        log_error("cannot %s %s without keys: it is not on the loopback interface; %s, or say "
+                  "--insecure if everybody on that network may take part",
+                  verbs[role], endpoint, keys);
+    } else if (role == SECURITY_LISTEN) {
+        log_error("cannot listen at %s without keys: every user of this host could connect; leave "
+                  "out --bind and --port and use the ipc endpoint that `ps` prints then, or %s, or "
+                  "say --insecure if every user may take part",
+                  endpoint, keys);
+    } else {
+        log_error(
+            "cannot connect to %s without keys: every user of this host could listen there; "
+            "start `ps` without --bind and --port and use the ipc endpoint that it prints, or "
+            "%s, or say --insecure if every user may take part",
+            endpoint, keys);
+    }
+}
+
 enum status security_check(const struct security *security, enum security_role role,
                            const char *endpoint)
 {
-    const char *verb = role == SECURITY_LISTEN ? "listen at" : "connect to";
-    bool is_local = security_is_local(endpoint);
+    bool is_ipc = strncmp(endpoint, IPC_PREFIX, strlen(IPC_PREFIX)) == 0;
+    bool is_tcp = strncmp(endpoint, "tcp://", strlen("tcp://")) == 0;
+    if (!is_tcp && !is_ipc) {
+        log_error("cannot %s %s: an endpoint is tcp://HOST:PORT or " IPC_PREFIX
+                  "NAME, as `ps` prints it",
+                  verbs[role], endpoint);
+        return STATUS_INVALID;
+    }
     if (security != NULL && security->keys != NULL) {
-        const char *lack =
-            strncmp(endpoint, "tcp://", 6) == 0 ? find_lack(security->keys, role) : NULL;
+        const char *lack = is_tcp ? find_lack(security->keys, role) : NULL;
         if (lack != NULL) {
-            log_error("cannot %s %s: the key file has no %s", verb, endpoint, lack);
+            log_error("cannot %s %s: the key file has no %s", verbs[role], endpoint, lack);
             return STATUS_INVALID;
         }
         return STATUS_OK;
     }
-    if (is_local || (security != NULL && security->is_insecure)) {
+    if (!is_tcp || security_allows_tcp(security)) {
         return STATUS_OK;
     }
-    log_error(
-        "cannot %s %s without keys: it is not on the loopback interface; make a key file with "
-        "`ringside keygen FILE` and give it to all processes of the job with --keys FILE, or "
-        "say --insecure if everybody on that network may take part",
-        verb, endpoint);
+    log_keyless(role, endpoint);
     return STATUS_INVALID;
 }

@@ -1,9 +1,8 @@
 /* How this process guards its connections: the options that say so, and what follows from them.
  *
- * tcp connections off the loopback interface need keys (CurveZMQ; see keys.h) unless --insecure was
- * said. On loopback there are none by default; with --keys all tcp connections have them. ipc and
- * shared memory stay on the host, and in the hands of one user: the kernel says whose process it is
- * (see door.h, region.h). */
+ * tcp connections need keys (CurveZMQ; see keys.h) unless --insecure was said, on the loopback
+ * interface, too: any user of the host can connect there. ipc and shared memory stay on the host,
+ * and in the hands of one user: the kernel says whose process it is (see door.h, region.h). */
 #ifndef COMMON_SECURITY_H
 #define COMMON_SECURITY_H
 
@@ -18,7 +17,7 @@ struct security_options {
     bool insecure;
 };
 
-/* Zeroed: no keys, and nothing off loopback. */
+/* Zeroed: no keys, and no tcp. */
 struct security {
     struct keys *keys; // owned; NULL: none
     bool is_insecure;  // it was said that none are needed
@@ -47,6 +46,9 @@ bool security_is_local(const char *endpoint);
 
 /* The same of an address to listen on, as --bind has it. Pure. */
 bool security_is_local_address(const char *address);
+
+/* Whether there may be tcp: there are keys, or it was said that none are needed. NULL: no. Pure. */
+bool security_allows_tcp(const struct security *security);
 
 /* Whether this process may listen at the endpoint, or connect to it. `security` may be NULL: there
  * is none. STATUS_INVALID otherwise. Logs. */

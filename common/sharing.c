@@ -82,16 +82,13 @@ bool sharing_begin_offer(struct sharing *sharing, uint64_t peer)
 
 enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer)
 {
-    if (sharing->own == NULL) {
+    struct sharing_peer *found = find_peer(sharing, peer);
+    if (sharing->own == NULL || found == NULL || !found->was_offered) {
         return STATUS_MALFORMED;
     }
     if (answer != STATUS_OK) {
         sharing->refusal = answer;
         return STATUS_OK;
-    }
-    struct sharing_peer *found = find_or_add_peer(sharing, peer);
-    if (found == NULL) {
-        return STATUS_NO_MEMORY;
     }
     found->may_borrow = true;
     return STATUS_OK;
@@ -101,6 +98,12 @@ bool sharing_has_view(const struct sharing *sharing, uint64_t peer)
 {
     const struct sharing_peer *found = find_peer(sharing, peer);
     return found != NULL && found->view.bytes != NULL;
+}
+
+bool sharing_spares(const struct sharing *sharing, uint64_t peer)
+{
+    const struct sharing_peer *found = find_peer(sharing, peer);
+    return found != NULL && (found->view.bytes != NULL || found->may_borrow);
 }
 
 /* A ticket that is not out. False if there are too many. */

@@ -54,11 +54,14 @@ enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct reg
  * is. */
 bool sharing_begin_offer(struct sharing *sharing, uint64_t peer);
 
-/* The peer's answer to our offer. */
+/* The peer's answer to our offer. STATUS_MALFORMED: there was none. */
 enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer);
 
 /* Whether the peer's region is mapped here. */
 bool sharing_has_view(const struct sharing *sharing, uint64_t peer);
+
+/* Whether values stay where they are on the way to the peer, or from it. */
+bool sharing_spares(const struct sharing *sharing, uint64_t peer);
 
 /* Notes a loan of the payload, if the peer may borrow it and it lies in our region: false
  * otherwise, and it has to be sent. Its release, which there must be, is called once it was

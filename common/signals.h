@@ -13,7 +13,7 @@ enum exit_code {
     EXIT_INTERRUPTED = 130, // as a shell reports SIGINT
 };
 
-/* SIGINT and SIGTERM raise the flag; SIGPIPE is ignored. */
+/* SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP raise the flag; SIGPIPE is ignored. */
 void signals_install(void);
 
 /* 0 until a signal came, then its number: for all threads, as the signal may come to any. */

@@ -24,6 +24,7 @@
 #define TRANSPORT_MESSAGE_MAX    (INT64_C(1) << 32) // bytes of one frame; larger ones are cut off
 #define TRANSPORT_CONNECTS_MAX   1024
 
+struct departures;
 struct transport;
 
 /* A payload that lies in somebody else's memory, and has to be given back. */
@@ -60,9 +61,12 @@ void payload_keep(void *hint);
 enum status transport_create(struct transport **ret_transport);
 
 /* Guards its tcp connections with the keys of `security`, which is borrowed until
- * transport_destroy; before anything listens or connects. Without it there are no keys, and nothing
- * off the loopback interface. */
+ * transport_destroy; before anything listens or connects. Without it there are no keys, and no tcp.
+ */
 enum status transport_secure(struct transport *transport, const struct security *security);
+
+/* Whether it may listen and connect over tcp: it has keys, or needs none. */
+bool transport_allows_tcp(const struct transport *transport);
 
 /* From here on tcp has no keys, wherever it goes: what travels is guarded above (see seal.h). What
  * listens and is connected stays as it is. */
@@ -93,6 +97,7 @@ enum handshake {
     HANDSHAKE_KEYLESS,    // it has no keys, and we have
     HANDSHAKE_NEEDS_KEYS, // it has keys, and we have none
     HANDSHAKE_DENIED,     // it does not allow ours
+    HANDSHAKE_STRANGER,   // it is of another user of this host
 };
 
 /* Of a peer that we connect to. What fails is logged; libzmq tries again after HANDSHAKE_BROKEN. */
@@ -107,6 +112,15 @@ const char *transport_explain(const struct transport *transport, uint64_t peer);
 /* Connections of others that were refused so far: by this transport, and by the process's door as
  * far as this transport was the one to hear of it. All of them were logged, many in few lines. */
 uint64_t transport_refused_count(const struct transport *transport);
+
+/* From now on it is noted whose connections are closed, of those who connect to us; taken from what
+ * is returned, which is borrowed. Before their first messages. Such a peer may come back, but as
+ * another; what it said before is still to be received. */
+struct departures *transport_note_departures(struct transport *transport);
+
+/* The same of a peer that we connect to: whether its connection was closed since this was asked
+ * first, which is to be before anything is received. */
+bool transport_has_left(struct transport *transport, uint64_t peer);
 
 /* Whether a peer that we connect to is reached by ipc, and so is on this host. */
 bool transport_is_near(const struct transport *transport, uint64_t peer);

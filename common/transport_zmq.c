@@ -4,7 +4,7 @@
  * the routing id that libzmq gave it. That id is a zero byte and 32 bits; peers that set one of
  * their own are not ours, and are dropped. Who may connect is the guard's to say. */
 #include "common/clock.h"
-#include "common/cores.h"
+#include "common/context_zmq.h"
 #include "common/dealer_zmq.h"
 #include "common/door.h"
 #include "common/envelope_zmq.h"
@@ -14,7 +14,6 @@
 #include "common/log.h"
 #include "common/port_range.h"
 #include "common/send_buffer.h"
-#include "common/slice.h"
 #include "common/transport.h"
 
 #include <sodium.h>
@@ -33,10 +32,6 @@
 #define ROUTER_FLAG      (UINT64_C(1) << 63)
 #define ROUTING_ID_BYTES 5
 #define IPC_NAME_BYTES   16
-
-// Cores of the host for each thread of libzmq; the others compute.
-#define CORES_PER_THREAD 4
-#define THREADS_MAX      4
 
 // The first of what a wait looks at.
 #define WAKE_ITEMS 2
@@ -62,26 +57,6 @@ struct transport {
     int watched_fd; // borrowed; -1: none
 };
 
-/* Threads of libzmq, over which it spreads connections. One moves 1.5 to 2.5 GB/s, which most links
- * do not carry. */
-static int thread_count(void)
-{
-    uint32_t count = cores_available() / CORES_PER_THREAD;
-    return (int)(count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : count);
-}
-
-/* libzmq starts its threads for a context's first socket. They move what others compute for, and
- * must not wait for their turns to end. */
-static bool start_threads(void *context)
-{
-    zmq_ctx_set(context, ZMQ_IO_THREADS, thread_count());
-    uint64_t slice_ns = slice_of_thread();
-    (void)slice_shorten();
-    void *socket = zmq_socket(context, ZMQ_DEALER);
-    slice_restore(slice_ns);
-    return socket != NULL && zmq_close(socket) == 0;
-}
-
 enum status transport_create(struct transport **ret_transport)
 {
     struct transport *transport = calloc(1, sizeof(*transport));
@@ -92,13 +67,9 @@ enum status transport_create(struct transport **ret_transport)
     transport->watched_fd = -1;
     transport->frame_max = TRANSPORT_MESSAGE_MAX;
     transport->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    transport->context = zmq_ctx_new();
-    if (transport->context != NULL) {
-        // A job with many ranks on one host opens a socket to each, and watches it with two more.
-        zmq_ctx_set(transport->context, ZMQ_MAX_SOCKETS, 3 * (TRANSPORT_CONNECTS_MAX + 1) + 1);
-    }
-    if (transport->wake_fd < 0 || transport->context == NULL ||
-        !start_threads(transport->context)) {
+    // A job with many ranks on one host opens a socket to each, and watches it with two more.
+    transport->context = context_create(3 * (TRANSPORT_CONNECTS_MAX + 1) + 1);
+    if (transport->wake_fd < 0 || transport->context == NULL) {
         log_error("cannot start the transport: %m");
         transport_destroy(transport, 0);
         return STATUS_IO;
@@ -111,6 +82,11 @@ enum status transport_secure(struct transport *transport, const struct security 
 {
     assert(transport->router == NULL && transport->dealer_count == 0);
     return guard_begin(&transport->guard, transport->context, security);
+}
+
+bool transport_allows_tcp(const struct transport *transport)
+{
+    return guard_allows_tcp(&transport->guard);
 }
 
 void transport_leave_clear(struct transport *transport)
@@ -151,7 +127,7 @@ static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
     unsigned char bits[IPC_NAME_BYTES];
     char text[2 * IPC_NAME_BYTES + 1];
     randombytes_buf(bits, sizeof(bits));
-    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@ringside-%s",
+    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@" DOOR_NAME_PREFIX "%s",
              sodium_bin2hex(text, sizeof(text), bits, sizeof(bits)));
 }
 
@@ -231,6 +207,17 @@ uint64_t transport_refused_count(const struct transport *transport)
     return transport->guard.refusals.count;
 }
 
+struct departures *transport_note_departures(struct transport *transport)
+{
+    transport->guard.notes_departures = true;
+    return &transport->guard.departures;
+}
+
+bool transport_has_left(struct transport *transport, uint64_t peer)
+{
+    return dealer_has_left(&transport->dealers[peer]);
+}
+
 enum handshake transport_handshake(const struct transport *transport, uint64_t peer)
 {
     assert(peer < transport->dealer_count);
@@ -242,7 +229,7 @@ bool transport_is_shut_out(const struct transport *transport)
     for (uint32_t i = 0; i < transport->dealer_count; i++) {
         enum handshake handshake = transport->dealers[i].handshake;
         if (handshake == HANDSHAKE_DENIED || handshake == HANDSHAKE_KEYLESS ||
-            handshake == HANDSHAKE_NEEDS_KEYS) {
+            handshake == HANDSHAKE_NEEDS_KEYS || handshake == HANDSHAKE_STRANGER) {
             return true;
         }
     }
@@ -324,6 +311,9 @@ static bool socket_receive(struct transport *transport, uint32_t index, struct e
     }
     if (index == 0 && door_visitor_count() > 0) {
         guard_admit(&transport->guard, zmq_msg_get(header, ZMQ_SRCFD));
+    }
+    if (index == 0 && transport->guard.notes_departures) {
+        guard_note_peer(&transport->guard, zmq_msg_get(header, ZMQ_SRCFD), envelope->peer);
     }
     if (fitting_is_due(&transport->fittings[index])) {
         fitting_apply(&transport->fittings[index], zmq_msg_get(header, ZMQ_SRCFD));

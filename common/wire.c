@@ -10,6 +10,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 enum carries {
@@ -91,6 +92,7 @@ static void pack_member(const struct wire_member *member, Wire__Member *packed)
     packed->device = text_of(member->device);
     packed->data_digest = member->data_digest;
     packed->parameters = member->parameters;
+    packed->cores = member->cores;
 }
 
 static void pack_report(const struct wire_report *report, Wire__Report *packed)
@@ -113,6 +115,10 @@ static void pack_report(const struct wire_report *report, Wire__Report *packed)
     packed->warm_images = report->warm_images;
     packed->warm_ns = report->warm_ns;
     packed->staleness_sum = report->staleness_sum;
+    packed->staleness_max = report->staleness_max;
+    packed->rate = report->rate;
+    packed->images_dropped = report->images_dropped;
+    packed->transports = report->transports;
     packed->late = report->late;
     packed->backlog = report->backlog;
     // protobuf-c wants uint64_t *, and does not write through it.
@@ -234,6 +240,8 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.bucket = message->bucket;
     packed.hop = message->hop;
     packed.staleness = message->staleness;
+    packed.rate = message->rate;
+    packed.is_late = message->is_late;
     packed.params_version = message->params_version;
     packed.vector = message->vector;
     packed.is_far = message->is_far;
@@ -282,13 +290,17 @@ static bool unpack_member(const Wire__Member *packed, struct wire_member *member
         .device = packed->device,
         .data_digest = packed->data_digest,
         .parameters = packed->parameters,
+        .cores = packed->cores,
     };
     return true;
 }
 
 static bool unpack_report(const Wire__Report *packed, struct wire_report *report)
 {
-    if (packed->n_staleness > WIRE_STALENESS_MAX) {
+    bool is_sound = packed->n_staleness <= WIRE_STALENESS_MAX && isfinite(packed->staleness_sum) &&
+                    isfinite(packed->rate) && isfinite(packed->images_dropped) &&
+                    (packed->transports & ~WIRE_TRANSPORTS_ALL) == 0;
+    if (!is_sound) {
         return false;
     }
     *report = (struct wire_report){
@@ -310,6 +322,10 @@ static bool unpack_report(const Wire__Report *packed, struct wire_report *report
         .warm_images = packed->warm_images,
         .warm_ns = packed->warm_ns,
         .staleness_sum = packed->staleness_sum,
+        .staleness_max = packed->staleness_max,
+        .rate = packed->rate,
+        .images_dropped = packed->images_dropped,
+        .transports = packed->transports,
         .staleness = packed->staleness,
         .staleness_bins = (uint32_t)packed->n_staleness,
         .late = packed->late,
@@ -446,6 +462,8 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         .bucket = packed->bucket,
         .hop = packed->hop,
         .staleness = packed->staleness,
+        .rate = isfinite(packed->rate) ? packed->rate : 0,
+        .is_late = packed->is_late,
         .params_version = packed->params_version,
         .vector = packed->vector,
         .is_far = packed->is_far,

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION        11
+#define WIRE_VERSION        12
 #define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
@@ -57,6 +57,10 @@ enum message_kind {
     MESSAGE_KIND_COUNT
 };
 
+/* What values travel over between two processes; several are a sum. */
+enum wire_transport { WIRE_TRANSPORT_SHM = 1, WIRE_TRANSPORT_IPC = 2, WIRE_TRANSPORT_TCP = 4 };
+#define WIRE_TRANSPORTS_ALL 7u
+
 enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
 
 /* Strings are borrowed: from the sender's caller, or from the scratch; "" if there is none. */
@@ -72,6 +76,7 @@ struct wire_member {
     uint64_t train_samples, test_samples;
     uint64_t data_digest; // of some of them
     uint64_t parameters;  // of the model, as its authors count them
+    uint32_t cores;       // JOIN: of its host, that it may run on; 0: not known
     const char *device;
 };
 
@@ -87,11 +92,16 @@ struct wire_report {
     uint64_t test_images, test_correct;
     double test_loss_sum;
     uint64_t warm_images, warm_ns; // DONE only: whole job, after the warm-up steps
-    double staleness_sum;          // of a worker's gradients, in updates, over its steps
+    double staleness_sum;  // in updates: of a worker's gradients over its steps, of a server's all
+    double rate;           // learning rate of the last step; 0: not known
+    double images_dropped; // of images: their gradients came too late for an update
+    uint32_t transports;   // that values travel over, a sum of enum wire_transport; 0: none does
 
-    // DONE of a server: gradients that were 0, 1, ... updates old; those that came too late.
+    // DONE of a server: gradients that were 0, 1, ... updates old, the oldest of all; those that
+    // came too late. The last bin counts what is older, too.
     const uint64_t *staleness; // (staleness_bins), borrowed; NULL if there are none
     uint32_t staleness_bins;
+    uint64_t staleness_max;
     uint64_t late;
     uint64_t backlog; // most messages that were waiting; it was busy compute_ns of total_ns
 };
@@ -107,8 +117,8 @@ struct wire_loan {
 struct message {
     enum message_kind kind;
     uint64_t job_id;
-    uint32_t rank; // of the worker that this message is from or for
-    uint64_t step, epoch;
+    uint32_t rank;        // of the worker that this message is from or for
+    uint64_t step, epoch; // from 0
     uint32_t bucket;
     uint32_t hop;
     uint32_t phase;             // START, PASSED: of the job, from 0; see phases.h
@@ -116,6 +126,8 @@ struct message {
     bool is_far;                // HELLO: by a network: pushes are answered by TAKEN, too
     uint32_t vector;            // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
     uint64_t staleness;         // PARAMS: of the receiver's last gradient, in updates
+    double rate;                // PARAMS: learning rate that it was applied with; 0: not known
+    bool is_late;               // PARAMS: it came too late, and was dropped
     uint64_t params_version;    // PARAMS: updates that were made; PULL: at least so many; 0: any
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
     struct all_reduce_way way;  // TRIED: to the next worker

@@ -2,6 +2,7 @@
 #include "common/channel.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/channel_pair.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -69,9 +70,11 @@ static void another_protocol_version_is_a_mismatch_and_says_from_whom(void **sta
     struct message got;
     assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_MISMATCH);
     const struct message refusal = {.kind = MESSAGE_REFUSE, .text = "no"};
+    pair.server->job_id = 99;
     assert_int_equal(channel_send(pair.server, envelope.peer, &refusal, NULL, NULL), STATUS_OK);
     assert_int_equal(channel_pair_receive(pair.client, &envelope, &got), STATUS_OK);
     assert_string_equal(got.text, "no");
+    assert_int_equal(got.job_id, 0); // who is refused does not learn it
     envelope_release(&envelope);
     channel_pair_close(&pair);
 }
@@ -84,7 +87,9 @@ static void open_sealed_pair(struct channel_pair *pair)
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
     char place[ENDPOINTS_PLACE_BYTES];
     assert_int_equal(channel_create(&pair->server), STATUS_OK);
+    assert_int_equal(channel_secure(pair->server, &test_insecure), STATUS_OK);
     assert_int_equal(channel_create(&pair->client), STATUS_OK);
+    assert_int_equal(channel_secure(pair->client, &test_insecure), STATUS_OK);
     channel_seal(pair->server, key, UINT64_MAX);
     channel_seal(pair->client, key, UINT64_MAX);
     assert_int_equal(channel_listen(pair->server, "tcp", &wish, place), STATUS_OK);
@@ -169,6 +174,7 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     uint64_t peer;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     assert_int_equal(transport_create(&other), STATUS_OK);
+    assert_int_equal(transport_secure(other, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(pair.server->transport, "tcp://127.0.0.1:*", endpoint),
                      STATUS_OK);
     assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
@@ -189,6 +195,7 @@ static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
     uint64_t peer;
     const unsigned char key[SEALS_KEY_BYTES] = "for tests";
     assert_int_equal(channel_create(&channel), STATUS_OK);
+    assert_int_equal(channel_secure(channel, &test_insecure), STATUS_OK);
     channel_seal(channel, key, UINT64_MAX);
     captured_log_begin();
     enum status status =

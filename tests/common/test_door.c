@@ -1,6 +1,7 @@
 /* Tests of the door: who comes in is known, nobody takes all the room, and it never runs out. */
 #include "common/clock.h"
 #include "common/door.h"
+#include "tests/support/squatter.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -315,6 +316,49 @@ static void a_process_of_another_user_does_not_come_in(void **state)
     close(house);
 }
 
+/* Says something to it, if it gets through; the error otherwise. */
+static int say_to(const struct squatter *squatter)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    int error =
+        connect(fd, (const struct sockaddr *)&squatter->address, squatter->size) != 0 ? errno : 0;
+    (void)send(fd, "x", 1, MSG_NOSIGNAL); // also after a failure: it must not get there
+    close(fd);
+    return error;
+}
+
+static void nothing_is_said_to_another_user_at_a_name_of_ours(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    struct squatter squatter;
+    char address[DOOR_ADDRESS_BYTES] = "", expected[DOOR_ADDRESS_BYTES];
+    (void)door_take_turned_away();
+    squatter_open(&squatter, DOOR_NAME_PREFIX, 4711);
+    assert_false(door_find_stranger(squatter.address.sun_path + 1, address));
+    assert_int_equal(say_to(&squatter), ECONNREFUSED);
+    assert_true(door_find_stranger(squatter.address.sun_path + 1, address));
+    snprintf(expected, sizeof(expected), "process %ld of user 4711", (long)squatter.child);
+    assert_string_equal(address, expected);
+    assert_false(squatter_close(&squatter));
+    struct door_turned_away turned = door_take_turned_away();
+    assert_int_equal(turned.count, 1);
+    assert_string_equal(turned.address, expected);
+    assert_non_null(strstr(turned.why, "it listens where a member of this job should"));
+    // Ours are spoken to, and so are other programs' daemons.
+    squatter_open(&squatter, DOOR_NAME_PREFIX, 0);
+    assert_int_equal(say_to(&squatter), 0);
+    assert_true(squatter_close(&squatter));
+    squatter_open(&squatter, "daemon-", 4711);
+    assert_int_equal(say_to(&squatter), 0);
+    assert_true(squatter_close(&squatter));
+    assert_int_equal(door_take_turned_away().count, 0);
+}
+
 static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **state)
 {
     (void)state;
@@ -379,6 +423,7 @@ int main(void)
         cmocka_unit_test(the_last_descriptors_are_not_given_to_strangers),
         cmocka_unit_test(without_any_descriptor_nobody_is_kept_waiting),
         cmocka_unit_test(a_process_of_another_user_does_not_come_in),
+        cmocka_unit_test(nothing_is_said_to_another_user_at_a_name_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Tests of places: what is chosen, what is refused. */
 #include "common/endpoints.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -63,6 +64,7 @@ static void a_bound_place_leads_back_to_its_sockets(void **state)
         struct transport *transport;
         char bound[ENDPOINTS_PLACE_BYTES], endpoint[TRANSPORT_ENDPOINT_BYTES];
         assert_int_equal(transport_create(&transport), STATUS_OK);
+        assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
         assert_int_equal(endpoints_bind(transport, kinds[i], &loopback, bound), STATUS_OK);
         assert_int_equal(endpoints_choose(bound, kinds[i], transport_host_id(), endpoint),
                          STATUS_OK);
@@ -80,6 +82,25 @@ static void a_bound_place_leads_back_to_its_sockets(void **state)
         envelope_release(&envelope);
         transport_destroy(transport, 0);
     }
+}
+
+/* Every user of the host could connect there. */
+static void without_keys_there_is_no_tcp(void **state)
+{
+    (void)state;
+    const struct endpoints_wish loopback = {.address = "127.0.0.1", .port_range = ""};
+    struct transport *transport;
+    char bound[ENDPOINTS_PLACE_BYTES];
+    assert_int_equal(transport_create(&transport), STATUS_OK);
+    assert_int_equal(endpoints_bind(transport, "auto", &loopback, bound), STATUS_OK);
+    assert_non_null(strstr(bound, " ipc://@ringside-"));
+    assert_null(strstr(bound, "tcp://"));
+    captured_log_begin();
+    enum status status = endpoints_bind(transport, "tcp", &loopback, bound);
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_INVALID);
+    assert_non_null(strstr(said, "cannot listen at tcp://127.0.0.1:* without keys"));
+    transport_destroy(transport, 0);
 }
 
 static void hosts_are_read_from_endpoints(void **state)
@@ -183,7 +204,6 @@ static void of_all_addresses_others_are_told_the_one_that_leads_to_the_coordinat
 {
     (void)state;
     const char *const wildcards[] = {"0.0.0.0", "*", "::"};
-    const struct security insecure = {.is_insecure = true};
     for (size_t i = 0; i < 3; i++) {
         struct transport *transport;
         char bound[ENDPOINTS_PLACE_BYTES];
@@ -191,7 +211,7 @@ static void of_all_addresses_others_are_told_the_one_that_leads_to_the_coordinat
             .address = wildcards[i], .port_range = "", .toward = "tcp://127.0.0.1:5555"};
         assert_true(endpoints_is_wildcard(wildcards[i]));
         assert_int_equal(transport_create(&transport), STATUS_OK);
-        assert_int_equal(transport_secure(transport, &insecure), STATUS_OK);
+        assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
         assert_int_equal(endpoints_bind(transport, "tcp", &wish, bound), STATUS_OK);
         assert_non_null(strstr(bound, " tcp://127.0.0.1:"));
         transport_destroy(transport, 0);
@@ -205,11 +225,10 @@ static void an_address_that_cannot_be_told_is_an_error_before_anything_listens(v
     (void)state;
     struct transport *transport;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    const struct security insecure = {.is_insecure = true};
     const struct endpoints_wish wish = {
         .address = "0.0.0.0", .port_range = "", .toward = "tcp://no.such.host.invalid:1"};
     assert_int_equal(transport_create(&transport), STATUS_OK);
-    assert_int_equal(transport_secure(transport, &insecure), STATUS_OK);
+    assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
     captured_log_begin();
     enum status status = endpoints_bind_tcp(transport, &wish, endpoint);
     const char *said = captured_log_end();
@@ -225,6 +244,7 @@ int main(void)
         cmocka_unit_test(ipc_and_shared_memory_to_another_host_are_refused),
         cmocka_unit_test(what_is_no_place_is_refused),
         cmocka_unit_test(a_bound_place_leads_back_to_its_sockets),
+        cmocka_unit_test(without_keys_there_is_no_tcp),
         cmocka_unit_test(hosts_are_read_from_endpoints),
         cmocka_unit_test(regions_of_a_place_are_found_and_do_not_disturb_its_endpoints),
         cmocka_unit_test(what_is_no_region_is_refused),

@@ -2,6 +2,7 @@
  * are told why, and counted. */
 #include "common/transport.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/insecure.h"
 #include "tests/support/strangers.h"
 
 // clang-format off
@@ -50,7 +51,8 @@ static void open_server(struct pair *pair, const struct security *security, cons
 {
     *pair = (struct pair){0};
     assert_int_equal(transport_create(&pair->server), STATUS_OK);
-    assert_int_equal(transport_secure(pair->server, security), STATUS_OK);
+    assert_int_equal(transport_secure(pair->server, security != NULL ? security : &test_insecure),
+                     STATUS_OK);
     assert_int_equal(transport_bind(pair->server, endpoint, pair->endpoint), STATUS_OK);
 }
 
@@ -58,7 +60,8 @@ static void open_server(struct pair *pair, const struct security *security, cons
 static void open_client(struct pair *pair, const struct security *security)
 {
     assert_int_equal(transport_create(&pair->client), STATUS_OK);
-    assert_int_equal(transport_secure(pair->client, security), STATUS_OK);
+    assert_int_equal(transport_secure(pair->client, security != NULL ? security : &test_insecure),
+                     STATUS_OK);
     assert_int_equal(transport_connect(pair->client, pair->endpoint, &pair->to_server), STATUS_OK);
     assert_int_equal(transport_send(pair->client, pair->to_server, "ask", 3, NULL), STATUS_OK);
 }
@@ -297,23 +300,28 @@ static void data_sockets_go_without_keys_once_they_are_left_in_clear(void **stat
     close_fixture(&fixture);
 }
 
-static void off_loopback_nothing_goes_without_keys(void **state)
+static void over_tcp_nothing_goes_without_keys(void **state)
 {
     (void)state;
     struct transport *transport;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t peer;
-    const struct security insecure = {.is_insecure = true};
+    const char *const listen[] = {"tcp://0.0.0.0:*", "tcp://127.0.0.1:*", "tcp://[::1]:*"};
+    const char *const connect[] = {"tcp://192.0.2.1:5555", "tcp://127.0.0.1:5555",
+                                   "tcp://localhost:5555"};
     assert_int_equal(transport_create(&transport), STATUS_OK);
-    captured_log_begin();
-    enum status bound = transport_bind(transport, "tcp://0.0.0.0:*", endpoint);
-    enum status connected = transport_connect(transport, "tcp://192.0.2.1:5555", &peer);
-    captured_log_end();
-    assert_int_equal(bound, STATUS_INVALID);
-    assert_int_equal(connected, STATUS_INVALID);
+    assert_false(transport_allows_tcp(transport));
+    for (unsigned i = 0; i < 3; i++) {
+        captured_log_begin();
+        enum status bound = transport_bind(transport, listen[i], endpoint);
+        enum status connected = transport_connect(transport, connect[i], &peer);
+        captured_log_end();
+        assert_int_equal(bound, STATUS_INVALID);
+        assert_int_equal(connected, STATUS_INVALID);
+    }
     transport_destroy(transport, 0);
     assert_int_equal(transport_create(&transport), STATUS_OK);
-    assert_int_equal(transport_secure(transport, &insecure), STATUS_OK);
+    assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(transport, "tcp://0.0.0.0:*", endpoint), STATUS_OK);
     assert_int_equal(transport_connect(transport, "tcp://192.0.2.1:5555", &peer), STATUS_OK);
     transport_destroy(transport, 0);
@@ -326,9 +334,11 @@ static void frames_above_the_limit_end_the_connection(void **state)
     static const char large[2001];
     struct envelope envelope;
     assert_int_equal(transport_create(&pair.server), STATUS_OK);
+    assert_int_equal(transport_secure(pair.server, &test_insecure), STATUS_OK);
     transport_limit_frames(pair.server, 2000);
     assert_int_equal(transport_bind(pair.server, "tcp://127.0.0.1:*", pair.endpoint), STATUS_OK);
     assert_int_equal(transport_create(&pair.client), STATUS_OK);
+    assert_int_equal(transport_secure(pair.client, &test_insecure), STATUS_OK);
     assert_int_equal(transport_connect(pair.client, pair.endpoint, &pair.to_server), STATUS_OK);
     assert_int_equal(transport_send(pair.client, pair.to_server, large, 2001, NULL), STATUS_OK);
     captured_log_begin();
@@ -353,7 +363,7 @@ int main(void)
         cmocka_unit_test(without_keys_noise_does_no_harm_either),
         cmocka_unit_test(ipc_needs_no_keys_beside_tcp_that_does),
         cmocka_unit_test(data_sockets_go_without_keys_once_they_are_left_in_clear),
-        cmocka_unit_test(off_loopback_nothing_goes_without_keys),
+        cmocka_unit_test(over_tcp_nothing_goes_without_keys),
         cmocka_unit_test(frames_above_the_limit_end_the_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -57,7 +60,7 @@ static const char *ask(uint32_t port, const char *request)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(file, (const struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(send(file, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    (void)send(file, request, strlen(request), MSG_NOSIGNAL);
     (void)shutdown(file, SHUT_WR); // the other side may have gone already
     size_t used = 0;
     ssize_t got;
@@ -175,25 +178,82 @@ static void many_open_descriptors_do_not_matter(void **state)
     health_destroy(health);
 }
 
-static void one_address_cannot_keep_out_others_and_probes_are_no_visitors(void **state)
+#define IDLE_COUNT 40
+
+static void many_from_one_address_lose_their_oldest_and_are_no_visitors(void **state)
 {
     (void)state;
     uint32_t port = free_port();
     struct health *health = create(port);
-    int idle[40];
-    const int idle_count = sizeof(idle) / sizeof(idle[0]);
-    for (int i = 0; i < idle_count; i++) {
+    char byte;
+    int other = visit(port, 9); // before all of them
+    int idle[IDLE_COUNT];
+    for (int i = 0; i < IDLE_COUNT; i++) {
         idle[i] = visit(port, 2);
     }
-    char byte;
-    assert_int_equal(recv(idle[idle_count - 1], &byte, 1, 0), 0); // was closed
-    assert_int_equal(recv(idle[0], &byte, 1, MSG_DONTWAIT), -1);  // was not
-    assert_int_equal(errno, EAGAIN);
+    assert_int_equal(recv(idle[0], &byte, 1, 0), 0); // was closed
     expect(port, "/alive", " 200 ", "alive\n");
+    assert_int_equal(recv(idle[IDLE_COUNT - 1], &byte, 1, MSG_DONTWAIT), -1); // was not
+    assert_int_equal(errno, EAGAIN);
+    const char request[] = "GET /alive HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert_int_equal(send(other, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    assert_int_equal(recv(other, &byte, 1, 0), 1); // nor was the other one's
     assert_int_equal(door_visitor_count(), 0);
-    for (int i = 0; i < idle_count; i++) {
+    for (int i = 0; i < IDLE_COUNT; i++) {
         close(idle[i]);
     }
+    close(other);
+    health_destroy(health);
+}
+
+struct flood {
+    uint32_t port;
+    atomic_bool is_over;
+    atomic_uint count;
+    pthread_t thread;
+};
+
+/* Half a request after the other; 200 of them are open at a time. */
+static void *pour(void *data)
+{
+    struct flood *flood = data;
+    static const char half[] = "GET /alive HTTP/1.1\r\nHost: ";
+    int files[200];
+    unsigned count = 0;
+    for (; !flood->is_over; count++) {
+        int *file = &files[count % 200];
+        if (count >= 200) {
+            close(*file);
+        }
+        *file = visit(flood->port, 1);
+        (void)send(*file, half, strlen(half), MSG_NOSIGNAL); // it may have had to make room
+        flood->count = count + 1;
+    }
+    for (unsigned i = 0; i < 200 && i < count; i++) {
+        close(files[i]);
+    }
+    return NULL;
+}
+
+static void probes_are_answered_while_half_open_requests_go_on(void **state)
+{
+    (void)state;
+    struct flood flood = {.port = free_port()};
+    struct health *health = create(flood.port);
+    assert_int_equal(pthread_create(&flood.thread, NULL, pour, &flood), 0);
+    while (flood.count < 200) {
+        sched_yield();
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        // From the address of the flood. One that had to make room asks again, as probes do.
+        const char *answer = "";
+        for (unsigned tries = 0; tries < 5 && strstr(answer, " 200 ") == NULL; tries++) {
+            answer = ask(flood.port, "GET /alive HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        }
+        assert_non_null(strstr(answer, " 200 "));
+    }
+    flood.is_over = true;
+    pthread_join(flood.thread, NULL);
     health_destroy(health);
 }
 
@@ -222,7 +282,8 @@ int main(void)
         cmocka_unit_test(alive_ends_when_the_loop_does_not_go_round),
         cmocka_unit_test(other_requests_are_refused),
         cmocka_unit_test(many_open_descriptors_do_not_matter),
-        cmocka_unit_test(one_address_cannot_keep_out_others_and_probes_are_no_visitors),
+        cmocka_unit_test(many_from_one_address_lose_their_oldest_and_are_no_visitors),
+        cmocka_unit_test(probes_are_answered_while_half_open_requests_go_on),
         cmocka_unit_test(a_port_that_is_taken_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

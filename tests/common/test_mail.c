@@ -10,8 +10,12 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define QUEUE_LENGTH 64
 
@@ -185,6 +189,95 @@ static void a_sleeper_is_rung_and_who_is_awake_is_not(void **state)
     close_two(&two);
 }
 
+/* A process of that user tries to have the bell, in every way that /proc has. True: it could not.
+ */
+static bool is_closed_to(const struct mail *mail, uid_t user)
+{
+    char path[64];
+    int result;
+    snprintf(path, sizeof(path), "/proc/%ld/fd/%d", (long)getpid(), mail->bell);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const int ways[] = {O_RDONLY, O_WRONLY, O_RDWR};
+        bool is_open = setgid(user) != 0 || setuid(user) != 0;
+        for (unsigned i = 0; i < 3; i++) {
+            is_open = open(path, ways[i] | O_NONBLOCK | O_CLOEXEC) >= 0 || is_open;
+        }
+        _exit(is_open ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    return WIFEXITED(result) && WEXITSTATUS(result) == 0;
+}
+
+static void nobody_of_another_user_can_ring_or_fill_the_bell(void **state)
+{
+    (void)state;
+    struct two two;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    open_two(&two);
+    assert_true(is_closed_to(&two.them, 4711));
+    assert_false(is_closed_to(&two.them, 0));
+    close_two(&two);
+}
+
+/* As after very many rings that nobody has heard. */
+static void a_bell_that_is_full_wakes_as_well(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    assert_true(mail_sleep(&two.them));
+    while (write(two.them.bell_end, "", 1) == 1) {
+    }
+    mail_silence(&two.them);
+    post_number(&two, 1);
+    assert_true(is_rung(&two.them));
+    mail_wake(&two.them);
+    take_number(&two, 1);
+    close_two(&two);
+}
+
+/* Nobody reads its bell any more; a signal would end this test. */
+static void who_has_gone_in_its_sleep_is_rung_without_harm(void **state)
+{
+    (void)state;
+    struct two two;
+    open_two(&two);
+    assert_true(mail_sleep(&two.them));
+    mail_finish(&two.them);
+    assert_true(post_number(&two, 1));
+    mail_finish(&two.us);
+}
+
+/* A queue whose bell is something else: a file, a pipe of another number, nothing. */
+static void what_is_no_bell_is_not_opened(void **state)
+{
+    (void)state;
+    for (int what = 0; what < 3; what++) {
+        struct mail us = {0}, them = {0};
+        struct mail_offer offer;
+        assert_int_equal(mail_open(&them, US, &offer), STATUS_OK);
+        uint32_t *descriptor = them.region.bytes;
+        assert_int_equal(*descriptor, them.bell);
+        int other = open("/dev/null", O_RDWR | O_CLOEXEC), ends[2];
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        *descriptor = what == 0 ? (uint32_t)other : what == 1 ? (uint32_t)ends[1] : UINT32_MAX;
+        assert_int_equal(mail_map(&us, THEM, &offer), STATUS_UNREACHABLE);
+        *descriptor = (uint32_t)them.bell;
+        assert_int_equal(mail_map(&us, THEM, &offer), STATUS_OK);
+        const int all[] = {other, ends[0], ends[1]};
+        for (unsigned i = 0; i < 3; i++) {
+            close(all[i]);
+        }
+        mail_finish(&us);
+        mail_finish(&them);
+    }
+}
+
 static void peers_take_turns(void **state)
 {
     (void)state;
@@ -300,6 +393,10 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_or_nobody_reads_goes_by_the_socket),
         cmocka_unit_test(a_message_by_the_socket_keeps_its_place),
         cmocka_unit_test(a_sleeper_is_rung_and_who_is_awake_is_not),
+        cmocka_unit_test(nobody_of_another_user_can_ring_or_fill_the_bell),
+        cmocka_unit_test(a_bell_that_is_full_wakes_as_well),
+        cmocka_unit_test(who_has_gone_in_its_sleep_is_rung_without_harm),
+        cmocka_unit_test(what_is_no_bell_is_not_opened),
         cmocka_unit_test(peers_take_turns),
         cmocka_unit_test(offers_that_cannot_be_taken_are_refused),
         cmocka_unit_test(a_queue_that_makes_no_sense_is_not_read_any_more),

@@ -1,5 +1,6 @@
 /* Tests of joining: a coordinator of another version, one that refuses, one that is silent. */
 #include "common/member.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -56,11 +57,15 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
     struct member member = {.self = {.role = ROLE_WORKER, .host = "node"},
                             .notify = coordinator->notify};
     assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
-    assert_int_equal(channel_secure(coordinator->channel, coordinator->security), STATUS_OK);
+    const struct security *security = coordinator->security;
+    assert_int_equal(
+        channel_secure(coordinator->channel, security != NULL ? security : &test_insecure),
+        STATUS_OK);
     assert_int_equal(
         transport_bind(coordinator->channel->transport, "tcp://127.0.0.1:*", coordinator->endpoint),
         STATUS_OK);
     assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
     assert_int_equal(pthread_create(&coordinator->thread, NULL, answer_join, coordinator), 0);
     enum status status =
         member_join(&member, coordinator->endpoint, timeout_ms, &never, ret_job, ret_rank);

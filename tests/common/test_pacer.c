@@ -1,5 +1,6 @@
 /* Tests of the order in which messages leave. */
 #include "common/pacer.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -27,7 +28,9 @@ static void open_ends(struct pair *pair)
 {
     *pair = (struct pair){.values = calloc(FLOATS, sizeof(float)), .lanes = {.count = 1}};
     assert_int_equal(channel_create(&pair->from), STATUS_OK);
+    assert_int_equal(channel_secure(pair->from, &test_insecure), STATUS_OK);
     assert_int_equal(channel_create(&pair->to), STATUS_OK);
+    assert_int_equal(channel_secure(pair->to, &test_insecure), STATUS_OK);
 }
 
 static void open_pair(struct pair *pair)

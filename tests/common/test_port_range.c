@@ -2,6 +2,7 @@
 #include "common/endpoints.h"
 #include "common/port_range.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -64,6 +65,7 @@ static unsigned free_port(void)
     struct transport *transport;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     assert_int_equal(transport_create(&transport), STATUS_OK);
+    assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
     transport_destroy(transport, 0);
     return (unsigned)strtoul(strrchr(endpoint, ':') + 1, NULL, 10);
@@ -79,6 +81,7 @@ static void sockets_take_the_ports_of_a_range_and_say_when_it_is_used_up(void **
     snprintf(end, sizeof(end), "tcp://127.0.0.1:%u", port);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(transport_create(&transports[i]), STATUS_OK);
+        assert_int_equal(transport_secure(transports[i], &test_insecure), STATUS_OK);
     }
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = range};
     assert_int_equal(endpoints_bind(transports[0], "tcp", &wish, place), STATUS_OK);

@@ -61,15 +61,28 @@ static bool may(const struct security *security, enum security_role role, const 
     return status == STATUS_OK;
 }
 
-static void off_loopback_it_takes_keys_or_a_word(void **state)
+static void tcp_takes_keys_or_a_word(void **state)
 {
     (void)state;
     const enum security_role roles[] = {SECURITY_LISTEN, SECURITY_CONNECT};
     const struct security none = {0}, insecure = {.is_insecure = true};
     const char *said;
+    const char *const near[] = {"tcp://127.0.0.1:5555", "tcp://[::1]:5555", "tcp://localhost:1"};
+    for (size_t i = 0; i < 2 * sizeof(near) / sizeof(near[0]); i++) {
+        assert_false(may(i % 4 < 2 ? &none : NULL, roles[i % 2], near[i / 2], &said));
+        // The three ways out.
+        assert_non_null(
+            strstr(said, i % 2 == 0 ? "leave out --bind and --port" : "without --bind and --port"));
+        assert_non_null(strstr(said, "ipc endpoint that"));
+        assert_non_null(strstr(said, "--keys FILE"));
+        assert_non_null(strstr(said, "say --insecure if every user may take part"));
+        assert_true(may(&insecure, roles[i % 2], near[i / 2], &said));
+    }
+    assert_false(security_allows_tcp(NULL));
+    assert_false(security_allows_tcp(&none));
+    assert_true(security_allows_tcp(&insecure));
     for (size_t i = 0; i < 2; i++) {
-        assert_true(may(&none, roles[i], "tcp://127.0.0.1:5555", &said));
-        assert_true(may(NULL, roles[i], "ipc://@name", &said));
+        assert_true(may(NULL, roles[i], "ipc://@ringside-name", &said));
         assert_true(may(&insecure, roles[i], "tcp://10.0.0.7:5555", &said));
         assert_false(may(NULL, roles[i], "tcp://10.0.0.7:5555", &said));
         assert_false(may(&none, roles[i], "tcp://10.0.0.7:5555", &said));
@@ -78,6 +91,22 @@ static void off_loopback_it_takes_keys_or_a_word(void **state)
         assert_non_null(strstr(said, "`ringside keygen FILE`"));
         assert_non_null(strstr(said, "--keys FILE"));
         assert_non_null(strstr(said, "--insecure"));
+    }
+}
+
+/* At others it is not looked at whose process the other side is. */
+static void names_of_ipc_are_of_ringside(void **state)
+{
+    (void)state;
+    const char *const wrong[] = {
+        "ipc:///tmp/socket", "ipc://@name", "ipc://ringside-name", "ipc://", "tipc://{1,2}",
+        "inproc://x",        "nonsense"};
+    const struct security insecure = {.is_insecure = true};
+    const char *said;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(may(NULL, SECURITY_CONNECT, wrong[i], &said));
+        assert_non_null(strstr(said, "or ipc://@ringside-NAME"));
+        assert_false(may(&insecure, SECURITY_LISTEN, wrong[i], &said));
     }
 }
 
@@ -95,7 +124,7 @@ static void a_key_file_must_have_what_its_process_does(void **state)
     assert_false(may(&security, SECURITY_LISTEN, far, &said));
     assert_non_null(strstr(said, "no server-secret"));
     assert_false(may(&security, SECURITY_LISTEN, near, &said));
-    assert_true(may(&security, SECURITY_LISTEN, "ipc://@name", &said));
+    assert_true(may(&security, SECURITY_LISTEN, "ipc://@ringside-name", &said));
     assert_true(may(&security, SECURITY_CONNECT, far, &said));
     keys->server.has_secret = true;
     keys->client.has_secret = false;
@@ -176,7 +205,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loopback_is_told_from_everything_else),
-        cmocka_unit_test(off_loopback_it_takes_keys_or_a_word),
+        cmocka_unit_test(tcp_takes_keys_or_a_word),
+        cmocka_unit_test(names_of_ipc_are_of_ringside),
         cmocka_unit_test(a_key_file_must_have_what_its_process_does),
         cmocka_unit_test(keys_and_none_contradict_each_other),
         cmocka_unit_test(going_without_is_said_in_the_log),

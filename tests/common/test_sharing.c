@@ -22,6 +22,7 @@ static void open_side(struct sharing *sharing, struct region *region)
 {
     *sharing = (struct sharing){.own = region};
     assert_int_equal(region_create(COUNT * sizeof(float), region), STATUS_OK);
+    assert_true(sharing_begin_offer(sharing, PEER));
     assert_int_equal(sharing_note_answer(sharing, PEER, STATUS_OK), STATUS_OK);
 }
 
@@ -155,12 +156,30 @@ static void a_region_is_offered_to_each_peer_once(void **state)
     struct sharing sharing;
     struct region region;
     open_side(&sharing, &region);
-    assert_true(sharing_begin_offer(&sharing, PEER));
-    assert_false(sharing_begin_offer(&sharing, PEER));
+    assert_false(sharing_begin_offer(&sharing, PEER)); // was opened with it
     assert_true(sharing_begin_offer(&sharing, STRANGER));
+    assert_false(sharing_begin_offer(&sharing, STRANGER));
     close_side(&sharing, &region);
     assert_false(sharing_begin_offer(&sharing, PEER)); // there is none
     sharing_finish(&sharing);
+}
+
+/* With --transport shm a refusal ends the job: nobody gives one who was not asked. */
+static void an_answer_of_who_was_offered_nothing_counts_for_nothing(void **state)
+{
+    (void)state;
+    struct sharing sharing = {0};
+    struct region region;
+    assert_int_equal(region_create(64, &region), STATUS_OK);
+    sharing.own = &region;
+    assert_int_equal(sharing_note_answer(&sharing, STRANGER, STATUS_UNREACHABLE), STATUS_MALFORMED);
+    assert_int_equal(sharing.refusal, STATUS_OK);
+    assert_int_equal(sharing_note_answer(&sharing, STRANGER, STATUS_OK), STATUS_MALFORMED);
+    assert_int_equal(sharing.peer_count, 0);
+    assert_true(sharing_begin_offer(&sharing, PEER));
+    assert_int_equal(sharing_note_answer(&sharing, PEER, STATUS_UNREACHABLE), STATUS_OK);
+    assert_int_equal(sharing.refusal, STATUS_UNREACHABLE);
+    close_side(&sharing, &region);
 }
 
 static void who_shares_nothing_refuses_offers(void **state)
@@ -184,6 +203,7 @@ int main(void)
         cmocka_unit_test(only_what_lies_in_the_region_is_lent_and_only_to_whom_has_mapped_it),
         cmocka_unit_test(values_are_found_in_the_peers_region_and_nowhere_else),
         cmocka_unit_test(a_region_is_offered_to_each_peer_once),
+        cmocka_unit_test(an_answer_of_who_was_offered_nothing_counts_for_nothing),
         cmocka_unit_test(who_shares_nothing_refuses_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

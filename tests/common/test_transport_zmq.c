@@ -1,6 +1,9 @@
 /* Tests of the transport: what arrives is what was sent, aligned, and hostile peers are survived.
  */
 #include "common/transport.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/insecure.h"
+#include "tests/support/squatter.h"
 
 #include <zmq.h>
 
@@ -13,6 +16,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,7 +33,9 @@ struct pair {
 static void open_pair(struct pair *pair)
 {
     assert_int_equal(transport_create(&pair->server), STATUS_OK);
+    assert_int_equal(transport_secure(pair->server, &test_insecure), STATUS_OK);
     assert_int_equal(transport_create(&pair->client), STATUS_OK);
+    assert_int_equal(transport_secure(pair->client, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(pair->server, "tcp://127.0.0.1:*", pair->endpoint), STATUS_OK);
     assert_int_equal(transport_connect(pair->client, pair->endpoint, &pair->to_server), STATUS_OK);
 }
@@ -261,6 +267,7 @@ static void a_port_in_use_is_refused(void **state)
     struct transport *second;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     assert_int_equal(transport_create(&second), STATUS_OK);
+    assert_int_equal(transport_secure(second, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(second, pair.endpoint, endpoint), STATUS_IO);
     transport_destroy(second, 0);
     close_pair(&pair);
@@ -274,6 +281,7 @@ static void names_of_ipc_cannot_be_guessed(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct transport *transport;
         assert_int_equal(transport_create(&transport), STATUS_OK);
+        assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
         assert_int_equal(transport_bind(transport, "ipc://*", names[i]), STATUS_OK);
         transport_destroy(transport, 0);
         assert_memory_equal(names[i], start, strlen(start));
@@ -282,6 +290,39 @@ static void names_of_ipc_cannot_be_guessed(void **state)
         assert_int_equal(strspn(drawn, "0123456789abcdef"), 32);
     }
     assert_string_not_equal(names[0], names[1]);
+}
+
+/* At a name that has become free: not even a greeting goes there, and it is said who it is. */
+static void a_process_of_another_user_that_listens_is_told_nothing(void **state)
+{
+    (void)state;
+    struct transport *transport;
+    struct envelope envelope;
+    struct squatter squatter;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES], expected[64];
+    uint64_t peer;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    squatter_open(&squatter, "ringside-", 4711);
+    snprintf(endpoint, sizeof(endpoint), "ipc://@%s", squatter.address.sun_path + 1);
+    assert_int_equal(transport_create(&transport), STATUS_OK);
+    assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
+    captured_log_begin();
+    assert_int_equal(transport_connect(transport, endpoint, &peer), STATUS_OK);
+    assert_int_equal(transport_send(transport, peer, "secret", 6, NULL), STATUS_OK);
+    while (!transport_is_shut_out(transport)) {
+        assert_int_not_equal(transport_receive(transport, 10000, &envelope), STATUS_OK);
+    }
+    assert_int_equal(transport_handshake(transport, peer), HANDSHAKE_STRANGER);
+    assert_false(squatter_close(&squatter));
+    const char *said = captured_log_end();
+    snprintf(expected, sizeof(expected), "process %ld of user 4711", (long)squatter.child);
+    assert_non_null(strstr(said, expected));
+    assert_non_null(strstr(said, "it listens where a member of this job should"));
+    assert_non_null(strstr(transport_explain(transport, peer), "a process of another user"));
+    transport_destroy(transport, 0);
 }
 
 int main(void)
@@ -296,6 +337,7 @@ int main(void)
         cmocka_unit_test(messages_of_other_shapes_are_dropped),
         cmocka_unit_test(a_port_in_use_is_refused),
         cmocka_unit_test(names_of_ipc_cannot_be_guessed),
+        cmocka_unit_test(a_process_of_another_user_that_listens_is_told_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

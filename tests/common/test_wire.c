@@ -26,6 +26,7 @@ static const struct wire_member member = {
     .train_samples = 50000,
     .test_samples = 10000,
     .device = "cpu",
+    .cores = 64,
 };
 static const struct wire_report report = {
     .steps = 10,
@@ -45,6 +46,11 @@ static const struct wire_report report = {
     .test_loss_sum = 99.5,
     .warm_images = 11,
     .warm_ns = 12,
+    .staleness_sum = 1300.5,
+    .staleness_max = 1300,
+    .rate = 0.04,
+    .images_dropped = 3.5,
+    .transports = WIRE_TRANSPORT_SHM | WIRE_TRANSPORT_TCP,
 };
 static struct layout layout = {
     .value_count = 30,
@@ -180,6 +186,7 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_int_equal(got.member->train_samples, member.train_samples);
     assert_int_equal(got.member->test_samples, member.test_samples);
     assert_string_equal(got.member->device, member.device);
+    assert_int_equal(got.member->cores, member.cores);
 }
 
 static void a_report_and_a_layout_come_back_byte_by_byte(void **state)
@@ -194,6 +201,11 @@ static void a_report_and_a_layout_come_back_byte_by_byte(void **state)
     assert_true(got.report->loss_sum == report.loss_sum);
     assert_true(got.report->test_loss_sum == report.test_loss_sum);
     assert_true(got.report->is_epoch);
+    assert_int_equal(got.report->staleness_max, report.staleness_max);
+    assert_true(got.report->staleness_sum == report.staleness_sum);
+    assert_true(got.report->rate == report.rate);
+    assert_true(got.report->images_dropped == report.images_dropped);
+    assert_int_equal(got.report->transports, report.transports);
     assert_int_equal(got.report->warm_ns, report.warm_ns);
     sent = make(MESSAGE_START);
     assert_int_equal(decode(encode(&sent), NULL, 0, &got), STATUS_OK);

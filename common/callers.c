@@ -1,0 +1,67 @@
+/* Ranks and their connections: first come, and no other. */
+#include "common/callers.h"
+
+#include <stdlib.h>
+
+enum status callers_init(struct callers *callers, uint32_t rank_count, uint32_t lane_count)
+{
+    *callers = (struct callers){
+        .lanes = calloc(rank_count, sizeof(*callers->lanes)),
+        .is_far = calloc(rank_count, sizeof(*callers->is_far)),
+        .rank_count = rank_count,
+        .lane_count = lane_count,
+    };
+    return callers->lanes != NULL && callers->is_far != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+void callers_finish(struct callers *callers)
+{
+    free(callers->is_far);
+    free(callers->lanes);
+    *callers = (struct callers){0};
+}
+
+/* Whether the connection is a rank already. */
+static bool is_known(const struct callers *callers, uint64_t peer)
+{
+    for (uint32_t i = 0; i < callers->rank_count; i++) {
+        if (lanes_have(&callers->lanes[i], peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status callers_meet(struct callers *callers, const struct message *hello, uint64_t peer,
+                         bool *ret_is_new)
+{
+    uint32_t lane_count = hello->is_far ? callers->lane_count : 1;
+    if (hello->rank >= callers->rank_count || hello->lane >= lane_count) {
+        return STATUS_MALFORMED;
+    }
+    struct lanes *lanes = &callers->lanes[hello->rank];
+    bool is_first = lanes->count == 0;
+    bool is_theirs = !is_first && callers->is_far[hello->rank] == hello->is_far &&
+                     lanes->peers[hello->lane] == peer;
+    if (is_theirs) {
+        *ret_is_new = false;
+        return STATUS_OK;
+    }
+    bool is_taken = !is_first && (callers->is_far[hello->rank] != hello->is_far ||
+                                  lanes->peers[hello->lane] != LANES_NONE);
+    if (is_taken || is_known(callers, peer)) {
+        return STATUS_DENIED;
+    }
+    for (; lanes->count < lane_count; lanes->count++) {
+        lanes->peers[lanes->count] = LANES_NONE;
+    }
+    lanes->peers[hello->lane] = peer;
+    callers->is_far[hello->rank] = hello->is_far;
+    *ret_is_new = true;
+    return STATUS_OK;
+}
+
+bool callers_are(const struct callers *callers, uint32_t rank, uint64_t peer)
+{
+    return rank < callers->rank_count && lanes_have(&callers->lanes[rank], peer);
+}

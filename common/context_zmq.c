@@ -1,0 +1,49 @@
+/* Creates the context of libzmq that a transport's sockets share, with its threads. */
+#include "common/context_zmq.h"
+
+#include "common/cores.h"
+#include "common/slice.h"
+
+#include <zmq.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Cores of the host for each thread of libzmq; the others compute.
+#define CORES_PER_THREAD 4
+#define THREADS_MAX      4
+
+/* Threads of libzmq, over which it spreads connections. One moves 1.5 to 2.5 GB/s, which most links
+ * do not carry. */
+static int thread_count(void)
+{
+    uint32_t count = cores_available() / CORES_PER_THREAD;
+    return (int)(count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : count);
+}
+
+/* libzmq starts its threads for a context's first socket. They move what others compute for, and
+ * must not wait for their turns to end. */
+static bool start_threads(void *context)
+{
+    zmq_ctx_set(context, ZMQ_IO_THREADS, thread_count());
+    uint64_t slice_ns = slice_of_thread();
+    (void)slice_shorten();
+    void *socket = zmq_socket(context, ZMQ_DEALER);
+    slice_restore(slice_ns);
+    return socket != NULL && zmq_close(socket) == 0;
+}
+
+void *context_create(int sockets_max)
+{
+    void *context = zmq_ctx_new();
+    if (context == NULL) {
+        return NULL;
+    }
+    zmq_ctx_set(context, ZMQ_MAX_SOCKETS, sockets_max);
+    if (!start_threads(context)) {
+        zmq_ctx_term(context);
+        return NULL;
+    }
+    return context;
+}

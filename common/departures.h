@@ -1,0 +1,33 @@
+/* Which peers' connections were closed: the kernel closes those of a process that dies, at once.
+ *
+ * libzmq says which descriptor was closed, and messages say which one they came by; what lies
+ * between is remembered here. */
+#ifndef COMMON_DEPARTURES_H
+#define COMMON_DEPARTURES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Zeroed: nobody has come. */
+struct departures {
+    uint64_t *peers; // (size), by descriptor, 0: none; owned
+    uint64_t *gone;  // (size), of which gone_count; owned
+    uint32_t size, gone_count;
+};
+
+void departures_finish(struct departures *departures);
+
+/* Whether this descriptor is known to be the peer's. */
+bool departures_know(const struct departures *departures, int fd, uint64_t peer);
+
+/* The peer, which is not 0, speaks by this descriptor. What finds no memory is not noted: its end
+ * shows later, by silence. */
+void departures_note(struct departures *departures, int fd, uint64_t peer);
+
+/* The descriptor was closed. */
+void departures_close(struct departures *departures, int fd);
+
+/* A peer whose connection was closed, once; false: there is none. */
+bool departures_take(struct departures *departures, uint64_t *ret_peer);
+
+#endif

@@ -1,0 +1,174 @@
+/* A rule for each option that does not act in every job. */
+#include "common/job_effects.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct effect {
+    const char *name;
+    const char *off; // values that ask for nothing, joined by bars
+    bool (*is_in)(const struct job *job);
+    const char *needs;
+};
+
+/* Whether a word is one of those that are joined by bars. */
+static bool is_one_of(const char *word, const char *words)
+{
+    size_t size = strlen(word);
+    for (const char *at = words; *at != '\0';) {
+        size_t length = strcspn(at, "|");
+        if (length == size && strncmp(at, word, size) == 0) {
+            return true;
+        }
+        at += length + (at[length] == '|');
+    }
+    return false;
+}
+
+static bool has_momentum(const struct job *job)
+{
+    return is_one_of(job->optimizer, "momentum|nesterov");
+}
+
+static bool has_moments(const struct job *job)
+{
+    return is_one_of(job->optimizer, "adam|adamw");
+}
+
+static bool has_decay(const struct job *job)
+{
+    return is_one_of(job->optimizer, "rmsprop|adadelta");
+}
+
+static bool has_denominators(const struct job *job)
+{
+    return is_one_of(job->optimizer, "adam|adamw|adagrad|adadelta|rmsprop");
+}
+
+static bool is_scaled(const struct job *job)
+{
+    return strcmp(job->lr_scale, "linear") == 0;
+}
+
+static bool has_steps(const struct job *job)
+{
+    return strcmp(job->lr_schedule, "step") == 0;
+}
+
+static bool may_use_cuda(const struct job *job)
+{
+    return strcmp(job->device, "auto") == 0 || strncmp(job->device, "cuda", 4) == 0;
+}
+
+static bool may_use_cpu(const struct job *job)
+{
+    return is_one_of(job->device, "auto|cpu");
+}
+
+static bool has_several(const struct job *job)
+{
+    return job->workers > 1;
+}
+
+static bool is_no_baseline(const struct job *job)
+{
+    return strcmp(job->mode, "local") != 0;
+}
+
+/* Whether anything is exchanged. */
+static bool exchanges(const struct job *job)
+{
+    return is_no_baseline(job) && (job->workers > 1 || job_has_servers(job));
+}
+
+static bool may_use_network(const struct job *job)
+{
+    return exchanges(job) && is_one_of(job->transport, "auto|tcp");
+}
+
+static bool has_all_reduce(const struct job *job)
+{
+    return job_has_mode(job, "ring") && has_several(job);
+}
+
+static bool has_compensation(const struct job *job)
+{
+    return is_one_of(job->remedy, "dc|dc-adaptive");
+}
+
+#define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
+#define EXCHANGES \
+    "workers that exchange something: another mode than local, and more than one worker"
+
+static const struct effect effects[] = {
+    {"servers", "0|1", job_has_servers, SERVERS},
+    {"server-threads", "1", job_has_servers, SERVERS},
+    {"momentum", "0", has_momentum, "--optimizer momentum or nesterov"},
+    {"beta1", "", has_moments, "--optimizer adam or adamw"},
+    {"beta2", "", has_moments, "--optimizer adam or adamw"},
+    {"decay", "0", has_decay, "--optimizer rmsprop or adadelta"},
+    {"epsilon", "0", has_denominators, "--optimizer adam, adamw, adagrad, adadelta or rmsprop"},
+    {"lr-workers", "0", is_scaled, "--lr-scale linear"},
+    {"lr-step-epochs", "", has_steps, "--lr-schedule step"},
+    {"lr-gamma", "", has_steps, "--lr-schedule step"},
+    {"conv", "auto", may_use_cpu, "--device cpu"},
+    {"allow-nondeterministic", "false", may_use_cuda, "--device cuda"},
+    {"cuda-graphs", "true", may_use_cuda, "--device cuda"},
+    {"sync-every", "1", is_no_baseline, "another mode than local"},
+    {"all-reduce", "auto", has_all_reduce, "mode ring, and more than one worker"},
+    {"compress", "none", exchanges, EXCHANGES},
+    {"transport", "auto", exchanges, EXCHANGES},
+    {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
+    {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
+};
+
+static const struct effect *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(effects) / sizeof(effects[0]); i++) {
+        if (strcmp(effects[i].name, name) == 0) {
+            return &effects[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct job *job_at(const struct job_list *jobs, size_t index)
+{
+    const void *at = (const char *)jobs->first + index * jobs->stride;
+    return at;
+}
+
+enum status job_check_effect(const char *name, const struct job_list *jobs, char *ret_error,
+                             size_t error_size)
+{
+    const struct effect *effect = find(name);
+    bool acts = effect == NULL;
+    for (size_t i = 0; i < jobs->count && !acts; i++) {
+        acts = effect->is_in(job_at(jobs, i));
+    }
+    if (acts) {
+        return STATUS_OK;
+    }
+    snprintf(ret_error, error_size, "--%s would do nothing here: it needs %s", name, effect->needs);
+    return STATUS_INVALID;
+}
+
+enum status job_check_effects(const struct option_program *program, const struct job *asked,
+                              const struct job_list *jobs, char *ret_error, size_t error_size)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < job_option_count && status == STATUS_OK; i++) {
+        const struct option *row = &job_options[i];
+        const struct effect *effect = find(row->name);
+        char value[OPTION_VALUE_BYTES];
+        if (effect == NULL || !options_was_given(program, row->name)) {
+            continue;
+        }
+        option_format(row, asked, value, sizeof(value));
+        if (!is_one_of(value, effect->off)) {
+            status = job_check_effect(row->name, jobs, ret_error, error_size);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,31 @@
+/* Which options do anything in a job. Pure.
+ *
+ * An option that was given and does nothing is an error: who asks for a momentum of 0.5 with plain
+ * SGD does not get what they think. Contradictions between values are job_checks'; here it matters
+ * that somebody has given the option, so programs ask that read them (ringside, and ps by hand).
+ * Where one command line is for several jobs, it has to act in one of them. */
+#ifndef COMMON_JOB_EFFECTS_H
+#define COMMON_JOB_EFFECTS_H
+
+#include "common/job.h"
+#include "common/options.h"
+#include "common/status.h"
+
+#include <stddef.h>
+
+/* Resolved jobs: count of them, each `stride` bytes behind the one before. */
+struct job_list {
+    const struct job *first;
+    size_t count, stride;
+};
+
+/* Checks the options that options_parse was given. `asked` has their values: one that asks for
+ * nothing, such as --compress none, is fine anywhere. STATUS_INVALID with a sentence. */
+enum status job_check_effects(const struct option_program *program, const struct job *asked,
+                              const struct job_list *jobs, char *ret_error, size_t error_size);
+
+/* The same for one option, whatever its values. One without a rule acts in every job. */
+enum status job_check_effect(const char *name, const struct job_list *jobs, char *ret_error,
+                             size_t error_size);
+
+#endif

@@ -1,0 +1,106 @@
+/* Tests of options that would do nothing. */
+#include "common/job_effects.h"
+#include "tests/support/sample_job.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdlib.h>
+#include <string.h>
+
+static void check(const char *name, struct job job, bool acts)
+{
+    char why[OPTION_ERROR_BYTES] = "";
+    job = sample_job_resolved(job);
+    const struct job_list jobs = {&job, 1, sizeof(job)};
+    enum status status = job_check_effect(name, &jobs, why, sizeof(why));
+    if ((status == STATUS_OK) != acts) {
+        fail_msg("--%s with %s, %s, %s: %s", name, job.mode, job.optimizer, job.remedy, why);
+    }
+    assert_true(acts || strstr(why, name) != NULL);
+}
+
+static void an_option_acts_only_beside_what_it_is_for(void **state)
+{
+    (void)state;
+    check("remedy-lambda", SAMPLE_JOB("mode=ps-async"), false);
+    check("remedy-lambda", SAMPLE_JOB("mode=ps-async", "remedy=staleness-lr"), false);
+    check("remedy-lambda", SAMPLE_JOB("mode=ps-async", "remedy=dc"), true);
+    check("momentum", SAMPLE_JOB("optimizer=sgd"), false);
+    check("momentum", SAMPLE_JOB("optimizer=nesterov"), true);
+    check("beta2", SAMPLE_JOB("optimizer=momentum"), false);
+    check("beta2", SAMPLE_JOB("optimizer=adamw"), true);
+    check("decay", SAMPLE_JOB("optimizer=adam"), false);
+    check("decay", SAMPLE_JOB("optimizer=rmsprop"), true);
+    check("epsilon", SAMPLE_JOB("optimizer=sgd"), false);
+    check("lr-workers", SAMPLE_JOB("workers=2"), false);
+    check("lr-workers", SAMPLE_JOB("lr-scale=linear"), true);
+    check("lr-gamma", SAMPLE_JOB("lr-schedule=cosine"), false);
+    check("lr-step-epochs", SAMPLE_JOB("lr-schedule=step"), true);
+    check("servers", SAMPLE_JOB("mode=ring"), false);
+    check("servers", SAMPLE_JOB("mode=ring", "steps=9", "switch=step:3=ps-sync"), true);
+    check("all-reduce", SAMPLE_JOB("mode=ps-sync"), false);
+    check("all-reduce", SAMPLE_JOB("mode=ring", "workers=1"), false);
+    check("all-reduce", SAMPLE_JOB("mode=ring", "workers=2"), true);
+    check("transport", SAMPLE_JOB("mode=local"), false);
+    check("transport", SAMPLE_JOB("mode=ps-sync", "workers=1"), true);
+    check("connections", SAMPLE_JOB("mode=ring", "workers=2", "transport=shm"), false);
+    check("sync-every", SAMPLE_JOB("mode=local"), false);
+    check("compress", SAMPLE_JOB("mode=local"), false);
+    check("conv", SAMPLE_JOB("device=ref"), false);
+    check("cuda-graphs", SAMPLE_JOB("device=cpu"), false);
+    check("cuda-graphs", SAMPLE_JOB("device=auto"), true);
+    check("seed", SAMPLE_JOB("mode=local"), true); // has no rule
+}
+
+static void of_several_jobs_one_is_enough(void **state)
+{
+    (void)state;
+    struct job list[] = {sample_job_resolved(SAMPLE_JOB("mode=local")),
+                         sample_job_resolved(SAMPLE_JOB("mode=ring"))};
+    struct job_list jobs = {list, 2, sizeof(list[0])};
+    char why[OPTION_ERROR_BYTES];
+    assert_int_equal(job_check_effect("all-reduce", &jobs, why, sizeof(why)), STATUS_OK);
+    jobs.count = 1;
+    assert_int_equal(job_check_effect("all-reduce", &jobs, why, sizeof(why)), STATUS_INVALID);
+}
+
+/* One parse a process: see options_parse. */
+static void only_what_was_given_has_to_act(void **state)
+{
+    (void)state;
+    static struct job job;
+    char why[OPTION_ERROR_BYTES] = "";
+    bool is_done;
+    unsetenv("RINGSIDE_DATA"); // the folder of the tests' images is no dataset
+    const struct option_program program = {
+        .name = "test", .sets = {job_option_set(&job)}, .set_count = 1};
+    static char words[][16] = {"test",       "--mode", "local",      "--optimizer", "sgd",
+                               "--compress", "none",   "--momentum", "0.9"};
+    char *arguments[10] = {0};
+    for (size_t i = 0; i < 9; i++) {
+        arguments[i] = words[i];
+    }
+    assert_int_equal(options_parse(&program, 9, arguments, &is_done), STATUS_OK);
+    struct job asked = job;
+    const struct job_list jobs = {&job, 1, sizeof(job)};
+    assert_int_equal(job_resolve(&job, why, sizeof(why)), STATUS_OK);
+    assert_int_equal(job_check_effects(&program, &asked, &jobs, why, sizeof(why)), STATUS_INVALID);
+    assert_non_null(strstr(why, "--momentum")); // its default, too, if it was asked for
+    assert_non_null(strstr(why, "--optimizer momentum or nesterov"));
+    asked.settings.momentum = 0; // asks for nothing
+    assert_int_equal(job_check_effects(&program, &asked, &jobs, why, sizeof(why)), STATUS_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_option_acts_only_beside_what_it_is_for),
+        cmocka_unit_test(of_several_jobs_one_is_enough),
+        cmocka_unit_test(only_what_was_given_has_to_act),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,9 @@
+/* What lets transports of tests go without keys over tcp. */
+#ifndef TESTS_SUPPORT_INSECURE_H
+#define TESTS_SUPPORT_INSECURE_H
+
+#include "common/security.h"
+
+static const struct security test_insecure = {.is_insecure = true};
+
+#endif
