@@ -24,7 +24,7 @@ static void send_places(struct coordinator *coordinator, struct message *message
 void connecting_try(struct coordinator *coordinator, uint64_t now_ms)
 {
     coordinator->phase = COORDINATOR_CONNECTING;
-    coordinator->connecting_ms = now_ms;
+    coordinator->arrived_ms = now_ms;
     struct message trial = {.kind = MESSAGE_TRY, .all_reduce = coordinator->topology.all_reduce};
     send_places(coordinator, &trial);
 }
@@ -49,7 +49,7 @@ void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
     coordinator->phase = COORDINATOR_CONNECTING;
-    coordinator->connecting_ms = now_ms;
+    coordinator->arrived_ms = now_ms;
     uint64_t bucket_bytes = begin_tuning(coordinator);
     layout_merge(&coordinator->layout, bucket_bytes, &coordinator->phase_layout);
     // `step` carries the training samples: schedules follow from them.

@@ -58,8 +58,11 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
                              const char *job_text, const struct coordinator_port *port,
                              uint64_t now_ms)
 {
-    *coordinator =
-        (struct coordinator){.job = job, .job_text = job_text, .port = *port, .created_ms = now_ms};
+    *coordinator = (struct coordinator){.job = job,
+                                        .job_text = job_text,
+                                        .port = *port,
+                                        .created_ms = now_ms,
+                                        .arrived_ms = now_ms};
     enum status status =
         membership_init(&coordinator->membership, job->workers, job_shard_count(job));
     if (status != STATUS_OK) {
@@ -83,20 +86,25 @@ void coordinator_finish(struct coordinator *coordinator)
 }
 
 /* The one place where the verdict is set. */
+void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason)
+{
+    coordinator->verdict = verdict;
+    snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
+    if (verdict != STATUS_OK) {
+        say(coordinator, true, "the job ends: %s", coordinator->reason);
+    }
+}
+
 static void close_job(struct coordinator *coordinator, enum status verdict, const char *reason,
                       uint64_t now_ms)
 {
     if (coordinator->phase >= COORDINATOR_CLOSING) {
         return;
     }
-    coordinator->verdict = verdict;
-    snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
     coordinator->phase = COORDINATOR_CLOSING;
+    coordinator_amend(coordinator, verdict, reason);
     coordinator->ended_ms = now_ms;
     coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
-    if (verdict != STATUS_OK) {
-        say(coordinator, true, "the job ends: %s", coordinator->reason);
-    }
     struct message stop = {.kind = MESSAGE_STOP, .reason = verdict, .text = coordinator->reason};
     send_all(coordinator, &stop);
 }
@@ -129,12 +137,19 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
     close_job(coordinator, status, reason, now_ms);
 }
 
+/* Tells who is not a member: nothing of the job. */
+static void tell_refused(const struct coordinator *coordinator, uint64_t peer, enum status reason,
+                         const char *told)
+{
+    struct message refusal = {.kind = MESSAGE_REFUSE, .reason = reason, .text = told};
+    send(coordinator, peer, &refusal);
+}
+
 static void refuse(const struct coordinator *coordinator, uint64_t peer, enum status reason,
                    const char *sentence)
 {
     say(coordinator, true, "refused a member: %s", sentence);
-    struct message refusal = {.kind = MESSAGE_REFUSE, .reason = reason, .text = sentence};
-    send(coordinator, peer, &refusal);
+    tell_refused(coordinator, peer, reason, sentence);
 }
 
 static void handle_join(struct coordinator *coordinator, uint64_t peer,
@@ -158,11 +173,14 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
         refuse(coordinator, peer, STATUS_MISMATCH, sentence);
         return;
     }
-    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, sentence) !=
+    struct membership_refusal refusal;
+    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, &refusal) !=
         STATUS_OK) {
-        refuse(coordinator, peer, STATUS_INVALID, sentence);
+        say(coordinator, true, "refused a member: %s", refusal.reason);
+        tell_refused(coordinator, peer, STATUS_INVALID, refusal.told);
         return;
     }
+    coordinator->arrived_ms = now_ms;
     say(coordinator, false, "%s %u joined: host=%s pid=%llu",
         member->role == ROLE_WORKER ? "worker" : "server", index, member->host,
         (unsigned long long)member->process_id);
@@ -173,15 +191,6 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
         .seal_key = coordinator->seal_key,
     };
     send(coordinator, peer, &welcome);
-}
-
-static bool everybody_is(const struct coordinator *coordinator, enum slot_state state)
-{
-    const struct membership *membership = &coordinator->membership;
-    return membership_count(membership->workers, membership->worker_count, state) ==
-               membership->worker_count &&
-           (state == SLOT_DONE || membership_count(membership->servers, membership->server_count,
-                                                   state) == membership->server_count);
 }
 
 /* Everybody is ready: finds out how workers can exchange, or begins the first phase. */
@@ -205,6 +214,7 @@ static void handle_tried(struct coordinator *coordinator, struct slot *slot, uin
         return;
     }
     slot->state = SLOT_TRIED;
+    coordinator->arrived_ms = now_ms;
     topology_note(&coordinator->topology, rank, message);
     if (message->reason != STATUS_OK) {
         say(coordinator, false, "host %s, pid %llu cannot map the memory of the other workers: %s",
@@ -233,7 +243,8 @@ static void handle_connected(struct coordinator *coordinator, struct slot *slot,
         return;
     }
     slot->state = SLOT_CONNECTED;
-    if (everybody_is(coordinator, SLOT_CONNECTED)) {
+    coordinator->arrived_ms = now_ms;
+    if (membership_everybody_is(&coordinator->membership, SLOT_CONNECTED)) {
         connecting_go(coordinator, now_ms);
     }
 }
@@ -268,7 +279,8 @@ static void handle_ready(struct coordinator *coordinator, struct slot *slot, enu
     }
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
     slot->state = SLOT_READY;
-    if (everybody_is(coordinator, SLOT_READY)) {
+    coordinator->arrived_ms = now_ms;
+    if (membership_everybody_is(&coordinator->membership, SLOT_READY)) {
         begin_job(coordinator, now_ms);
     }
 }
@@ -291,6 +303,7 @@ static void handle_passed(struct coordinator *coordinator, struct slot *slot,
     for (uint32_t i = 0; i < membership->server_count; i++) {
         membership->servers[i].state = SLOT_READY;
     }
+    results_end_phase(&coordinator->results);
     coordinator->phase_index++;
     connecting_start(coordinator, now_ms);
 }
@@ -326,7 +339,8 @@ static void handle_done(struct coordinator *coordinator, struct slot *slot, enum
     }
     results_close_worker(&coordinator->results, index, message->report);
     snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
-    if (coordinator->phase == COORDINATOR_TRAINING && everybody_is(coordinator, SLOT_DONE)) {
+    if (coordinator->phase == COORDINATOR_TRAINING &&
+        membership_everybody_is(&coordinator->membership, SLOT_DONE)) {
         conclude(coordinator, now_ms);
     }
 }
@@ -404,8 +418,10 @@ static void handle_leave(struct coordinator *coordinator, struct slot *slot, enu
     if (coordinator->phase >= COORDINATOR_CLOSING) {
         return;
     }
-    coordinator->workers_lost += role == ROLE_WORKER;
     enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;
+    bool has_diverged = reason == STATUS_NOT_FINITE;
+    coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
+    coordinator->workers_lost += role == ROLE_WORKER && !has_diverged;
     fail_job(coordinator, reason, now_ms, "%s %u (host %s, pid %llu) left: %s",
              role == ROLE_WORKER ? "worker" : "server", index, slot->host,
              (unsigned long long)slot->process_id, message->text);
@@ -445,38 +461,22 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     }
 }
 
-/* Whether any of them may still answer. */
-static bool any_is_in(const struct slot *slots, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (slots[i].state != SLOT_FREE && slots[i].state != SLOT_DONE &&
-            slots[i].state != SLOT_GONE) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool everybody_has_answered(const struct coordinator *coordinator)
-{
-    const struct membership *membership = &coordinator->membership;
-    return !any_is_in(membership->servers, membership->server_count) &&
-           !any_is_in(membership->workers, membership->worker_count);
-}
-
-void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms)
+void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
     if (coordinator->phase == COORDINATOR_CLOSING) {
-        if (everybody_has_answered(coordinator) || now_ms >= coordinator->closing_deadline_ms) {
+        if (!membership_may_answer(&coordinator->membership) ||
+            now_ms >= coordinator->closing_deadline_ms) {
             coordinator->phase = COORDINATOR_OVER;
         }
         return;
     }
     if (now_ms - coordinator->heartbeat_sent_ms >= HEARTBEAT_MS) {
         coordinator->heartbeat_sent_ms = now_ms;
-        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT};
+        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
+                                    .step = deadlines_patience_ms(coordinator)};
         send_all(coordinator, &heartbeat);
     }
+    deadlines_excuse(coordinator, away_ms, now_ms);
     char reason[COORDINATOR_REASON_BYTES];
     enum status status = deadlines_check(coordinator, now_ms, reason, sizeof(reason));
     if (status != STATUS_OK) {

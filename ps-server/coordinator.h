@@ -36,9 +36,10 @@ enum coordinator_phase {
     COORDINATOR_OVER,
 };
 
-/* What the coordinator wants done. None may call it back. */
+/* What the coordinator wants done, and looked at. None may call it back. */
 struct coordinator_port {
     void *context;
+    enum presence (*look)(void *context, struct sighting *sighting); // as presence_look; or NULL
     void (*send)(void *context, uint64_t peer, const struct message *message);
     void (*log)(void *context, bool is_error, const char *sentence);
     void (*started)(void *context);  // training begins: layout and samples are known
@@ -58,7 +59,9 @@ struct coordinator {
     struct sums sums;
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
-    uint64_t stall_warned_ms, heartbeat_sent_ms;
+    uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
+    uint64_t absence_ms, absence_ended_ms; // the last time it was away for so long itself; 0: never
+    uint64_t arrived_ms; // when somebody last came, got ready, or was sent to connect
 
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
@@ -68,13 +71,13 @@ struct coordinator {
     uint32_t phase_index;     // of the job's phases
     struct topology topology; // of ring phases
     struct tuning tuning;     // of buckets
-    uint64_t connecting_ms;   // since when members connect
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed
     char reason[COORDINATOR_REASON_BYTES];
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
     uint32_t workers_lost;
+    uint64_t diverged_step; // from 1: a loss was not finite there; 0: none was
 };
 
 enum status coordinator_init(struct coordinator *coordinator, const struct job *job,
@@ -90,11 +93,15 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
 bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text,
                             size_t text_size);
 
-/* Deadlines; call it several times a second. */
-void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms);
+/* Deadlines; call it several times a second, when what has come was received: who has said
+ * something must not be taken for silent. away_ms: for how long it was not called, beyond that. */
+void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms);
 
 /* Ends the job from outside (a signal, a full disk). */
 void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
                       uint64_t now_ms);
+
+/* Changes the verdict of a job that has ended to what is known better. */
+void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason);
 
 #endif

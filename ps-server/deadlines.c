@@ -1,22 +1,71 @@
 /* Start, silence and standstill. */
 #include "ps-server/deadlines.h"
 
+#include "common/attention.h"
+
 #include <stdio.h>
+
+// Messages that were sent before a connection was closed may still have to be received.
+#define DEADLINES_CLOSED_MS 1000
 
 static double seconds_between(uint64_t from_ms, uint64_t to_ms)
 {
     return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
 }
 
-/* Members that have not come, then those that have not finished to prepare or to connect. */
+static void excuse(struct slot *slots, uint32_t count, uint64_t away_ms, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct slot *slot = &slots[i];
+        slot->heard_ms = attention_excuse(slot->heard_ms, away_ms, now_ms);
+        if (slot->closed_ms != 0) {
+            slot->closed_ms = attention_excuse(slot->closed_ms, away_ms, now_ms);
+        }
+        if (slot->step_since_ms != 0) {
+            slot->step_since_ms = attention_excuse(slot->step_since_ms, away_ms, now_ms);
+        }
+    }
+}
+
+void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    if (away_ms == 0) {
+        return;
+    }
+    excuse(membership->workers, membership->worker_count, away_ms, now_ms);
+    excuse(membership->servers, membership->server_count, away_ms, now_ms);
+    if ((double)away_ms >= 1000 * coordinator->job->lost_after) {
+        coordinator->absence_ms = away_ms;
+        coordinator->absence_ended_ms = now_ms;
+    }
+    coordinator->arrived_ms = attention_excuse(coordinator->arrived_ms, away_ms, now_ms);
+}
+
+void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
+{
+    enum member_role role;
+    uint32_t index;
+    struct slot *slot = membership_find(&coordinator->membership, peer, &role, &index);
+    if (slot != NULL && slot->closed_ms == 0) {
+        slot->closed_ms = now_ms;
+    }
+}
+
+uint64_t deadlines_patience_ms(const struct coordinator *coordinator)
+{
+    return (uint64_t)(2000 * coordinator->job->lost_after *
+                      membership_crowding_max(&coordinator->membership));
+}
+
+/* Members that have not come, then those that have not finished to prepare or to connect. All have
+ * processors to wait for: each that comes gives the others as long again. */
 static enum status check_start(const struct coordinator *coordinator, uint64_t now_ms,
                                char *ret_reason, size_t reason_size)
 {
     const struct membership *membership = &coordinator->membership;
-    bool is_later = coordinator->phase_index > 0;
-    double waited_s =
-        seconds_between(is_later ? coordinator->connecting_ms : coordinator->created_ms, now_ms);
-    if (waited_s < coordinator->job->start_timeout) {
+    double waited_s = seconds_between(coordinator->arrived_ms, now_ms);
+    if (waited_s < coordinator->job->start_timeout * membership_crowding_max(membership)) {
         return STATUS_OK;
     }
     const struct {
@@ -33,7 +82,8 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
         if (missing > 0) {
             membership_list(sides[i].slots, sides[i].count, SLOT_FREE, who, sizeof(who));
             snprintf(ret_reason, reason_size,
-                     "only %u of %u %s came within %.0f s; missing: %s %s (--start-timeout)",
+                     "only %u of %u %s came, and nobody within the last %.0f s; missing: %s %s "
+                     "(--start-timeout)",
                      sides[i].count - missing, sides[i].count, sides[i].role, waited_s,
                      sides[i].slot, who);
             return STATUS_TIMED_OUT;
@@ -43,29 +93,105 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
     membership_list(membership->workers, membership->worker_count,
                     is_connecting ? SLOT_READY : SLOT_JOINED, who, sizeof(who));
     snprintf(ret_reason, reason_size,
-             "not everybody was ready within %.0f s; still %s: rank %s (--start-timeout)", waited_s,
-             is_connecting ? "connecting" : "preparing", who);
+             "not everybody is ready, and nobody got so within the last %.0f s; still %s: rank %s "
+             "(--start-timeout)",
+             waited_s, is_connecting ? "connecting" : "preparing", who);
     return STATUS_TIMED_OUT;
 }
 
-/* The first member that has been silent for too long. */
+/* How many members have not come. */
+static uint32_t count_missing(const struct membership *membership)
+{
+    return membership_count(membership->workers, membership->worker_count, SLOT_FREE) +
+           membership_count(membership->servers, membership->server_count, SLOT_FREE);
+}
+
+static enum presence look(const struct coordinator *coordinator, struct slot *slot)
+{
+    const struct coordinator_port *port = &coordinator->port;
+    return port->look != NULL ? port->look(port->context, &slot->sighting) : PRESENCE_UNKNOWN;
+}
+
+/* How long a member that is silent is given, and what else is known of it. */
+static double patience_s(const struct coordinator *coordinator, struct slot *slot,
+                         const char **ret_known)
+{
+    const struct job *job = coordinator->job;
+    *ret_known = "";
+    switch (look(coordinator, slot)) {
+    case PRESENCE_ENDED:
+        *ret_known = ", and its process has ended";
+        return job->lost_after;
+    case PRESENCE_STOPPED:
+        *ret_known = ", and its process is stopped";
+        return job->lost_after;
+    case PRESENCE_RUNS:
+        *ret_known = ", though its process is there (--stall-fail)";
+        return job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
+    case PRESENCE_UNKNOWN:
+    default:
+        return job->lost_after * membership_crowding(&coordinator->membership, slot,
+                                                     count_missing(&coordinator->membership));
+    }
+}
+
+/* Members give up a coordinator that is away for long: then it is to blame itself. */
+static void describe_closed(const struct coordinator *coordinator, const struct slot *slot,
+                            char *ret_why, size_t why_size)
+{
+    bool was_away = coordinator->absence_ms > 0 &&
+                    slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
+    if (was_away) {
+        snprintf(
+            ret_why, why_size,
+            "its connection was closed while this coordinator was away for %.1f s: stopped, or "
+            "without a processor",
+            (double)coordinator->absence_ms / 1000);
+    } else {
+        snprintf(ret_why, why_size, "its connection was closed");
+    }
+}
+
+/* Whether a member is lost, with what tells it. */
+static bool is_lost(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms,
+                    char *ret_why, size_t why_size)
+{
+    const char *known;
+    double silent_s = seconds_between(slot->heard_ms, now_ms);
+    if (slot->state == SLOT_FREE || slot->state == SLOT_GONE) {
+        return false;
+    }
+    if (!slot->sighting.is_met) {
+        (void)look(coordinator, slot); // while it is known to be there
+    }
+    if (slot->closed_ms != 0 && now_ms - slot->closed_ms >= DEADLINES_CLOSED_MS) {
+        describe_closed(coordinator, slot, ret_why, why_size);
+        return true;
+    }
+    if (silent_s < coordinator->job->lost_after ||
+        silent_s < patience_s(coordinator, slot, &known)) {
+        return false;
+    }
+    snprintf(ret_why, why_size, "nothing heard for %.1f s%s", silent_s, known);
+    return true;
+}
+
+/* The first member that is lost. */
 static enum status check_lost(struct coordinator *coordinator, struct slot *slots, uint32_t count,
                               uint64_t now_ms, char *ret_reason, size_t reason_size)
 {
+    char why[256];
     bool is_worker = slots == coordinator->membership.workers;
     for (uint32_t i = 0; i < count; i++) {
         struct slot *slot = &slots[i];
-        double silent_s = seconds_between(slot->heard_ms, now_ms);
-        if (slot->state == SLOT_FREE || slot->state == SLOT_GONE ||
-            silent_s < coordinator->job->lost_after) {
+        if (!is_lost(coordinator, slot, now_ms, why, sizeof(why))) {
             continue;
         }
         slot->state = SLOT_GONE;
         coordinator->workers_lost += is_worker;
-        snprintf(ret_reason, reason_size,
-                 "%s %u (host %s, pid %llu) was lost at step %llu: nothing heard for %.1f s",
+        snprintf(ret_reason, reason_size, "%s %u (host %s, pid %llu) was lost at step %llu: %s",
                  is_worker ? "worker" : "server", i, slot->host,
-                 (unsigned long long)slot->process_id, (unsigned long long)slot->step, silent_s);
+                 (unsigned long long)slot->process_id, (unsigned long long)slot->step, why);
         return STATUS_UNREACHABLE;
     }
     return STATUS_OK;
@@ -124,11 +250,60 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, ch
     return status;
 }
 
+/* The first member that is silent for longer than --lost-after, and has not been given up. */
+static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, bool *ret_is_worker,
+                        uint32_t *ret_index)
+{
+    const struct membership *membership = &coordinator->membership;
+    uint32_t count = membership->worker_count + membership->server_count;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_worker = i < membership->worker_count;
+        uint32_t index = is_worker ? i : i - membership->worker_count;
+        const struct slot *slot =
+            is_worker ? &membership->workers[index] : &membership->servers[index];
+        bool is_in = slot->state != SLOT_FREE && slot->state != SLOT_GONE;
+        if (is_in && seconds_between(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
+            *ret_is_worker = is_worker;
+            *ret_index = index;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now_ms,
+                                   char *ret_sentence, size_t sentence_size)
+{
+    bool is_worker;
+    uint32_t index;
+    bool is_due =
+        coordinator->silence_warned_ms == 0 ||
+        seconds_between(coordinator->silence_warned_ms, now_ms) >= coordinator->job->stall_warn;
+    if (!is_due || !find_silent(coordinator, now_ms, &is_worker, &index)) {
+        return false;
+    }
+    coordinator->silence_warned_ms = now_ms;
+    struct slot *slot = is_worker ? &coordinator->membership.workers[index]
+                                  : &coordinator->membership.servers[index];
+    snprintf(
+        ret_sentence, sentence_size,
+        "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, as %s",
+        is_worker ? "worker" : "server", index, slot->host, (unsigned long long)slot->process_id,
+        seconds_between(slot->heard_ms, now_ms),
+        look(coordinator, slot) == PRESENCE_RUNS
+            ? "its process is there: is the host overloaded?"
+            : "its host has more processes of the job than cores");
+    return true;
+}
+
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size)
 {
     double stall_warn = coordinator->job->stall_warn;
     double stalled_s = stalled_seconds(coordinator, now_ms);
+    if (should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size)) {
+        return true;
+    }
     if (stalled_s < stall_warn ||
         seconds_between(coordinator->stall_warned_ms, now_ms) < stall_warn) {
         return false;

@@ -2,17 +2,14 @@
 #ifndef PS_SERVER_FAR_WORKERS_H
 #define PS_SERVER_FAR_WORKERS_H
 
+#include "common/callers.h"
 #include "common/job.h"
-#include "common/lanes.h"
 #include "common/pacer.h"
 #include "ps-server/credits.h"
 
 struct far_workers {
     struct channel *channel; // borrowed
-    struct lanes *lanes;     // (workers) where each worker's HELLOs came from; owned
-    bool *is_far;            // (workers), as their HELLO says; owned
-    uint32_t worker_count;
-    uint32_t lane_count; // of a far worker; a near one has one
+    struct callers callers;
     struct pacer *pacer;
     struct credits credits;
 };
@@ -23,14 +20,6 @@ enum status far_workers_create(struct channel *channel, const struct job *job,
 
 /* After its channel. */
 void far_workers_destroy(struct far_workers *far);
-
-/* A HELLO: the worker of that rank is at this connection. *ret_is_new: it was not known before.
- * STATUS_MALFORMED if there is no such rank or lane. */
-enum status far_workers_meet(struct far_workers *far, const struct message *hello, uint64_t peer,
-                             bool *ret_is_new);
-
-/* Whether a worker has said hello by this connection. */
-bool far_workers_know(const struct far_workers *far, uint32_t rank, uint64_t peer);
 
 /* Answers a worker, near or far: as channel_send. Values that stay as they are until they have been
  * read may wait for their turn; others are copied now. */

@@ -2,6 +2,7 @@
 #include "common/log_level.h"
 #include "common/memory.h"
 #include "common/notify.h"
+#include "common/resources.h"
 #include "common/security.h"
 #include "common/signals.h"
 #include "ps-server/options.h"
@@ -13,6 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum status check_limits(enum resources_role role, const struct job *job)
+{
+    char error[RESOURCES_ERROR_BYTES];
+    enum status status = resources_check(role, job, error);
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
+
 static enum status run_coordinator(const struct ps_options *options, struct job *job,
                                    const struct security *security, struct notify *notify)
 {
@@ -21,8 +32,13 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         log_error("%s", error);
         return STATUS_INVALID;
     }
+    enum status status = check_limits(RESOURCES_COORDINATOR, job);
+    if (status != STATUS_OK) {
+        return status;
+    }
     struct server_options server = {
         .job = job,
+        .is_local = options->is_local,
         .address = options->bind,
         .port = options->port,
         .port_range = options->port_range,
@@ -30,6 +46,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .security = security,
         .folder = options->out,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
+        .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .shows_progress = strcmp(options->progress, "auto") == 0,
         .is_interrupted = signals_flag(),
     };
@@ -39,6 +56,10 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
 static enum status run_shard(const struct ps_options *options, const struct security *security,
                              struct notify *notify)
 {
+    enum status status = check_limits(RESOURCES_SHARD, NULL); // its job is not known so far
+    if (status != STATUS_OK) {
+        return status;
+    }
     struct shard_service_options service = {
         .coordinator = options->server,
         .address = options->bind,

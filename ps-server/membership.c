@@ -32,20 +32,23 @@ static const char *role_name(enum member_role role)
 
 /* The index that the member gets, or `count` with a reason. */
 static uint32_t pick_slot(const struct slot *slots, uint32_t count,
-                          const struct wire_member *member, char ret_error[MEMBERSHIP_ERROR_BYTES])
+                          const struct wire_member *member, struct membership_refusal *ret_refusal)
 {
+    char *reason = ret_refusal->reason;
     if (!member->has_rank) {
         for (uint32_t i = 0; i < count; i++) {
             if (slots[i].state == SLOT_FREE) {
                 return i;
             }
         }
-        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES, "the job already has its %u %ss", count,
+        snprintf(reason, MEMBERSHIP_ERROR_BYTES, "the job already has its %u %ss", count,
                  role_name(member->role));
+        ret_refusal->told = "all ranks are taken; the coordinator's log says more";
         return count;
     }
     if (member->rank >= count) {
-        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES,
+        ret_refusal->told = "there is no such rank; the coordinator's log says which there are";
+        snprintf(reason, MEMBERSHIP_ERROR_BYTES,
                  "%s %u asked to join, but this job has %u: 0 to %u%s", role_name(member->role),
                  member->rank, count, count > 0 ? count - 1 : 0,
                  member->role == ROLE_WORKER ? "; start ps with more --workers" : "");
@@ -53,7 +56,8 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
     }
     const struct slot *slot = &slots[member->rank];
     if (slot->state != SLOT_FREE) {
-        snprintf(ret_error, MEMBERSHIP_ERROR_BYTES, "%s %u is taken by process %llu on host %s",
+        ret_refusal->told = "its rank is taken; the coordinator's log says by whom";
+        snprintf(reason, MEMBERSHIP_ERROR_BYTES, "%s %u is taken by process %llu on host %s",
                  role_name(member->role), member->rank, (unsigned long long)slot->process_id,
                  slot->host);
         return count;
@@ -63,12 +67,12 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
 
 enum status membership_join(struct membership *membership, const struct wire_member *member,
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
-                            char ret_error[MEMBERSHIP_ERROR_BYTES])
+                            struct membership_refusal *ret_refusal)
 {
     bool is_worker = member->role == ROLE_WORKER;
     struct slot *slots = is_worker ? membership->workers : membership->servers;
     uint32_t count = is_worker ? membership->worker_count : membership->server_count;
-    uint32_t index = pick_slot(slots, count, member, ret_error);
+    uint32_t index = pick_slot(slots, count, member, ret_refusal);
     if (index == count) {
         return STATUS_INVALID;
     }
@@ -77,6 +81,9 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->peer = peer;
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
+    slot->cores = member->cores;
+    slot->sighting =
+        (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
     snprintf(slot->host, sizeof(slot->host), "%s", member->host);
     slot_hear(slot, 0, now_ms);
     *ret_index = index;
@@ -106,6 +113,21 @@ struct slot *membership_find(struct membership *membership, uint64_t peer,
     return slot;
 }
 
+uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
+                              uint32_t server_stride)
+{
+    bool is_worker = role == ROLE_WORKER;
+    struct slot *slots = is_worker ? membership->workers : membership->servers;
+    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
+    uint32_t stride = is_worker ? count : server_stride;
+    uint32_t gone = 0;
+    for (uint32_t i = index; i < count; i += stride) {
+        gone += is_worker && slots[i].state != SLOT_GONE;
+        slots[i].state = SLOT_GONE;
+    }
+    return gone;
+}
+
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state)
 {
     uint32_t found = 0;
@@ -113,6 +135,62 @@ uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_st
         found += slots[i].state == state;
     }
     return found;
+}
+
+static uint32_t count_on(const struct slot *slots, uint32_t count, uint64_t host_id)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        found += slots[i].state != SLOT_FREE && slots[i].host_id == host_id;
+    }
+    return found;
+}
+
+double membership_crowding(const struct membership *membership, const struct slot *slot,
+                           uint32_t missing)
+{
+    uint64_t count = missing;
+    count += count_on(membership->workers, membership->worker_count, slot->host_id);
+    count += count_on(membership->servers, membership->server_count, slot->host_id);
+    return slot->cores > 0 && count > slot->cores ? (double)count / slot->cores : 1;
+}
+
+double membership_crowding_max(const struct membership *membership)
+{
+    double most = 1;
+    for (uint32_t i = 0; i < membership->worker_count + membership->server_count; i++) {
+        const struct slot *slot = i < membership->worker_count
+                                      ? &membership->workers[i]
+                                      : &membership->servers[i - membership->worker_count];
+        double crowding = slot->state != SLOT_FREE ? membership_crowding(membership, slot, 0) : 1;
+        most = crowding > most ? crowding : most;
+    }
+    return most;
+}
+
+static bool slots_may_answer(const struct slot *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i].state != SLOT_FREE && slots[i].state != SLOT_DONE &&
+            slots[i].state != SLOT_GONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool membership_may_answer(const struct membership *membership)
+{
+    return slots_may_answer(membership->servers, membership->server_count) ||
+           slots_may_answer(membership->workers, membership->worker_count);
+}
+
+bool membership_everybody_is(const struct membership *membership, enum slot_state state)
+{
+    return membership_count(membership->workers, membership->worker_count, state) ==
+               membership->worker_count &&
+           (state == SLOT_DONE || membership_count(membership->servers, membership->server_count,
+                                                   state) == membership->server_count);
 }
 
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms)

@@ -4,6 +4,7 @@
 #ifndef PS_SERVER_MEMBERSHIP_H
 #define PS_SERVER_MEMBERSHIP_H
 
+#include "common/presence.h"
 #include "common/status.h"
 #include "common/wire.h"
 
@@ -15,6 +16,12 @@
 #define MEMBERSHIP_PLACE_BYTES  800
 #define MEMBERSHIP_DIGEST_BYTES 65
 #define MEMBERSHIP_ERROR_BYTES  512
+
+/* Why somebody may not join. */
+struct membership_refusal {
+    char reason[MEMBERSHIP_ERROR_BYTES]; // for our own log
+    const char *told; // for who asked, who is no member: nothing of the job; static
+};
 
 enum slot_state {
     SLOT_FREE,
@@ -34,7 +41,10 @@ struct slot {
     char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket
     char device[32];
     char digest[MEMBERSHIP_DIGEST_BYTES]; // of its parameters: first, then last
+    struct sighting sighting;             // of its process
+    uint32_t cores;                       // of its host, for it; 0: not known
     uint64_t heard_ms;                    // last sign of life
+    uint64_t closed_ms;                   // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;         // where it is, and since when
 };
 
@@ -47,17 +57,36 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
                             uint32_t server_count);
 void membership_finish(struct membership *membership);
 
-/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a
- * sentence for the member if there is none. */
+/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a reason
+ * if there is none. */
 enum status membership_join(struct membership *membership, const struct wire_member *member,
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
-                            char ret_error[MEMBERSHIP_ERROR_BYTES]);
+                            struct membership_refusal *ret_refusal);
 
 /* The member behind a connection, or NULL. */
 struct slot *membership_find(struct membership *membership, uint64_t peer,
                              enum member_role *ret_role, uint32_t *ret_index);
 
+/* The member has ended: nothing is awaited from it any more. A server process that has several
+ * slots has every server_stride-th of them. Returns how many workers are gone now that were not. */
+uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
+                              uint32_t server_stride);
+
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
+
+/* How many members there are on the host of this one for each of its cores; at least 1. `missing`
+ * members that have not come are taken for others of that host. */
+double membership_crowding(const struct membership *membership, const struct slot *slot,
+                           uint32_t missing);
+
+/* Of the most crowded host; 1 if nobody has come. */
+double membership_crowding_max(const struct membership *membership);
+
+/* Whether any member may still answer. */
+bool membership_may_answer(const struct membership *membership);
+
+/* Whether all members are in this state; of SLOT_DONE, whether all workers are. */
+bool membership_everybody_is(const struct membership *membership, enum slot_state state);
 
 /* Notes a sign of life at `step`. */
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);

@@ -1,6 +1,8 @@
 /* The option table of `ps`. */
 #include "ps-server/options.h"
 
+#include "common/job_effects.h"
+#include "common/log.h"
 #include "common/log_level.h"
 #include "common/port_range.h"
 
@@ -23,15 +25,19 @@ static const struct option rows[] = {
     {"join-timeout", 0, OPTION_REAL, FIELD(join_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
      "how long a shard beyond 0 waits for the coordinator's first answer"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on; 0.0.0.0 for all of them. Off the loopback interface it takes --keys"},
+     "address to listen on over tcp, which takes --keys; 0.0.0.0 for all of them. Without keys, "
+     "and "
+     "without this option and --port, processes of this user on this host can connect (ipc)"},
     {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
-     "TCP port of the coordinator; 0 picks a free one"},
+     "TCP port of the coordinator; 0 picks a free one. Takes --keys"},
     {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
      "TCP ports to choose from, for firewalls; otherwise any that is free"},
     {"out", 'o', OPTION_TEXT, FIELD(out), "", 0, 0, NULL, NULL, "DIR",
      "run folder to write; without it none is written"},
     {"announce-fd", 0, OPTION_U32, FIELD(announce_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
      "open file descriptor that gets the coordinator's endpoint, for launchers"},
+    {"launcher-fd", 0, OPTION_U32, FIELD(launcher_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
+     "open pipe from a launcher that tells what becomes of the members; the job ends with it"},
     {"progress", 0, OPTION_CHOICE, FIELD(progress), "auto", 0, 0, progress_choices, NULL, NULL,
      "what to show of the job"},
     {"health-port", 0, OPTION_U32, FIELD(health_port), "0", 0, 65535, NULL, NULL, "PORT",
@@ -39,6 +45,41 @@ static const struct option rows[] = {
     {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
      "least severe lines to log on standard error"},
 };
+
+/* How members reach the coordinator. Logs. */
+static enum status choose_way(const struct option_program *program, struct ps_options *options,
+                              const struct job *job)
+{
+    bool asks_for_tcp = options_was_given(program, "bind") || options_was_given(program, "port") ||
+                        options_was_given(program, "port-range");
+    bool is_keyless = options->security.keys[0] == '\0' && !options->security.insecure;
+    if (options->shard == 0 && is_keyless && strcmp(job->transport, "tcp") == 0) {
+        log_error("--transport tcp needs keys, for every user of this host could connect: give "
+                  "--keys FILE to all processes of the job (`ringside keygen FILE` makes it); or "
+                  "leave the option out, and they exchange through ipc and shared memory; or say "
+                  "--insecure if every user may take part");
+        return STATUS_INVALID;
+    }
+    options->is_local = is_keyless && !asks_for_tcp;
+    return security_check_options(&options->security);
+}
+
+/* Options that would do nothing. Not where a program has started this one, and hands it every
+ * option of a job: that has checked what it was given itself. */
+static enum status check_effects(const struct option_program *program, const struct job *asked)
+{
+    char error[OPTION_ERROR_BYTES];
+    struct job job = *asked;
+    const struct job_list jobs = {&job, 1, sizeof(job)};
+    enum status status = job_resolve(&job, error, sizeof(error));
+    if (status == STATUS_OK) {
+        status = job_check_effects(program, asked, &jobs, error, sizeof(error));
+    }
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+    }
+    return status;
+}
 
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done)
@@ -48,7 +89,7 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         .usage = "ps [OPTION ...]",
         .summary = "Coordinates a job and, in the ps modes, holds its parameters.",
         .example = "  ps --workers 2 --mode ring --model lenet5 --data shapes\n"
-                   "  worker --server tcp://127.0.0.1:PORT      (twice, with the port that ps "
+                   "  worker --server ipc://@ringside-NAME      (twice, with the endpoint that ps "
                    "prints)\n",
         .sets = {job_option_set(ret_job),
                  {.title = "This process",
@@ -68,11 +109,15 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
                       : "--server is for --shard-index above 0; shard 0 is the coordinator itself");
         return STATUS_INVALID;
     }
+    if (ret_options->shard == 0 && ret_options->announce_fd == 0 &&
+        check_effects(&program, ret_job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
     bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
     if (ret_options->shard == 0 && has_seals && ret_options->security.keys[0] == '\0') {
         log_error("--security auth-only needs --keys FILE: what authenticates data is handed out "
                   "under those keys; `ringside keygen FILE` makes them");
         return STATUS_INVALID;
     }
-    return security_check_options(&ret_options->security);
+    return choose_way(&program, ret_options, ret_job);
 }

@@ -14,11 +14,13 @@ struct ps_options {
     uint32_t shard;
     char server[256]; // endpoint of the coordinator; shards beyond 0
     char bind[128];
+    bool is_local; // the coordinator listens on an ipc endpoint: see security.h
     uint32_t port;
     char port_range[16]; // "": any
     char out[1024];
     double join_timeout;  // seconds; of shards beyond 0
     uint32_t announce_fd; // 0: none
+    uint32_t launcher_fd; // 0: none
     char progress[16];    // auto, none
     char log_level[16];
     struct security_options security;

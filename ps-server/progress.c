@@ -2,6 +2,7 @@
 #include "ps-server/progress.h"
 
 #include "ps-server/shard.h"
+#include "ps-server/summary.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -59,6 +60,58 @@ static void print_history(const struct coordinator *coordinator)
     }
 }
 
+static void print_batches(const struct job *job)
+{
+    uint32_t least = job->global_batch / job->workers;
+    printf("global batch %u (%u", job->global_batch, job->batch);
+    if (least != job->batch) {
+        printf(" or %u", least);
+    }
+    printf(" per worker), ");
+}
+
+/* "236 steps (2 epochs of 118)", "50 steps (0.42 of an epoch of 118)" */
+static void print_length(const struct job *job, uint64_t samples)
+{
+    uint64_t per_epoch = job_steps_per_epoch(job, samples), total = job_total_steps(job, samples);
+    double epochs = (double)total / (double)(per_epoch > 0 ? per_epoch : 1);
+    printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs,
+           epochs > 1           ? "epochs"
+           : total == per_epoch ? "epoch"
+                                : "of an epoch",
+           (unsigned long long)per_epoch);
+}
+
+/* The rate that was asked for, and what becomes of it. */
+static void print_rate(const struct job *job, uint64_t samples)
+{
+    const struct schedule schedule = job_schedule(job, samples);
+    printf("%s, lr %g (effective %g", job->optimizer, job->lr, schedule.base_rate);
+    if (strcmp(job->lr_scale, "none") != 0) {
+        printf(": %s, %u workers", job->lr_scale, job->lr_workers);
+    }
+    printf(")");
+    if (schedule.warmup_steps > 0) {
+        printf(", warm-up from %g over %llu steps", schedule.start_rate,
+               (unsigned long long)schedule.warmup_steps);
+    }
+    if (schedule.kind != SCHEDULE_CONSTANT) {
+        printf(", then %s", job->lr_schedule);
+    }
+    printf(", seed %llu\n", (unsigned long long)job->seed);
+}
+
+/* What is left over of whole batches, in jobs that come to the end of an epoch. */
+static void print_left_out(const struct job *job, uint64_t samples)
+{
+    uint64_t left_out = samples % job->global_batch;
+    if (left_out > 0 && job_total_steps(job, samples) >= job_steps_per_epoch(job, samples)) {
+        printf("an epoch leaves out %llu of the %llu training images, which fill no global batch; "
+               "which ones, depends on the epoch\n",
+               (unsigned long long)left_out, (unsigned long long)samples);
+    }
+}
+
 void progress_started(struct progress *progress, const struct coordinator *coordinator)
 {
     if (!progress->is_on) {
@@ -73,11 +126,10 @@ void progress_started(struct progress *progress, const struct coordinator *coord
            (unsigned long long)coordinator->parameters, job->data,
            (unsigned long long)coordinator->train_samples,
            (unsigned long long)coordinator->test_samples);
-    uint64_t per_epoch = job_steps_per_epoch(job, coordinator->train_samples);
-    printf("global batch %u (%u per worker), %llu steps of %llu an epoch, %s, lr %g, seed %llu\n",
-           job->global_batch, job->batch,
-           (unsigned long long)job_total_steps(job, coordinator->train_samples),
-           (unsigned long long)per_epoch, job->optimizer, job->lr, (unsigned long long)job->seed);
+    print_batches(job);
+    print_length(job, coordinator->train_samples);
+    print_rate(job, coordinator->train_samples);
+    print_left_out(job, coordinator->train_samples);
     char all_reduce[128];
     if (coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
         printf("all-reduce: %s\n", all_reduce);
@@ -166,11 +218,18 @@ void progress_epoch(struct progress *progress, const struct coordinator *coordin
         printf("\r\033[K");
         progress->has_line = false;
     }
+    uint64_t samples = coordinator->train_samples;
+    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, samples);
+    uint64_t end = phases_period_end(coordinator->job, samples, epoch);
+    uint64_t rest = per_epoch > 0 ? end % per_epoch : 0;
     if (coordinator->job->eval_every > 0) {
-        printf("step %llu", (unsigned long long)phases_period_end(
-                                coordinator->job, coordinator->train_samples, epoch));
+        printf("step %llu", (unsigned long long)end);
     } else {
         printf("epoch %u", epoch + 1);
+    }
+    if (coordinator->job->eval_every == 0 && rest > 0) {
+        printf(" (%llu of its %llu steps)", (unsigned long long)rest,
+               (unsigned long long)per_epoch);
     }
     printf(": train loss %.4f", result->images > 0 ? result->loss_sum / (double)result->images : 0);
     if (result->test_images > 0) {
@@ -178,8 +237,8 @@ void progress_epoch(struct progress *progress, const struct coordinator *coordin
         printf(", test loss %.4f, test accuracy %.2f %%", result->test_loss_sum / tested,
                100 * (double)result->test_correct / tested);
     }
-    printf(", %.0f images/s, %.1f s\n", seconds > 0 ? (double)result->images / seconds : 0,
-           seconds);
+    double images = (double)result->images - result->images_dropped;
+    printf(", %.0f images/s, %.1f s\n", seconds > 0 ? images / seconds : 0, seconds);
     fflush(stdout);
 }
 
@@ -198,10 +257,7 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
         fflush(stdout);
         return;
     }
-    uint64_t images = 0;
-    for (uint32_t i = 0; i < coordinator->results.worker_count; i++) {
-        images += coordinator->results.ranks[i].images;
-    }
+    double dropped = results_images_dropped(&coordinator->results);
     char seconds[64];
     format_duration((double)(coordinator->ended_ms - coordinator->started_ms) / 1000, seconds,
                     sizeof(seconds));
@@ -210,8 +266,12 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
                coordinator->job->target_accuracy,
                results_seconds_until(&coordinator->results, coordinator->results.target_epoch));
     }
-    printf("%s: %llu steps, %llu images in %s", outcome,
-           (unsigned long long)step_of_all(coordinator), (unsigned long long)images, seconds);
+    printf("%s: %llu steps, %.0f images in %s", outcome,
+           (unsigned long long)summary_steps(coordinator), results_images(&coordinator->results),
+           seconds);
+    if (dropped > 0) {
+        printf(" (%.0f more came too late for an update, and were dropped)", dropped);
+    }
     if (is_completed) {
         printf(", %.0f images/s, parameters %.12s...\n",
                results_images_per_second(&coordinator->results), coordinator->params_digest);

@@ -2,6 +2,7 @@
 #include "ps-server/recorder.h"
 
 #include "common/log.h"
+#include "ps-server/metrics.h"
 #include "ps-server/summary.h"
 
 #include <jansson.h>
@@ -20,7 +21,8 @@
 
 struct recorder {
     char folder[PATH_BYTES - 64];
-    FILE *metrics;
+    struct metrics metrics; // what is not a line yet
+    FILE *metrics_file;
     char error[ERROR_BYTES]; // of the first thing that could not be written
 };
 
@@ -102,9 +104,10 @@ void recorder_destroy(struct recorder *recorder)
     if (recorder == NULL) {
         return;
     }
-    if (recorder->metrics != NULL) {
-        fclose(recorder->metrics);
+    if (recorder->metrics_file != NULL) {
+        fclose(recorder->metrics_file);
     }
+    metrics_finish(&recorder->metrics);
     free(recorder);
 }
 
@@ -149,7 +152,12 @@ static enum status reserve(struct recorder *recorder)
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
+    const struct job *job = coordinator->job;
     enum status status = write_json(recorder, "job.json", summary_job_json(coordinator));
+    if (status == STATUS_OK && recorder->metrics.lines == NULL) {
+        status = metrics_init(&recorder->metrics, job->workers, job->report_every,
+                              job_total_steps(job, coordinator->train_samples));
+    }
     return status == STATUS_OK ? reserve(recorder) : status;
 }
 
@@ -158,28 +166,48 @@ enum status recorder_write_summary(struct recorder *recorder, const struct coord
     char path[PATH_BYTES];
     path_of(recorder, JOB_RESERVE_NAME, path);
     unlink(path);
-    enum status status = write_json(recorder, "summary.json", summary_json(coordinator));
-    if (status == STATUS_OK && coordinator->started_ms > 0) {
-        status = write_json(recorder, "details.json", summary_details_json(coordinator));
+    return write_json(recorder, "summary.json", summary_json(coordinator));
+}
+
+enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    return write_json(recorder, "details.json", summary_details_json(coordinator));
+}
+
+/* What a rank has reported since its last line, if there is something. */
+static enum status write_line(struct recorder *recorder, const struct coordinator *coordinator,
+                              uint32_t rank)
+{
+    char path[PATH_BYTES];
+    struct metrics_line line;
+    if (!metrics_take(&recorder->metrics, rank, &line)) {
+        return STATUS_OK;
     }
-    return status;
+    path_of(recorder, "metrics.jsonl", path);
+    if (recorder->metrics_file == NULL) {
+        recorder->metrics_file = fopen(path, "we");
+    }
+    FILE *file = recorder->metrics_file;
+    json_t *tree = summary_metrics_json(coordinator, rank, &line);
+    bool is_written = file != NULL && tree != NULL &&
+                      json_dumpf(tree, file, JSON_REAL_PRECISION(9)) == 0 &&
+                      fputc('\n', file) != EOF && fflush(file) == 0;
+    json_decref(tree);
+    return is_written ? STATUS_OK : refuse_file(recorder, path);
 }
 
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms)
 {
-    char path[PATH_BYTES];
-    path_of(recorder, "metrics.jsonl", path);
-    if (recorder->metrics == NULL) {
-        recorder->metrics = fopen(path, "we");
+    bool is_due = metrics_add(&recorder->metrics, rank, message, now_ms);
+    return is_due ? write_line(recorder, coordinator, rank) : STATUS_OK;
+}
+
+enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < recorder->metrics.worker_count && status == STATUS_OK; i++) {
+        status = write_line(recorder, coordinator, i);
     }
-    json_t *line = summary_metrics_json(coordinator, rank, message, now_ms);
-    bool is_written = recorder->metrics != NULL && line != NULL &&
-                      json_dumpf(line, recorder->metrics, JSON_REAL_PRECISION(9)) == 0 &&
-                      fputc('\n', recorder->metrics) != EOF && fflush(recorder->metrics) == 0;
-    json_decref(line);
-    if (!is_written) {
-        return refuse_file(recorder, path);
-    }
-    return STATUS_OK;
+    return status;
 }

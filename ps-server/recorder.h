@@ -22,6 +22,15 @@ const char *recorder_error(const struct recorder *recorder);
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);
+
+/* What was reported since the last lines: at the end of a job. */
+enum status recorder_close_metrics(struct recorder *recorder,
+                                   const struct coordinator *coordinator);
+
+enum status recorder_write_details(struct recorder *recorder,
+                                   const struct coordinator *coordinator);
+
+/* Last of all, in the room that was set aside. */
 enum status recorder_write_summary(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 

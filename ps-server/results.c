@@ -59,6 +59,7 @@ static enum status add_epoch(struct results *results, const struct message *mess
     struct results_epoch *epoch = &results->epochs[message->epoch];
     epoch->report_count++;
     epoch->images += report->images;
+    epoch->images_dropped += report->images_dropped;
     epoch->steps_max = max_u64(epoch->steps_max, report->steps);
     epoch->total_ns_max = max_u64(epoch->total_ns_max, report->total_ns);
     epoch->loss_sum += report->loss_sum;
@@ -66,6 +67,12 @@ static enum status add_epoch(struct results *results, const struct message *mess
     epoch->test_correct += report->test_correct;
     epoch->test_loss_sum += report->test_loss_sum;
     return STATUS_OK;
+}
+
+double results_images_used(const struct wire_report *report)
+{
+    double used = (double)report->images - report->images_dropped;
+    return used > 0 ? used : 0;
 }
 
 static void add_interval(struct results_rank *rank, const struct message *message)
@@ -77,11 +84,13 @@ static void add_interval(struct results_rank *rank, const struct message *messag
         rank->loss = report->loss_sum / (double)report->images;
     }
     if (report->total_ns > 0 && report->steps > 0) {
-        rank->images_per_second = (double)report->images * 1e9 / (double)report->total_ns;
+        rank->images_per_second = results_images_used(report) * 1e9 / (double)report->total_ns;
         rank->compute_ms = (double)report->compute_ns / 1e6 / (double)report->steps;
     }
     rank->steps += report->steps;
     rank->images += report->images;
+    rank->images_dropped += report->images_dropped;
+    rank->transports = report->transports;
     rank->loss_sum += report->loss_sum;
     rank->compute_ns += report->compute_ns;
     rank->exchange_wait_ns += report->exchange_wait_ns;
@@ -120,9 +129,42 @@ void results_close_server(struct results *results, uint32_t shard, const struct 
     results->server_bytes_sent += report->bytes_sent;
     results->server_bytes_received += report->bytes_received;
     results->late_count += report->late;
-    for (uint32_t i = 0; i < report->staleness_bins; i++) {
-        staleness_add_many(&results->staleness, i, report->staleness[i]);
+    staleness_add_counts(&results->staleness, report->staleness, report->staleness_bins,
+                         report->staleness_sum, report->staleness_max);
+}
+
+void results_end_phase(struct results *results)
+{
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        results->ranks[i].transports_before |= results->ranks[i].transports;
     }
+}
+
+uint32_t results_transports(const struct results *results)
+{
+    uint32_t transports = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        transports |= results->ranks[i].transports | results->ranks[i].transports_before;
+    }
+    return transports;
+}
+
+double results_images_dropped(const struct results *results)
+{
+    double dropped = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        dropped += results->ranks[i].images_dropped;
+    }
+    return dropped;
+}
+
+double results_images(const struct results *results)
+{
+    double images = -results_images_dropped(results);
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        images += (double)results->ranks[i].images;
+    }
+    return images > 0 ? images : 0;
 }
 
 bool results_epoch_is_complete(const struct results *results, uint32_t epoch)

@@ -14,7 +14,7 @@
 struct results_epoch {
     uint32_t report_count; // workers
     uint64_t images, steps_max, total_ns_max;
-    double loss_sum;
+    double images_dropped, loss_sum; // both of `images`
     uint64_t test_images, test_correct;
     double test_loss_sum;
 };
@@ -23,10 +23,13 @@ struct results_epoch {
 struct results_rank {
     uint64_t step, epoch;
     double loss;              // mean of the interval
-    double images_per_second; // of the interval
+    double images_per_second; // of the interval; those that entered an update
     double compute_ms;        // per step, of the interval
     uint64_t steps, images;
+    double images_dropped; // of those: their gradients came too late
     double loss_sum;
+    uint32_t transports;        // of the phase, as it said last: a sum of enum wire_transport
+    uint32_t transports_before; // of earlier phases
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
     uint64_t copy_ns, wire_ns; // beside those: hidden behind them where all goes well
     uint64_t bytes_sent, bytes_received;
@@ -49,8 +52,8 @@ struct results {
     struct results_shard *shards; // (shard_count), owned
     uint32_t shard_count;
     uint64_t server_bytes_sent, server_bytes_received;
-    struct staleness staleness; // of all shards; empty in synchronous modes
-    uint64_t late_count;        // gradients that were dropped because they came late, all shards
+    struct staleness staleness; // a gradient counts once on each shard; empty in synchronous modes
+    uint64_t late_count;        // gradients that came too late, once for each shard that dropped it
     bool has_reached_target;    // accuracy
     uint32_t target_epoch;      // at the end of which it did
 };
@@ -67,6 +70,19 @@ void results_close_worker(struct results *results, uint32_t rank, const struct w
 void results_close_server(struct results *results, uint32_t shard,
                           const struct wire_report *report);
 
+/* A phase of the job is over: the next one may travel otherwise. */
+void results_end_phase(struct results *results);
+
+/* What values travelled over, of all workers and phases: a sum of enum wire_transport. */
+uint32_t results_transports(const struct results *results);
+
+/* Images of all workers that entered updates, and those that did not. */
+double results_images(const struct results *results);
+double results_images_dropped(const struct results *results);
+
+/* Images of a report that entered updates. */
+double results_images_used(const struct wire_report *report);
+
 /* All workers have closed it. */
 bool results_epoch_is_complete(const struct results *results, uint32_t epoch);
 
@@ -76,7 +92,7 @@ double results_accuracy(const struct results *results, uint32_t epoch);
 /* Seconds of training, evaluations not counted, up to the end of an epoch. */
 double results_seconds_until(const struct results *results, uint32_t epoch);
 
-/* Images per second of the whole job, warm-up excluded. */
+/* Images per second of the whole job that entered updates, warm-up excluded. */
 double results_images_per_second(const struct results *results);
 
 /* Over the last interval of every worker. */

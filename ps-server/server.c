@@ -1,11 +1,15 @@
 /* Receive, decode, coordinator_receive; ticks; what the coordinator wants done. */
 #include "ps-server/server.h"
 
+#include "common/attention.h"
 #include "common/channel.h"
 #include "common/clock.h"
+#include "common/departures.h"
 #include "common/log.h"
 #include "common/port_range.h"
 #include "ps-server/coordinator.h"
+#include "ps-server/deadlines.h"
+#include "ps-server/launcher_news.h"
 #include "ps-server/progress.h"
 #include "ps-server/recorder.h"
 #include "ps-server/shard_service.h"
@@ -20,14 +24,19 @@
 #include <unistd.h>
 
 #define POLL_MS           50
+#define TAKEN_MIN         64
+#define TURN_MS           250                  // a loop that is well comes round in less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
 struct server {
     const struct server_options *options;
     struct channel *channel;
     struct coordinator coordinator;
-    struct recorder *recorder; // NULL: no run folder
+    struct attention attention;
+    struct departures *departures; // of the transport
+    struct recorder *recorder;     // NULL: no run folder
     struct progress progress;
+    struct launcher_pipe launcher;
     enum status record_status; // of the first file that could not be written
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     char job_text[JOB_TEXT_BYTES];
@@ -44,6 +53,12 @@ static void port_send(void *context, uint64_t peer, const struct message *messag
     if (channel_send(server->channel, peer, message, NULL, NULL) != STATUS_OK) {
         log_debug("cannot send %s: the member is gone", message_kind_name(message->kind));
     }
+}
+
+static enum presence port_look(void *context, struct sighting *sighting)
+{
+    (void)context;
+    return presence_look(sighting);
 }
 
 static void port_log(void *context, bool is_error, const char *sentence)
@@ -159,7 +174,10 @@ static enum status open_server(struct server *server)
     const struct endpoints_wish wish = {
         .address = options->address, .port = options->port, .port_range = options->port_range};
     transport_limit_frames(server->channel->transport, CONTROL_FRAME_MAX);
-    enum status status = endpoints_bind_tcp(server->channel->transport, &wish, server->endpoint);
+    server->departures = transport_note_departures(server->channel->transport);
+    enum status status =
+        options->is_local ? transport_bind(server->channel->transport, "ipc://*", server->endpoint)
+                          : endpoints_bind_tcp(server->channel->transport, &wish, server->endpoint);
     if (status != STATUS_OK) {
         return status;
     }
@@ -170,6 +188,7 @@ static enum status open_server(struct server *server)
     }
     struct coordinator_port port_functions = {
         .context = server,
+        .look = port_look,
         .send = port_send,
         .log = port_log,
         .started = port_started,
@@ -186,51 +205,104 @@ static enum status open_server(struct server *server)
     return status;
 }
 
+static void take_launcher_news(struct server *server)
+{
+    struct launcher_news news;
+    while (launcher_pipe_next(&server->launcher, &news)) {
+        launcher_news_apply(&news, &server->coordinator, clock_now_ms());
+    }
+}
+
+/* Takes one message, if one comes in time; false: none did. */
+static bool take_one(struct server *server, int timeout_ms)
+{
+    struct envelope envelope;
+    struct message message;
+    enum status status = channel_receive(server->channel, timeout_ms, &envelope, &message);
+    if (status == STATUS_OK) {
+        bool is_ours = message.kind == MESSAGE_JOIN || message.job_id == server->channel->job_id;
+        if (is_ours) {
+            coordinator_receive(&server->coordinator, envelope.peer, &message, clock_now_ms());
+        }
+        envelope_release(&envelope);
+    } else if (status == STATUS_MISMATCH) {
+        struct message refusal = {.kind = MESSAGE_REFUSE,
+                                  .reason = STATUS_MISMATCH,
+                                  .text = "another protocol version: use the same build"};
+        port_send(server, envelope.peer, &refusal);
+    }
+    return status != STATUS_TIMED_OUT;
+}
+
+/* Takes what has come. Peers are received from in turns: after so many messages everybody was heard
+ * who had said something, even if more comes all the time. */
+static void take_all(struct server *server)
+{
+    const struct membership *membership = &server->coordinator.membership;
+    uint32_t most = TAKEN_MIN + 2 * (membership->worker_count + membership->server_count);
+    int timeout_ms = POLL_MS;
+    for (uint32_t i = 0; i < most && take_one(server, timeout_ms); i++) {
+        timeout_ms = 0;
+    }
+}
+
+static void tick(struct server *server)
+{
+    uint64_t peer, now_ms = clock_now_ms();
+    while (departures_take(server->departures, &peer)) {
+        deadlines_note_closed(&server->coordinator, peer, now_ms);
+    }
+    coordinator_tick(&server->coordinator, now_ms,
+                     attention_away_ms(&server->attention, now_ms, TURN_MS));
+}
+
 static void loop(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
+    server->attention.looked_ms = coordinator->created_ms;
     while (coordinator->phase != COORDINATOR_OVER) {
-        struct envelope envelope;
-        struct message message;
-        enum status status = channel_receive(server->channel, POLL_MS, &envelope, &message);
-        uint64_t now_ms = clock_now_ms();
-        notify_alive(server->options->notify, now_ms);
-        if (status == STATUS_OK) {
-            bool is_ours =
-                message.kind == MESSAGE_JOIN || message.job_id == server->channel->job_id;
-            if (is_ours) {
-                coordinator_receive(coordinator, envelope.peer, &message, now_ms);
-            }
-            envelope_release(&envelope);
-        } else if (status == STATUS_MISMATCH) {
-            struct message refusal = {.kind = MESSAGE_REFUSE,
-                                      .reason = STATUS_MISMATCH,
-                                      .text = "another protocol version: use the same build"};
-            port_send(server, envelope.peer, &refusal);
-        }
+        notify_alive(server->options->notify, clock_now_ms());
+        take_all(server);
         if (*server->options->is_interrupted != 0) {
-            coordinator_stop(coordinator, STATUS_INTERRUPTED, "interrupted by a signal", now_ms);
+            char reason[64];
+            snprintf(reason, sizeof(reason), "the coordinator was interrupted by SIG%s",
+                     sigabbrev_np(*server->options->is_interrupted));
+            coordinator_stop(coordinator, STATUS_INTERRUPTED, reason, clock_now_ms());
         }
+        take_launcher_news(server);
         if (server->record_status != STATUS_OK) {
             coordinator_stop(coordinator, server->record_status, recorder_error(server->recorder),
-                             now_ms);
+                             clock_now_ms());
         }
-        coordinator_tick(coordinator, now_ms);
+        tick(server);
     }
 }
 
 static enum status finish(struct server *server)
 {
-    enum status verdict = server->coordinator.verdict;
-    if (server->recorder != NULL && server->coordinator.started_ms == 0) {
-        note_record(server, recorder_write_job(server->recorder, &server->coordinator));
+    struct coordinator *coordinator = &server->coordinator;
+    if (server->recorder == NULL) {
+        progress_closing(&server->progress, coordinator);
+        return coordinator->verdict;
     }
-    if (server->recorder != NULL) {
-        note_record(server, recorder_write_summary(server->recorder, &server->coordinator));
-        verdict = verdict == STATUS_OK ? server->record_status : verdict;
+    if (server->record_status == STATUS_OK) {
+        note_record(server, recorder_close_metrics(server->recorder, coordinator));
     }
-    progress_closing(&server->progress, &server->coordinator);
-    return verdict;
+    if (coordinator->started_ms == 0) {
+        note_record(server, recorder_write_job(server->recorder, coordinator));
+    } else {
+        note_record(server, recorder_write_details(server->recorder, coordinator));
+    }
+    if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
+        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder));
+    }
+    // Last: it says how the job has ended, and the exit code says the same.
+    enum status status = recorder_write_summary(server->recorder, coordinator);
+    if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
+        coordinator_amend(coordinator, status, recorder_error(server->recorder));
+    }
+    progress_closing(&server->progress, coordinator);
+    return coordinator->verdict;
 }
 
 enum status server_run(const struct server_options *options)
@@ -241,6 +313,7 @@ enum status server_run(const struct server_options *options)
     }
     server->options = options;
     progress_init(&server->progress, options->shows_progress);
+    launcher_pipe_init(&server->launcher, options->launcher_fd);
     enum status status = channel_create(&server->channel);
     if (status == STATUS_OK) {
         status = channel_secure(server->channel, options->security);

@@ -14,12 +14,14 @@
 
 struct server_options {
     struct job *job;                 // resolved
+    bool is_local;                   // listens on an ipc endpoint; otherwise by tcp:
     const char *address;             // to listen on
     uint32_t port;                   // 0: any that is free
     const char *port_range;          // of all sockets; "": any
     const struct security *security; // borrowed
     const char *folder;              // run folder; "" for none
     int announce_fd;                 // where to write the endpoint; -1: nowhere
+    int launcher_fd;                 // what the launcher tells: see launcher_news.h; -1: nothing
     bool shows_progress;
     struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal

@@ -140,6 +140,8 @@ static void send_parts(struct shard *shard, struct group *group, uint32_t rank, 
         .step = seat->pull_step,
         .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : group->marks_passed,
         .staleness = seat->staleness,
+        .rate = shard_is_free(shard) ? seat->rate : 0,
+        .is_late = seat->is_late,
         .params_version = shard->config.backup > 0 && seat->pull_epoch == 0 ? group->version : 0,
     };
     seat->part_pulls = 0;
@@ -224,6 +226,14 @@ static uint32_t next_pusher(const struct shard *shard, const struct group *group
     return workers;
 }
 
+/* The gradient enters no update, and its worker will know. */
+static void drop_late(struct shard *shard, struct group *group, uint32_t rank)
+{
+    group->seats[rank].is_late = true;
+    shard_drop_push(shard, group, rank);
+    shard->late_count++;
+}
+
 /* With backup workers: drops what comes late; an update once enough have pushed. */
 static void advance_with_backup(struct shard *shard, struct group *group)
 {
@@ -238,8 +248,7 @@ static void advance_with_backup(struct shard *shard, struct group *group)
             if (seat->read_version == group->version && !is_final(shard, group)) {
                 whole++;
             } else {
-                shard_drop_push(shard, group, rank);
-                shard->late_count++;
+                drop_late(shard, group, rank);
             }
         }
         if (whole >= workers - shard->config.backup) {
@@ -259,8 +268,7 @@ static void advance_apart(struct shard *shard, struct group *group, uint32_t arr
             return;
         }
         if (is_final(shard, group)) {
-            shard_drop_push(shard, group, rank);
-            shard->late_count++;
+            drop_late(shard, group, rank);
         } else {
             shard_apply_push(shard, group, rank);
             pass_marks(shard, group);
@@ -339,6 +347,7 @@ static enum status receive_push(struct shard *shard, struct part *part,
     envelope_move(&part->pushes[rank], envelope);
     part->values[rank] = part->pushes[rank].payload;
     group->seats[rank].part_pushes++;
+    group->seats[rank].is_late = false;
     return STATUS_OK;
 }
 

@@ -18,9 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS   100
-#define LINGER_MS 200
-
+#define POLL_MS         100
+#define LINGER_MS       200
 #define SLOTS_BYTES_MAX (UINT64_C(1) << 30)
 
 /* One more shard of the same server. */
@@ -212,10 +211,7 @@ static void add_counts(struct service *service)
     if (service->shard == NULL) {
         return;
     }
-    const struct staleness *staleness = shard_staleness(service->shard);
-    for (uint32_t i = 0; i < staleness_bins(staleness); i++) {
-        staleness_add_many(&service->staleness, i, staleness->counts[i]);
-    }
+    staleness_add_all(&service->staleness, shard_staleness(service->shard));
     service->late_count += shard_late_count(service->shard);
     service->update_count += shard_version(service->shard);
 }
@@ -248,7 +244,7 @@ static enum status begin_phase(struct service *service, const struct message *st
 static enum status meet_worker(struct service *service, const struct message *hello, uint64_t peer)
 {
     bool is_new;
-    enum status status = far_workers_meet(&service->far, hello, peer, &is_new);
+    enum status status = callers_meet(&service->far.callers, hello, peer, &is_new);
     if (status != STATUS_OK) {
         return status;
     }
@@ -270,9 +266,10 @@ static void handle_data(struct service *service, const struct message *message,
     bool is_member = message->job_id == service->channel->job_id && service->shard != NULL;
     if (is_member && message->kind == MESSAGE_HELLO) {
         status = meet_worker(service, message, envelope->peer);
-    } else if (is_member && far_workers_know(&service->far, message->rank, envelope->peer)) {
+    } else if (is_member) {
         struct message decoded = *message;
-        status = codes_decode(&service->codes, &decoded, envelope);
+        bool is_theirs = callers_are(&service->far.callers, message->rank, envelope->peer);
+        status = is_theirs ? codes_decode(&service->codes, &decoded, envelope) : STATUS_DENIED;
         if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
             codes_note_seed(&service->codes, message);
         }
@@ -284,7 +281,7 @@ static void handle_data(struct service *service, const struct message *message,
         }
     }
     if (status != STATUS_OK) {
-        channel_note_dropped(service->channel, envelope, message);
+        channel_note_dropped(service->channel, envelope, message, status);
     }
 }
 
@@ -313,10 +310,12 @@ static void send_done(struct service *service)
         .backlog = service->backlog_max,
     };
     add_counts(service);
+    report.late = service->late_count;
     if (service->staleness.total > 0) {
         report.staleness = service->staleness.counts;
         report.staleness_bins = staleness_bins(&service->staleness);
-        report.late = service->late_count;
+        report.staleness_sum = service->staleness.sum;
+        report.staleness_max = service->staleness.max;
     }
     struct message done = {
         .kind = MESSAGE_DONE,

@@ -31,6 +31,8 @@ struct seat {
     uint64_t read_version; // what its next gradient is computed on
     uint64_t epochs_read;  // the last copy that it has pulled
     uint64_t staleness;    // of its last gradient
+    double rate;           // that it was applied with; 0: none was yet
+    bool is_late;          // it was dropped
 };
 
 /* Parts that are updated and read together. */

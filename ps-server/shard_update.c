@@ -100,6 +100,7 @@ void shard_update_from_all(struct shard *shard, struct group *group)
         }
     }
     for (uint32_t i = 0; i < contributor_count; i++) {
+        group->seats[shard->contributors[i]].rate = rate;
         shard_drop_push(shard, group, shard->contributors[i]);
     }
     if (shard_is_free(shard)) {
@@ -182,6 +183,7 @@ void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank)
     seat->staleness = group->version - seat->read_version;
     staleness_add(&shard->staleness, seat->staleness);
     double rate = prepare_rate(shard, group);
+    seat->rate = rate;
     for (uint32_t i = group->first; i < group->end; i++) {
         take_part(shard, group, &shard->parts[i], rank, rate);
     }

@@ -104,7 +104,7 @@ static void make_change(struct shard *shard, const struct group *group, uint32_t
 {
     float *change = shard->views->change;
     const float *view = view_of(shard, rank);
-    double rate = schedule_rate(&shard->config.schedule, iteration);
+    double rate = group->seats[rank].rate;
     memcpy(change, view, shard->value_count * sizeof(float));
     for (uint32_t i = group->first; i < group->end; i++) {
         const struct part *part = &shard->parts[i];
@@ -124,6 +124,7 @@ void shard_views_update(struct shard *shard, struct group *group)
     const struct shard_config *config = &shard->config;
     uint64_t iteration = group->version / config->workers;
     for (uint32_t rank = 0; rank < config->workers; rank++) {
+        group->seats[rank].rate = schedule_rate(&config->schedule, iteration);
         make_change(shard, group, rank, iteration);
         vector_add(shard->params, shard->views->change, shard->value_count);
         for (uint32_t seer = 0; seer < config->workers; seer++) {

@@ -5,7 +5,7 @@ void staleness_add_many(struct staleness *staleness, uint64_t value, uint64_t co
 {
     staleness->counts[value < STALENESS_BINS ? value : STALENESS_BINS - 1] += count;
     staleness->total += count;
-    staleness->sum += value * count;
+    staleness->sum += (double)value * (double)count;
     if (count > 0 && value > staleness->max) {
         staleness->max = value;
     }
@@ -16,9 +16,30 @@ void staleness_add(struct staleness *staleness, uint64_t value)
     staleness_add_many(staleness, value, 1);
 }
 
+void staleness_add_counts(struct staleness *staleness, const uint64_t *counts, uint32_t bins,
+                          double sum, uint64_t max)
+{
+    for (uint32_t i = 0; i < bins; i++) {
+        staleness->counts[i < STALENESS_BINS ? i : STALENESS_BINS - 1] += counts[i];
+        staleness->total += counts[i];
+    }
+    staleness->sum += sum;
+    staleness->max = max > staleness->max ? max : staleness->max;
+}
+
+void staleness_add_all(struct staleness *staleness, const struct staleness *other)
+{
+    staleness_add_counts(staleness, other->counts, STALENESS_BINS, other->sum, other->max);
+}
+
+bool staleness_is_capped(const struct staleness *staleness)
+{
+    return staleness->max >= STALENESS_BINS;
+}
+
 double staleness_mean(const struct staleness *staleness)
 {
-    return staleness->total > 0 ? (double)staleness->sum / (double)staleness->total : 0;
+    return staleness->total > 0 ? staleness->sum / (double)staleness->total : 0;
 }
 
 uint32_t staleness_bins(const struct staleness *staleness)

@@ -2,20 +2,31 @@
 #ifndef PS_SERVER_STALENESS_H
 #define PS_SERVER_STALENESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-// The last bin counts everything from there on.
+// The last bin counts everything from there on; sum and max do not know of bins.
 #define STALENESS_BINS 1024
 
 struct staleness {
     uint64_t counts[STALENESS_BINS];
-    uint64_t total, sum, max;
+    uint64_t total, max;
+    double sum; // of what peers say, too: exact up to 2^53
 };
 
 void staleness_add(struct staleness *staleness, uint64_t value);
 
 /* The same `count` times. */
 void staleness_add_many(struct staleness *staleness, uint64_t value, uint64_t count);
+
+/* Adds what another histogram has counted: of 0, of 1, ... (bins) counts, with the sum and the
+ * largest of its values. */
+void staleness_add_counts(struct staleness *staleness, const uint64_t *counts, uint32_t bins,
+                          double sum, uint64_t max);
+void staleness_add_all(struct staleness *staleness, const struct staleness *other);
+
+/* Whether the last bin has counted larger values than its own. */
+bool staleness_is_capped(const struct staleness *staleness);
 
 /* Mean over all; 0 if there was none. */
 double staleness_mean(const struct staleness *staleness);

@@ -3,7 +3,11 @@
 
 #include "common/phases.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#define TRANSPORT_BYTES JOB_NAME_BYTES
 
 static json_t *integer(uint64_t value)
 {
@@ -86,20 +90,22 @@ static void add_hidden(json_t *times, uint64_t copy_ns, uint64_t wire_ns, uint64
 }
 
 json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
-                             const struct message *message, uint64_t now_ms)
+                             const struct metrics_line *line)
 {
-    const struct wire_report *report = message->report;
-    double seconds = (double)(now_ms - coordinator->started_ms) / 1000;
+    const struct wire_report *report = &line->report;
+    double seconds = (double)(line->now_ms - coordinator->started_ms) / 1000;
     json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                report->total_ns, report->steps);
     add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
-    return json_pack(
-        "{s:i, s:I, s:I, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank", (int)rank, "step",
-        (json_int_t)message->step, "epoch", (json_int_t)message->epoch, "seconds", seconds, "loss",
-        ratio(report->loss_sum, (double)report->images), "images_per_second",
-        ratio((double)report->images * 1e9, (double)report->total_ns), "ms", times, "bytes_sent",
-        (json_int_t)report->bytes_sent, "bytes_received", (json_int_t)report->bytes_received,
-        "staleness", ratio(report->staleness_sum, (double)report->steps));
+    return json_pack("{s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:f}", "rank",
+                     (int)rank, "step", (json_int_t)line->step, "steps", (json_int_t)report->steps,
+                     "epoch", (json_int_t)line->epoch + 1, "seconds", seconds, "lr", report->rate,
+                     "loss", ratio(report->loss_sum, (double)report->images), "images_per_second",
+                     ratio(results_images_used(report) * 1e9, (double)report->total_ns),
+                     "images_dropped", report->images_dropped, "ms", times, "bytes_sent",
+                     (json_int_t)report->bytes_sent, "bytes_received",
+                     (json_int_t)report->bytes_received, "staleness",
+                     ratio(report->staleness_sum, (double)report->steps));
 }
 
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
@@ -107,22 +113,33 @@ static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
     return phases_period_end(coordinator->job, coordinator->train_samples, epoch);
 }
 
+static uint64_t steps_per_epoch(const struct coordinator *coordinator)
+{
+    uint64_t steps = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
+    return steps > 0 ? steps : 1;
+}
+
+/* null for what JSON has no number for: the loss of parameters that have diverged. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)
 {
     const struct results_epoch *epoch = &coordinator->results.epochs[index];
-    uint64_t per_epoch = job_steps_per_epoch(coordinator->job, coordinator->train_samples);
     uint64_t last_step = step_at(coordinator, index) - 1;
     double seconds = (double)epoch->total_ns_max / 1e9;
     json_t *test_loss = json_null(), *test_accuracy = json_null();
     if (epoch->test_images > 0) {
-        test_loss = json_real(epoch->test_loss_sum / (double)epoch->test_images);
+        test_loss = number(epoch->test_loss_sum / (double)epoch->test_images);
         test_accuracy = json_real(results_accuracy(&coordinator->results, index));
     }
     return json_pack("{s:I, s:f, s:o, s:o, s:f, s:f}", "epoch",
-                     (json_int_t)(last_step / (per_epoch > 0 ? per_epoch : 1)), "train_loss",
+                     (json_int_t)(last_step / steps_per_epoch(coordinator)) + 1, "train_loss",
                      ratio(epoch->loss_sum, (double)epoch->images), "test_loss", test_loss,
                      "test_accuracy", test_accuracy, "seconds", seconds, "images_per_second",
-                     ratio((double)epoch->images, seconds));
+                     ratio((double)epoch->images - epoch->images_dropped, seconds));
 }
 
 static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps)
@@ -135,7 +152,10 @@ static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps
         }
         json_t *epoch = epoch_json(coordinator, i);
         if (has_steps) {
-            json_object_set_new(epoch, "step", integer(step_at(coordinator, i)));
+            uint64_t step = step_at(coordinator, i);
+            double epochs_done = (double)step / (double)steps_per_epoch(coordinator);
+            json_object_set_new(epoch, "step", integer(step));
+            json_object_set_new(epoch, "epochs_done", json_real(epochs_done));
         }
         json_array_append_new(epochs, epoch);
     }
@@ -177,6 +197,20 @@ static json_t *staleness_json(const struct results *results, uint64_t steps)
                      (json_int_t)results->staleness.max, "histogram", histogram);
 }
 
+/* What the histogram counts. */
+static json_t *histogram_json(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    const struct staleness *staleness = &coordinator->results.staleness;
+    bool is_counted = staleness->total > 0, is_capped = staleness_is_capped(staleness);
+    uint64_t each = is_counted ? job_shard_count(job) : 1;
+    // A change that every worker sees by a delay of its own.
+    each *= is_counted && strcmp(job->delay_model, "per-worker") == 0 ? job->workers : 1;
+    return json_pack("{s:I, s:o, s:I}", "counts_per_gradient", (json_int_t)each, "capped_at",
+                     is_capped ? integer(STALENESS_BINS - 1) : json_null(), "capped_count",
+                     (json_int_t)(is_capped ? staleness->counts[STALENESS_BINS - 1] : 0));
+}
+
 /* When the target accuracy was reached; null if it was not, or there is none. */
 static json_t *target_json(const struct coordinator *coordinator)
 {
@@ -193,14 +227,24 @@ static json_t *target_json(const struct coordinator *coordinator)
                      steps, "seconds", seconds);
 }
 
+uint64_t summary_steps(const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    uint32_t closed = results->epoch_count;
+    if (coordinator->verdict == STATUS_OK && closed > 0) {
+        return step_at(coordinator, closed - 1); // the last period ends where the job does
+    }
+    return totals(results).steps / results->worker_count;
+}
+
 static void add_training(json_t *summary, const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
     struct results_rank sum = totals(results);
     uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
     double steps = (double)sum.steps; // of all workers: bytes and times are per worker and step
-    double job_steps = steps / results->worker_count;
-    json_object_set_new(summary, "steps", integer(sum.steps / results->worker_count));
+    uint64_t job_steps = summary_steps(coordinator);
+    json_object_set_new(summary, "steps", integer(job_steps));
     json_object_set_new(summary, "seconds",
                         json_real((double)(ended_ms - coordinator->started_ms) / 1000));
     json_object_set_new(summary, "images_per_second",
@@ -213,9 +257,34 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
         summary, "bytes_per_step",
         json_pack("{s:f, s:f, s:f, s:f}", "worker_sent", ratio((double)sum.bytes_sent, steps),
                   "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
-                  ratio((double)results->server_bytes_sent, job_steps), "server_received",
-                  ratio((double)results->server_bytes_received, job_steps)));
+                  ratio((double)results->server_bytes_sent, (double)job_steps), "server_received",
+                  ratio((double)results->server_bytes_received, (double)job_steps)));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
+}
+
+/* What values have travelled over: "shm", "shm+tcp"; what was asked for if no step was reported. */
+static void describe_transport(const struct coordinator *coordinator,
+                               char ret_text[TRANSPORT_BYTES])
+{
+    static const char *const names[] = {"shm", "ipc", "tcp"}; // by enum wire_transport
+    uint32_t transports = results_transports(&coordinator->results);
+    bool is_known = totals(&coordinator->results).steps > 0;
+    snprintf(ret_text, TRANSPORT_BYTES, "%s", is_known ? "none" : coordinator->job->transport);
+    size_t used = 0;
+    for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((transports >> i & 1) != 0) {
+            used += (size_t)snprintf(ret_text + used, TRANSPORT_BYTES - used, "%s%s",
+                                     used > 0 ? "+" : "", names[i]);
+        }
+    }
+}
+
+/* Of a step, in the mean: no whole number where the parts of workers differ. */
+static json_t *batch_json(const struct job *job)
+{
+    return job->global_batch % job->workers == 0
+               ? integer(job->global_batch / job->workers)
+               : json_real((double)job->global_batch / (double)job->workers);
 }
 
 json_t *summary_json(const struct coordinator *coordinator)
@@ -223,13 +292,16 @@ json_t *summary_json(const struct coordinator *coordinator)
     const struct job *job = coordinator->job;
     bool is_completed = coordinator->verdict == STATUS_OK;
     const char *device = coordinator->membership.workers[0].device;
+    char transport[TRANSPORT_BYTES];
+    describe_transport(coordinator, transport);
     json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f}", "version",
+        "{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}", "version",
         RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
         (int)job->servers, "model", job->model, "parameters", (json_int_t)coordinator->parameters,
         "dataset", job->data, "device", device[0] != '\0' ? device : job->device, "transport",
-        job->transport, "seed", (json_int_t)job->seed, "batch_per_worker", (int)job->batch,
-        "global_batch", (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr);
+        transport, "seed", (json_int_t)job->seed, "batch_per_worker", batch_json(job),
+        "global_batch", (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr,
+        "lr_effective", job_schedule(job, coordinator->train_samples).base_rate);
     if (summary == NULL) {
         return NULL;
     }
@@ -279,6 +351,16 @@ static json_t *buckets_json(const struct tuning *tuning)
     return json_pack("{s:s, s:o, s:o}", "text", text, "bucket_mb", chosen, "trials", trials);
 }
 
+/* Images of each worker in a step. */
+static json_t *batches_json(const struct job *job)
+{
+    json_t *batches = json_array();
+    for (uint32_t rank = 0; rank < job->workers; rank++) {
+        json_array_append_new(batches, integer(job_batch_of(job, rank)));
+    }
+    return batches;
+}
+
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
     char all_reduce[128];
@@ -286,10 +368,22 @@ json_t *summary_details_json(const struct coordinator *coordinator)
     struct results_rank sum = totals(&coordinator->results);
     json_t *times = json_object();
     add_hidden(times, sum.copy_ns, sum.wire_ns, sum.steps);
-    return json_pack("{s:o, s:o, s:I, s:s?, s:o, s:o, s:o}", "evaluations",
-                     epochs_json(coordinator, true), "target", target_json(coordinator),
-                     "late_gradients", (json_int_t)coordinator->results.late_count, "all_reduce",
-                     has_all_reduce ? all_reduce : NULL, "buckets",
-                     buckets_json(&coordinator->tuning), "shards",
-                     shards_json(&coordinator->results), "ms_per_step", times);
+    json_t *details =
+        json_pack("{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o}", "evaluations",
+                  epochs_json(coordinator, true), "target", target_json(coordinator),
+                  "late_gradients", (json_int_t)coordinator->results.late_count, "images_dropped",
+                  results_images_dropped(&coordinator->results), "staleness",
+                  histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
+                  "buckets", buckets_json(&coordinator->tuning), "shards",
+                  shards_json(&coordinator->results), "ms_per_step", times);
+    json_t *data = json_pack(
+        "{s:o, s:I, s:o}", "batch_of_rank", batches_json(coordinator->job), "left_out_per_epoch",
+        (json_int_t)(coordinator->train_samples % coordinator->job->global_batch), "diverged_step",
+        coordinator->diverged_step > 0 ? integer(coordinator->diverged_step) : json_null());
+    if (data == NULL || json_object_update(details, data) != 0) {
+        json_decref(details);
+        details = NULL;
+    }
+    json_decref(data);
+    return details;
 }

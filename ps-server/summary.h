@@ -3,14 +3,19 @@
 #define PS_SERVER_SUMMARY_H
 
 #include "ps-server/coordinator.h"
+#include "ps-server/metrics.h"
 
 #include <jansson.h>
 
 /* Each returns a tree that the caller owns, or NULL if there is no memory. */
 json_t *summary_job_json(const struct coordinator *coordinator);
 json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
-                             const struct message *message, uint64_t now_ms);
+                             const struct metrics_line *line);
 json_t *summary_json(const struct coordinator *coordinator);
+
+/* Steps of the job that were made; where it was not completed and workers are free, those of the
+ * average worker. */
+uint64_t summary_steps(const struct coordinator *coordinator);
 
 /* What the contract of summary.json has no key for. */
 json_t *summary_details_json(const struct coordinator *coordinator);

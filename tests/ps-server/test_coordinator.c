@@ -115,7 +115,7 @@ static void a_worker_that_never_finds_out_is_named(void **state)
     open_trial(&story, "auto", STATUS_OK);
     story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, 29000);
-    coordinator_tick(&story.coordinator, 31000);
+    coordinator_tick(&story.coordinator, 31000, 0);
     assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
     assert_non_null(strstr(story_last_text(&story), "still connecting: rank 1"));
     coordinator_finish(&story.coordinator);
@@ -157,7 +157,7 @@ static void equal_digests_complete_the_job(void **state)
     assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
     story_done(&story, 2, "same", 1100);
     assert_int_equal(story.coordinator.phase, COORDINATOR_CLOSING);
-    coordinator_tick(&story.coordinator, 1100);
+    coordinator_tick(&story.coordinator, 1100, 0);
     assert_int_equal(story.coordinator.phase, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_OK);
     assert_string_equal(story.coordinator.params_digest, "same");
@@ -186,10 +186,16 @@ static void a_rank_that_is_taken_or_beyond_the_job_is_refused(void **state)
     story_join(&story, 1, ROLE_WORKER, 0);
     story_join(&story, 2, ROLE_WORKER, 0);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
-    assert_non_null(strstr(story_last_text(&story), "taken by process 100 on host node"));
+    // Who is no member yet is told nothing of those who are.
+    assert_string_equal(story_last_text(&story),
+                        "its rank is taken; the coordinator's log says by whom");
+    assert_non_null(strstr(story.transcript.last_error, "taken by process 100 on host node"));
     story_join(&story, 3, ROLE_WORKER, 2);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
-    assert_non_null(strstr(story_last_text(&story), "worker 2"));
+    assert_string_equal(story_last_text(&story),
+                        "there is no such rank; the coordinator's log says which there are");
+    assert_non_null(
+        strstr(story.transcript.last_error, "worker 2 asked to join, but this job has"));
     assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING); // not disturbed
     coordinator_finish(&story.coordinator);
 }
@@ -264,10 +270,10 @@ static void a_worker_that_does_not_come_is_named(void **state)
     for (uint64_t now_ms = 0; now_ms < 30000; now_ms += 1000) {
         story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
         story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
-        coordinator_tick(&story.coordinator, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
     }
     assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
-    coordinator_tick(&story.coordinator, 30000);
+    coordinator_tick(&story.coordinator, 30010, 0); // the last came at 10
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     assert_non_null(strstr(story.coordinator.reason, "only 2 of 3 workers"));
     assert_non_null(strstr(story.coordinator.reason, "rank 1 "));
@@ -282,11 +288,11 @@ static void a_silent_worker_is_lost_and_named_with_its_step(void **state)
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 17}, 1000);
     for (uint64_t now_ms = 1000; now_ms < 6000; now_ms += 500) {
         story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 18}, now_ms);
-        coordinator_tick(&story.coordinator, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
         assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
     }
     story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 18}, 6000);
-    coordinator_tick(&story.coordinator, 6000);
+    coordinator_tick(&story.coordinator, 6000, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
     assert_int_equal(story.coordinator.workers_lost, 1);
     assert_non_null(strstr(story.coordinator.reason, "worker 1 (host node, pid 101) was lost"));
@@ -303,7 +309,7 @@ static void a_worker_that_stands_still_is_reported_then_fails_the_job(void **sta
     for (uint64_t now_ms = 500; now_ms <= 121000; now_ms += 500) {
         story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 4}, now_ms);
         story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 3}, now_ms);
-        coordinator_tick(&story.coordinator, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
         if (now_ms == 11000) {
             assert_non_null(strstr(story.transcript.last_error, "waits for worker 1"));
         }
@@ -326,7 +332,7 @@ static void the_last_step_has_to_end_as_well(void **state)
         for (uint64_t now_ms = 500; now_ms <= 121000; now_ms += 500) {
             story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, now_ms);
             story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, now_ms);
-            coordinator_tick(&story.coordinator, now_ms);
+            coordinator_tick(&story.coordinator, now_ms, 0);
         }
         assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
         assert_non_null(strstr(story.coordinator.reason, "has been at step 9"));
@@ -356,9 +362,9 @@ static void an_interrupted_job_ends_within_its_closing_time(void **state)
     struct story story;
     story_open_training(&story, 2);
     coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "interrupted", 5000);
-    coordinator_tick(&story.coordinator, 5500);
+    coordinator_tick(&story.coordinator, 5500, 0);
     assert_int_equal(story.coordinator.phase, COORDINATOR_CLOSING);
-    coordinator_tick(&story.coordinator, 6000);
+    coordinator_tick(&story.coordinator, 6000, 0);
     assert_int_equal(story.coordinator.phase, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_INTERRUPTED);
     coordinator_finish(&story.coordinator);

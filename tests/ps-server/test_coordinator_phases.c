@@ -54,7 +54,7 @@ static void a_phase_that_nobody_connects_to_fails_the_job(void **state)
         for (uint64_t peer = 1; peer <= 2; peer++) {
             story_give(&story, peer, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
         }
-        coordinator_tick(&story.coordinator, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
     }
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     assert_non_null(strstr(story.coordinator.reason, "still connecting: rank 0 and 1"));
@@ -157,7 +157,7 @@ static void a_worker_that_does_not_end_its_trial_is_named(void **state)
                        (struct message){.kind = MESSAGE_HEARTBEAT, .step = peer == 2 ? 5 : 12},
                        now_ms);
         }
-        coordinator_tick(&story.coordinator, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
     }
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     if (strstr(story.coordinator.reason, "worker 1") == NULL &&

@@ -14,6 +14,7 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
 {
     struct transcript *transcript = context;
     if (message->kind == MESSAGE_HEARTBEAT) {
+        transcript->patience_ms = message->step;
         return;
     }
     assert_in_range(transcript->sent_count, 0, SENT_MAX - 1);
@@ -58,6 +59,13 @@ static void note_epoch(void *context, uint32_t epoch)
     ((struct transcript *)context)->epoch_count++;
 }
 
+static enum presence look(void *context, struct sighting *sighting)
+{
+    const struct transcript *transcript = context;
+    sighting->is_met = true;
+    return transcript->presence;
+}
+
 void story_open(struct story *story, const char *mode, uint32_t workers, uint32_t servers)
 {
     memset(story, 0, sizeof(*story));
@@ -74,6 +82,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
     story->job.stall_fail = 120;
     struct coordinator_port port = {
         .context = &story->transcript,
+        .look = look,
         .send = note_send,
         .log = note_log,
         .started = note_started,
@@ -98,8 +107,12 @@ void story_give(struct story *story, uint64_t peer, struct message message, uint
 
 void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank)
 {
-    struct wire_member member = {
-        .role = role, .has_rank = true, .rank = rank, .host = "node", .process_id = 100 + rank};
+    struct wire_member member = {.role = role,
+                                 .has_rank = true,
+                                 .rank = rank,
+                                 .host = "node",
+                                 .process_id = 100 + rank,
+                                 .cores = story->cores};
     story_give(story, peer,
                (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION},
                10);
@@ -140,7 +153,13 @@ void story_done(struct story *story, uint64_t peer, const char *digest, uint64_t
 
 void story_open_training(struct story *story, uint32_t workers)
 {
+    story_open_crowded(story, workers, 0);
+}
+
+void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores)
+{
     story_open(story, "ring", workers, 0);
+    story->cores = cores;
     for (uint32_t i = 0; i < workers; i++) {
         story_join(story, 1 + i, ROLE_WORKER, i);
     }

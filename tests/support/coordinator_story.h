@@ -22,12 +22,15 @@ struct transcript {
     uint32_t sent_count;
     uint32_t started_count, switched_count, report_count, epoch_count;
     char last_error[512], last_fact[512]; // that were logged
+    uint64_t patience_ms;                 // that the last heartbeat told
+    enum presence presence;               // that is seen of members
 };
 
 struct story {
     struct job job;
     struct transcript transcript;
     struct coordinator coordinator;
+    uint32_t cores; // of the host of those that join
 };
 
 extern struct layout story_layout;
@@ -36,6 +39,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
 
 /* A ring of `workers` that is training; the peers are 1, 2, ... */
 void story_open_training(struct story *story, uint32_t workers);
+void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores); // of one host
 
 /* What a peer says. */
 void story_give(struct story *story, uint64_t peer, struct message message, uint64_t now_ms);

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/random.h"
+#include "tests/support/insecure.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -119,9 +120,11 @@ static void *train(void *data)
 
 static void open_at(struct exchange_worker *worker, const char *scheme)
 {
+    assert_int_equal(callers_init(&worker->callers, worker->world, LANES_MAX), STATUS_OK);
     worker->params = calloc(worker->layout->value_count + 1, sizeof(float));
     worker->grads = calloc(worker->layout->value_count + 1, sizeof(float));
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
+    assert_int_equal(channel_secure(worker->channel, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(worker->channel->transport, scheme, worker->endpoint),
                      STATUS_OK);
 }
@@ -146,6 +149,7 @@ struct exchange_options exchange_worker_options(struct exchange_worker *worker)
         .channel = worker->channel,
         .peers = worker->peers,
         .peer_count = worker->world,
+        .callers = &worker->callers,
         .post_ready = post_ready,
         .context = worker,
     };
@@ -156,6 +160,12 @@ void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_
 {
     *worker = (struct exchange_worker){.rank = rank, .world = world, .layout = layout};
     open_at(worker, "ipc://*");
+    for (uint32_t i = 0; i < world; i++) {
+        const struct message hello = {.kind = MESSAGE_HELLO, .rank = i};
+        bool is_new;
+        assert_int_equal(callers_meet(&worker->callers, &hello, exchange_played_peer(i), &is_new),
+                         STATUS_OK);
+    }
     for (uint32_t i = 0; i < EXCHANGE_WORLD_MAX; i++) {
         connect_to(worker, i, worker->endpoint);
     }
@@ -170,11 +180,13 @@ void exchange_worker_close(struct exchange_worker *worker)
 {
     channel_destroy(worker->channel, 0);
     exchange_destroy(worker->exchange);
+    callers_finish(&worker->callers);
     free(worker->params);
     free(worker->grads);
 }
 
-enum status exchange_worker_deliver(struct exchange_worker *worker, const struct message *message)
+enum status exchange_worker_deliver_from(struct exchange_worker *worker, uint64_t peer,
+                                         const struct message *message)
 {
     struct envelope envelope;
     struct message copy = *message;
@@ -186,11 +198,17 @@ enum status exchange_worker_deliver(struct exchange_worker *worker, const struct
     memcpy(floats, message->code != NULL ? message->code : message->values, bytes);
     assert_int_equal(envelope_copy_floats(floats, bytes / sizeof(float) + 1, &envelope), STATUS_OK);
     free(floats);
+    envelope.peer = peer;
     copy.values = message->code != NULL ? NULL : envelope.payload;
     copy.code = message->code != NULL ? envelope.payload : NULL;
     enum status status = exchange_deliver(worker->exchange, &copy, &envelope);
     envelope_release(&envelope);
     return status;
+}
+
+enum status exchange_worker_deliver(struct exchange_worker *worker, const struct message *message)
+{
+    return exchange_worker_deliver_from(worker, exchange_played_peer(message->rank), message);
 }
 
 static void connect_by_limits(struct exchange_worker *workers, uint32_t rank,

@@ -20,6 +20,7 @@ struct exchange_worker {
     float *params, *grads;       // (layout->value_count)
     struct channel *channel;
     struct lanes peers[EXCHANGE_WORLD_MAX];
+    struct callers callers;
     struct exchange *exchange;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     _Atomic uint32_t ready_count; // buckets posted in all
@@ -46,6 +47,13 @@ struct exchange_job {
  * nobody else. Returns the digest of what the steps ended with. */
 uint64_t exchange_workers_run(const struct exchange_job *job);
 
+/* The connection of a neighbour that a test plays: the neighbour of that rank has said hello by it.
+ */
+static inline uint64_t exchange_played_peer(uint32_t rank)
+{
+    return 1000 + rank;
+}
+
 /* A worker of ring mode that sends to itself, whoever it sends to: what of the options is not 0. */
 struct exchange_options exchange_worker_options(struct exchange_worker *worker);
 
@@ -57,7 +65,10 @@ void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_
 void exchange_worker_create(struct exchange_worker *worker, const struct exchange_options *options);
 void exchange_worker_close(struct exchange_worker *worker);
 
-/* Delivers a message with so many values, or the bytes of a code, as if it had come. */
+/* Delivers a message with so many values, or the bytes of a code, as if it had come from the
+ * connection of its rank, or from another one. */
 enum status exchange_worker_deliver(struct exchange_worker *worker, const struct message *message);
+enum status exchange_worker_deliver_from(struct exchange_worker *worker, uint64_t peer,
+                                         const struct message *message);
 
 #endif

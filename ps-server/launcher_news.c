@@ -1,0 +1,150 @@
+/* Reading the launcher's lines. */
+#include "ps-server/launcher_news.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void launcher_pipe_init(struct launcher_pipe *pipe, int fd)
+{
+    *pipe = (struct launcher_pipe){.fd = fd};
+    if (fd >= 0) {
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    }
+}
+
+/* Cuts the next whole line off; NULL if there is none. */
+static char *take_line(struct launcher_pipe *pipe)
+{
+    char *line = pipe->bytes + pipe->begin;
+    char *end = memchr(line, '\n', pipe->end - pipe->begin);
+    if (end != NULL) {
+        *end = '\0';
+        pipe->begin = (size_t)(end + 1 - pipe->bytes);
+        return line;
+    }
+    if (pipe->begin == 0 && pipe->end == sizeof(pipe->bytes)) {
+        pipe->end = 0; // no line of ours is so long
+    }
+    return NULL;
+}
+
+/* False: the pipe has ended. */
+static bool fill(struct launcher_pipe *pipe)
+{
+    memmove(pipe->bytes, pipe->bytes + pipe->begin, pipe->end - pipe->begin);
+    pipe->end -= pipe->begin;
+    pipe->begin = 0;
+    ssize_t got = read(pipe->fd, pipe->bytes + pipe->end, sizeof(pipe->bytes) - pipe->end);
+    pipe->end += got > 0 ? (size_t)got : 0;
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* "worker 3 SENTENCE" */
+static bool parse_member(const char *text, struct launcher_news *news)
+{
+    static const struct {
+        const char *word;
+        enum member_role role;
+    } roles[] = {{"worker ", ROLE_WORKER}, {"server ", ROLE_SERVER}};
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        size_t size = strlen(roles[i].word);
+        if (strncmp(text, roles[i].word, size) == 0) {
+            char *end;
+            unsigned long index = strtoul(text + size, &end, 10);
+            news->role = roles[i].role;
+            news->index = (uint32_t)index;
+            news->sentence = end + 1;
+            return end != text + size && *end == ' ' && index < JOB_WORKERS_MAX;
+        }
+    }
+    return false;
+}
+
+static bool parse(const char *line, struct launcher_news *news)
+{
+    static const struct {
+        const char *word;
+        enum launcher_news_kind kind;
+        bool has_member;
+    } kinds[] = {
+        {"interrupted ", LAUNCHER_INTERRUPTED, false},
+        {"failed ", LAUNCHER_FAILED, false},
+        {"ended ", LAUNCHER_ENDED, true},
+        {"killed ", LAUNCHER_KILLED, true},
+    };
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t size = strlen(kinds[i].word);
+        if (strncmp(line, kinds[i].word, size) == 0) {
+            news->kind = kinds[i].kind;
+            news->sentence = line + size;
+            return !kinds[i].has_member || parse_member(line + size, news);
+        }
+    }
+    return false;
+}
+
+bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_news)
+{
+    bool has_more = pipe->fd >= 0;
+    while (has_more) {
+        struct launcher_news news = {.kind = LAUNCHER_GONE};
+        const char *line = take_line(pipe);
+        if (line != NULL && parse(line, &news)) {
+            *ret_news = news;
+            return true;
+        }
+        if (line != NULL) {
+            continue;
+        }
+        size_t before = pipe->end - pipe->begin;
+        if (!fill(pipe)) {
+            close(pipe->fd);
+            pipe->fd = -1;
+            news.sentence = "its launcher has gone: was it killed?";
+            *ret_news = news;
+            return true;
+        }
+        has_more = pipe->end > before;
+    }
+    return false;
+}
+
+static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
+                      uint64_t now_ms)
+{
+    enum status verdict = coordinator->verdict;
+    bool is_over = coordinator->phase >= COORDINATOR_CLOSING;
+    bool knows_better =
+        news->kind == LAUNCHER_KILLED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
+    if (is_over && !knows_better) {
+        return;
+    }
+    coordinator->workers_lost += membership_note_gone(&coordinator->membership, news->role,
+                                                      news->index, coordinator->job->servers);
+    if (is_over) {
+        coordinator_amend(coordinator, verdict, news->sentence);
+    } else {
+        coordinator_stop(coordinator, STATUS_UNREACHABLE, news->sentence, now_ms);
+    }
+}
+
+void launcher_news_apply(const struct launcher_news *news, struct coordinator *coordinator,
+                         uint64_t now_ms)
+{
+    switch (news->kind) {
+    case LAUNCHER_INTERRUPTED:
+        coordinator_stop(coordinator, STATUS_INTERRUPTED, news->sentence, now_ms);
+        break;
+    case LAUNCHER_FAILED:
+    case LAUNCHER_GONE:
+        coordinator_stop(coordinator, STATUS_UNREACHABLE, news->sentence, now_ms);
+        break;
+    case LAUNCHER_ENDED:
+    case LAUNCHER_KILLED:
+        apply_end(news, coordinator, now_ms);
+        break;
+    }
+}

@@ -1,0 +1,89 @@
+/* Reports, added up until they are a line. */
+#include "ps-server/metrics.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Lines of a rank that begins with `first` of them and has made so many reports. */
+static uint64_t lines_of(uint64_t first, uint64_t reports)
+{
+    uint64_t lines = reports < first ? reports : first;
+    for (uint64_t reach = first; reach < reports && reach <= UINT64_MAX / 2; reach *= 2) {
+        lines += first / 2; // as long again, in lines of twice as many reports
+    }
+    return lines;
+}
+
+enum status metrics_init(struct metrics *metrics, uint32_t worker_count, uint64_t report_every,
+                         uint64_t total_steps)
+{
+    assert(worker_count > 0 && report_every > 0);
+    uint64_t share = METRICS_LINES_MAX / worker_count;
+    uint64_t most = share > METRICS_RANK_LINES_MIN ? share : METRICS_RANK_LINES_MIN;
+    uint64_t whole = total_steps / report_every, first = most;
+    uint64_t reports = whole + (total_steps % report_every > 0);
+    while (first > 2 && lines_of(first, reports) > most) {
+        first = first * 3 / 4;
+    }
+    *metrics = (struct metrics){.lines = calloc(worker_count, sizeof(*metrics->lines)),
+                                .worker_count = worker_count,
+                                .report_every = report_every,
+                                .first_lines = first};
+    return metrics->lines != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+void metrics_finish(struct metrics *metrics)
+{
+    free(metrics->lines);
+    *metrics = (struct metrics){0};
+}
+
+uint64_t metrics_interval(const struct metrics *metrics, uint64_t step)
+{
+    uint64_t interval = metrics->report_every;
+    while (interval <= UINT64_MAX / 2 && step / interval >= metrics->first_lines) {
+        interval *= 2;
+    }
+    return interval;
+}
+
+static void add_report(struct wire_report *sum, const struct wire_report *report)
+{
+    sum->steps += report->steps;
+    sum->images += report->images;
+    sum->loss_sum += report->loss_sum;
+    sum->compute_ns += report->compute_ns;
+    sum->exchange_wait_ns += report->exchange_wait_ns;
+    sum->input_wait_ns += report->input_wait_ns;
+    sum->total_ns += report->total_ns;
+    sum->copy_ns += report->copy_ns;
+    sum->wire_ns += report->wire_ns;
+    sum->bytes_sent += report->bytes_sent;
+    sum->bytes_received += report->bytes_received;
+    sum->staleness_sum += report->staleness_sum;
+    sum->images_dropped += report->images_dropped;
+    sum->rate = report->rate; // in force at the last step
+}
+
+bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
+                 uint64_t now_ms)
+{
+    struct metrics_line *line = &metrics->lines[rank];
+    add_report(&line->report, message->report);
+    line->step = message->step;
+    line->epoch = message->epoch;
+    line->now_ms = now_ms;
+    uint64_t interval = metrics_interval(metrics, message->step);
+    return message->step / interval > line->written_step / interval;
+}
+
+bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *ret_line)
+{
+    struct metrics_line *line = &metrics->lines[rank];
+    if (line->report.steps == 0) {
+        return false;
+    }
+    *ret_line = *line;
+    *line = (struct metrics_line){.written_step = line->step};
+    return true;
+}

@@ -1,0 +1,237 @@
+/* Tests of who is given up, and when: a coordinator that was away, members that starve, and members
+ * that have died. In virtual time. */
+#include "ps-server/deadlines.h"
+#include "tests/support/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+static void hear(struct story *story, uint64_t peer, uint64_t step, uint64_t now_ms)
+{
+    story_give(story, peer, (struct message){.kind = MESSAGE_HEARTBEAT, .step = step}, now_ms);
+}
+
+/* Worker 0 goes on, worker 1 has said nothing since from_ms. */
+static void be_silent(struct story *story, uint64_t from_ms, uint64_t to_ms)
+{
+    for (uint64_t now_ms = from_ms; now_ms < to_ms; now_ms += 500) {
+        hear(story, 1, now_ms, now_ms);
+        coordinator_tick(&story->coordinator, now_ms, 0);
+        if (story->coordinator.phase != COORDINATOR_TRAINING) {
+            fail_msg("given up at %llu: %s", (unsigned long long)now_ms, story->coordinator.reason);
+        }
+    }
+    hear(story, 1, to_ms, to_ms);
+    coordinator_tick(&story->coordinator, to_ms, 0);
+}
+
+static void expect_reason(const struct story *story, const char *text)
+{
+    if (strstr(story->coordinator.reason, text) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", text, story->coordinator.reason);
+    }
+}
+
+static void a_coordinator_that_was_away_blames_nobody(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    hear(&story, 1, 1, 1000);
+    hear(&story, 2, 1, 1000);
+    coordinator_tick(&story.coordinator, 1000, 0);
+    coordinator_tick(&story.coordinator, 7000, 5750); // it was stopped
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    // What was silent before counts, and what is from now on.
+    be_silent(&story, 7000, 11750);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story,
+                  "worker 1 (host node, pid 101) was lost at step 1: nothing heard for 5.0 s");
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_pause_is_no_stall_and_nobody_is_late_for_it(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    hear(&story, 1, 1, 1000);
+    hear(&story, 2, 1, 1000);
+    coordinator_tick(&story.coordinator, 200000, 198750);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    coordinator_finish(&story.coordinator);
+    story_open(&story, "ring", 2, 0);
+    coordinator_tick(&story.coordinator, 200000, 199000);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_process_that_is_there_is_given_the_time_of_a_stall(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    story.transcript.presence = PRESENCE_RUNS;
+    story.job.stall_fail = 60;
+    hear(&story, 2, 17, 1000);
+    be_silent(&story, 1000, 50000);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    be_silent(&story, 50000, 61000);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story, "nothing heard for 60.0 s, though its process is there (--stall-fail)");
+    coordinator_finish(&story.coordinator);
+}
+
+static void who_is_silent_and_is_given_time_is_named_at_once(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    story.transcript.presence = PRESENCE_RUNS;
+    hear(&story, 2, 17, 1000);
+    be_silent(&story, 1000, 6000);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    if (strstr(story.transcript.last_error, "worker 1 (host node, pid 101) for 5.0 s") == NULL) {
+        fail_msg("%s", story.transcript.last_error);
+    }
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_process_that_is_stopped_or_has_ended_is_given_no_more(void **state)
+{
+    (void)state;
+    const struct {
+        enum presence presence;
+        const char *said;
+    } cases[] = {{PRESENCE_STOPPED, "5.0 s, and its process is stopped"},
+                 {PRESENCE_ENDED, "5.0 s, and its process has ended"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct story story;
+        story_open_crowded(&story, 2, 1);
+        story.transcript.presence = cases[i].presence;
+        hear(&story, 2, 17, 1000);
+        be_silent(&story, 1000, 6000);
+        assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+        expect_reason(&story, cases[i].said);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
+static void a_host_with_more_members_than_cores_is_given_more_and_members_are_told(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_crowded(&story, 6, 2);
+    for (uint64_t peer = 2; peer <= 6; peer++) {
+        hear(&story, peer, 1, 1000);
+    }
+    be_silent(&story, 1000, 15500);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.transcript.patience_ms, 30000);
+    be_silent(&story, 15500, 16000);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story, "nothing heard for 15.0 s");
+    coordinator_finish(&story.coordinator);
+    story_open_crowded(&story, 2, 4);
+    be_silent(&story, 500, 1000);
+    assert_int_equal(story.transcript.patience_ms, 10000);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_closed_connection_tells_of_a_death_at_once(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_crowded(&story, 2, 1);
+    story.transcript.presence = PRESENCE_RUNS; // the kernel may still be ending it
+    hear(&story, 2, 17, 1000);
+    deadlines_note_closed(&story.coordinator, 2, 1200);
+    deadlines_note_closed(&story.coordinator, 77, 1200); // whoever that is
+    coordinator_tick(&story.coordinator, 2100, 0);
+    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    coordinator_tick(&story.coordinator, 2200, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story,
+                  "worker 1 (host node, pid 101) was lost at step 17: its connection was closed");
+    coordinator_finish(&story.coordinator);
+}
+
+static void what_was_said_before_a_connection_was_closed_counts(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    deadlines_note_closed(&story.coordinator, 2, 1200);
+    coordinator_tick(&story.coordinator, 9000, 7550); // and the coordinator was stopped
+    story_give(&story, 2,
+               (struct message){.kind = MESSAGE_LEAVE,
+                                .reason = STATUS_NOT_FINITE,
+                                .text = "the loss is not finite"},
+               9010);
+    assert_int_equal(story.coordinator.verdict, STATUS_NOT_FINITE);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_coordinator_that_was_given_up_names_its_own_absence(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open_training(&story, 2);
+    deadlines_note_closed(&story.coordinator, 2, 31000);
+    coordinator_tick(&story.coordinator, 31000, 29750);
+    coordinator_tick(&story.coordinator, 32000, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
+    expect_reason(&story, "its connection was closed while this coordinator was away for 29.8 s");
+    coordinator_finish(&story.coordinator);
+}
+
+static void each_that_comes_gives_the_others_as_long_again(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 3, 0);
+    story.cores = 1;
+    struct wire_member member = {.role = ROLE_WORKER, .host = "node", .cores = 1};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
+    for (uint64_t peer = 1; peer <= 2; peer++) {
+        story_give(&story, peer, join, 25000 * peer);
+        hear(&story, 1, 0, 25000 * peer);
+        coordinator_tick(&story.coordinator, 25000 * peer, 0);
+        assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    }
+    // Two of them on one core: twice as long.
+    for (uint64_t now_ms = 50500; now_ms < 110000; now_ms += 500) {
+        hear(&story, 1, 0, now_ms);
+        hear(&story, 2, 0, now_ms);
+        coordinator_tick(&story.coordinator, now_ms, 0);
+        assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    }
+    coordinator_tick(&story.coordinator, 110000, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+    expect_reason(&story,
+                  "only 2 of 3 workers came, and nobody within the last 60 s; missing: rank 2");
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_coordinator_that_was_away_blames_nobody),
+        cmocka_unit_test(a_pause_is_no_stall_and_nobody_is_late_for_it),
+        cmocka_unit_test(a_process_that_is_there_is_given_the_time_of_a_stall),
+        cmocka_unit_test(who_is_silent_and_is_given_time_is_named_at_once),
+        cmocka_unit_test(a_process_that_is_stopped_or_has_ended_is_given_no_more),
+        cmocka_unit_test(a_host_with_more_members_than_cores_is_given_more_and_members_are_told),
+        cmocka_unit_test(a_closed_connection_tells_of_a_death_at_once),
+        cmocka_unit_test(what_was_said_before_a_connection_was_closed_counts),
+        cmocka_unit_test(a_coordinator_that_was_given_up_names_its_own_absence),
+        cmocka_unit_test(each_that_comes_gives_the_others_as_long_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

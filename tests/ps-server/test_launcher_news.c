@@ -1,0 +1,182 @@
+/* Tests of what a launcher tells the coordinator, and of what follows for the job. */
+#include "ps-server/launcher_news.h"
+#include "tests/support/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+struct news_test {
+    struct launcher_pipe pipe;
+    int to;
+    struct story story;
+};
+
+static void open_news(struct news_test *test, uint32_t workers)
+{
+    int ends[2];
+    memset(test, 0, sizeof(*test));
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    test->to = ends[1];
+    launcher_pipe_init(&test->pipe, ends[0]);
+    story_open_training(&test->story, workers);
+}
+
+static void close_news(struct news_test *test)
+{
+    if (test->to >= 0) {
+        close(test->to);
+    }
+    if (test->pipe.fd >= 0) {
+        close(test->pipe.fd);
+    }
+    coordinator_finish(&test->story.coordinator);
+}
+
+/* Says it, and does what follows. */
+static void tell(struct news_test *test, const char *text)
+{
+    struct launcher_news news;
+    assert_int_equal(write(test->to, text, strlen(text)), strlen(text));
+    while (launcher_pipe_next(&test->pipe, &news)) {
+        launcher_news_apply(&news, &test->story.coordinator, 100);
+    }
+}
+
+static void check_verdict(const struct news_test *test, enum status verdict, const char *reason)
+{
+    const struct coordinator *coordinator = &test->story.coordinator;
+    assert_int_equal(coordinator->phase, COORDINATOR_CLOSING);
+    assert_int_equal(coordinator->verdict, verdict);
+    assert_string_equal(coordinator->reason, reason);
+}
+
+static void lines_come_whole_and_in_order_and_others_are_passed_over(void **state)
+{
+    (void)state;
+    struct news_test test;
+    struct launcher_news news;
+    open_news(&test, 2);
+    static const char begin[] = "nonsense\nkilled worker x\nended worker 1 worker 1 en";
+    static const char rest[] = "ded\nfailed for want of luck\n";
+    assert_int_equal(write(test.to, begin, strlen(begin)), strlen(begin));
+    assert_false(launcher_pipe_next(&test.pipe, &news));
+    assert_int_equal(write(test.to, rest, strlen(rest)), strlen(rest));
+    assert_true(launcher_pipe_next(&test.pipe, &news));
+    assert_int_equal(news.kind, LAUNCHER_ENDED);
+    assert_int_equal(news.role, ROLE_WORKER);
+    assert_int_equal(news.index, 1);
+    assert_string_equal(news.sentence, "worker 1 ended");
+    assert_true(launcher_pipe_next(&test.pipe, &news));
+    assert_int_equal(news.kind, LAUNCHER_FAILED);
+    assert_string_equal(news.sentence, "for want of luck");
+    assert_false(launcher_pipe_next(&test.pipe, &news));
+    close_news(&test);
+}
+
+static void a_line_without_end_is_passed_over(void **state)
+{
+    (void)state;
+    struct news_test test;
+    struct launcher_news news;
+    char much[3 * LAUNCHER_LINE_BYTES];
+    open_news(&test, 2);
+    memset(much, 'x', sizeof(much));
+    assert_int_equal(write(test.to, much, sizeof(much)), sizeof(much));
+    assert_false(launcher_pipe_next(&test.pipe, &news));
+    tell(&test, "\ninterrupted by somebody\n");
+    check_verdict(&test, STATUS_INTERRUPTED, "by somebody");
+    close_news(&test);
+}
+
+static void a_member_that_has_ended_ends_the_job_at_once(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_news(&test, 3);
+    tell(&test, "ended worker 2 worker 2 ended with exit code 1\n");
+    check_verdict(&test, STATUS_UNREACHABLE, "worker 2 ended with exit code 1");
+    assert_int_equal(test.story.coordinator.workers_lost, 1);
+    assert_int_equal(test.story.coordinator.membership.workers[2].state, SLOT_GONE);
+    close_news(&test);
+}
+
+static void who_was_killed_is_the_reason_whatever_others_said_before(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_news(&test, 3);
+    tell(&test, "ended worker 0 worker 0 ended with exit code 1\n");
+    tell(&test, "killed worker 1 worker 1 was killed by signal 7\n");
+    check_verdict(&test, STATUS_UNREACHABLE, "worker 1 was killed by signal 7");
+    tell(&test, "ended worker 2 worker 2 ended with exit code 1\n");
+    check_verdict(&test, STATUS_UNREACHABLE, "worker 1 was killed by signal 7");
+    close_news(&test);
+}
+
+static void an_interrupt_stays_the_reason_whoever_is_killed_then(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_news(&test, 2);
+    tell(&test, "interrupted by SIGINT\nkilled worker 1 worker 1 was killed by signal 9\n");
+    check_verdict(&test, STATUS_INTERRUPTED, "by SIGINT");
+    close_news(&test);
+}
+
+static void a_completed_job_stays_completed_whoever_is_killed_then(void **state)
+{
+    (void)state;
+    struct news_test test;
+    open_news(&test, 2);
+    story_done(&test.story, 1, "same", 10);
+    story_done(&test.story, 2, "same", 10);
+    tell(&test, "killed worker 1 worker 1 was killed by signal 9\n");
+    check_verdict(&test, STATUS_OK, "");
+    close_news(&test);
+}
+
+static void a_launcher_that_has_gone_ends_the_job(void **state)
+{
+    (void)state;
+    struct news_test test;
+    struct launcher_news news;
+    open_news(&test, 2);
+    close(test.to);
+    test.to = -1;
+    assert_true(launcher_pipe_next(&test.pipe, &news));
+    launcher_news_apply(&news, &test.story.coordinator, 100);
+    check_verdict(&test, STATUS_UNREACHABLE, "its launcher has gone: was it killed?");
+    assert_false(launcher_pipe_next(&test.pipe, &news));
+    close_news(&test);
+}
+
+static void without_a_launcher_there_is_no_news(void **state)
+{
+    (void)state;
+    struct launcher_pipe pipe;
+    struct launcher_news news;
+    launcher_pipe_init(&pipe, -1);
+    assert_false(launcher_pipe_next(&pipe, &news));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_come_whole_and_in_order_and_others_are_passed_over),
+        cmocka_unit_test(a_line_without_end_is_passed_over),
+        cmocka_unit_test(a_member_that_has_ended_ends_the_job_at_once),
+        cmocka_unit_test(who_was_killed_is_the_reason_whatever_others_said_before),
+        cmocka_unit_test(an_interrupt_stays_the_reason_whoever_is_killed_then),
+        cmocka_unit_test(a_completed_job_stays_completed_whoever_is_killed_then),
+        cmocka_unit_test(a_launcher_that_has_gone_ends_the_job),
+        cmocka_unit_test(without_a_launcher_there_is_no_news),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

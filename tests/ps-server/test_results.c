@@ -1,0 +1,84 @@
+/* Tests of what a job's reports add up to. */
+#include "ps-server/results.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+static void the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold(void **state)
+{
+    (void)state;
+    struct results results;
+    struct staleness shard = {0};
+    staleness_add_many(&shard, 1300, 3);
+    staleness_add(&shard, 100);
+    const struct wire_report report = {.staleness = shard.counts,
+                                       .staleness_bins = staleness_bins(&shard),
+                                       .staleness_sum = shard.sum,
+                                       .staleness_max = shard.max};
+    assert_int_equal(results_init(&results, 1, 2), STATUS_OK);
+    results_close_server(&results, 0, &report);
+    results_close_server(&results, 1, &report);
+    assert_true(staleness_mean(&results.staleness) == 1000);
+    assert_int_equal(results.staleness.max, 1300);
+    assert_int_equal(results.staleness.total, 8);
+    assert_int_equal(results.staleness.counts[STALENESS_BINS - 1], 6);
+    assert_true(staleness_is_capped(&results.staleness));
+    results_finish(&results);
+}
+
+static void images_that_entered_no_update_are_no_throughput(void **state)
+{
+    (void)state;
+    struct results results;
+    const struct wire_report interval = {
+        .steps = 4, .images = 64, .images_dropped = 16, .loss_sum = 128, .total_ns = 1000000000};
+    struct wire_report epoch = interval;
+    epoch.is_epoch = true;
+    struct message message = {.kind = MESSAGE_REPORT, .step = 4, .report = &interval};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_true(results_current_rate(&results) == 48);
+    assert_true(results.ranks[0].loss == 2); // of what was computed
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_true(results_images(&results) == 96);
+    assert_true(results_images_dropped(&results) == 32);
+    message.report = &epoch;
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_int_equal(results.epochs[0].images, 64);
+    assert_true(results.epochs[0].images_dropped == 16);
+    results_finish(&results);
+}
+
+/* The last report of a phase counts: before it, a way may not have been open yet. */
+static void what_values_travel_over_is_said_by_every_worker_for_every_phase(void **state)
+{
+    (void)state;
+    struct results results;
+    struct wire_report report = {.steps = 1, .transports = WIRE_TRANSPORT_IPC};
+    const struct message message = {.kind = MESSAGE_REPORT, .step = 1, .report = &report};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_int_equal(results_transports(&results), 0);
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    report.transports = WIRE_TRANSPORT_SHM;
+    assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
+    assert_int_equal(results_transports(&results), WIRE_TRANSPORT_SHM);
+    results_end_phase(&results);
+    report.transports = WIRE_TRANSPORT_TCP;
+    assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
+    assert_int_equal(results_transports(&results), WIRE_TRANSPORT_SHM | WIRE_TRANSPORT_TCP);
+    results_finish(&results);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold),
+        cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
+        cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
