@@ -23,16 +23,46 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
     uint32_t images = job_batch_of(trainer->job, trainer->rank);
     add_step(&trainer->interval, images, loss_sum, times, total_ns);
     add_step(&trainer->epoch, images, loss_sum, times, total_ns);
+    trainer->pushed_images += images;
     if (step >= trainer->warmup_steps) {
         trainer->warm_images += images;
         trainer->warm_ns += total_ns;
+        trainer->pushed_warm_images += images;
     }
+}
+
+/* What became of the gradient of the round that a step has ended, where workers are free. */
+static void note_fate(struct trainer *trainer)
+{
+    const struct exchange_fate fate = exchange_fate(trainer->exchange);
+    trainer->interval.staleness_sum += fate.staleness;
+    trainer->applied_rate = fate.rate;
+    if (fate.staleness > trainer->staleness_max) {
+        trainer->staleness_max = fate.staleness;
+    }
+    if (trainer->round_steps > 0) {
+        return; // the round goes on, and nothing was pushed
+    }
+    double dropped = fate.late_share * trainer->pushed_images;
+    trainer->interval.images_dropped += dropped;
+    trainer->epoch.images_dropped += dropped;
+    trainer->warm_dropped += fate.late_share * trainer->pushed_warm_images;
+    trainer->pushed_images = trainer->pushed_warm_images = 0;
+}
+
+/* The learning rate of the step that was made last, `step` having been made: where servers make
+ * updates for free workers, they know it. */
+static double rate_in_force(const struct trainer *trainer, uint64_t step)
+{
+    bool is_theirs = trainer->phase->is_free && trainer->base == NULL && trainer->applied_rate > 0;
+    return is_theirs ? trainer->applied_rate : schedule_rate(&trainer->schedule, step - 1);
 }
 
 static void report_interval(struct trainer *trainer, struct link *link, uint64_t step)
 {
     uint64_t sent, received;
     link_traffic(link, &sent, &received);
+    trainer->interval.rate = rate_in_force(trainer, step);
     trainer->interval.bytes_sent = sent - trainer->sent_before;
     trainer->interval.bytes_received = received - trainer->received_before;
     trainer->sent_before = sent;
@@ -157,7 +187,7 @@ enum status trainer_after_step(struct trainer *trainer, struct link *link, uint6
 {
     link_set_step(link, step);
     if (trainer->phase->is_free) {
-        trainer->interval.staleness_sum += exchange_staleness(trainer->exchange);
+        note_fate(trainer);
         return close_passed_marks(trainer, link, step);
     }
     bool is_last = step == trainer->step_count;

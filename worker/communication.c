@@ -31,7 +31,7 @@ static void set_phase(struct link *link, enum link_phase phase)
 /* The exchange failed in this process; the trainer finds out at its next wait. */
 static void note_exchange(struct link *link, enum status status)
 {
-    if (status != STATUS_OK && status != STATUS_MALFORMED) {
+    if (status != STATUS_OK && status != STATUS_MALFORMED && status != STATUS_DENIED) {
         log_error("a neighbour cannot be reached: %s", status_text(status));
         exchange_stop(link->exchange, status);
     }
@@ -67,8 +67,8 @@ static void deliver(struct link *link, const struct message *message, struct env
         status = exchange_deliver(link->exchange, message, envelope);
         note_exchange(link, status);
     }
-    if (status == STATUS_MALFORMED) {
-        channel_note_dropped(link->channel, envelope, message);
+    if (status == STATUS_MALFORMED || status == STATUS_DENIED) {
+        channel_note_dropped(link->channel, envelope, message, status);
     }
 }
 
@@ -179,6 +179,14 @@ static enum status pump(struct link *link, int timeout_ms)
     return status;
 }
 
+/* What the trainer has to tell the coordinator. */
+static void flush_outbox(struct link *link)
+{
+    if (!outbox_is_empty(&link->outbox)) {
+        outbox_flush(&link->outbox, link->channel, link->member.coordinator, link_transports(link));
+    }
+}
+
 /* Why the thread has to end now; STATUS_OK: it has not. */
 static enum status check_end(struct link *link)
 {
@@ -201,7 +209,7 @@ static enum status check_end(struct link *link)
 static enum status pump_until(struct link *link, enum link_phase phase)
 {
     for (;;) {
-        outbox_flush(&link->outbox, link->channel, link->member.coordinator);
+        flush_outbox(link);
         enum status status = check_end(link);
         if (status != STATUS_OK) {
             return status;
@@ -310,7 +318,7 @@ static enum status run(struct link *link)
     }
     while (status == STATUS_OK) {
         run_ready(link);
-        outbox_flush(&link->outbox, link->channel, link->member.coordinator);
+        flush_outbox(link);
         status = check_end(link);
         if (status == STATUS_OK) {
             status = pump(link, POLL_MS);

@@ -202,7 +202,8 @@ void link_done(struct link *link, uint64_t step, const struct wire_report *repor
 
 void link_leave(struct link *link, enum status reason, const char *text)
 {
-    struct message message = {.kind = MESSAGE_LEAVE, .reason = reason, .text = text};
+    struct message message = {
+        .kind = MESSAGE_LEAVE, .step = link->step, .reason = reason, .text = text};
     post_message(link, &message);
 }
 

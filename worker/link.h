@@ -96,7 +96,7 @@ void link_report(struct link *link, uint64_t step, uint64_t epoch,
                  const struct wire_report *report);
 void link_done(struct link *link, uint64_t step, const struct wire_report *report,
                const char *params_digest);
-void link_leave(struct link *link, enum status reason, const char *text);
+void link_leave(struct link *link, enum status reason, const char *text); // at link_set_step
 
 /* After link_done: waits for the coordinator's verdict. */
 enum status link_verdict(struct link *link);

@@ -31,7 +31,7 @@ static enum status create_exchange(struct link *link, const struct message *star
                                    void (*post_ready)(void *context, uint32_t bucket))
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
-    const struct neighbours *neighbours = &link->neighbours;
+    struct neighbours *neighbours = &link->neighbours;
     bool is_ring = strcmp(phase->mode, "ring") == 0;
     char why[OPTION_ERROR_BYTES];
     struct exchange_options options = {
@@ -46,6 +46,7 @@ static enum status create_exchange(struct link *link, const struct message *star
         .limits = start->limits,
         .peers = is_ring ? neighbours->workers : neighbours->shards,
         .peer_count = is_ring ? neighbours->worker_count : neighbours->shard_count,
+        .callers = &neighbours->callers,
         .states = link->states,
         .state_count = link->state_count,
         .channel = link->channel,
@@ -195,4 +196,35 @@ enum status link_run_phase(struct link *link)
     bool has_servers = strcmp(link->phases.list[link->phase_index].mode, "ring") != 0;
     enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
+}
+
+/* What values take to one peer of the phase and back. */
+static uint32_t transports_to(const struct exchange_options *options, uint64_t peer)
+{
+    if (!transport_is_near(options->channel->transport, peer)) {
+        return WIRE_TRANSPORT_TCP;
+    }
+    bool is_coded = options->codec.kind != CODEC_NONE;
+    bool is_spared = sharing_spares(&options->channel->sharing, peer);
+    // Codes are sent; servers answer free workers with values as they are.
+    bool has_values = !is_coded || options->is_free;
+    return (is_spared && has_values ? WIRE_TRANSPORT_SHM : 0u) |
+           (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);
+}
+
+uint32_t link_transports(const struct link *link)
+{
+    uint32_t transports = 0;
+    if (link->exchange == NULL) {
+        return transports;
+    }
+    const struct exchange_options *options = &link->exchange->options;
+    if (strcmp(options->mode, "ring") == 0 && options->group != NULL) {
+        return WIRE_TRANSPORT_SHM;
+    }
+    for (uint32_t i = 0; i < options->peer_count; i++) {
+        const struct lanes *lanes = &options->peers[i];
+        transports |= lanes->count > 0 ? transports_to(options, lanes->peers[0]) : 0u;
+    }
+    return transports;
 }

@@ -22,4 +22,8 @@ enum status link_begin_phase(struct link *link, const struct message *start,
 /* GO: everybody is ready for the phase. */
 enum status link_run_phase(struct link *link);
 
+/* What values travel over in the phase, to and from all with whom this worker exchanges: a sum of
+ * enum wire_transport. 0 if there is nobody, and before the first phase. */
+uint32_t link_transports(const struct link *link);
+
 #endif

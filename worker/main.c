@@ -2,6 +2,7 @@
 #include "common/log_level.h"
 #include "common/memory.h"
 #include "common/notify.h"
+#include "common/resources.h"
 #include "common/security.h"
 #include "common/signals.h"
 #include "worker/link.h"
@@ -85,7 +86,13 @@ static enum status join_and_train(const struct worker_options *options,
     struct workplace workplace = {0};
     static struct job job;
     struct link *link;
-    enum status status = link_create(&link_options, &link);
+    char error[RESOURCES_ERROR_BYTES];
+    enum status status = resources_check(RESOURCES_WORKER, NULL, error);
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    status = link_create(&link_options, &link);
     if (status != STATUS_OK) {
         return status;
     }

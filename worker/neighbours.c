@@ -62,7 +62,7 @@ static enum status create(struct neighbours *neighbours, const struct job *job)
         return STATUS_NO_MEMORY;
     }
     neighbours->workers = neighbours->shards + neighbours->shard_count;
-    return STATUS_OK;
+    return callers_init(&neighbours->callers, job->workers, job->connections);
 }
 
 static enum status connect_workers(struct neighbours *neighbours, struct channel *channel,
@@ -112,6 +112,7 @@ enum status neighbours_offer(struct channel *channel, const struct neighbours *n
 
 void neighbours_free(struct neighbours *neighbours)
 {
+    callers_finish(&neighbours->callers);
     free(neighbours->shards);
     *neighbours = (struct neighbours){0};
 }

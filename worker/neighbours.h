@@ -3,6 +3,7 @@
 #define WORKER_NEIGHBOURS_H
 
 #include "common/all_reduce.h"
+#include "common/callers.h"
 #include "common/channel.h"
 #include "common/endpoints.h"
 #include "common/job.h"
@@ -17,6 +18,7 @@ struct neighbours {
     struct lanes *shards;  // (shard_count)
     struct lanes *workers; // (worker_count) by rank; empty where there is no connection
     uint32_t shard_count, worker_count;
+    struct callers callers; // workers that have connected to this one
 };
 
 /* What the coordinator has named. */

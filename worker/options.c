@@ -29,8 +29,8 @@ static const struct option rows[] = {
      "processes that the same command of the launcher starts before worker 0, such as ps: a rank "
      "is the launcher's number less this"},
     {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on for other workers (ring); 0.0.0.0 for all of them. Off the loopback "
-     "interface it takes --keys"},
+     "address to listen on for other workers (ring) over tcp, which takes --keys; 0.0.0.0 for all "
+     "of them. Without keys they connect by ipc, on one host"},
     {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
      "TCP ports to choose from, for firewalls; otherwise any that is free"},
     {"data", 0, OPTION_TEXT, FIELD(data), "", 0, 0, NULL, NULL, "NAME[:PATH]",
@@ -80,7 +80,8 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
         .name = "worker",
         .usage = "worker --server ENDPOINT [OPTION ...]",
         .summary = "Trains as one worker of a job.",
-        .example = "  worker --server tcp://127.0.0.1:5555\n",
+        .example = "  worker --server ipc://@ringside-NAME      (as ps prints it)\n"
+                   "  worker --server tcp://10.0.0.7:5555 --bind 10.0.0.8 --keys job.keys\n",
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),
@@ -95,7 +96,7 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
     }
     if (options->server[0] == '\0') {
         log_error("--server is missing: the endpoint that `ps` prints, such as "
-                  "tcp://127.0.0.1:5555");
+                  "ipc://@ringside-NAME or tcp://10.0.0.7:5555");
         return STATUS_INVALID;
     }
     status = find_number(&program, "rank", rank_variables, &options->has_rank, &options->rank);

@@ -49,15 +49,17 @@ void outbox_add(struct outbox *outbox, const struct message *message)
     pthread_mutex_unlock(&outbox->mutex);
 }
 
-void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer)
+void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
+                  uint32_t transports)
 {
     pthread_mutex_lock(&outbox->mutex);
     while (outbox->count > 0) {
         // The writer only appends behind the entries that are counted: this one stays as it is.
-        const struct message *message = &outbox->entries[outbox->head].message;
+        struct outbox_entry *entry = &outbox->entries[outbox->head];
         pthread_mutex_unlock(&outbox->mutex);
-        if (channel_send(channel, peer, message, NULL, NULL) != STATUS_OK) {
-            log_warn("cannot send %s to the coordinator", message_kind_name(message->kind));
+        entry->report.transports = transports;
+        if (channel_send(channel, peer, &entry->message, NULL, NULL) != STATUS_OK) {
+            log_warn("cannot send %s to the coordinator", message_kind_name(entry->message.kind));
         }
         pthread_mutex_lock(&outbox->mutex);
         outbox->head = (outbox->head + 1) % OUTBOX_MAX;

@@ -39,8 +39,10 @@ void outbox_finish(struct outbox *outbox);
  * while the outbox is full; does nothing once it is closed. Writer's thread. */
 void outbox_add(struct outbox *outbox, const struct message *message);
 
-/* Sends everything that is in it to `peer`. Reader's thread. */
-void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer);
+/* Sends everything that is in it to `peer`; its reports say what values travel over (a sum of enum
+ * wire_transport). Reader's thread. */
+void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
+                  uint32_t transports);
 
 bool outbox_is_empty(struct outbox *outbox);
 void outbox_close(struct outbox *outbox);

@@ -4,9 +4,11 @@
 #include "common/endpoints.h"
 #include "common/log.h"
 #include "common/memory.h"
+#include "worker/outbox.h"
 #include "worker/trainer_state.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,17 +89,37 @@ static enum status train(struct trainer *trainer, struct link *link, uint64_t *r
     }
 }
 
+/* What helps against a loss that is not finite. */
+static void describe_divergence(const struct trainer *trainer, uint64_t step, char *ret_text,
+                                size_t text_size)
+{
+    const struct job *job = trainer->job;
+    double rate = trainer->schedule.base_rate;
+    char effective[64] = "", stale[192] = "";
+    if (rate > job->lr) {
+        snprintf(effective, sizeof(effective), " (%g by --lr-scale linear)", rate);
+    }
+    if (trainer->staleness_max > 0) {
+        bool has_remedy = strcmp(job->remedy, "none") != 0;
+        snprintf(stale, sizeof(stale),
+                 "; gradients were up to %.0f updates old, and the rate that training survives "
+                 "falls with that: less staleness%s helps, too",
+                 ceil(trainer->staleness_max), has_remedy ? "" : ", or --remedy staleness-lr,");
+    }
+    snprintf(ret_text, text_size,
+             "the loss is not finite at step %llu: try a lower --lr than %g%s%s%s",
+             (unsigned long long)step + 1, job->lr, effective,
+             job->warmup_epochs > 0 ? "" : ", or --warmup-epochs", stale);
+}
+
 static void say_why_not(const struct trainer *trainer, struct link *link, uint64_t step,
                         enum status status)
 {
-    char text[256];
+    char text[OUTBOX_TEXT_BYTES];
     if (status == STATUS_NOT_FINITE) {
-        snprintf(
-            text, sizeof(text),
-            "the loss is not finite at step %llu: try a lower --lr than %g, or --warmup-epochs",
-            (unsigned long long)step, trainer->job->lr);
+        describe_divergence(trainer, step, text, sizeof(text));
     } else {
-        snprintf(text, sizeof(text), "step %llu failed: %s", (unsigned long long)step,
+        snprintf(text, sizeof(text), "step %llu failed: %s", (unsigned long long)step + 1,
                  status_text(status));
     }
     log_error("%s", text);
@@ -123,7 +145,9 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
         say_why_not(trainer, link, step, status);
         return status;
     }
-    struct wire_report report = {.warm_images = trainer->warm_images, .warm_ns = trainer->warm_ns};
+    uint64_t dropped = (uint64_t)(trainer->warm_dropped + 0.5);
+    struct wire_report report = {.warm_images = trainer->warm_images - dropped,
+                                 .warm_ns = trainer->warm_ns};
     digest_floats(model_params(trainer->model), model_layout(trainer->model)->value_count,
                   trainer->digest);
     link_done(link, step, &report, trainer->digest);

@@ -58,6 +58,13 @@ struct trainer {
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;
     uint64_t warm_images, warm_ns;
+    double warm_dropped; // of those images
+
+    // Where workers are free: images since the last push, which may come too late, and the rate
+    // that the last one was applied with (0: not known).
+    uint32_t pushed_images, pushed_warm_images;
+    double applied_rate;
+    double staleness_max; // of a gradient so far, in updates
     uint64_t sent_before, received_before;
 };
 

@@ -1,4 +1,5 @@
 /* Tests of marks where workers are free: who closes which, and when. */
+#include "tests/support/insecure.h"
 #include "worker/exchange/exchange.h"
 #include "worker/link_state.h"
 #include "worker/trainer_state.h"
@@ -58,6 +59,7 @@ static void open_worker(struct worker *worker)
     assert_non_null(worker->link);
     outbox_init(&worker->link->outbox);
     assert_int_equal(channel_create(&worker->link->channel), STATUS_OK);
+    assert_int_equal(channel_secure(worker->link->channel, &test_insecure), STATUS_OK);
     // Nobody listens there.
     assert_int_equal(transport_connect(worker->link->channel->transport, "tcp://127.0.0.1:1",
                                        &worker->shard.peers[0]),

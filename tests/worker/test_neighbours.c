@@ -1,4 +1,5 @@
 /* Tests of whom a worker connects to, of those that the coordinator has named. */
+#include "tests/support/insecure.h"
 #include "worker/neighbours.h"
 
 // clang-format off
@@ -27,6 +28,7 @@ static void open_scene_on(struct scene *scene, const char *transport)
         (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .connections = 1};
     snprintf(scene->job.transport, sizeof(scene->job.transport), "%s", transport);
     assert_int_equal(channel_create(&scene->channel), STATUS_OK);
+    assert_int_equal(channel_secure(scene->channel, &test_insecure), STATUS_OK);
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
     assert_int_equal(channel_listen(scene->channel, transport, &wish, scene->place), STATUS_OK);
 }

@@ -291,13 +291,17 @@ uint64_t exchange_epochs_passed(struct exchange *exchange)
     return epochs;
 }
 
-double exchange_staleness(struct exchange *exchange)
+struct exchange_fate exchange_fate(struct exchange *exchange)
 {
     pthread_mutex_lock(&exchange->mutex);
-    double mean =
-        exchange->staleness_count > 0 ? exchange->staleness_sum / exchange->staleness_count : 0;
+    uint32_t count = exchange->staleness_count > 0 ? exchange->staleness_count : 1;
+    const struct exchange_fate fate = {
+        .staleness = exchange->staleness_sum / count,
+        .rate = exchange->rate,
+        .late_share = exchange->late_share,
+    };
     pthread_mutex_unlock(&exchange->mutex);
-    return mean;
+    return fate;
 }
 
 /* Has the communication thread pull what exchange->pull_* say, and waits for it. */
@@ -334,14 +338,22 @@ enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, floa
     return pull_and_wait(exchange, 0, vector, target);
 }
 
-void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, uint64_t staleness)
+void exchange_note_progress(struct exchange *exchange, const struct message *params)
 {
     pthread_mutex_lock(&exchange->mutex);
-    if (epochs_passed > exchange->epochs_passed) {
-        exchange->epochs_passed = epochs_passed;
+    if (params->epoch > exchange->epochs_passed) {
+        exchange->epochs_passed = params->epoch;
     }
-    exchange->staleness_sum += (double)staleness;
+    exchange->staleness_sum += (double)params->staleness;
     exchange->staleness_count++;
+    exchange->rate = params->rate;
+    pthread_mutex_unlock(&exchange->mutex);
+}
+
+void exchange_note_late(struct exchange *exchange, double share)
+{
+    pthread_mutex_lock(&exchange->mutex);
+    exchange->late_share = share;
     pthread_mutex_unlock(&exchange->mutex);
 }
 

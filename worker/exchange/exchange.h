@@ -30,6 +30,7 @@
 #define WORKER_EXCHANGE_EXCHANGE_H
 
 #include "common/all_reduce.h"
+#include "common/callers.h"
 #include "common/channel.h"
 #include "common/codec.h"
 #include "common/lanes.h"
@@ -69,7 +70,8 @@ struct exchange_ops {
     enum status (*go_on)(struct exchange *exchange);
 
     /* Data messages. May take the envelope by envelope_move. STATUS_MALFORMED for what the protocol
-     * does not allow: the caller drops it and logs. */
+     * does not allow, STATUS_DENIED for what does not come from where it should: the caller drops
+     * it and logs. */
     enum status (*deliver)(struct exchange *exchange, const struct message *message,
                            struct envelope *envelope);
     void (*destroy)(struct exchange *exchange);
@@ -103,6 +105,7 @@ struct exchange_options {
     // to those that all_reduce_meets says.
     const struct lanes *peers; // (peer_count)
     uint32_t peer_count;
+    struct callers *callers; // of ring by messages: at which connections others are; of all phases
 
     /* Tells the communication thread to call exchange_run_ready(bucket), where bucket may be
      * EXCHANGE_PULL as well. From the trainer's thread. */
@@ -131,6 +134,8 @@ struct exchange {
     uint64_t epochs_passed;       // marks of the phase, as servers say; is_free only
     double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
+    double rate;        // that the last gradient was applied with; 0: not known
+    double late_share;  // of the shards: they have dropped it
     uint64_t posted_ns; // when the first bucket of a step that is on its way was posted; 0: none
     uint64_t wire_ns;   // of complete steps that nobody has asked for yet
     _Atomic(enum status) stopped; // not STATUS_OK: every wait ends with it
@@ -174,9 +179,13 @@ uint64_t exchange_take_wire_ns(struct exchange *exchange);
 /* Where workers are free: how many marks of the phase were passed, after exchange_settle. */
 uint64_t exchange_epochs_passed(struct exchange *exchange);
 
-/* How old this worker's last gradient was when it was applied, in updates (mean over the shards).
- */
-double exchange_staleness(struct exchange *exchange);
+/* What became of this worker's last gradient, where workers are free. */
+struct exchange_fate {
+    double staleness;  // how old it was when it was applied, in updates (mean over the shards)
+    double rate;       // that it was applied with; 0: not known
+    double late_share; // of the shards: it came too late for them, and was dropped
+};
+struct exchange_fate exchange_fate(struct exchange *exchange);
 
 /* Pulls parameters, and waits for them: those of a mark (from 1), to evaluate them, or with 0 those
  * to go on with. Each mark once, in order. Where workers are free. */
@@ -206,7 +215,10 @@ enum status exchange_stopped(struct exchange *exchange);
 void exchange_mark_done(struct exchange *exchange, uint32_t bucket);
 
 /* For strategies: what an answer to go on with says of the job, and of this worker's gradient. */
-void exchange_note_progress(struct exchange *exchange, uint64_t epochs_passed, uint64_t staleness);
+void exchange_note_progress(struct exchange *exchange, const struct message *params);
+
+/* For strategies: which share of the shards has dropped the gradient of the step that ends. */
+void exchange_note_late(struct exchange *exchange, double share);
 
 /* For strategies: sends values that lie in params or grads without a copy; end_step waits until
  * they have been read. */

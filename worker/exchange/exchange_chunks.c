@@ -123,8 +123,14 @@ static enum status chunks_start(struct exchange *exchange)
     enum status status = STATUS_OK;
     for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
         if (rank != options->rank) {
-            const struct message hello = {.kind = MESSAGE_HELLO, .rank = options->rank};
-            status = exchange_say_hello(exchange, &options->peers[rank], &hello);
+            const struct lanes *lanes = &options->peers[rank];
+            const struct message hello = {
+                .kind = MESSAGE_HELLO,
+                .rank = options->rank,
+                .is_far = lanes->count > 0 &&
+                          !transport_is_near(options->channel->transport, lanes->peers[0]),
+            };
+            status = exchange_say_hello(exchange, lanes, &hello);
         }
     }
     return status;
@@ -261,10 +267,16 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
     struct chunks *chunks = chunks_of(exchange);
     const struct exchange_options *options = &exchange->options;
     if (message->kind == MESSAGE_HELLO) {
-        return message->rank < options->world && message->rank != options->rank ? STATUS_OK
-                                                                                : STATUS_MALFORMED;
+        bool is_new;
+        return message->rank != options->rank
+                   ? callers_meet(options->callers, message, envelope->peer, &is_new)
+                   : STATUS_MALFORMED;
     }
-    if (message->kind != MESSAGE_CHUNK || options->world == 1 ||
+    if (message->rank < options->world &&
+        !callers_are(options->callers, message->rank, envelope->peer)) {
+        return STATUS_DENIED;
+    }
+    if (message->kind != MESSAGE_CHUNK || options->world == 1 || message->rank >= options->world ||
         message->bucket >= options->layout->bucket_count ||
         !chunks->buckets[message->bucket].algorithm->is_expected(chunks, message)) {
         return STATUS_MALFORMED;

@@ -33,6 +33,7 @@ struct ps_shard {
     unsigned char *states;       // (bucket_count) enum push_state, of this step; owned
     bool *is_pulled;             // (bucket_count) asked for and not here yet; owned
     uint64_t params_version;     // of the parameters that came last; 0: it does not say
+    bool is_late;                // it has dropped the last gradient
 };
 
 struct ps {
@@ -374,6 +375,17 @@ static bool has_everything(const struct exchange *exchange)
     return true;
 }
 
+/* Which of the shards have dropped the last gradient. */
+static void note_late(struct exchange *exchange)
+{
+    const struct ps *ps = ps_of_const(exchange);
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        late += ps->shards[i].is_late;
+    }
+    exchange_note_late(exchange, (double)late / ps->shard_count);
+}
+
 /* Where workers are free: asks shards that are behind the newest again, until all are of one
  * version. None asks for what will not be: N - B workers have pushed gradients of the version
  * before to all shards. */
@@ -392,6 +404,7 @@ static enum status agree_on_version(struct exchange *exchange)
         }
     }
     if (status == STATUS_OK && has_everything(exchange)) {
+        note_late(exchange);
         for (uint32_t bucket = 0; bucket < exchange->options.layout->bucket_count; bucket++) {
             exchange_mark_done(exchange, bucket);
         }
@@ -415,7 +428,8 @@ static enum status take_params(struct exchange *exchange, const struct message *
     }
     *missing_count -= message->span.count;
     if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
-        exchange_note_progress(exchange, message->epoch, message->staleness);
+        exchange_note_progress(exchange, message);
+        state->is_late = message->is_late;
     }
     if (*missing_count > 0) {
         return STATUS_OK;

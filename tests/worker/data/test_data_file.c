@@ -90,7 +90,7 @@ static void a_packed_file_takes_the_place_of_itself(void **state)
     assert_memory_equal(file->bytes, packed, size);
     assert_int_equal(data_file_unpack(file, sizeof(text), why, sizeof(why)), STATUS_OK);
     assert_int_equal(file->size, sizeof(text));
-    assert_string_equal(file->bytes, text);
+    assert_memory_equal(file->bytes, text, sizeof(text));
     data_file_close(file);
     temp_folder_destroy(folder);
 }

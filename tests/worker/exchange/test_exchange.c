@@ -143,6 +143,44 @@ static void chunks_that_do_not_fit_are_refused_and_change_nothing(void **state)
     exchange_worker_close(&worker);
 }
 
+/* What somebody else sends in the name of a rank: chunks of each algorithm, and a hello. */
+static void nobody_speaks_for_a_rank_but_its_own_connection(void **state)
+{
+    (void)state;
+    const struct all_reduce_limits *const ways[] = {&only_ring, &only_direct, &only_halving};
+    const float values[3] = {100, 200, 300}, good[3] = {1, 2, 3};
+    struct layout layout = {.value_count = 9, .bucket_count = 1, .buckets = {{0, 9}}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct exchange_worker worker;
+        exchange_worker_open(&worker, 1, 3, &layout);
+        struct exchange_options options = exchange_worker_options(&worker);
+        options.limits = *ways[i];
+        exchange_worker_create(&worker, &options);
+        assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+        struct message chunk = {.kind = MESSAGE_CHUNK, .hop = 1, .span = {0, 3}, .values = values};
+        chunk.span.offset = ways[i] == &only_direct ? 3 : 0;
+        const struct message hello = {.kind = MESSAGE_HELLO, .values = values};
+        const uint64_t others[] = {7, exchange_played_peer(2)};
+        for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+            assert_int_equal(exchange_worker_deliver_from(&worker, others[k], &chunk),
+                             STATUS_DENIED);
+            assert_int_equal(exchange_worker_deliver_from(&worker, others[k], &hello),
+                             STATUS_DENIED);
+            assert_int_equal(exchange_worker_deliver_from(&worker, others[k], &chunk),
+                             STATUS_DENIED);
+        }
+        assert_int_equal(exchange_run_ready(worker.exchange, 0), STATUS_OK);
+        for (uint64_t k = 0; k < layout.value_count; k++) {
+            assert_true(worker.grads[k] == 0);
+        }
+        chunk.values = good;
+        if (ways[i] != &only_halving) { // whose hop 1 of rank 0 is another length here
+            assert_int_equal(exchange_worker_deliver(&worker, &chunk), STATUS_OK);
+        }
+        exchange_worker_close(&worker);
+    }
+}
+
 /* The values of others come out of turn, twice, and for a chunk that is somebody else's: rank 1 of
  * 3 owns chunk 1. */
 static void values_that_come_out_of_turn_wait_for_it(void **state)
@@ -231,6 +269,7 @@ static void a_segment_of_the_step_that_just_begins_is_taken(void **state)
                                        .span = {hop % 2, 1},
                                        .values = &value};
             assert_int_equal(envelope_copy_floats(&value, 1, &envelope), STATUS_OK);
+            envelope.peer = exchange_played_peer(1);
             refused += exchange_deliver(worker.exchange, &message, &envelope) != STATUS_OK;
             envelope_release(&envelope);
             while (hop == 1 && beginning.begun <= step) {
@@ -266,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_stopped_exchange_waits_no_more),
         cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
+        cmocka_unit_test(nobody_speaks_for_a_rank_but_its_own_connection),
         cmocka_unit_test(values_that_come_out_of_turn_wait_for_it),
         cmocka_unit_test(a_segment_of_the_step_that_just_begins_is_taken),
     };

@@ -1,5 +1,6 @@
 /* Tests of push and pull, at the worker's end. */
 #include "common/clock.h"
+#include "tests/support/insecure.h"
 #include "worker/exchange/exchange.h"
 
 // clang-format off
@@ -41,6 +42,7 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     worker->params = calloc(worker->layout.value_count, sizeof(float));
     worker->grads = calloc(worker->layout.value_count, sizeof(float));
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
+    assert_int_equal(channel_secure(worker->channel, &test_insecure), STATUS_OK);
     bool is_free = strcmp(mode, "ps-async") == 0;
     uint32_t shard_count = is_free ? SHARDS : 1;
     for (uint32_t i = 0; i < shard_count; i++) {
@@ -130,6 +132,7 @@ static void over_a_network_pushes_wait_until_others_were_taken(void **state)
     struct channel *shard;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     assert_int_equal(channel_create(&shard), STATUS_OK);
+    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
     assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
     open_worker(&worker, "ps-sync", endpoint);
     begin(&worker);
