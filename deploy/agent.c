@@ -1,6 +1,7 @@
 /* The agent's loop: commands in, what came of them out. */
 #include "deploy/agent.h"
 
+#include "common/attention.h"
 #include "common/clock.h"
 #include "common/cores.h"
 #include "common/log.h"
@@ -27,13 +28,19 @@
 // With more than this on its way, children have to wait before they can write.
 #define WAITING_MAX ((size_t)1 << 20)
 
+// How often it looks whether somebody is there, and within what it comes round if it is well.
+#define LOOK_MS 1000
+#define TURN_MS 1500
+
 struct agent {
     const struct agent_options *options;
     struct line_reader reader;
     struct line_writer writer;
     int signal_fd;
     uint64_t heard_ms;
+    struct attention attention;
     bool is_over;
+    int ended_by; // a signal; 0: none
     struct children children;
     struct reach reach;
     struct agent_folder folder;
@@ -144,6 +151,9 @@ static void take_command(struct agent *agent, const struct agent_message *comman
     case AGENT_START:
         children_start(&agent->children, command);
         break;
+    case AGENT_TELL:
+        children_hear(&agent->children, command->id, command->text);
+        break;
     case AGENT_SIGNAL:
         children_signal(&agent->children, command->id, (int)command->signal);
         break;
@@ -202,7 +212,10 @@ static void take_signals(struct agent *agent)
 {
     struct signalfd_siginfo info;
     while (read(agent->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        agent->is_over = agent->is_over || info.ssi_signo != SIGCHLD;
+        if (info.ssi_signo != SIGCHLD) {
+            agent->is_over = true;
+            agent->ended_by = (int)info.ssi_signo;
+        }
     }
 }
 
@@ -211,6 +224,9 @@ static int timeout_ms(const struct agent *agent, uint64_t now_ms)
 {
     uint64_t deadline_ms = reach_deadline_ms(&agent->reach);
     uint32_t silence_ms = agent->options->silence_ms;
+    if (silence_ms > 0 && now_ms + LOOK_MS < deadline_ms) {
+        deadline_ms = now_ms + LOOK_MS;
+    }
     if (silence_ms > 0 && agent->heard_ms + silence_ms < deadline_ms) {
         deadline_ms = agent->heard_ms + silence_ms;
     }
@@ -237,6 +253,20 @@ static void wait_for_event(struct agent *agent)
     poll_list_wait(&agent->polls, timeout_ms(agent, clock_now_ms()));
 }
 
+/* After what has come was taken. What it was stopped for itself is no silence. */
+static void check_silence(struct agent *agent)
+{
+    uint32_t silence_ms = agent->options->silence_ms;
+    uint64_t now_ms = clock_now_ms();
+    uint64_t away_ms = attention_away_ms(&agent->attention, now_ms, TURN_MS);
+    agent->heard_ms = attention_excuse(agent->heard_ms, away_ms, now_ms);
+    if (silence_ms > 0 && now_ms - agent->heard_ms >= silence_ms) {
+        log_error("nothing has come from the launcher for %.1f s: all is ended here",
+                  silence_ms / 1000.0);
+        agent->is_over = true;
+    }
+}
+
 static void loop(struct agent *agent)
 {
     while (!agent->is_over) {
@@ -254,22 +284,26 @@ static void loop(struct agent *agent)
         if (line_writer_flush(&agent->writer) != STATUS_OK) {
             agent->is_over = true;
         }
-        uint32_t silence_ms = agent->options->silence_ms;
-        if (silence_ms > 0 && clock_now_ms() - agent->heard_ms >= silence_ms) {
-            log_error("nothing has come from the launcher for %.1f s: all is ended here",
-                      silence_ms / 1000.0);
-            agent->is_over = true;
-        }
+        check_silence(agent);
     }
+}
+
+/* What the coordinator writes down as the reason, should there be one here. */
+static void end_children(struct agent *agent)
+{
+    char line[160] = "failed the launcher has gone: was it killed?", name[80];
+    if (agent->ended_by != 0) {
+        process_name_signal(agent->ended_by, name, sizeof(name));
+        snprintf(line, sizeof(line), "failed the agent on the coordinator's host was ended by %s",
+                 name);
+    }
+    children_end(&agent->children, line);
 }
 
 static int open_signal_fd(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    process_ending_signals(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -283,9 +317,10 @@ enum exit_code agent_run(const struct agent_options *options)
         return EXIT_FAILED;
     }
     const struct agent_port port = {agent, say};
+    const pid_t parent = getppid();
     agent->options = options;
     agent->signal_fd = open_signal_fd();
-    agent->heard_ms = clock_now_ms();
+    agent->heard_ms = agent->attention.looked_ms = clock_now_ms();
     agent->children = (struct children){.port = port, .terminal_fd = options->terminal_fd};
     agent->reach.port = agent->folder.port = port;
     agent->reach.listener = agent->folder.file = -1;
@@ -295,7 +330,10 @@ enum exit_code agent_run(const struct agent_options *options)
         say_hello(agent);
         loop(agent);
     }
-    children_kill(&agent->children);
+    end_children(agent);
+    if (getppid() != parent && options->lock[0] != '\0') {
+        unlink(options->lock); // we hold it in the launcher's place
+    }
     reach_finish(&agent->reach);
     agent_folder_finish(&agent->folder);
     line_reader_finish(&agent->reader);

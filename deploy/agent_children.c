@@ -1,10 +1,12 @@
 /* Starting, hearing and ending the processes of an agent. */
 #include "deploy/agent_children.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/security.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,10 @@
 
 #define OUTPUT_LINE_MAX  4096 // longer ones are told in pieces
 #define EXIT_NOT_STARTED (127 << 8)
+
+// How long a coordinator has to write down how its job has ended.
+#define END_MS  3000
+#define POLL_MS 5
 
 static const char *const stream_names[CHILD_STREAMS] = {"output", "error", "announce"};
 
@@ -23,8 +29,17 @@ static void close_stream(struct line_reader *stream)
     }
 }
 
+static void close_told(struct child *child)
+{
+    if (child->told_fd >= 0) {
+        close(child->told_fd);
+        child->told_fd = -1;
+    }
+}
+
 static void child_destroy(struct child *child)
 {
+    close_told(child);
     for (size_t i = 0; i < CHILD_STREAMS; i++) {
         close_stream(&child->streams[i]);
     }
@@ -77,13 +92,25 @@ static enum status open_streams(struct child *child, const struct agent_message 
     return STATUS_OK;
 }
 
+/* The child's end of a pipe by which it is told things; -1 if there is none. */
+static int open_told(struct child *child, const struct agent_message *command)
+{
+    int ends[2];
+    // Its reader may hang, and its launcher must not wait for it.
+    if (!command->is_told || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return -1;
+    }
+    child->told_fd = ends[1];
+    return ends[0];
+}
+
 static enum status run(struct children *children, struct child *child,
                        const struct agent_message *command)
 {
-    const char *argv[AGENT_LIST_MAX + 2];
-    char announce[32], name[PROCESS_NAME_MAX];
-    int fds[CHILD_STREAMS];
-    size_t count = 0;
+    const char *argv[AGENT_LIST_MAX + 3];
+    char announce[32], told[32], name[PROCESS_NAME_MAX];
+    int fds[CHILD_STREAMS], extra_fds[2];
+    size_t count = 0, extra_count = 0;
     bool has_terminal = command->has_terminal && children->terminal_fd >= 0;
     enum status status = open_streams(child, command, has_terminal, fds);
     if (status != STATUS_OK) {
@@ -95,6 +122,13 @@ static enum status run(struct children *children, struct child *child,
     if (command->announces) {
         snprintf(announce, sizeof(announce), "--announce-fd=%d", fds[CHILD_ANNOUNCE]);
         argv[count++] = announce;
+        extra_fds[extra_count++] = fds[CHILD_ANNOUNCE];
+    }
+    int told_fd = open_told(child, command);
+    if (told_fd >= 0) {
+        snprintf(told, sizeof(told), "--launcher-fd=%d", told_fd);
+        argv[count++] = told;
+        extra_fds[extra_count++] = told_fd;
     }
     argv[count] = NULL;
     snprintf(name, sizeof(name), "process %u", command->id);
@@ -104,12 +138,16 @@ static enum status run(struct children *children, struct child *child,
         .log = command->log,
         .error_fd = fds[CHILD_ERROR],
         .output_fd = has_terminal ? children->terminal_fd : fds[CHILD_OUTPUT],
-        .extra_fd = command->announces ? fds[CHILD_ANNOUNCE] : -1,
+        .extra_fds = extra_fds,
+        .extra_count = extra_count,
         .input = command->input,
         .directory = command->directory,
     };
     status = process_start(&child->process, name, &options);
     close_all(fds);
+    if (told_fd >= 0) {
+        close(told_fd);
+    }
     return status;
 }
 
@@ -137,6 +175,7 @@ void children_start(struct children *children, const struct agent_message *comma
     struct child *child = calloc(1, sizeof(*child));
     enum status status = child != NULL ? make_room(children) : STATUS_NO_MEMORY;
     if (status == STATUS_OK) {
+        child->told_fd = -1;
         status = run(children, child, command);
     }
     struct agent_message answer = {.kind = AGENT_STARTED, .id = command->id};
@@ -176,6 +215,36 @@ void children_add_polls(const struct children *children, struct poll_list *polls
     }
 }
 
+static void hear(const struct child *child, const char *line)
+{
+    char text[1024];
+    int size = snprintf(text, sizeof(text) - 1, "%s", line);
+    size_t used = size < (int)sizeof(text) - 1 ? (size_t)size : sizeof(text) - 2;
+    text[used++] = '\n';
+    if (child->told_fd >= 0 && write(child->told_fd, text, used) < 0) {
+        log_debug("process %u does not take what it is told: %m", child->id);
+    }
+}
+
+void children_hear(struct children *children, uint32_t id, const char *line)
+{
+    for (size_t i = 0; i < children->count; i++) {
+        if (children->list[i]->id == id) {
+            hear(children->list[i], line);
+        }
+    }
+}
+
+static void tell_stop(const struct children *children, const struct child *child)
+{
+    int signal_number;
+    while (process_take_stop(&child->process, &signal_number)) {
+        const struct agent_message stopped = {
+            .kind = AGENT_STOPPED, .id = child->id, .signal = (uint32_t)signal_number};
+        children->port.say(children->port.context, &stopped);
+    }
+}
+
 static void tell_stream(struct children *children, struct child *child, size_t index)
 {
     struct line_reader *stream = &child->streams[index];
@@ -201,6 +270,7 @@ void children_tell(struct children *children)
 {
     for (size_t i = 0; i < children->count;) {
         struct child *child = children->list[i];
+        tell_stop(children, child);
         process_reap(&child->process, 1);
         for (size_t k = 0; k < CHILD_STREAMS; k++) {
             tell_stream(children, child, k);
@@ -218,7 +288,19 @@ void children_tell(struct children *children)
     }
 }
 
-void children_kill(struct children *children)
+/* Whether one that was told to end is still there. */
+static bool any_is_ending(struct children *children)
+{
+    bool is_ending = false;
+    for (size_t i = 0; i < children->count; i++) {
+        struct child *child = children->list[i];
+        process_reap(&child->process, 1);
+        is_ending = is_ending || (child->told_fd >= 0 && !child->process.is_over);
+    }
+    return is_ending;
+}
+
+static void kill_all(struct children *children)
 {
     for (size_t i = 0; i < children->count; i++) {
         process_signal(&children->list[i]->process, SIGKILL);
@@ -230,4 +312,16 @@ void children_kill(struct children *children)
     free(children->list);
     children->list = NULL;
     children->count = children->size = 0;
+}
+
+void children_end(struct children *children, const char *line)
+{
+    uint64_t deadline_ms = clock_now_ms() + END_MS;
+    for (size_t i = 0; i < children->count; i++) {
+        hear(children->list[i], line);
+    }
+    while (any_is_ending(children) && clock_now_ms() < deadline_ms) {
+        poll(NULL, 0, POLL_MS);
+    }
+    kill_all(children);
 }

@@ -9,6 +9,7 @@
 struct agent_settings {
     double link_timeout; // seconds
     uint32_t terminal_fd;
+    char lock[4096];
 };
 
 #define FIELD(name) \
@@ -19,6 +20,8 @@ static const struct option rows[] = {
      "how long to hear nothing before all is ended here; 0: for ever"},
     {"terminal-fd", 0, OPTION_U32, FIELD(terminal_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
      "open file descriptor that is the launcher's standard output, on its own host"},
+    {"lock", 0, OPTION_TEXT, FIELD(lock), "", 0, 0, NULL, NULL, "FILE",
+     "lock of the launcher's folder, on its own host: removed if the launcher goes first"},
 };
 
 enum exit_code command_agent(int argc, char **argv)
@@ -51,6 +54,7 @@ enum exit_code command_agent(int argc, char **argv)
         .output_fd = STDOUT_FILENO,
         .terminal_fd = settings.terminal_fd != 0 ? (int)settings.terminal_fd : -1,
         .silence_ms = (uint32_t)(1000 * settings.link_timeout),
+        .lock = settings.lock,
     };
     return agent_run(&options);
 }

@@ -51,12 +51,20 @@ void agent_folder_make(struct agent_folder *folder)
     folder->port.say(folder->port.context, &answer);
 }
 
+/* The summary comes last: where it is, all is. */
+static int compare_entries(const FTSENT **a, const FTSENT **b)
+{
+    bool is_last_a = strcmp((*a)->fts_name, "summary.json") == 0;
+    bool is_last_b = strcmp((*b)->fts_name, "summary.json") == 0;
+    return is_last_a != is_last_b ? is_last_a - is_last_b : strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
 void agent_folder_fetch(struct agent_folder *folder)
 {
     end_walk(folder);
     char *const paths[] = {folder->path, NULL};
     if (folder->path[0] != '\0') {
-        folder->walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+        folder->walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, compare_entries);
     } else {
         errno = ENOENT;
     }

@@ -32,6 +32,7 @@ enum field_index {
     CLOCK,
     OFFSET,
     ANNOUNCES,
+    TOLD,
     TERMINAL,
     TEXT,
     STREAM,
@@ -68,6 +69,7 @@ static const struct field fields[FIELD_COUNT] = {
     [CLOCK] = FIELD(U64, clock_us),
     [OFFSET] = FIELD(U64, offset),
     [ANNOUNCES] = FIELD(FLAG, announces),
+    [TOLD] = FIELD(FLAG, is_told),
     [TERMINAL] = FIELD(FLAG, has_terminal),
     [TEXT] = FIELD(TEXT, text),
     [STREAM] = FIELD(TEXT, stream),
@@ -99,7 +101,8 @@ static const struct {
 } kinds[AGENT_KIND_COUNT] = {
     [AGENT_START] = {"start", BIT(ID) | BIT(ARGV),
                      BIT(ENVIRONMENT) | BIT(INPUT) | BIT(LOG) | BIT(DIRECTORY) | BIT(ANNOUNCES) |
-                         BIT(TERMINAL)},
+                         BIT(TOLD) | BIT(TERMINAL)},
+    [AGENT_TELL] = {"tell", BIT(ID) | BIT(TEXT), 0},
     [AGENT_SIGNAL] = {"signal", BIT(ID) | BIT(SIGNAL), 0},
     [AGENT_PING] = {"ping", BIT(TIME), 0},
     [AGENT_ROUTE] = {"route", BIT(ADDRESS), 0},
@@ -115,6 +118,7 @@ static const struct {
     [AGENT_STARTED] = {"started", BIT(ID) | BIT(PID), 0},
     [AGENT_OUTPUT] = {"output", BIT(ID) | BIT(STREAM) | BIT(TEXT), 0},
     [AGENT_EXITED] = {"exited", BIT(ID) | BIT(STATUS), 0},
+    [AGENT_STOPPED] = {"stopped", BIT(ID) | BIT(SIGNAL), 0},
     [AGENT_PONG] = {"pong", BIT(TIME) | BIT(CLOCK), 0},
     [AGENT_ROUTED] = {"routed", BIT(OWN), 0},
     [AGENT_LISTENING] = {"listening", BIT(PORT) | BIT(TEXT), 0},

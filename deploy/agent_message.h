@@ -21,13 +21,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_PROTOCOL 1 // raised by every change that the other side would trip over
+#define AGENT_PROTOCOL 2 // raised by every change that the other side would trip over
 #define AGENT_LINE_MAX ((size_t)256 << 10) // bytes of a line, without its end
 #define AGENT_LIST_MAX 160                 // texts of a list
 
 enum agent_kind {
     // What the launcher says.
     AGENT_START,   // run a program; started, output ..., exited are of it
+    AGENT_TELL,    // a line to a process that is told things
     AGENT_SIGNAL,  // to a process; SIGKILL to all that it has started, too
     AGENT_PING,    // a sign of life, answered by pong
     AGENT_ROUTE,   // answered by routed: the host's own address on the way to `address`
@@ -40,7 +41,8 @@ enum agent_kind {
     AGENT_HELLO, // first: who it is, and what its host has
     AGENT_STARTED,
     AGENT_OUTPUT,
-    AGENT_EXITED, // after its last output
+    AGENT_EXITED,  // after its last output
+    AGENT_STOPPED, // by a signal; by 0: it goes on
     AGENT_PONG,
     AGENT_ROUTED,
     AGENT_LISTENING,
@@ -64,6 +66,7 @@ struct agent_message {
     uint64_t clock_us;          // of the host, since 1970
     uint64_t offset;            // of a piece of a file
     bool announces;             // start: it gets --announce-fd; what it writes there is output
+    bool is_told;               // start: it gets --launcher-fd; what tell says comes out there
     bool has_terminal;          // start: its standard output is the launcher's
     const char *text;           // of output; or what went wrong, "" if nothing did
     const char *stream;         // of output: "output", "error", "announce"

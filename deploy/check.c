@@ -116,7 +116,7 @@ static enum status check_hosts(const struct job *job, const struct host_options 
                link->state == HOST_LINK_UP ? address : "cannot be used (see below)");
     }
     fflush(stdout);
-    preflight_try(&preflight, job, true);
+    preflight_try(&preflight, job);
     enum status status = preflight_end(&preflight);
     launcher_close(&launcher);
     return status;

@@ -1,8 +1,10 @@
 /* ringside compare: the same job in several modes, one after the other. */
 #include "common/job.h"
+#include "common/job_effects.h"
 #include "common/log.h"
 #include "deploy/commands.h"
 #include "deploy/folder.h"
+#include "deploy/folder_lock.h"
 #include "deploy/grid.h"
 #include "deploy/handover.h"
 #include "deploy/host_options.h"
@@ -31,6 +33,7 @@ struct comparison {
     struct launcher launcher;
     struct preflight preflight;
     struct security security;
+    struct folder_lock lock;
     struct grid_cell cells[GRID_CELLS_MAX];
     size_t cell_count;
     struct report report;
@@ -74,6 +77,11 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         }
         status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error);
     }
+    if (status == STATUS_OK) {
+        const struct job_list jobs = {&comparison->cells[0].job, comparison->cell_count,
+                                      sizeof(comparison->cells[0])};
+        status = job_check_effects(&program, &job, &jobs, error, sizeof(error));
+    }
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
@@ -86,12 +94,7 @@ static enum status try_cells(struct comparison *comparison)
     struct preflight *preflight = &comparison->preflight;
     preflight_begin(preflight, &comparison->launcher, &comparison->options, &comparison->hosts);
     for (size_t i = 0; i < comparison->cell_count; i++) {
-        const struct job *job = &comparison->cells[i].job;
-        bool is_tried = false;
-        for (size_t k = 0; k < i; k++) {
-            is_tried = is_tried || comparison->cells[k].job.batch == job->batch;
-        }
-        preflight_try(preflight, job, !is_tried);
+        preflight_try(preflight, &comparison->cells[i].job);
     }
     return preflight_end(preflight);
 }
@@ -125,7 +128,10 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
 static enum exit_code run_all(struct comparison *comparison)
 {
     enum exit_code verdict = EXIT_COMPLETED;
-    for (size_t i = 0; i < comparison->cell_count && verdict != EXIT_INTERRUPTED; i++) {
+    for (size_t i = 0; i < comparison->cell_count; i++) {
+        if (comparison->launcher.crew.interrupts > 0) {
+            return EXIT_INTERRUPTED;
+        }
         enum exit_code code = run_cell(comparison, i);
         verdict = code != EXIT_COMPLETED ? code : verdict;
     }
@@ -151,6 +157,9 @@ enum exit_code command_compare(int argc, char **argv)
     launcher_default_folder(&comparison->options, "compare");
     enum status status = security_open(&comparison->options.security, &comparison->security);
     if (status == STATUS_OK) {
+        status = folder_lock_take(comparison->options.out, &comparison->lock);
+    }
+    if (status == STATUS_OK) {
         status = try_cells(comparison);
     }
     if (status == STATUS_OK) {
@@ -168,6 +177,7 @@ enum exit_code command_compare(int argc, char **argv)
     }
 end:
     launcher_close(&comparison->launcher);
+    folder_lock_release(&comparison->lock);
     report_finish(&comparison->report);
     security_close(&comparison->security);
     free(comparison);

@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "deploy/process.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -21,9 +22,7 @@ static void ignore(void *context, size_t host, const struct agent_message *messa
 static int open_signal_fd(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
+    process_ending_signals(&set);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -115,6 +114,7 @@ static void take_signals(struct crew *crew)
     struct signalfd_siginfo info;
     while (read(crew->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         crew->interrupts++;
+        crew->last_signal = (int)info.ssi_signo;
     }
 }
 

@@ -13,7 +13,8 @@ struct crew {
     struct host_link *links; // (count), owned
     size_t count;
     int signal_fd;
-    unsigned interrupts; // SIGINT and SIGTERM so far
+    unsigned interrupts; // signals so far that ask for the end: process_ending_signals
+    int last_signal;     // of them
     uint32_t next_id;    // of processes: what a late message is about is told by it
     struct poll_list polls;
 
@@ -22,8 +23,9 @@ struct crew {
     void *context;
 };
 
-/* Starts an agent on every host, and waits until each has said hello or is lost. SIGINT, SIGTERM
- * and SIGCHLD must be blocked. Borrows options. STATUS_INTERRUPTED after a signal. Logs. */
+/* Starts an agent on every host, and waits until each has said hello or is lost.
+ * launch_block_signals comes before it. Borrows options. STATUS_INTERRUPTED after a signal. Logs.
+ */
 enum status crew_open(struct crew *crew, const struct hosts *hosts,
                       const struct host_link_options *options);
 

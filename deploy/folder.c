@@ -2,6 +2,7 @@
 #include "deploy/folder.h"
 
 #include "common/log.h"
+#include "deploy/folder_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,9 +18,9 @@ static bool is_empty_folder(const char *path)
     DIR *folder = opendir(path);
     bool is_empty = true;
     for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            is_empty = false;
-        }
+        is_empty =
+            is_empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+                         strcmp(entry->d_name, FOLDER_LOCK_NAME) == 0);
     }
     if (folder != NULL) {
         closedir(folder);

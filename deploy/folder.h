@@ -9,7 +9,7 @@
 #define FOLDER_PATH_MAX 4096
 
 /* Makes a folder and those above it, and `below` in it (NULL: nothing). Refuses one that is not
- * empty. Logs. */
+ * empty, a lock's file left aside. Logs. */
 enum status folder_make(const char *folder, const char *below);
 
 /* Removes a folder with all that is in it, as far as it can. */

@@ -1,6 +1,7 @@
 /* Lists, and their product. */
 #include "deploy/grid.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,6 +167,64 @@ bool grid_is_same_run(const struct job *a, const struct job *b)
     char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
     return job_encode(a, text_a, sizeof(text_a)) == STATUS_OK &&
            job_encode(b, text_b, sizeof(text_b)) == STATUS_OK && strcmp(text_a, text_b) == 0;
+}
+
+static const struct option *find_row(const char *name)
+{
+    const struct option *row = job_options;
+    while (row < job_options + job_option_count && strcmp(row->name, name) != 0) {
+        row++;
+    }
+    assert(row < job_options + job_option_count);
+    return row;
+}
+
+enum status grid_describe_trial(const struct job *job, char ret_text[JOB_TEXT_BYTES])
+{
+    // Who exchanges gradients with whom, and how parameters are updated: --mode and others have
+    // been checked against each other, and a trial has one worker, which exchanges nothing.
+    static const char *const ignored[] = {
+        "mode",
+        "servers",
+        "server-threads",
+        "seed",
+        "lr",
+        "momentum",
+        "beta1",
+        "beta2",
+        "decay",
+        "epsilon",
+        "weight-decay",
+        "lr-scale",
+        "lr-workers",
+        "warmup-epochs",
+        "lr-schedule",
+        "lr-gamma",
+        "lr-step-epochs",
+        "target-accuracy",
+        "order",
+        "delay-model",
+        "backup",
+        "remedy",
+        "remedy-lambda",
+        "gradients-per-update",
+        "straggler",
+        "transport",
+        "connections",
+        "security",
+        "report-every",
+        "lost-after",
+        "stall-warn",
+        "stall-fail",
+    };
+    struct job tried = *job, plain;
+    const struct option_set defaults = job_option_set(&plain);
+    options_reset(&defaults);
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++) {
+        const struct option *row = find_row(ignored[i]);
+        memcpy((char *)&tried + row->offset, (const char *)&plain + row->offset, row->size);
+    }
+    return job_encode(&tried, ret_text, (size_t)JOB_TEXT_BYTES);
 }
 
 enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t axis_count,

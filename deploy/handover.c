@@ -17,8 +17,7 @@ enum status handover_check(const struct security_options *security, const struct
     return security_check_options(security);
 }
 
-enum status handover_begin(struct handover *handover, const struct security *security,
-                           const struct job *job, bool is_far)
+enum status handover_begin(struct handover *handover, const struct security *security)
 {
     const struct keys *keys = security->keys;
     *handover = (struct handover){0};
@@ -26,8 +25,7 @@ enum status handover_begin(struct handover *handover, const struct security *sec
         handover->arguments[0] = "--insecure";
         return STATUS_OK;
     }
-    bool is_needed = is_far || strcmp(job->security, "auth-only") == 0;
-    if (keys == NULL && is_needed) {
+    if (keys == NULL) {
         security_forbid_core_dumps();
         enum status status = keys_generate(&handover->made);
         if (status != STATUS_OK) {
@@ -35,9 +33,6 @@ enum status handover_begin(struct handover *handover, const struct security *sec
             return status;
         }
         keys = handover->made;
-    }
-    if (keys == NULL) {
-        return STATUS_OK;
     }
     handover->text = sodium_malloc(KEYS_TEXT_MAX);
     if (handover->text == NULL) {

@@ -7,8 +7,6 @@
 #include "common/security.h"
 #include "common/status.h"
 
-#include <stdbool.h>
-
 /* Zeroed: there are no keys. */
 struct handover {
     struct keys *made;            // for this job alone; owned
@@ -19,10 +17,9 @@ struct handover {
 /* What the job and these options contradict each other in. Logs. */
 enum status handover_check(const struct security_options *security, const struct job *job);
 
-/* The keys that the user gave; otherwise fresh ones, if the job needs some: because some of its
- * processes listen off the loopback interface (is_far), or by its --security. Logs. */
-enum status handover_begin(struct handover *handover, const struct security *security,
-                           const struct job *job, bool is_far);
+/* The keys that the user gave, or fresh ones, on one host as across many: any of its users can
+ * connect to a port on the loopback interface. None with --insecure. Logs. */
+enum status handover_begin(struct handover *handover, const struct security *security);
 void handover_end(struct handover *handover); // wipes; zeroed is fine
 
 #endif

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define PING_MS       1000
+#define TURN_MS       1500 // in which a launcher that is well comes round
 #define CLOSE_MS      2000
 #define SRUN_CLOSE_MS 10000 // it hears from the node that the step is over
 #define POLL_MS       5
@@ -134,6 +135,10 @@ static enum status start(struct host_link *link, const char *path, const char *c
             // Killed, it would leave its step to notice by itself; asked to end, it ends that.
             prctl(PR_SET_PDEATHSIG, SIGTERM);
             process_drop_variables(srun_is_dropped);
+        } else if (link->is_local) {
+            // The end of its input ends it, once the coordinator has written its summary; should
+            // it be stopped, it goes on.
+            prctl(PR_SET_PDEATHSIG, SIGCONT);
         }
         become(&files, path, argv, terminal_fd);
     }
@@ -157,7 +162,8 @@ static enum status start_here(struct host_link *link)
     char fd_text[16];
     int terminal_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     snprintf(fd_text, sizeof(fd_text), "%d", terminal_fd >= 0 ? terminal_fd : 0);
-    const char *const argv[] = {"ringside", "agent", "--terminal-fd", fd_text, NULL};
+    const char *const argv[] = {"ringside",          "agent", "--terminal-fd", fd_text, "--lock",
+                                link->options->lock, NULL};
     enum status status = start(link, "/proc/self/exe", argv, terminal_fd);
     if (terminal_fd >= 0) {
         close(terminal_fd);
@@ -192,7 +198,8 @@ void host_link_open(struct host_link *link, const char *name,
     snprintf(link->name, sizeof(link->name), "%s", name);
     link->is_local = host_link_is_here(name, options->allocation);
     link->reader.fd = link->errors.fd = link->writer.fd = -1;
-    link->opened_ms = link->heard_ms = link->pinged_ms = clock_now_ms();
+    link->opened_ms = link->heard_ms = link->pinged_ms = link->stepped_ms = clock_now_ms();
+    link->attention.looked_ms = link->opened_ms;
     enum status status = link->is_local ? start_here(link) : start_there(link);
     if (status == STATUS_INVALID) {
         lose(link, "the command that reaches it cannot be made",
@@ -350,8 +357,10 @@ static void take_end(struct host_link *link)
     int result = reap(link, clock_now_ms() + CLOSE_MS);
     take_errors(link);
     if (link->is_local) {
-        lose(link, "the agent of this host has ended",
-             "what it said is above; was it killed, or is memory short?");
+        char end[128];
+        process_describe_end(result, end, sizeof(end));
+        snprintf(why, sizeof(why), "the agent of this host %s", end);
+        lose(link, why, "run the job again");
         return;
     }
     if (is_by_srun(link)) {
@@ -360,6 +369,21 @@ static void take_end(struct host_link *link)
         ssh_explain(link->name, result, link->said, why, advice);
     }
     lose(link, why, advice);
+}
+
+/* Nobody needs a job whose agent is stopped, and nobody would notice: it hears and says nothing. */
+static void let_go_on(struct host_link *link)
+{
+    siginfo_t info = {0};
+    link->pinged_ms = clock_now_ms();
+    char name[80];
+    if (waitid(P_PID, (id_t)link->pid, &info, WSTOPPED | WNOHANG) != 0 || info.si_pid == 0) {
+        return;
+    }
+    process_name_signal(info.si_status, name, sizeof(name));
+    log_warn("the agent of this host (pid %ld) was stopped by %s: it is made to go on",
+             (long)link->pid, name);
+    kill(link->pid, SIGCONT);
 }
 
 static void check_silence(struct host_link *link, uint64_t now_ms)
@@ -384,6 +408,10 @@ void host_link_step(struct host_link *link, size_t host,
         return;
     }
     uint64_t now_ms = clock_now_ms();
+    uint64_t away_ms = attention_away_ms(&link->attention, now_ms, TURN_MS);
+    link->opened_ms = attention_excuse(link->opened_ms, away_ms, now_ms);
+    link->heard_ms = attention_excuse(link->heard_ms, away_ms, now_ms);
+    link->stepped_ms = now_ms;
     char *line = NULL;
     take_errors(link);
     size_t before = link->reader.end - link->reader.begin;
@@ -402,8 +430,12 @@ void host_link_step(struct host_link *link, size_t host,
     if (end != STATUS_OK && link->state != HOST_LINK_LOST) {
         take_end(link);
     }
-    if (link->state == HOST_LINK_UP && !link->is_local && now_ms - link->pinged_ms >= PING_MS) {
-        ping(link);
+    if (link->state == HOST_LINK_UP && now_ms - link->pinged_ms >= PING_MS) {
+        if (link->is_local) {
+            let_go_on(link);
+        } else {
+            ping(link);
+        }
     }
     // A writer that nobody reads from is noticed by the reader's end, or by silence.
     if (link->state != HOST_LINK_LOST && line_writer_flush(&link->writer) != STATUS_OK) {
@@ -414,11 +446,10 @@ void host_link_step(struct host_link *link, size_t host,
 
 uint64_t host_link_deadline_ms(const struct host_link *link)
 {
-    if (link->state == HOST_LINK_LOST || (link->state == HOST_LINK_UP && link->is_local)) {
+    if (link->state == HOST_LINK_LOST) {
         return UINT64_MAX;
     }
-    return link->state == HOST_LINK_CONNECTING ? link->opened_ms + hello_ms(link)
-                                               : link->pinged_ms + PING_MS;
+    return (link->state == HOST_LINK_UP ? link->pinged_ms : link->stepped_ms) + PING_MS;
 }
 
 void host_link_add_polls(const struct host_link *link, struct poll_list *polls)

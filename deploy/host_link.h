@@ -2,6 +2,7 @@
 #ifndef DEPLOY_HOST_LINK_H
 #define DEPLOY_HOST_LINK_H
 
+#include "common/attention.h"
 #include "common/options.h"
 #include "common/status.h"
 #include "deploy/agent_message.h"
@@ -26,6 +27,7 @@ struct host_link_options {
     const char *ssh;                     // command
     const struct allocation *allocation; // whose nodes srun reaches; NULL: ssh reaches hosts
     const char *place;                   // of ringside on other hosts; "": see ssh_agent_script
+    const char *lock;                    // of the folder that is written here; "": none
     double timeout;                      // seconds without a sign of life until the link is lost
 };
 
@@ -46,7 +48,8 @@ struct host_link {
     pid_t pid; // of ssh, srun, or the agent; 0: none
     struct line_reader reader, errors;
     struct line_writer writer;
-    uint64_t opened_ms, heard_ms, pinged_ms;
+    uint64_t opened_ms, heard_ms, pinged_ms, stepped_ms;
+    struct attention attention;
     struct host_facts facts;       // where it is up
     bool has_clock;                // the two below are known
     int64_t clock_ahead_us;        // of the host against ours

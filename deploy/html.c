@@ -89,6 +89,22 @@ static void write_table(FILE *page, const struct report *report)
     fprintf(page, "</tbody></table></div>\n");
 }
 
+void html_ending(FILE *page, const char *name, const struct run_folder *run)
+{
+    char reason[CELL_BYTES];
+    unsigned long long step;
+    run_folder_value(run, "reason", reason, sizeof(reason));
+    fprintf(page, "<p><strong>");
+    html_escape(page, name);
+    if (run_folder_has_diverged(run, &step)) {
+        fprintf(page, "</strong> diverged at step %llu: ", step);
+    } else {
+        fprintf(page, "</strong> did not complete: ");
+    }
+    html_escape(page, reason);
+    fprintf(page, "</p>\n");
+}
+
 static void write_verdicts(FILE *page, const struct report *report)
 {
     char *text = NULL;
@@ -108,14 +124,8 @@ static void write_verdicts(FILE *page, const struct report *report)
     }
     free(text);
     for (size_t i = 0; i < report->count; i++) {
-        char reason[CELL_BYTES];
-        run_folder_value(&report->runs[i], "reason", reason, sizeof(reason));
         if (!run_folder_is_completed(&report->runs[i])) {
-            fprintf(page, "<p><strong>");
-            html_escape(page, report->runs[i].label);
-            fprintf(page, "</strong> did not complete: ");
-            html_escape(page, reason);
-            fprintf(page, "</p>\n");
+            html_ending(page, report->runs[i].label, &report->runs[i]);
         }
     }
 }

@@ -5,6 +5,7 @@
 #include "common/status.h"
 #include "deploy/gnuplot.h"
 #include "deploy/report.h"
+#include "deploy/run_folder.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -17,6 +18,9 @@ void html_begin(FILE *page, const char *title);
 void html_plot(FILE *page, const char *folder,
                const struct plot *plot); // nothing if it has no file
 void html_end(FILE *page, const char *command);
+
+/* How a run that was not completed has ended, and why. */
+void html_ending(FILE *page, const char *name, const struct run_folder *run);
 
 /* Text as HTML shows it. */
 void html_escape(FILE *stream, const char *text);

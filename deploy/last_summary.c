@@ -64,6 +64,14 @@ static json_t *read_parameters(const char *folder)
     return parameters != NULL ? parameters : json_null();
 }
 
+/* In the mean, as in any summary. */
+static json_t *batch_json(const struct job *job)
+{
+    return job->global_batch % job->workers == 0
+               ? json_integer(job->global_batch / job->workers)
+               : json_real((double)job->global_batch / (double)job->workers);
+}
+
 static json_t *summary_json(const char *folder, const struct job *job, const char *reason)
 {
     struct progress progress = read_progress(folder, job->workers);
@@ -71,13 +79,14 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
     json_t *steps = has_progress ? json_integer(progress.steps) : json_null();
     json_t *seconds = has_progress ? json_real(progress.seconds) : json_null();
     json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:i, s:i, s:s, s:f, s:o, s:o, s:n}",
+        "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f, s:o, s:o, "
+        "s:n}",
         "version", RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
         (int)job->servers, "model", job->model, "parameters", read_parameters(folder), "dataset",
         job->data, "device", job->device, "transport", job->transport, "seed",
-        (json_int_t)job->seed, "batch_per_worker", (int)job->batch, "global_batch",
-        (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr, "steps", steps,
-        "seconds", seconds, "images_per_second");
+        (json_int_t)job->seed, "batch_per_worker", batch_json(job), "global_batch",
+        (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr, "lr_effective",
+        job_schedule(job, 0).base_rate, "steps", steps, "seconds", seconds, "images_per_second");
     json_t *rest = json_pack(
         "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:n, s:i, "
         "s:s, s:s}",
@@ -93,18 +102,45 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
     return summary;
 }
 
+enum status last_summary_read(const char *folder, struct last_summary *ret_summary)
+{
+    char path[PATH_BYTES];
+    path_of(folder, "summary.json", path);
+    json_t *summary = json_load_file(path, 0, NULL);
+    const char *outcome = json_string_value(json_object_get(summary, "outcome"));
+    const char *reason = json_string_value(json_object_get(summary, "reason"));
+    enum status status = outcome != NULL && reason != NULL ? STATUS_OK : STATUS_IO;
+    if (status == STATUS_OK) {
+        ret_summary->is_completed = strcmp(outcome, "completed") == 0;
+        snprintf(ret_summary->reason, sizeof(ret_summary->reason), "%s", reason);
+    }
+    json_decref(summary);
+    return status;
+}
+
+void last_summary_tidy(const char *folder)
+{
+    static const char *const names[] = {JOB_RESERVE_NAME, "job.json.part", "details.json.part",
+                                        "summary.json.part"};
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        path_of(folder, names[i], path);
+        unlink(path);
+    }
+}
+
 void last_summary_write(const char *folder, const struct job *job, const char *reason)
 {
-    char path[PATH_BYTES], draft[PATH_BYTES], reserve[PATH_BYTES];
+    char path[PATH_BYTES], draft[PATH_BYTES];
     path_of(folder, "summary.json", path);
     path_of(folder, "summary.json.part", draft);
-    path_of(folder, JOB_RESERVE_NAME, reserve);
-    if (access(path, F_OK) == 0) {
+    struct last_summary there;
+    if (last_summary_read(folder, &there) == STATUS_OK) {
         return;
     }
-    unlink(reserve);
     json_t *summary = summary_json(folder, job, reason);
-    if (summary == NULL || json_dump_file(summary, draft, JSON_INDENT(2)) != 0 ||
+    if (summary == NULL ||
+        json_dump_file(summary, draft, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 ||
         rename(draft, path) != 0) {
         log_error("cannot write %s: %m", path);
         unlink(draft);

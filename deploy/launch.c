@@ -6,9 +6,12 @@
 #include "common/transport.h"
 #include "deploy/fetch.h"
 #include "deploy/handover.h"
+#include "deploy/host_limits.h"
 #include "deploy/last_summary.h"
+#include "deploy/log_tail.h"
 #include "deploy/members.h"
 #include "deploy/placement.h"
+#include "deploy/process.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@
 #include <sys/wait.h>
 
 // After the first Ctrl-C the job has this long to end cleanly.
-#define STOP_MS 1500
+#define STOP_MS 4000
 
 // Once the verdict is known, members have this long to end by themselves.
 #define CLOSE_MS 1500
@@ -38,14 +41,16 @@ struct launch {
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t deadline_ms; // when whatever still runs is killed; 0: not set
     unsigned interrupts;  // that have been taken
+
+    // Why the job ends, as far as it is known here: the coordinator was told. "": not known.
+    char cause[OPTION_ERROR_BYTES];
+    bool is_certain; // and nothing can be a better reason
 };
 
 void launch_block_signals(void)
 {
     sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
+    process_ending_signals(&set);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
@@ -90,7 +95,7 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
     size_t servers = launch->placement.server_count;
     const char *role = index < servers ? "ps" : "worker";
     size_t number = index < servers ? index : index - servers;
-    snprintf(name, sizeof(name), "%s %zu", role, number);
+    snprintf(name, sizeof(name), "%s %zu", index > 0 && index < servers ? "server" : role, number);
     snprintf(log, sizeof(log), "%.4000s/logs/%s-%zu.log", launch->options->folder, role, number);
     const struct member_start member = {
         .name = name,
@@ -100,9 +105,15 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
         .environment = environment_of(launch, host),
         .input = launch->handover.text,
         .announces = index == 0,
+        .is_told = index == 0,
         .has_terminal = index == 0,
     };
-    return members_start(&launch->members, index, &member);
+    enum status status = members_start(&launch->members, index, &member);
+    if (status != STATUS_OK) {
+        snprintf(launch->cause, sizeof(launch->cause), "%s could not be started on %s", name,
+                 launch->launcher->crew.links[host].name);
+    }
+    return status;
 }
 
 static enum status start_coordinator(struct launch *launch)
@@ -138,6 +149,25 @@ static enum status start_coordinator(struct launch *launch)
     return status == STATUS_OK ? start(launch, 0, host, argv) : status;
 }
 
+/* Tells the coordinator why the job has to end: see ps-server/launcher_news.h. */
+static void tell(struct launch *launch, const char *kind, const char *cause)
+{
+    char line[OPTION_ERROR_BYTES + 64];
+    snprintf(launch->cause, sizeof(launch->cause), "%s", cause);
+    snprintf(line, sizeof(line), "%s %s", kind, launch->cause);
+    members_tell(&launch->members, 0, line);
+}
+
+static void tell_interrupt(struct launch *launch)
+{
+    int number = launch->launcher->crew.last_signal;
+    tell(launch, "interrupted",
+         number == SIGINT   ? "interrupted by SIGINT (Ctrl-C)"
+         : number == SIGHUP ? "interrupted by SIGHUP: the terminal of ringside was closed"
+                            : "interrupted by SIGTERM");
+    launch->is_certain = true;
+}
+
 /* Takes the interrupts that have come. */
 static void take_interrupts(struct launch *launch)
 {
@@ -146,7 +176,7 @@ static void take_interrupts(struct launch *launch)
             launch->deadline_ms = clock_now_ms(); // asked twice: at once
         } else {
             launch->deadline_ms = clock_now_ms() + STOP_MS;
-            members_signal(&launch->members, 0, SIGINT);
+            tell_interrupt(launch);
         }
     }
 }
@@ -178,7 +208,9 @@ static enum status await_endpoint(struct launch *launch)
             return STATUS_UNREACHABLE; // it has said why in its log
         }
         if (clock_now_ms() >= deadline_ms) {
-            log_error("the coordinator did not say where it listens: see %s", coordinator->log);
+            snprintf(launch->cause, sizeof(launch->cause),
+                     "the coordinator did not say within %g s where it listens (--start-timeout)",
+                     launch->options->job->start_timeout);
             return STATUS_TIMED_OUT;
         }
         step(launch, deadline_ms);
@@ -252,25 +284,39 @@ static enum status start_all(struct launch *launch)
     return status;
 }
 
-/* Says which member has ended badly; the coordinator gets the time to give its verdict on it. */
-static void note_deaths(struct launch *launch)
+/* Tells the coordinator how a member has ended, unless that is a consequence of what it knows. */
+static void note_end(struct launch *launch, size_t index)
 {
-    for (size_t i = 1; i < launch->members.count; i++) {
-        struct member *member = &launch->members.list[i];
-        if (!member->is_over || member->is_noted) {
-            continue;
-        }
-        member->is_noted = true;
-        bool is_clean =
-            !member->is_lost && WIFEXITED(member->result) && WEXITSTATUS(member->result) == 0;
-        if (is_clean || launch->interrupts > 0 || launch->deadline_ms != 0) {
-            continue;
-        }
-        char end[OPTION_ERROR_BYTES];
-        members_describe_end(&launch->members, i, end, sizeof(end));
-        log_error("%s %s; its log: %s", member->name, end, member->log);
+    struct member *member = &launch->members.list[index];
+    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES], kind[64];
+    bool is_killed = member_was_killed(member);
+    member->is_noted = true;
+    if ((!is_killed && WEXITSTATUS(member->result) == 0) || launch->is_certain ||
+        (launch->cause[0] != '\0' && !is_killed)) {
+        return;
+    }
+    members_explain_end(&launch->members, index, end, sizeof(end));
+    snprintf(sentence, sizeof(sentence), "%s %s", member->name, end);
+    snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
+    tell(launch, kind, sentence);
+    launch->is_certain = is_killed;
+    if (launch->deadline_ms == 0) {
         launch->deadline_ms =
             clock_now_ms() + (uint64_t)(1000 * (launch->options->job->lost_after + 3));
+    }
+}
+
+/* Those that were killed first: the others may have ended because of them. */
+static void note_ends(struct launch *launch)
+{
+    for (int is_killed = 1; is_killed >= 0; is_killed--) {
+        for (size_t i = 1; i < launch->members.count; i++) {
+            const struct member *member = &launch->members.list[i];
+            if (member->is_over && !member->is_noted &&
+                member_was_killed(member) == (is_killed != 0)) {
+                note_end(launch, i);
+            }
+        }
     }
 }
 
@@ -282,7 +328,7 @@ static void watch(struct launch *launch)
             break;
         }
         step(launch, launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX);
-        note_deaths(launch);
+        note_ends(launch);
     }
 }
 
@@ -313,55 +359,78 @@ static enum status bring_folder(struct launch *launch)
     return fetch_folder(&launch->launcher->crew, coordinator->host, launch->options->folder);
 }
 
-static enum exit_code verdict_of(const struct launch *launch)
+/* Why there is no summary. */
+static void explain(struct launch *launch, enum status brought, char *ret_reason,
+                    size_t reason_size)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES];
+    if (coordinator->stopped != 0) {
+        process_name_signal(coordinator->stopped, end, sizeof(end));
+        snprintf(ret_reason, reason_size, "the coordinator was stopped by %.80s, and did not go on",
+                 end);
+    } else if (launch->cause[0] != '\0' && (!coordinator->is_lost || launch->interrupts > 0)) {
+        snprintf(ret_reason, reason_size, "%s", launch->cause);
+    } else if (brought != STATUS_OK) {
+        snprintf(ret_reason, reason_size, "the run folder did not come from %s",
+                 launch->launcher->crew.links[coordinator->host].name);
+    } else if (!coordinator->is_over) {
+        snprintf(ret_reason, reason_size, "the coordinator %s",
+                 coordinator->is_started ? "does not end" : "could not be started");
+    } else {
+        members_explain_end(&launch->members, 0, end, sizeof(end));
+        snprintf(ret_reason, reason_size, "the coordinator %s", end);
+    }
+}
+
+/* Names the reason, unless the coordinator has, and shows the log of whoever that is about. */
+static void report_failure(const struct launch *launch, const char *reason, bool is_said)
+{
+    log_error("the job failed%s%s; the logs: %s/logs", is_said ? "" : ": ", is_said ? "" : reason,
+              launch->options->folder);
+    for (size_t i = 0; i < launch->members.count; i++) {
+        const struct member *member = &launch->members.list[i];
+        const char *name = i == 0 ? "the coordinator" : member->name;
+        size_t size = strlen(name);
+        if (strncmp(reason, name, size) == 0 && reason[size] == ' ') {
+            log_tail_print(member->log, stderr);
+        }
+    }
+}
+
+/* The exit code says what the summary does. */
+static enum exit_code conclude(struct launch *launch, enum status brought)
 {
     const struct member *coordinator = &launch->members.list[0];
     const struct launch_options *options = launch->options;
+    struct last_summary summary = {.reason = ""};
+    last_summary_tidy(options->folder);
+    bool is_its_own = last_summary_read(options->folder, &summary) == STATUS_OK;
+    if (!is_its_own) {
+        explain(launch, brought, summary.reason, sizeof(summary.reason));
+        last_summary_write(options->folder, options->job, summary.reason);
+    }
+    if (summary.is_completed) {
+        return EXIT_COMPLETED;
+    }
+    bool is_said = is_its_own && options->shows_progress;
     if (launch->interrupts > 0) {
-        last_summary_write(options->folder, options->job,
-                           "interrupted by a signal; the coordinator was killed");
+        if (!is_said) {
+            log_error("the job ends: %s", summary.reason);
+        }
         return EXIT_INTERRUPTED;
     }
-    if (!coordinator->is_started) {
-        last_summary_write(options->folder, options->job, "the coordinator could not be started");
-        return EXIT_FAILED;
-    }
-    if (coordinator->is_over && !coordinator->is_lost && WIFEXITED(coordinator->result) &&
-        WEXITSTATUS(coordinator->result) <= EXIT_USAGE) {
-        enum exit_code code = (enum exit_code)WEXITSTATUS(coordinator->result);
-        if (code != EXIT_COMPLETED) {
-            last_summary_write(options->folder, options->job,
-                               "the coordinator failed; its log says why");
-            log_error("the job failed; the logs: %s/logs", options->folder);
-        }
-        return code;
-    }
-    char end[OPTION_ERROR_BYTES], reason[OPTION_ERROR_BYTES + 32];
-    members_describe_end(&launch->members, 0, end, sizeof(end));
-    snprintf(reason, sizeof(reason), "the coordinator %s", end);
-    log_error("%s; its log: %s", reason, coordinator->log);
-    last_summary_write(options->folder, options->job, reason);
-    return EXIT_FAILED;
+    report_failure(launch, summary.reason, is_said);
+    bool is_usage = coordinator->is_over && !coordinator->is_lost &&
+                    WIFEXITED(coordinator->result) &&
+                    WEXITSTATUS(coordinator->result) == EXIT_USAGE;
+    return is_usage ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* Whether a host of the job listens off the loopback interface. */
-static bool is_far(const struct launch *launch)
-{
-    for (size_t i = 0; i < launch->launcher->hosts.count; i++) {
-        if (placement_uses(&launch->placement, i) &&
-            !security_is_local_address(launch->launcher->addresses[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* With the keys that its processes need. */
+/* With the keys of its processes. */
 static enum status start_with_keys(struct launch *launch)
 {
-    const struct launch_options *options = launch->options;
-    enum status status =
-        handover_begin(&launch->handover, options->security, options->job, is_far(launch));
+    enum status status = handover_begin(&launch->handover, launch->options->security);
     if (status == STATUS_OK) {
         status = start_all(launch);
     }
@@ -379,9 +448,7 @@ static enum exit_code run(struct launch *launch)
     end_all(launch, may_close ? CLOSE_MS : 0);
     enum status brought = bring_folder(launch);
     crew_listen(&launch->launcher->crew, NULL, NULL);
-    enum exit_code code = verdict_of(launch);
-    bool is_fine = status == STATUS_OK && brought == STATUS_OK;
-    return is_fine || code != EXIT_COMPLETED ? code : EXIT_FAILED;
+    return conclude(launch, brought);
 }
 
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options)
@@ -402,6 +469,13 @@ enum exit_code launch_job(struct launcher *launcher, const struct launch_options
         log_error("%s", error);
     } else {
         status = launcher_recover(launcher);
+    }
+    if (status == STATUS_OK) {
+        status = host_limits_check(&launcher->crew, &launch->placement, options->job, error);
+        if (status != STATUS_OK) {
+            log_error("%s", error);
+            last_summary_write(options->folder, options->job, error);
+        }
     }
     if (status == STATUS_OK) {
         status = members_init(&launch->members, &launcher->crew,

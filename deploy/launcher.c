@@ -202,7 +202,11 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
                   "chooses the address of each");
         return STATUS_INVALID;
     }
+    if (options->out[0] != '\0') {
+        folder_lock_path(options->out, launcher->lock, sizeof(launcher->lock));
+    }
     launcher->link_options = (struct host_link_options){
+        .lock = launcher->lock,
         .ssh = host_options->ssh,
         .allocation = allocation,
         .place = host_options->remote_ringside,

@@ -7,6 +7,7 @@
 #include "deploy/allocation.h"
 #include "deploy/crew.h"
 #include "deploy/findings.h"
+#include "deploy/folder_lock.h"
 #include "deploy/host_options.h"
 #include "deploy/hosts.h"
 #include "deploy/interfaces.h"
@@ -20,7 +21,8 @@ struct launcher {
     const struct launcher_options *options; // borrowed
     const struct host_options *host_options;
     struct host_link_options link_options;
-    char shipped[SHIP_PLACE_BYTES]; // where --ship has put the programs
+    char shipped[SHIP_PLACE_BYTES];  // where --ship has put the programs
+    char lock[FOLDER_PATH_MAX + 32]; // of the folder that is written; "": there is none
     struct hosts hosts;
     size_t coordinator;           // host of it
     struct allocation allocation; // whose nodes srun reaches; none: ssh reaches hosts

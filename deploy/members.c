@@ -2,7 +2,9 @@
 #include "deploy/members.h"
 
 #include "common/log.h"
+#include "deploy/log_tail.h"
 #include "deploy/printable.h"
+#include "deploy/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +78,7 @@ enum status members_start(struct members *members, size_t index, const struct me
         .input = start->input,
         .log = member->log_fd < 0 ? member->log : NULL,
         .announces = start->announces,
+        .is_told = start->is_told,
         .has_terminal = start->has_terminal && link->is_local,
         .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),
     };
@@ -125,11 +128,22 @@ static void take_line(struct members *members, struct member *member,
     }
 }
 
+static void take_stop(const struct members *members, struct member *member, int signal_number)
+{
+    char text[80];
+    member->stopped = signal_number;
+    if (signal_number != 0) {
+        process_name_signal(signal_number, text, sizeof(text));
+        log_warn("%s was stopped by %s; kill -CONT %u lets it go on",
+                 member == &members->list[0] ? "the coordinator" : member->name, text, member->pid);
+    }
+}
+
 bool members_take(struct members *members, size_t host, const struct agent_message *message,
                   char *ret_announcement, size_t announcement_size)
 {
     bool is_ours = message->kind == AGENT_OUTPUT || message->kind == AGENT_EXITED ||
-                   message->kind == AGENT_STARTED;
+                   message->kind == AGENT_STARTED || message->kind == AGENT_STOPPED;
     uint32_t index = message->id - members->first_id; // large for those before
     if (!is_ours || index >= members->count || members->list[index].host != host) {
         return false;
@@ -138,6 +152,10 @@ bool members_take(struct members *members, size_t host, const struct agent_messa
     if (message->kind == AGENT_EXITED) {
         member->is_over = true;
         member->result = (int)message->status;
+    } else if (message->kind == AGENT_STARTED) {
+        member->pid = message->pid;
+    } else if (message->kind == AGENT_STOPPED) {
+        take_stop(members, member, (int)message->signal);
     } else if (message->kind == AGENT_OUTPUT && strcmp(message->stream, "announce") == 0) {
         if (ret_announcement != NULL) {
             snprintf(ret_announcement, announcement_size, "%s", message->text);
@@ -170,6 +188,16 @@ void members_signal(struct members *members, size_t index, int signal_number)
     }
 }
 
+void members_tell(struct members *members, size_t index, const char *line)
+{
+    const struct member *member = &members->list[index];
+    if (member->is_started && !member->is_over) {
+        const struct agent_message message = {
+            .kind = AGENT_TELL, .id = members->first_id + (uint32_t)index, .text = line};
+        crew_say(members->crew, member->host, &message);
+    }
+}
+
 bool members_all_over(const struct members *members)
 {
     for (size_t i = 0; i < members->count; i++) {
@@ -180,16 +208,34 @@ bool members_all_over(const struct members *members)
     return true;
 }
 
-void members_describe_end(const struct members *members, size_t index, char *ret_text,
-                          size_t text_size)
+bool member_was_killed(const struct member *member)
+{
+    return member->is_over && (member->is_lost || WIFSIGNALED(member->result));
+}
+
+static void describe_end(const struct members *members, size_t index, char *ret_text,
+                         size_t text_size)
 {
     const struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[member->host];
     if (member->is_lost) {
         snprintf(ret_text, text_size, "was lost with %s: %s", link->name, link->why);
-    } else if (WIFSIGNALED(member->result)) {
-        snprintf(ret_text, text_size, "was killed by signal %d", WTERMSIG(member->result));
     } else {
-        snprintf(ret_text, text_size, "ended with exit code %d", WEXITSTATUS(member->result));
+        process_describe_end(member->result, ret_text, text_size);
+    }
+}
+
+void members_explain_end(const struct members *members, size_t index, char *ret_text,
+                         size_t text_size)
+{
+    const struct member *member = &members->list[index];
+    describe_end(members, index, ret_text, text_size);
+    size_t used = strlen(ret_text);
+    if (!member_was_killed(member) && used + 2 < text_size) {
+        memcpy(ret_text + used, ": ", 3);
+        log_tail_sentence(member->log, ret_text + used + 2, text_size - used - 2);
+        if (ret_text[used + 2] == '\0') {
+            ret_text[used] = '\0'; // it has said nothing
+        }
     }
 }

@@ -20,6 +20,8 @@ struct member {
     size_t host;
     bool is_started, is_over;
     bool is_lost;  // over because its host is
+    uint32_t pid;  // on its host; 0: not known
+    int stopped;   // by this signal; 0: it runs
     int result;    // as waitpid gives it, where it is over and not lost
     int log_fd;    // where its lines go; -1: its agent writes the log itself
     bool is_noted; // its end has been looked at
@@ -44,7 +46,7 @@ struct member_start {
     const char *const *argv;        // ends with NULL
     const char *const *environment; // ends with NULL
     const char *input;              // of its standard input; NULL: none
-    bool announces, has_terminal;
+    bool announces, is_told, has_terminal;
 };
 
 /* Logs what cannot be started. */
@@ -59,10 +61,17 @@ bool members_take(struct members *members, size_t host, const struct agent_messa
 void members_take_losses(struct members *members);
 
 void members_signal(struct members *members, size_t index, int signal_number);
+
+/* A line to one that was started with is_told. */
+void members_tell(struct members *members, size_t index, const char *line);
 bool members_all_over(const struct members *members);
 
-/* "was killed by signal 9", "ended with exit code 1", "was lost with node2: no sign of life ..." */
-void members_describe_end(const struct members *members, size_t index, char *ret_text,
-                          size_t text_size);
+/* It is over, and not because it wanted to. */
+bool member_was_killed(const struct member *member);
+
+/* How one that is over has ended: as process_describe_end, with the last error of its log if it has
+ * ended by itself; or "was lost with node2: no sign of life for 10 s". */
+void members_explain_end(const struct members *members, size_t index, char *ret_text,
+                         size_t text_size);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEY_RUNS_MAX 20
+#define KEY_RUNS_MAX   20
+#define DIVERGED_BYTES 48 // of a label
 
 const struct plot plots[] = {
     {"loss-steps", "Training loss over steps. Synchronous designs on the same seed lie on each "
@@ -34,7 +35,12 @@ struct plotted {
 static const char *plain_label(const struct run_folder *run)
 {
     static char label[sizeof(run->label)];
-    gnuplot_label(run->label, label, sizeof(label));
+    unsigned long long step;
+    gnuplot_label(run->label, label, sizeof(label) - DIVERGED_BYTES);
+    size_t used = strlen(label);
+    if (run_folder_has_diverged(run, &step)) {
+        snprintf(label + used, sizeof(label) - used, ", diverged at step %llu", step);
+    }
     return label;
 }
 

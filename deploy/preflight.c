@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "deploy/grid.h"
 #include "deploy/placement.h"
 #include "deploy/programs.h"
 
@@ -392,13 +393,36 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
     }
 }
 
-void preflight_try(struct preflight *preflight, const struct job *job, bool tries_data)
+/* Whether a job's data, model and device need a trial; from now on they do not. */
+static bool take_turn(struct preflight *preflight, const struct job *job)
+{
+    static char text[JOB_TEXT_BYTES];
+    if (grid_describe_trial(job, text) != STATUS_OK) {
+        return true;
+    }
+    for (size_t i = 0; i < preflight->tried_count; i++) {
+        if (strcmp(preflight->tried[i], text) == 0) {
+            return false;
+        }
+    }
+    char **tried =
+        realloc(preflight->tried, (preflight->tried_count + 1) * sizeof(*preflight->tried));
+    char *copy = tried != NULL ? strdup(text) : NULL;
+    preflight->tried = tried != NULL ? tried : preflight->tried;
+    if (copy != NULL) {
+        preflight->tried[preflight->tried_count++] = copy;
+    }
+    return true; // without memory, equal ones are tried as well
+}
+
+void preflight_try(struct preflight *preflight, const struct job *job)
 {
     struct launcher *launcher = preflight->launcher;
     char error[OPTION_ERROR_BYTES], line[4096];
     if (preflight->status != STATUS_OK) {
         return;
     }
+    bool tries_data = take_turn(preflight, job);
     struct trial *trial = calloc(1, sizeof(*trial));
     if (trial == NULL) {
         preflight->status = STATUS_NO_MEMORY;
@@ -420,6 +444,16 @@ void preflight_try(struct preflight *preflight, const struct job *job, bool trie
     free(trial);
 }
 
+static void forget_tried(struct preflight *preflight)
+{
+    for (size_t i = 0; i < preflight->tried_count; i++) {
+        free(preflight->tried[i]);
+    }
+    free(preflight->tried);
+    preflight->tried = NULL;
+    preflight->tried_count = 0;
+}
+
 /* In the order of the hosts. */
 static void sort(struct findings *findings, const struct hosts *hosts)
 {
@@ -436,6 +470,7 @@ static void sort(struct findings *findings, const struct hosts *hosts)
 enum status preflight_end(struct preflight *preflight)
 {
     struct findings *findings = &preflight->findings;
+    forget_tried(preflight);
     if (preflight->status == STATUS_OK && preflight->launcher->crew.interrupts > 0) {
         preflight->status = STATUS_INTERRUPTED;
     }

@@ -15,6 +15,8 @@ struct preflight {
     struct launcher *launcher; // borrowed
     struct findings findings;
     enum status status; // of what is no finding
+    char **tried;       // (tried_count), owned: grid_describe_trial of jobs that were tried
+    size_t tried_count;
 };
 
 /* Opens the launcher. Borrows the options for as long as that is open. */
@@ -22,12 +24,11 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options);
 
-/* Tries a job; its data, model and device only where tries_data is set. What an earlier job has
- * shown to be fine is not tried again. */
-void preflight_try(struct preflight *preflight, const struct job *job, bool tries_data);
+/* Tries a job. What an earlier job has shown to be fine is not tried again. */
+void preflight_try(struct preflight *preflight, const struct job *job);
 
-/* Prints what was found. STATUS_OK if that is nothing, and the job can start; STATUS_INTERRUPTED
- * after Ctrl-C. */
+/* Prints what was found, and frees what preflight_begin has taken. STATUS_OK if that is nothing,
+ * and the job can start; STATUS_INTERRUPTED after Ctrl-C. */
 enum status preflight_end(struct preflight *preflight);
 
 #endif

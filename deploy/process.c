@@ -4,6 +4,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -105,8 +106,8 @@ static void become(const struct process_options *options, const struct child_fil
     process_init_child(parent);
     bool is_set = dup2(files->input, STDIN_FILENO) >= 0 &&
                   dup2(files->output, STDOUT_FILENO) >= 0 && dup2(files->error, STDERR_FILENO) >= 0;
-    if (options->extra_fd >= 0) {
-        fcntl(options->extra_fd, F_SETFD, 0); // not closed by exec
+    for (size_t i = 0; i < options->extra_count; i++) {
+        fcntl(options->extra_fds[i], F_SETFD, 0); // not closed by exec
     }
     for (size_t i = 0; options->environment != NULL && options->environment[i] != NULL; i++) {
         putenv(strdup(options->environment[i]));
@@ -184,6 +185,18 @@ void process_signal(const struct process *process, int signal_number)
     }
 }
 
+bool process_take_stop(const struct process *process, int *ret_signal)
+{
+    siginfo_t info = {0};
+    if (process->pid <= 0 || process->is_over ||
+        waitid(P_PID, (id_t)process->pid, &info, WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+        info.si_pid != process->pid) {
+        return false;
+    }
+    *ret_signal = info.si_code == CLD_CONTINUED ? 0 : info.si_status;
+    return true;
+}
+
 void process_reap(struct process *processes, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -223,11 +236,61 @@ void process_end_all(struct process *processes, unsigned count, unsigned timeout
     }
 }
 
-void process_describe_end(const struct process *process, char *ret_text, size_t text_size)
+/* What usually sends it. */
+static const char *hint_of(int signal_number)
 {
-    if (WIFSIGNALED(process->result)) {
-        snprintf(ret_text, text_size, "was killed by signal %d", WTERMSIG(process->result));
+    static const struct {
+        int number;
+        const char *text;
+    } hints[] = {
+        {SIGABRT, "; its log says why"},
+        {SIGBUS, "; was a data file truncated?"},
+        {SIGILL, "; was it built for another processor?"},
+        {SIGKILL, "; is memory short, or has somebody killed it?"},
+        {SIGXCPU, "; see ulimit -t"},
+        {SIGXFSZ, "; see ulimit -f"},
+    };
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        if (hints[i].number == signal_number) {
+            return hints[i].text;
+        }
+    }
+    return "";
+}
+
+void process_name_signal(int signal_number, char *ret_text, size_t text_size)
+{
+    const char *name = sigabbrev_np(signal_number);
+    if (name != NULL) {
+        snprintf(ret_text, text_size, "SIG%s", name);
     } else {
-        snprintf(ret_text, text_size, "ended with exit code %d", WEXITSTATUS(process->result));
+        snprintf(ret_text, text_size, "signal %d", signal_number);
+    }
+}
+
+void process_describe_end(int result, char *ret_text, size_t text_size)
+{
+    if (!WIFSIGNALED(result)) {
+        snprintf(ret_text, text_size, "ended with exit code %d", WEXITSTATUS(result));
+        return;
+    }
+    int number = WTERMSIG(result);
+    const char *meaning = sigdescr_np(number);
+    if (meaning == NULL) {
+        snprintf(ret_text, text_size, "was killed by signal %d", number);
+        return;
+    }
+    snprintf(ret_text, text_size, "was killed by signal %d (%c%s%s)", number,
+             tolower((unsigned char)meaning[0]), meaning + 1, hint_of(number));
+}
+
+void process_ending_signals(sigset_t *ret_set)
+{
+    struct sigaction hangup;
+    sigemptyset(ret_set);
+    sigaddset(ret_set, SIGINT);
+    sigaddset(ret_set, SIGTERM);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+        sigaddset(ret_set, SIGHUP);
     }
 }

@@ -7,7 +7,9 @@
 
 #include "common/status.h"
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #define PROCESS_ARGS_MAX 128
@@ -28,9 +30,10 @@ struct process_options {
     const char *log;                // file for its standard error; NULL: error_fd
     int error_fd;                   // its standard error, if there is no log
     int output_fd;                  // its standard output; 0: where its standard error goes
-    int extra_fd;                   // kept open for it; -1: none
-    const char *input;              // all of its standard input; NULL: there is none
-    const char *directory;          // to run in, if it is there; NULL: ours
+    const int *extra_fds;           // (extra_count), kept open for it
+    size_t extra_count;
+    const char *input;     // all of its standard input; NULL: there is none
+    const char *directory; // to run in, if it is there; NULL: ours
 };
 
 /* Logs what cannot be started. */
@@ -54,6 +57,9 @@ int process_open_input(const char *text);
 /* SIGKILL goes to all that it has started, too. */
 void process_signal(const struct process *process, int signal_number);
 
+/* Whether it was stopped by a signal, or goes on (0), since this was asked last. Does not wait. */
+bool process_take_stop(const struct process *process, int *ret_signal);
+
 /* Marks those that have ended. Does not wait. */
 void process_reap(struct process *processes, unsigned count);
 
@@ -61,7 +67,15 @@ void process_reap(struct process *processes, unsigned count);
  * and waits for that. */
 void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms);
 
-/* "was killed by signal 9", "ended with exit code 1" */
-void process_describe_end(const struct process *process, char *ret_text, size_t text_size);
+/* What waitpid has given, in words: "was killed by signal 7 (bus error; was a data file
+ * truncated?)", "ended with exit code 1". */
+void process_describe_end(int result, char *ret_text, size_t text_size);
+
+/* "SIGTERM": for messages. */
+void process_name_signal(int signal_number, char *ret_text, size_t text_size);
+
+/* The signals by which people end a command: SIGINT, SIGTERM and, unless it is ignored (nohup),
+ * SIGHUP. */
+void process_ending_signals(sigset_t *ret_set);
 
 #endif

@@ -86,9 +86,7 @@ static enum status start(const struct process_run_options *options, struct run *
     }
     close(in[1]);
     run->output_fd = out[0];
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+    process_ending_signals(&signals);
     run->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     run->deadline_ms = options->timeout_ms > 0 ? clock_now_ms() + options->timeout_ms : UINT64_MAX;
     return run->pid > 0 ? STATUS_OK : STATUS_IO;

@@ -1,8 +1,10 @@
 /* ringside run: one job. */
 #include "common/job.h"
+#include "common/job_effects.h"
 #include "common/log.h"
 #include "deploy/commands.h"
 #include "deploy/folder.h"
+#include "deploy/folder_lock.h"
 #include "deploy/handover.h"
 #include "deploy/host_options.h"
 #include "deploy/launch.h"
@@ -39,7 +41,12 @@ static enum status parse(int argc, char **argv, struct job *job, struct launcher
         return status;
     }
     char error[OPTION_ERROR_BYTES];
+    const struct job asked = *job;
+    const struct job_list jobs = {job, 1, sizeof(*job)};
     status = job_resolve(job, error, sizeof(error));
+    if (status == STATUS_OK) {
+        status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));
+    }
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
@@ -54,21 +61,22 @@ static void print_closing(const char *folder)
         return;
     }
     char accuracy[32];
-    run_folder_format(&run, "test_accuracy", accuracy, sizeof(accuracy));
-    printf("test accuracy %s, run folder %s\n", accuracy, folder);
+    run_folder_value(&run, "test_accuracy", accuracy, sizeof(accuracy));
+    if (accuracy[0] != '\0') {
+        run_folder_format(&run, "test_accuracy", accuracy, sizeof(accuracy));
+        printf("test accuracy %s, ", accuracy);
+    }
+    printf("run folder %s\n", folder);
     run_folder_close(&run);
 }
 
 static enum exit_code run(struct launcher *launcher, const struct job *job,
-                          struct launcher_options *options, const struct host_options *hosts,
+                          const struct launcher_options *options, const struct host_options *hosts,
                           const struct security *security)
 {
     static struct preflight preflight;
-    char what[80];
-    snprintf(what, sizeof(what), "%s-%s", job->mode, job->model);
-    launcher_default_folder(options, what);
     preflight_begin(&preflight, launcher, options, hosts);
-    preflight_try(&preflight, job, true);
+    preflight_try(&preflight, job);
     enum status status = preflight_end(&preflight);
     if (status == STATUS_OK) {
         status = folder_make(options->out, "logs");
@@ -103,13 +111,23 @@ enum exit_code command_run(int argc, char **argv)
     if (is_done) {
         return EXIT_COMPLETED;
     }
+    char what[80];
+    snprintf(what, sizeof(what), "%s-%s", job.mode, job.model);
+    launcher_default_folder(&options, what);
     launch_block_signals();
     enum status status = security_open(&options.security, &security);
     if (status != STATUS_OK) {
         return exit_code(status);
     }
+    struct folder_lock lock;
+    status = folder_lock_take(options.out, &lock);
+    if (status != STATUS_OK) {
+        security_close(&security);
+        return exit_code(status);
+    }
     enum exit_code code = run(&launcher, &job, &options, &hosts, &security);
     launcher_close(&launcher);
+    folder_lock_release(&lock);
     security_close(&security);
     return code;
 }

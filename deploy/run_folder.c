@@ -30,7 +30,9 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
     const char *mode = json_string_value(json_object_get(run.summary, "mode"));
     json_int_t workers = json_integer_value(json_object_get(run.summary, "workers"));
     json_int_t servers = json_integer_value(json_object_get(run.summary, "servers"));
-    const char *transport = json_string_value(json_object_get(run.summary, "transport"));
+    // What was asked for: runs by themselves say what was taken.
+    const json_t *options = json_object_get(run.job, "options");
+    const char *transport = json_string_value(json_object_get(options, "transport"));
     int used = snprintf(run.label, sizeof(run.label), "%.40s, N = %lld", mode != NULL ? mode : "?",
                         (long long)workers);
     if (servers > 0) {
@@ -58,6 +60,26 @@ bool run_folder_is_completed(const struct run_folder *run)
     return outcome != NULL && strcmp(outcome, "completed") == 0;
 }
 
+bool run_folder_has_diverged(const struct run_folder *run, unsigned long long *ret_step)
+{
+    const json_t *step = json_object_get(run->details, "diverged_step");
+    if (!json_is_integer(step)) {
+        return false;
+    }
+    *ret_step = (unsigned long long)json_integer_value(step);
+    return true;
+}
+
+void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t text_size)
+{
+    unsigned long long step;
+    if (run_folder_has_diverged(run, &step)) {
+        snprintf(ret_text, text_size, "diverged at step %llu", step);
+    } else {
+        run_folder_value(run, "outcome", ret_text, text_size);
+    }
+}
+
 const json_t *run_folder_epochs(const struct run_folder *run)
 {
     const json_t *evaluations = json_object_get(run->details, "evaluations");
@@ -82,8 +104,9 @@ static const json_t *last_epoch_with(const struct run_folder *run, const char *k
 static const json_t *find(const struct run_folder *run, const char *key)
 {
     static const char *const of_epoch[] = {"test_accuracy", "test_loss", "train_loss"};
-    static const char *const of_details[] = {"target", "late_gradients", "ms_per_step.copy",
-                                             "ms_per_step.wire"};
+    static const char *const of_details[] = {"target",         "late_gradients",
+                                             "images_dropped", "ms_per_step.copy",
+                                             "diverged_step",  "ms_per_step.wire"};
     const json_t *at = run->summary;
     for (size_t i = 0; i < sizeof(of_details) / sizeof(of_details[0]); i++) {
         size_t size = strlen(of_details[i]);

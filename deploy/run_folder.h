@@ -25,6 +25,12 @@ void run_folder_close(struct run_folder *run);
 
 bool run_folder_is_completed(const struct run_folder *run);
 
+/* A loss was not finite: a result, too. At which step, from 1. */
+bool run_folder_has_diverged(const struct run_folder *run, unsigned long long *ret_step);
+
+/* "completed", "failed", "diverged at step 57". */
+void run_folder_outcome(const struct run_folder *run, char *ret_text, size_t text_size);
+
 /* The evaluations with their steps, as far as these are known: of the details, or the epochs of the
  * summary. Borrowed; NULL if there is neither. */
 const json_t *run_folder_epochs(const struct run_folder *run);

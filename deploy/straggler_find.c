@@ -8,9 +8,9 @@
 #define RANKS_MAX   4096
 #define RATIO_LEAST (4.0 / 3)
 
+/* Sums over lines, which have more and more steps in a long job. */
 struct rank_time {
-    double compute_ms;
-    unsigned count;
+    double compute_ms, steps;
 };
 
 /* Sums of every rank. How many ranks there are, or more. */
@@ -24,9 +24,10 @@ static size_t read_times(const struct run_folder *run, struct rank_time *times)
         json_t *entry = json_loads(line, 0, NULL);
         json_int_t rank = json_integer_value(json_object_get(entry, "rank"));
         const json_t *compute = json_object_get(json_object_get(entry, "ms"), "compute");
+        double steps = json_number_value(json_object_get(entry, "steps"));
         if (json_is_number(compute) && rank >= 0 && rank < RANKS_MAX) {
-            times[rank].compute_ms += json_number_value(compute);
-            times[rank].count++;
+            times[rank].compute_ms += json_number_value(compute) * steps;
+            times[rank].steps += steps;
             ranks = (size_t)rank + 1 > ranks ? (size_t)rank + 1 : ranks;
         }
         json_decref(entry);
@@ -51,11 +52,11 @@ bool straggler_find(const struct run_folder *run, struct straggler_found *ret_fo
     if (times != NULL && others != NULL) {
         size_t ranks = read_times(run, times), slowest = 0, count = 0;
         for (size_t i = 0; i < ranks; i++) {
-            times[i].compute_ms /= times[i].count > 0 ? times[i].count : 1;
+            times[i].compute_ms /= times[i].steps > 0 ? times[i].steps : 1;
             slowest = times[i].compute_ms > times[slowest].compute_ms ? i : slowest;
         }
         for (size_t i = 0; i < ranks; i++) {
-            if (i != slowest && times[i].count > 0) {
+            if (i != slowest && times[i].steps > 0) {
                 others[count++] = times[i].compute_ms;
             }
         }

@@ -4,10 +4,12 @@
  * that were completed are kept, all others run anew. */
 #include "common/clock.h"
 #include "common/job.h"
+#include "common/job_effects.h"
 #include "common/log.h"
 #include "deploy/commands.h"
 #include "deploy/experiment.h"
 #include "deploy/folder.h"
+#include "deploy/folder_lock.h"
 #include "deploy/handover.h"
 #include "deploy/host_options.h"
 #include "deploy/launch.h"
@@ -43,10 +45,30 @@ struct sweep {
     struct launcher launcher;
     struct preflight preflight;
     struct security security;
+    struct folder_lock lock;
     struct sweep_arguments arguments;
     struct sweep_plan plan;
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
 };
+
+/* Every option has to act in one of the runs: those of all, and the axes. */
+static enum status check_effects(const struct sweep *sweep, const struct option_program *program,
+                                 const struct job *asked, char error[OPTION_ERROR_BYTES])
+{
+    const struct sweep_plan *plan = &sweep->plan;
+    const struct job_list jobs = {&plan->runs[0].job, plan->count, sizeof(plan->runs[0])};
+    enum status status = job_check_effects(program, asked, &jobs, error, OPTION_ERROR_BYTES);
+    for (size_t i = 0; i < sweep->arguments.axis_count && status == STATUS_OK; i++) {
+        char name[sizeof(sweep->arguments.names[0])];
+        for (const char *at = sweep->arguments.names[i]; *at != '\0' && status == STATUS_OK;) {
+            size_t size = strcspn(at, "+");
+            snprintf(name, sizeof(name), "%.*s", (int)size, at);
+            status = job_check_effect(name, &jobs, error, OPTION_ERROR_BYTES);
+            at += size + (at[size] == '+');
+        }
+    }
+    return status;
+}
 
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
 {
@@ -99,6 +121,9 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         }
         status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
     }
+    if (status == STATUS_OK) {
+        status = check_effects(sweep, &program, &job, error);
+    }
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
@@ -117,27 +142,12 @@ static void forget_summary(struct sweep *sweep, size_t index)
     }
 }
 
-/* Whether what one job finds when it is tried is what the other would. */
-static bool is_same_trial(const struct job *a, const struct job *b)
-{
-    return a->batch == b->batch && a->global_batch == b->global_batch && a->epochs == b->epochs &&
-           a->steps == b->steps && a->eval_every == b->eval_every &&
-           a->sync_every == b->sync_every && a->limit_train == b->limit_train &&
-           strcmp(a->switches, b->switches) == 0 && strcmp(a->model, b->model) == 0 &&
-           strcmp(a->data, b->data) == 0 && strcmp(a->device, b->device) == 0;
-}
-
-/* Tries each job once before anything is written; seeds do not matter to that. */
+/* Tries all jobs before anything is written. */
 static enum status try_runs(struct sweep *sweep)
 {
     preflight_begin(&sweep->preflight, &sweep->launcher, &sweep->options, &sweep->hosts);
     for (size_t i = 0; i < sweep->plan.count; i++) {
-        const struct job *job = &sweep->plan.runs[i].job;
-        bool is_tried = false;
-        for (size_t k = 0; k < i && !is_tried; k++) {
-            is_tried = is_same_trial(&sweep->plan.runs[k].job, job);
-        }
-        preflight_try(&sweep->preflight, job, !is_tried);
+        preflight_try(&sweep->preflight, &sweep->plan.runs[i].job);
     }
     return preflight_end(&sweep->preflight);
 }
@@ -167,20 +177,31 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     return code;
 }
 
+/* What needs no second run: a loss that was not finite is a result as well. */
+static bool is_result(const struct run_folder *summary)
+{
+    unsigned long long step;
+    return summary != NULL &&
+           (run_folder_is_completed(summary) || run_folder_has_diverged(summary, &step));
+}
+
 /* "[12/45] mode=ring seed 2: 87.31 %, 3.2 s, ETA 2 min" */
 static void print_run(const struct sweep *sweep, size_t index, double eta_s)
 {
     const struct sweep_run *run = &sweep->plan.runs[index];
     const struct run_folder *summary = sweep->summaries[index];
-    char accuracy[32] = "-", seconds[32] = "-";
+    char accuracy[32] = "-", seconds[32] = "-", outcome[64] = "FAILED";
     if (summary != NULL) {
         run_folder_format(summary, "test_accuracy", accuracy, sizeof(accuracy));
         run_folder_format(summary, "seconds", seconds, sizeof(seconds));
     }
     bool is_completed = summary != NULL && run_folder_is_completed(summary);
-    printf("[%zu/%zu] %s seed %llu: %stest accuracy %s, %s s, ETA %.0f s\n", index + 1,
+    if (is_result(summary)) {
+        run_folder_outcome(summary, outcome, sizeof(outcome));
+    }
+    printf("[%zu/%zu] %s seed %llu: %s%stest accuracy %s, %s s, ETA %.0f s\n", index + 1,
            sweep->plan.count, run->label, (unsigned long long)run->job.seed,
-           is_completed ? "" : "FAILED, ", accuracy, seconds, eta_s);
+           is_completed ? "" : outcome, is_completed ? "" : ", ", accuracy, seconds, eta_s);
     fflush(stdout);
 }
 
@@ -191,17 +212,20 @@ static enum exit_code run_all(struct sweep *sweep)
     uint64_t started_ms = clock_now_ms();
     size_t done = 0, kept = 0;
     for (size_t i = 0; i < sweep->plan.count; i++) {
-        kept += sweep->summaries[i] != NULL && run_folder_is_completed(sweep->summaries[i]);
+        kept += is_result(sweep->summaries[i]);
     }
     if (kept > 0) {
         printf("%zu of %zu runs are there already\n", kept, sweep->plan.count);
     }
-    for (size_t i = 0; i < sweep->plan.count && verdict != EXIT_INTERRUPTED; i++) {
-        if (sweep->summaries[i] != NULL && run_folder_is_completed(sweep->summaries[i])) {
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        if (sweep->launcher.crew.interrupts > 0) {
+            return EXIT_INTERRUPTED;
+        }
+        if (is_result(sweep->summaries[i])) {
             continue;
         }
         enum exit_code code = run_one(sweep, i);
-        verdict = code != EXIT_COMPLETED ? code : verdict;
+        verdict = code == EXIT_COMPLETED || is_result(sweep->summaries[i]) ? verdict : code;
         done++;
         double each_s = (double)(clock_now_ms() - started_ms) / 1000 / (double)done;
         print_run(sweep, i, each_s * (double)(sweep->plan.count - kept - done));
@@ -225,6 +249,9 @@ static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
     launcher_default_folder(&sweep->options, "sweep");
     report_set_command(&report, argc, argv);
     enum status status = security_open(&sweep->options.security, &sweep->security);
+    if (status == STATUS_OK) {
+        status = folder_lock_take(sweep->options.out, &sweep->lock);
+    }
     if (status == STATUS_OK) {
         status = try_runs(sweep);
     }
@@ -260,6 +287,7 @@ enum exit_code command_sweep(int argc, char **argv)
     free(sweep->summaries);
     sweep_plan_free(&sweep->plan);
     launcher_close(&sweep->launcher);
+    folder_lock_release(&sweep->lock);
     security_close(&sweep->security);
     free(sweep);
     return code;

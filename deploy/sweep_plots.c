@@ -14,6 +14,7 @@
 #define LABEL_BYTES 256
 
 // Of a curve's data block.
+#define COLUMN_STEP     1
 #define COLUMN_ACCURACY 3
 #define COLUMN_LOSS     6
 
@@ -23,11 +24,12 @@
 const struct plot sweep_plots[] = {
     {"accuracy-steps",
      "Accuracy on the test set over steps of the job: mean over the seeds, and its 95 % "
-     "interval as a band."},
+     "interval as a band. A cross on the axis: there a run diverged."},
     {"accuracy-seconds", "The same over seconds of training, evaluations not counted."},
     {"loss-steps",
      "Training loss between evaluations, over steps: mean over the seeds, and its 95 % interval "
-     "as a band. What has diverged is cut off above."},
+     "as a band. What grows beyond all bounds is cut off above; a cross on the axis: there a run "
+     "diverged."},
     {"loss-seconds", "The same over seconds of training."},
     {"target-steps", "Steps until the target accuracy, relative to the setting with the least "
                      "staleness, as a function of the staleness that was measured; with 95 % "
@@ -74,6 +76,19 @@ static void series_label(const struct sweep_settings *settings, size_t series,
     }
 }
 
+/* "order=seeded:constant:8 (2 of 3 diverged)" */
+static void label_setting(const struct sweep_setting *setting, bool is_alone,
+                          char ret_label[LABEL_BYTES])
+{
+    gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, ret_label,
+                  LABEL_BYTES);
+    size_t used = strlen(ret_label);
+    if (setting->diverged > 0) {
+        snprintf(ret_label + used, LABEL_BYTES - used, " (%zu of %zu diverged)", setting->diverged,
+                 setting->planned);
+    }
+}
+
 /* ==========================================================================================
  * Data
  * ========================================================================================== */
@@ -99,6 +114,10 @@ static void write_curve(FILE *script, const struct sweep_setting *setting, size_
     }
     if (setting->point_count == 0) {
         fprintf(script, "NaN NaN NaN NaN NaN NaN NaN NaN\n"); // gnuplot refuses an empty block
+    }
+    fprintf(script, "END\n$diverged%zu << END\n", index);
+    for (size_t i = 0; i < setting->diverged; i++) {
+        fprintf(script, "%.0f 0\n", setting->diverged_steps[i]);
     }
     fprintf(script, "END\n$shares%zu << END\n", index);
     double sum = 0;
@@ -138,7 +157,7 @@ static void write_data(FILE *script, const void *context)
     fprintf(script, "$bars << END\n");
     for (size_t i = 0; i < settings->count; i++) {
         const struct statistics *rate = &settings->list[i].measures[MEASURE_RATE];
-        gnuplot_label(settings->list[i].label, label, sizeof(label));
+        label_setting(&settings->list[i], true, label);
         fprintf(script, "\"%s\" %.6g %.6g\n", label, rate->mean, rate->half_width);
     }
     fprintf(script, "END\n");
@@ -182,11 +201,16 @@ static void write_curve_panel(FILE *script, const struct sweep_settings *setting
             continue;
         }
         colour++; // also of one that has nothing: places have their colours
+        label_setting(setting, is_alone, label);
+        if (curve->x == COLUMN_STEP && setting->diverged > 0) {
+            fprintf(
+                script, "%s$diverged%zu using 1:2 with points pt 2 ps 1.5 lw 2 lt %zu title \"%s\"",
+                separator, i, colour, count <= KEYS_MAX && !has_curve(setting, curve) ? label : "");
+            separator = ", \\\n  ";
+        }
         if (!has_curve(setting, curve)) {
             continue;
         }
-        gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
-                      sizeof(label));
         if (count <= BANDS_MAX && setting->completed > 1) {
             fprintf(script,
                     "%s$curve%zu using %d:%d:%d with filledcurves lt %zu fs transparent solid "
@@ -307,10 +331,29 @@ static void write_staleness_panel(FILE *script, const struct sweep_settings *set
     }
 }
 
+/* The bin that counts whatever is older, too, if it is shown; 0 otherwise. */
+static size_t capped_bin(const struct sweep_settings *settings)
+{
+    size_t bin = 0;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        double before = 0;
+        for (size_t k = 0; k < setting->capped_bin; k++) {
+            before += setting->shares[k];
+        }
+        bin = before < SHARES_SHOWN && setting->capped_bin > bin ? setting->capped_bin : bin;
+    }
+    return bin;
+}
+
 static void write_staleness(FILE *script, const struct sweep_settings *settings)
 {
-    fprintf(script, "set xlabel 'staleness (updates)'\nset ylabel 'share of gradients (%%)'\n"
-                    "set yrange [0:*]\n");
+    size_t capped = capped_bin(settings);
+    fprintf(script, "set xlabel 'staleness (updates)");
+    if (capped > 0) {
+        fprintf(script, "; what is older than %zu is counted there", capped);
+    }
+    fprintf(script, "'\nset ylabel 'share of gradients (%%)'\nset yrange [0:*]\n");
     write_panels(script, settings, write_staleness_panel, NULL);
     fprintf(script, "set yrange [*:*]\n");
 }

@@ -114,16 +114,9 @@ static void write_verdicts(FILE *file, const struct page *page)
     }
     for (size_t i = 0; i < page->results->plan->count; i++) {
         const struct run_folder *run = page->results->summaries[i];
-        char reason[512];
-        if (run == NULL || run_folder_is_completed(run)) {
-            continue;
+        if (run != NULL && !run_folder_is_completed(run)) {
+            html_ending(file, page->results->plan->runs[i].name, run);
         }
-        run_folder_value(run, "reason", reason, sizeof(reason));
-        fprintf(file, "<p><strong>");
-        html_escape(file, page->results->plan->runs[i].name);
-        fprintf(file, "</strong> did not complete: ");
-        html_escape(file, reason);
-        fprintf(file, "</p>\n");
     }
 }
 

@@ -122,10 +122,26 @@ static void add_shares(const struct run_folder *run, struct sweep_setting *setti
     {
         total += json_number_value(count);
     }
+    double oldest = run_folder_number(run, "staleness.max");
+    size_t bins = json_array_size(histogram);
+    if (bins > 0 && oldest >= (double)bins) {
+        setting->capped_bin = bins - 1;
+    }
     json_array_foreach(histogram, i, count)
     {
         size_t bin = i < SWEEP_STALENESS_BINS ? i : SWEEP_STALENESS_BINS - 1;
         setting->shares[bin] += total > 0 ? json_number_value(count) / total : 0;
+    }
+}
+
+/* A run that was not completed: it has diverged, which is a result, or failed. */
+static void count_ending(const struct run_folder *run, struct sweep_setting *setting)
+{
+    unsigned long long step;
+    if (!run_folder_has_diverged(run, &step)) {
+        setting->failed++;
+    } else if (setting->diverged < SWEEP_REPEAT_MAX) {
+        setting->diverged_steps[setting->diverged++] = (double)step;
     }
 }
 
@@ -143,8 +159,10 @@ static void gather(const struct sweep_results *results, size_t group, struct swe
         setting->label = results->plan->runs[i].label;
         setting->has_target = results->plan->runs[i].job.target_accuracy > 0;
         setting->planned++;
+        if (run != NULL && !run_folder_is_completed(run)) {
+            count_ending(run, setting);
+        }
         if (run == NULL || !run_folder_is_completed(run)) {
-            setting->failed += run != NULL;
             continue;
         }
         if (setting->completed == SWEEP_REPEAT_MAX) {

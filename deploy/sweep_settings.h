@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* summaries[i] is that of run i of the plan, or NULL if it has none (not run yet, or failed before
- * it had one). Runs that failed are counted, and left out of the means. */
+ * it had one). Runs that failed or diverged are counted, and left out of the means. */
 struct sweep_results {
     const struct sweep_plan *plan;
     struct run_folder *const *summaries; // (plan->count)
@@ -42,21 +42,23 @@ struct sweep_point {
     struct statistics seconds, train_loss, accuracy; // percent; count 0: not evaluated
 };
 
-#define SWEEP_STALENESS_BINS 128
+#define SWEEP_STALENESS_BINS 1024 // as a summary has at most
 
 struct sweep_setting {
     const char *label; // of the plan
     char series[256];  // the label without what makes staleness; "" if nothing is left
     char axis[256];    // the rest of it
     size_t series_index;
-    size_t planned, completed, failed;
-    size_t reached; // runs that have reached the target
+    size_t planned, completed, diverged, failed;
+    double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) at which
+    size_t reached;                          // runs that have reached the target
     bool has_target;
     struct statistics measures[MEASURE_COUNT];
     struct statistics relative_steps, relative_seconds; // to the series' first; count 0: unknown
     struct sweep_point *points;                         // (point_count), owned
     size_t point_count;
     double shares[SWEEP_STALENESS_BINS]; // of gradients that are 0, 1, ... updates old
+    size_t capped_bin;                   // counts older ones as well; 0: there are none
     bool has_straggler;
     struct straggler_found straggler; // of the first run
 };

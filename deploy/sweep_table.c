@@ -11,7 +11,14 @@
 #define LARGE       1e6
 #define COLUMNS_MAX 32
 
-enum column_kind { COLUMN_LABEL, COLUMN_RUNS, COLUMN_FAILED, COLUMN_REACHED, COLUMN_RELATIVE };
+enum column_kind {
+    COLUMN_LABEL,
+    COLUMN_RUNS,
+    COLUMN_DIVERGED,
+    COLUMN_FAILED,
+    COLUMN_REACHED,
+    COLUMN_RELATIVE
+};
 
 /* Either of a kind of its own, or a measure. */
 struct column {
@@ -23,13 +30,17 @@ struct column {
 /* The columns that the settings have something for. */
 static size_t list_columns(const struct sweep_settings *settings, struct column *columns)
 {
-    bool has_target = false;
+    bool has_target = false, has_diverged = false;
     size_t count = 0;
     for (size_t i = 0; i < settings->count; i++) {
         has_target = has_target || settings->list[i].has_target;
+        has_diverged = has_diverged || settings->list[i].diverged > 0;
     }
     columns[count++] = (struct column){.kind = COLUMN_LABEL};
     columns[count++] = (struct column){.kind = COLUMN_RUNS};
+    if (has_diverged) {
+        columns[count++] = (struct column){.kind = COLUMN_DIVERGED};
+    }
     columns[count++] = (struct column){.kind = COLUMN_FAILED};
     if (has_target) {
         columns[count++] = (struct column){.kind = COLUMN_REACHED};
@@ -48,8 +59,8 @@ static size_t list_columns(const struct sweep_settings *settings, struct column 
 const char *sweep_table_heading(const struct sweep_settings *settings, size_t column)
 {
     static const char *const names[] = {
-        [COLUMN_LABEL] = "setting",   [COLUMN_RUNS] = "runs",         [COLUMN_FAILED] = "failed",
-        [COLUMN_REACHED] = "reached", [COLUMN_RELATIVE] = "relative",
+        [COLUMN_LABEL] = "setting", [COLUMN_RUNS] = "runs",       [COLUMN_DIVERGED] = "diverged",
+        [COLUMN_FAILED] = "failed", [COLUMN_REACHED] = "reached", [COLUMN_RELATIVE] = "relative",
     };
     struct column columns[COLUMNS_MAX];
     if (column >= list_columns(settings, columns)) {
@@ -57,6 +68,30 @@ const char *sweep_table_heading(const struct sweep_settings *settings, size_t co
     }
     return columns[column].is_measure ? sweep_measures[columns[column].measure].heading
                                       : names[columns[column].kind];
+}
+
+/* The first and the last step at which a run has diverged; 0 if none has. */
+static void range_of_steps(const struct sweep_setting *setting, double *ret_first, double *ret_last)
+{
+    *ret_first = *ret_last = setting->diverged > 0 ? setting->diverged_steps[0] : 0;
+    for (size_t i = 1; i < setting->diverged; i++) {
+        *ret_first = fmin(*ret_first, setting->diverged_steps[i]);
+        *ret_last = fmax(*ret_last, setting->diverged_steps[i]);
+    }
+}
+
+/* "2 at step 57 to 80" */
+static void format_diverged(const struct sweep_setting *setting, char *ret_text, size_t text_size)
+{
+    double first, last;
+    range_of_steps(setting, &first, &last);
+    if (setting->diverged == 0) {
+        snprintf(ret_text, text_size, "0");
+    } else if (first < last) {
+        snprintf(ret_text, text_size, "%zu at step %.0f to %.0f", setting->diverged, first, last);
+    } else {
+        snprintf(ret_text, text_size, "%zu at step %.0f", setting->diverged, first);
+    }
 }
 
 /* "87.56 ± 0.31"; "-" where there is no value. */
@@ -98,6 +133,9 @@ void sweep_table_cell(const struct sweep_settings *settings, size_t setting, siz
     case COLUMN_RUNS:
         snprintf(ret_text, text_size, "%zu", row->planned);
         break;
+    case COLUMN_DIVERGED:
+        format_diverged(row, ret_text, text_size);
+        break;
     case COLUMN_FAILED:
         snprintf(ret_text, text_size, "%zu", row->failed);
         break;
@@ -113,7 +151,8 @@ void sweep_table_cell(const struct sweep_settings *settings, size_t setting, siz
 static void write_csv(FILE *file, const void *context)
 {
     const struct sweep_settings *settings = context;
-    fprintf(file, "setting,series,runs,completed,failed,reached");
+    fprintf(file, "setting,series,runs,completed,failed,reached,diverged,first diverged step,last "
+                  "diverged step");
     for (size_t m = 0; m < MEASURE_COUNT; m++) {
         fprintf(file, ",%s mean,%s interval", sweep_measures[m].heading, sweep_measures[m].heading);
     }
@@ -123,7 +162,11 @@ static void write_csv(FILE *file, const void *context)
         table_write_csv_value(file, row->label);
         fprintf(file, ",");
         table_write_csv_value(file, row->series);
-        fprintf(file, ",%zu,%zu,%zu,%zu", row->planned, row->completed, row->failed, row->reached);
+        double first, last;
+        range_of_steps(row, &first, &last);
+        fprintf(file, ",%zu,%zu,%zu,%zu,%zu", row->planned, row->completed, row->failed,
+                row->reached, row->diverged);
+        fprintf(file, row->diverged > 0 ? ",%.0f,%.0f" : ",,", first, last);
         for (size_t m = 0; m < MEASURE_COUNT; m++) {
             if (row->measures[m].count > 0) {
                 fprintf(file, ",%.9g,%.9g", row->measures[m].mean, row->measures[m].half_width);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #define SWEEP_TABLE_CELL_BYTES 320
-#define SWEEP_TABLE_NOTE                                                                           \
-    "Mean over the seeds ± half of its 95 % interval (Student's t). Failed runs are left out of " \
-    "the means, runs that did not reach the target out of those to the target."
+#define SWEEP_TABLE_NOTE                                                                            \
+    "Mean over the seeds ± half of its 95 % interval (Student's t). Runs that diverged or failed " \
+    "are left out of the means, runs that did not reach the target out of those to the target."
 
 /* Columns: those that the sweep has something for. NULL behind the last. */
 const char *sweep_table_heading(const struct sweep_settings *settings, size_t column);

@@ -31,7 +31,7 @@ static const struct column columns[] = {
     {"outcome", "outcome"},
 };
 
-// Every key of summary.json, as the contract lists them.
+// Every key of summary.json, as the contract lists them; then some of details.json.
 static const char *const keys[] = {"version",
                                    "mode",
                                    "workers",
@@ -46,6 +46,7 @@ static const char *const keys[] = {"version",
                                    "global_batch",
                                    "optimizer",
                                    "lr",
+                                   "lr_effective",
                                    "steps",
                                    "seconds",
                                    "images_per_second",
@@ -68,7 +69,9 @@ static const char *const keys[] = {"version",
                                    "restarts",
                                    "outcome",
                                    "reason",
-                                   "epochs"};
+                                   "epochs",
+                                   "images_dropped",
+                                   "diverged_step"};
 
 const char *table_heading(size_t index)
 {
@@ -83,6 +86,10 @@ void table_cell(const struct run_folder *runs, size_t run, size_t index, char *r
         double first = run_folder_number(&runs[0], "images_per_second");
         double rate = run_folder_number(&runs[run], "images_per_second");
         snprintf(ret_text, text_size, first > 0 && rate > 0 ? "%.2f" : "-", rate / first);
+        return;
+    }
+    if (strcmp(column->key, "outcome") == 0) {
+        run_folder_outcome(&runs[run], ret_text, text_size);
         return;
     }
     run_folder_format(&runs[run], column->key, ret_text, text_size);
@@ -192,19 +199,27 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
     }
 }
 
-/* Whether the design alone says which bits come out: not where updates race. */
+/* Whether the design alone says which bits come out: not where updates race, or late gradients are
+ * dropped. */
 static bool is_synchronous(const struct run_folder *run)
 {
     struct consistency consistency;
+    const json_t *options = json_object_get(run->job, "options");
     const char *mode = json_string_value(json_object_get(run->summary, "mode"));
+    const char *switches = json_string_value(json_object_get(options, "switch"));
+    if (json_integer_value(json_object_get(options, "backup")) > 0 ||
+        (switches != NULL && (strstr(switches, "ps-async") || strstr(switches, "ps-ssp")))) {
+        return false;
+    }
     return mode != NULL && (consistency_find(mode, &consistency) != STATUS_OK ||
                             consistency.update == UPDATE_WHEN_ALL_PUSHED);
 }
 
 static bool is_comparable(const struct run_folder *a, const struct run_folder *b)
 {
-    static const char *const same[] = {"workers",   "model", "dataset", "seed",  "global_batch",
-                                       "optimizer", "lr",    "steps",   "device"};
+    static const char *const same[] = {"workers",   "model",        "dataset",      "seed",
+                                       "steps",     "global_batch", "lr_effective", "lr",
+                                       "optimizer", "device"};
     char value_a[CELL_BYTES], value_b[CELL_BYTES];
     for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
         run_folder_value(a, same[i], value_a, sizeof(value_a));

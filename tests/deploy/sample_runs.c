@@ -23,16 +23,17 @@ static const char *text_or(const char *text, const char *otherwise)
 static json_t *whole_summary(const struct sample_run *sample)
 {
     json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:i, s:f, s:f}",
+        "{s:s, s:s, s:i, s:i, s:s, s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, "
+        "s:f}",
         "version", "0.1.0", "mode", text_or(sample->mode, "ring"), "workers",
         sample->workers > 0 ? sample->workers : 2, "servers", sample->servers, "model", "lenet5",
-        "parameters", 83126, "dataset", "shapes", "device", "cpu", "transport", "auto", "seed", 1,
-        "batch_per_worker", 8, "global_batch", 16, "optimizer", "momentum", "lr", 0.5, "steps", 4,
-        "seconds", 1.25, "images_per_second",
+        "parameters", 83126, "dataset", "shapes", "device", "cpu", "transport", "shm", "seed", 1,
+        "batch_per_worker", 8, "global_batch", 16, "optimizer", "momentum", "lr", 0.5,
+        "lr_effective", 1.0, "steps", 4, "seconds", 1.25, "images_per_second",
         sample->images_per_second > 0 ? sample->images_per_second : 100.0);
-    json_t *epochs = json_pack("[{s:i, s:f, s:n, s:n, s:f}, {s:i, s:f, s:f, s:f, s:f}]", "epoch", 0,
+    json_t *epochs = json_pack("[{s:i, s:f, s:n, s:n, s:f}, {s:i, s:f, s:f, s:f, s:f}]", "epoch", 1,
                                "train_loss", 2.5, "test_loss", "test_accuracy", "seconds", 0.5,
-                               "epoch", 1, "train_loss", 0.5, "test_loss", 0.75, "test_accuracy",
+                               "epoch", 2, "train_loss", 0.5, "test_loss", 0.75, "test_accuracy",
                                sample->accuracy > 0 ? sample->accuracy : 0.8125, "seconds", 0.75);
     json_t *rest = json_pack(
         "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i]}, s:s, s:i, "
@@ -69,9 +70,11 @@ static json_t *whole_details(const struct sample_run *sample, const json_t *summ
                                                 "bytes_received", 2 << 20, "bytes_sent", 3 << 20,
                                                 "busy_seconds", 0.5, "seconds", 2.0, "backlog", 7));
     }
-    return json_pack("{s:o, s:o, s:i, s:o, s:{s:f, s:f}}", "evaluations", evaluations, "target",
-                     target, "late_gradients", 0, "shards", shards, "ms_per_step", "copy", 0.75,
-                     "wire", 1.5);
+    json_t *diverged =
+        sample->diverged_step > 0 ? json_integer(sample->diverged_step) : json_null();
+    return json_pack("{s:o, s:o, s:i, s:f, s:o, s:{s:f, s:f}, s:o}", "evaluations", evaluations,
+                     "target", target, "late_gradients", 0, "images_dropped", 0.0, "shards", shards,
+                     "ms_per_step", "copy", 0.75, "wire", 1.5, "diverged_step", diverged);
 }
 
 static void write_tree(const char *folder, const char *run, const char *name, const json_t *tree)

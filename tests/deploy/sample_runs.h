@@ -11,9 +11,10 @@ struct sample_run {
     int workers, servers;
     double images_per_second;
     const char *digest, *outcome, *reason;
-    double accuracy;  // at the end; 0: 0.8125
-    double staleness; // mean
-    int target_steps; // when a target was reached; 0: there is none
+    double accuracy;   // at the end; 0: 0.8125
+    double staleness;  // mean
+    int target_steps;  // when a target was reached; 0: there is none
+    int diverged_step; // where a loss was not finite; 0: nowhere
 };
 
 /* Writes FOLDER/NAME/summary.json with every key of the contract, and opens it. */

@@ -45,8 +45,11 @@ static void start(struct agent_test *test, uint32_t silence_ms)
         close(in[1]);
         close(out[0]);
         log_init("agent", LOG_ERROR);
-        const struct agent_options options = {
-            .input_fd = in[0], .output_fd = out[1], .terminal_fd = -1, .silence_ms = silence_ms};
+        const struct agent_options options = {.input_fd = in[0],
+                                              .output_fd = out[1],
+                                              .terminal_fd = -1,
+                                              .silence_ms = silence_ms,
+                                              .lock = ""};
         _exit((int)agent_run(&options));
     }
     close(in[0]);
@@ -133,6 +136,17 @@ static int finish(struct agent_test *test)
     close(test->from);
     line_reader_finish(&test->reader);
     return result;
+}
+
+/* The script has the pipe of what it is told as $told. */
+static void run_told(struct agent_test *test, uint32_t id, const char *script)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "told=/proc/self/fd/${1#*=}; %s", script);
+    const struct agent_message message = {
+        .kind = AGENT_START, .id = id, .argv = {"/bin/sh", "-c", text, "sh"}, .is_told = true};
+    say(test, &message);
+    expect(test, AGENT_STARTED);
 }
 
 static void an_agent_says_who_it_is_and_answers_pings(void **state)
@@ -294,6 +308,22 @@ static void silence_kills_all_that_it_has_started(void **state)
     assert_int_equal(finish(&test), 0);
 }
 
+static void what_it_was_stopped_for_itself_is_no_silence(void **state)
+{
+    (void)state;
+    struct agent_test test;
+    start(&test, 6000);
+    expect(&test, AGENT_HELLO);
+    assert_int_equal(kill(test.pid, SIGSTOP), 0);
+    assert_int_equal(poll(NULL, 0, 7000), 0); // for longer than it may hear nothing
+    assert_int_equal(kill(test.pid, SIGCONT), 0);
+    struct pollfd item = {.fd = test.from, .events = POLLIN};
+    assert_int_equal(poll(&item, 1, 1000), 0); // it has not ended
+    say(&test, &(struct agent_message){.kind = AGENT_PING, .time_us = 7});
+    expect(&test, AGENT_PONG);
+    assert_int_equal(finish(&test), 0);
+}
+
 static void its_own_death_kills_all_that_it_has_started(void **state)
 {
     (void)state;
@@ -393,9 +423,62 @@ static void paths_that_lead_out_of_a_folder_are_not_taken(void **state)
     assert_true(fetch_path_is_fine("a/b/c/d"));
 }
 
+static void a_process_hears_what_it_is_told(void **state)
+{
+    (void)state;
+    struct agent_test test;
+    start(&test, 0);
+    expect(&test, AGENT_HELLO);
+    run_told(&test, 3, "read line < $told; echo \"heard $line\"");
+    say(&test, &(struct agent_message){.kind = AGENT_TELL, .id = 4, .text = "another"});
+    say(&test, &(struct agent_message){.kind = AGENT_TELL, .id = 3, .text = "some news"});
+    expect_output(&test, "output", "heard some news");
+    expect(&test, AGENT_EXITED);
+    finish(&test);
+}
+
+static void a_process_that_is_told_has_a_moment_when_the_launcher_goes(void **state)
+{
+    (void)state;
+    struct agent_test test;
+    char script[256], line[128] = "", path[] = "/tmp/test-agent-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    start(&test, 0);
+    expect(&test, AGENT_HELLO);
+    snprintf(script, sizeof(script), "read line < $told; echo \"$line\" > %s", path);
+    run_told(&test, 3, script);
+    finish(&test);
+    assert_true(read(fd, line, sizeof(line) - 1) > 0);
+    assert_string_equal(line, "failed the launcher has gone: was it killed?\n");
+    close(fd);
+    unlink(path);
+}
+
+static void a_process_that_is_stopped_is_told_of(void **state)
+{
+    (void)state;
+    struct agent_test test;
+    start(&test, 0);
+    expect(&test, AGENT_HELLO);
+    run_script(&test, 3, "kill -STOP $$", NULL);
+    expect(&test, AGENT_STARTED);
+    expect(&test, AGENT_STOPPED);
+    assert_int_equal(test.message.signal, SIGSTOP);
+    say(&test, &(struct agent_message){.kind = AGENT_SIGNAL, .id = 3, .signal = SIGCONT});
+    do {
+        assert_true(next(&test)); // that it goes on may be overtaken by its end
+    } while (test.message.kind == AGENT_STOPPED);
+    assert_string_equal(agent_kind_name(test.message.kind), "exited");
+    finish(&test);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_hears_what_it_is_told),
+        cmocka_unit_test(a_process_that_is_told_has_a_moment_when_the_launcher_goes),
+        cmocka_unit_test(a_process_that_is_stopped_is_told_of),
         cmocka_unit_test(an_agent_says_who_it_is_and_answers_pings),
         cmocka_unit_test(a_process_gets_its_input_and_its_lines_come_back_with_its_end),
         cmocka_unit_test(who_got_an_input_dumps_no_core),
@@ -405,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_line_without_end_ends_it),
         cmocka_unit_test(the_end_of_its_input_kills_all_that_it_has_started),
         cmocka_unit_test(silence_kills_all_that_it_has_started),
+        cmocka_unit_test(what_it_was_stopped_for_itself_is_no_silence),
         cmocka_unit_test(its_own_death_kills_all_that_it_has_started),
         cmocka_unit_test(hosts_see_whether_they_reach_each_other),
         cmocka_unit_test(a_folder_comes_back_and_is_gone_with_the_agent),

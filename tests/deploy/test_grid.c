@@ -276,9 +276,50 @@ static void axes_of_several_options_need_as_many_values(void **state)
     }
 }
 
+/* Another value than the one that the row has, which need not make sense. */
+static void change(const struct option *row, struct job *job)
+{
+    char *field = (char *)job + row->offset;
+    if (row->type == OPTION_TEXT || row->type == OPTION_CHOICE || row->type == OPTION_LIST) {
+        snprintf(field, row->size, "another");
+    } else if (row->type == OPTION_REAL) {
+        *(double *)(void *)field += 0.125;
+    } else {
+        *(unsigned char *)field ^= 1; // little-endian
+    }
+}
+
+static bool needs_another_trial(const struct job *a, const struct job *b)
+{
+    static char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
+    assert_int_equal(grid_describe_trial(a, text_a), STATUS_OK);
+    assert_int_equal(grid_describe_trial(b, text_b), STATUS_OK);
+    return strcmp(text_a, text_b) != 0;
+}
+
+static void every_option_that_is_not_known_to_be_harmless_needs_a_trial(void **state)
+{
+    (void)state;
+    static const char harmless[] =
+        " mode servers server-threads seed lr momentum beta1 beta2 decay epsilon weight-decay "
+        "lr-scale lr-workers warmup-epochs lr-schedule lr-gamma lr-step-epochs target-accuracy "
+        "order delay-model backup remedy remedy-lambda gradients-per-update straggler transport "
+        "connections security report-every lost-after stall-warn stall-fail ";
+    for (size_t i = 0; i < job_option_count; i++) {
+        struct job job = job_of(64), changed = job;
+        char name[80];
+        change(&job_options[i], &changed);
+        snprintf(name, sizeof(name), " %s ", job_options[i].name);
+        if (needs_another_trial(&job, &changed) == (strstr(harmless, name) != NULL)) {
+            fail_msg("--%s", job_options[i].name);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_option_that_is_not_known_to_be_harmless_needs_a_trial),
         cmocka_unit_test(lists_are_taken_in_every_spelling),
         cmocka_unit_test(single_values_and_other_options_stay_on_the_command_line),
         cmocka_unit_test(without_a_list_of_modes_there_are_three),

@@ -37,6 +37,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define KILLED "was killed by signal 9 (killed; is memory short, or has somebody killed it?)"
+
 /* Starts a shell with the script; FOLDER/log has what it writes. */
 static void start(const char *folder, const char *script, struct process *ret_process)
 {
@@ -44,8 +46,7 @@ static void start(const char *folder, const char *script, struct process *ret_pr
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     snprintf(log, sizeof(log), "%s/log", folder);
     assert_int_equal(
-        process_start(ret_process, "child",
-                      &(struct process_options){.argv = argv, .log = log, .extra_fd = -1}),
+        process_start(ret_process, "child", &(struct process_options){.argv = argv, .log = log}),
         STATUS_OK);
 }
 
@@ -54,6 +55,7 @@ static int start_connected(const char *folder, const char *script, struct proces
 {
     char log[PROCESS_PATH_MAX];
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const int fd = CHILD_FD;
     int ends[2];
     snprintf(log, sizeof(log), "%s/log", folder);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -61,7 +63,8 @@ static int start_connected(const char *folder, const char *script, struct proces
     close(ends[1]);
     assert_int_equal(
         process_start(ret_process, "child",
-                      &(struct process_options){.argv = argv, .log = log, .extra_fd = CHILD_FD}),
+                      &(struct process_options){
+                          .argv = argv, .log = log, .extra_fds = &fd, .extra_count = 1}),
         STATUS_OK);
     close(CHILD_FD);
     return ends[0];
@@ -79,9 +82,9 @@ static void wait_until_ready(int fd)
 
 static void check_end(const struct process *process, const char *expected)
 {
-    char text[64];
+    char text[128];
     assert_true(process->is_over);
-    process_describe_end(process, text, sizeof(text));
+    process_describe_end(process->result, text, sizeof(text));
     assert_string_equal(text, expected);
 }
 
@@ -110,8 +113,65 @@ static void a_kill_by_signal_is_described(void **state)
     assert_false(process.is_over);
     process_signal(&process, SIGKILL);
     process_end_all(&process, 1, WAIT_MS_MAX);
-    check_end(&process, "was killed by signal 9");
+    check_end(&process, KILLED);
     close(fd);
+}
+
+static void signals_are_described_with_what_usually_sends_them(void **state)
+{
+    (void)state;
+    static const struct {
+        int result;
+        const char *text;
+    } cases[] = {
+        {SIGBUS, "was killed by signal 7 (bus error; was a data file truncated?)"},
+        {SIGSEGV, "was killed by signal 11 (segmentation fault)"},
+        {SIGABRT | 0x80, "was killed by signal 6 (aborted; its log says why)"}, // with a core dump
+        {60, "was killed by signal 60"},
+        {3 << 8, "ended with exit code 3"},
+    };
+    char text[128];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        process_describe_end(cases[i].result, text, sizeof(text));
+        assert_string_equal(text, cases[i].text);
+    }
+    process_name_signal(SIGHUP, text, sizeof(text));
+    assert_string_equal(text, "SIGHUP");
+}
+
+static void a_stop_is_told_once_and_so_is_going_on(void **state)
+{
+    struct process process;
+    siginfo_t info;
+    int number = -1;
+    int fd = start_connected(*state, "echo ready >&9; read line <&9", &process);
+    wait_until_ready(fd);
+    assert_false(process_take_stop(&process, &number));
+    process_signal(&process, SIGSTOP);
+    assert_int_equal(waitid(P_PID, (id_t)process.pid, &info, WSTOPPED | WNOWAIT), 0);
+    assert_true(process_take_stop(&process, &number));
+    assert_int_equal(number, SIGSTOP);
+    assert_false(process_take_stop(&process, &number));
+    process_signal(&process, SIGCONT);
+    assert_int_equal(waitid(P_PID, (id_t)process.pid, &info, WCONTINUED | WNOWAIT), 0);
+    assert_true(process_take_stop(&process, &number));
+    assert_int_equal(number, 0);
+    close(fd);
+    process_end_all(&process, 1, WAIT_MS_MAX);
+}
+
+static void a_hangup_that_is_ignored_ends_nothing(void **state)
+{
+    (void)state;
+    sigset_t set;
+    process_ending_signals(&set);
+    assert_int_equal(sigismember(&set, SIGHUP), 1);
+    assert_ptr_not_equal(signal(SIGHUP, SIG_IGN), SIG_ERR); // as nohup does
+    process_ending_signals(&set);
+    assert_ptr_not_equal(signal(SIGHUP, SIG_DFL), SIG_ERR);
+    assert_int_equal(sigismember(&set, SIGHUP), 0);
+    assert_int_equal(sigismember(&set, SIGINT), 1);
+    assert_int_equal(sigismember(&set, SIGTERM), 1);
 }
 
 static void a_program_that_is_not_there_ends_with_127(void **state)
@@ -121,8 +181,7 @@ static void a_program_that_is_not_there_ends_with_127(void **state)
     const char *const argv[] = {"/nowhere/at/all", NULL};
     snprintf(log, sizeof(log), "%s/log", (const char *)*state);
     assert_int_equal(
-        process_start(&process, "child",
-                      &(struct process_options){.argv = argv, .log = log, .extra_fd = -1}),
+        process_start(&process, "child", &(struct process_options){.argv = argv, .log = log}),
         STATUS_OK);
     process_end_all(&process, 1, WAIT_MS_MAX);
     check_end(&process, "ended with exit code 127");
@@ -147,8 +206,8 @@ static void a_log_that_cannot_be_written_is_named(void **state)
     const char *const argv[] = {"/bin/true", NULL};
     snprintf(log, sizeof(log), "%s/missing/log", (const char *)*state);
     captured_log_begin();
-    enum status status = process_start(
-        &process, "child", &(struct process_options){.argv = argv, .log = log, .extra_fd = -1});
+    enum status status =
+        process_start(&process, "child", &(struct process_options){.argv = argv, .log = log});
     assert_non_null(strstr(captured_log_end(), log));
     assert_int_equal(status, STATUS_IO);
     assert_int_equal(process.pid, 0);
@@ -164,7 +223,7 @@ static void who_ignores_sigterm_is_killed(void **state)
     process_signal(&processes[0], SIGTERM);
     process_signal(&processes[0], SIGINT);
     process_end_all(processes, 2, 20);
-    check_end(&processes[0], "was killed by signal 9");
+    check_end(&processes[0], KILLED);
     assert_true(processes[1].is_over);
     // Nobody is left, not even as a zombie.
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -191,7 +250,7 @@ static void who_is_killed_is_killed_with_its_children(void **state)
     int fd = start_connected(*state, "cat <&9 & echo $! >&9; wait", &process);
     struct pollfd grandchild = {.fd = open_grandchild(fd), .events = POLLIN};
     process_end_all(&process, 1, 0);
-    check_end(&process, "was killed by signal 9");
+    check_end(&process, KILLED);
     assert_int_equal(poll(&grandchild, 1, WAIT_MS_MAX), 1);
     close(grandchild.fd);
     close(fd);
@@ -242,7 +301,7 @@ static void a_child_gets_no_signal_that_we_block(void **state)
     process_signal(&process, SIGTERM);
     process_end_all(&process, 1, WAIT_MS_MAX);
     assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
-    check_end(&process, "was killed by signal 15");
+    check_end(&process, "was killed by signal 15 (terminated)");
     close(fd);
 }
 
@@ -292,8 +351,7 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
     snprintf(log, sizeof(log), "%s/log", (const char *)*state);
     assert_int_equal(
         process_start(&process, "child",
-                      &(struct process_options){
-                          .argv = argv, .environment = given, .log = log, .extra_fd = -1}),
+                      &(struct process_options){.argv = argv, .environment = given, .log = log}),
         STATUS_OK);
     process_end_all(&process, 1, WAIT_MS_MAX);
     unsetenv("RINGSIDE_DATA");
@@ -312,6 +370,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PROCESS_TEST(exit_codes_are_described),
         PROCESS_TEST(a_kill_by_signal_is_described),
+        PROCESS_TEST(signals_are_described_with_what_usually_sends_them),
+        PROCESS_TEST(a_stop_is_told_once_and_so_is_going_on),
+        PROCESS_TEST(a_hangup_that_is_ignored_ends_nothing),
         PROCESS_TEST(a_program_that_is_not_there_ends_with_127),
         PROCESS_TEST(what_a_child_writes_is_in_its_log),
         PROCESS_TEST(a_log_that_cannot_be_written_is_named),

@@ -158,24 +158,47 @@ static void values_are_cut_to_their_room(void **state)
     run_folder_close(&run);
 }
 
+/* The transport only if one was asked for. */
 static void labels_say_the_mode_and_the_sizes(void **state)
 {
-    static const char *const cases[][2] = {
-        {"{\"mode\": \"ring\", \"workers\": 4, \"servers\": 0, \"transport\": \"auto\"}",
-         "ring, N = 4"},
+    static const char *const cases[][3] = {
+        {"{\"mode\": \"ring\", \"workers\": 4, \"servers\": 0, \"transport\": \"shm\"}",
+         "ring, N = 4", "{\"options\": {\"transport\": \"auto\"}}"},
         {"{\"mode\": \"ps-sync\", \"workers\": 4, \"servers\": 2, \"transport\": \"tcp\"}",
-         "ps-sync, N = 4, K = 2, tcp"},
-        {"{}", "?, N = 0"},
-        {"{\"mode\": 7, \"workers\": \"x\", \"servers\": [], \"transport\": {}}", "?, N = 0"},
+         "ps-sync, N = 4, K = 2, tcp", "{\"options\": {\"transport\": \"tcp\"}}"},
+        {"{}", "?, N = 0", "{}"},
+        {"{\"mode\": 7, \"workers\": \"x\", \"servers\": [], \"transport\": {}}", "?, N = 0",
+         "{\"options\": {\"transport\": 3}}"},
         {"{\"mode\": \"0123456789012345678901234567890123456789and more\", \"workers\": 1}",
-         "0123456789012345678901234567890123456789, N = 1"},
+         "0123456789012345678901234567890123456789, N = 1", "[]"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct run_folder run;
+        temp_folder_write(*state, "run/job.json", cases[i][2], strlen(cases[i][2]));
         open_text(*state, "run", cases[i][0], &run);
         assert_string_equal(run.label, cases[i][1]);
         run_folder_close(&run);
     }
+}
+
+static void a_run_that_diverged_has_an_outcome_of_its_own(void **state)
+{
+    struct run_folder run;
+    char text[64];
+    unsigned long long step = 0;
+    sample_runs_open(*state, "whole", &(struct sample_run){0}, &run);
+    assert_false(run_folder_has_diverged(&run, &step));
+    run_folder_outcome(&run, text, sizeof(text));
+    assert_string_equal(text, "completed");
+    run_folder_close(&run);
+    sample_runs_open(*state, "diverged",
+                     &(struct sample_run){.outcome = "failed", .diverged_step = 57}, &run);
+    assert_true(run_folder_has_diverged(&run, &step));
+    assert_int_equal(step, 57);
+    run_folder_outcome(&run, text, sizeof(text));
+    assert_string_equal(text, "diverged at step 57");
+    assert_false(run_folder_is_completed(&run));
+    run_folder_close(&run);
 }
 
 static void only_completed_runs_are_completed(void **state)
@@ -271,6 +294,7 @@ int main(void)
         FOLDER_TEST(values_are_cut_to_their_room),
         FOLDER_TEST(labels_say_the_mode_and_the_sizes),
         FOLDER_TEST(only_completed_runs_are_completed),
+        FOLDER_TEST(a_run_that_diverged_has_an_outcome_of_its_own),
         FOLDER_TEST(the_job_is_read_if_it_is_there),
         FOLDER_TEST(broken_folders_are_refused_by_name),
         FOLDER_TEST(a_folder_that_is_not_there_is_refused),

@@ -12,15 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two intervals for each of the times. */
+/* Two intervals for each of the times: one step, then three. */
 static bool find(const double *compute_ms, size_t ranks, struct straggler_found *found)
 {
     static struct run_folder run;
     char *folder = temp_folder_create(), text[4096] = "";
     for (size_t i = 0; i < 2 * ranks; i++) {
         size_t used = strlen(text);
-        snprintf(text + used, sizeof(text) - used, "{\"rank\": %zu, \"ms\": {\"compute\": %g}}\n",
-                 i % ranks, compute_ms[i % ranks] + (i < ranks ? 0.5 : -0.5));
+        snprintf(text + used, sizeof(text) - used,
+                 "{\"rank\": %zu, \"steps\": %d, \"ms\": {\"compute\": %g}}\n", i % ranks,
+                 i < ranks ? 1 : 3, compute_ms[i % ranks] + (i < ranks ? 0.75 : -0.25));
     }
     temp_folder_write(folder, "metrics.jsonl", text, strlen(text));
     snprintf(run.path, sizeof(run.path), "%s", folder);

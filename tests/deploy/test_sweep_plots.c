@@ -52,6 +52,19 @@ static void open_test(struct plots_test *test, size_t count, size_t series)
     test->settings = (struct sweep_settings){test->list, count, series};
 }
 
+static bool file_has(const char *path, const char *text)
+{
+    char line[8192];
+    bool has = false;
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (!has && fgets(line, sizeof(line), file) != NULL) {
+        has = strstr(line, text) != NULL;
+    }
+    fclose(file);
+    return has;
+}
+
 /* Names of the plots that are there. */
 static size_t plot_and_count(const struct plots_test *test)
 {
@@ -107,6 +120,35 @@ static void settings_without_any_number_have_the_plots_that_are_left(void **stat
     temp_folder_destroy(test.folder);
 }
 
+/* Crosses where runs diverged, also of settings that have nothing else, and a histogram whose last
+ * bin counts more. */
+static void what_diverged_and_what_is_capped_is_in_the_plots(void **state)
+{
+    (void)state;
+    char path[4096];
+    if (!has_gnuplot()) {
+        print_message("skipped: gnuplot is not installed\n");
+        skip();
+    }
+    for (size_t series = 1; series <= 2; series++) {
+        struct plots_test test;
+        open_test(&test, 4, series);
+        for (size_t i = 0; i < 4; i += 2) {
+            test.list[i].diverged = 2;
+            test.list[i].diverged_steps[0] = 3;
+            test.list[i].diverged_steps[1] = 17;
+        }
+        test.list[2].completed = test.list[2].point_count = 0;
+        test.list[1].capped_bin = 1;
+        assert_int_equal(plot_and_count(&test), 8);
+        snprintf(path, sizeof(path), "%s/loss-steps.svg", test.folder);
+        assert_true(file_has(path, "(2 of 3 diverged)"));
+        snprintf(path, sizeof(path), "%s/staleness.svg", test.folder);
+        assert_true(file_has(path, "what is older than 1 is counted there"));
+        temp_folder_destroy(test.folder);
+    }
+}
+
 static void labels_that_read_like_commands_are_not_run(void **state)
 {
     (void)state;
@@ -130,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_shape_of_a_sweep_has_all_its_plots),
         cmocka_unit_test(settings_without_any_number_have_the_plots_that_are_left),
+        cmocka_unit_test(what_diverged_and_what_is_capped_is_in_the_plots),
         cmocka_unit_test(labels_that_read_like_commands_are_not_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

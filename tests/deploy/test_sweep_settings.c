@@ -153,6 +153,46 @@ static void curves_have_a_point_for_each_evaluation(void **state)
 
 #define SETTINGS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
+/* The run that failed has diverged: it is counted by its step, and left out of means as before. */
+static void a_run_that_diverged_has_not_failed(void **state)
+{
+    struct sweep_test *test = *state;
+    struct sweep_settings settings;
+    const struct sweep_results results = {&test->plan, test->summaries};
+    json_object_set_new(test->folders[7].details, "diverged_step", json_integer(57));
+    assert_int_equal(sweep_settings_of(&results, &settings), STATUS_OK);
+    size_t diverged = 0;
+    for (size_t i = 0; i < settings.count; i++) {
+        assert_int_equal(settings.list[i].failed, 0);
+        if (settings.list[i].diverged > 0) {
+            assert_int_equal(settings.list[i].diverged_steps[0], 57);
+            assert_int_equal(settings.list[i].completed, 0);
+            diverged += settings.list[i].diverged;
+        }
+    }
+    assert_int_equal(diverged, 1);
+    sweep_settings_free(&settings);
+}
+
+static void a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum(void **state)
+{
+    struct sweep_test *test = *state;
+    struct sweep_settings settings;
+    const struct sweep_results results = {&test->plan, test->summaries};
+    for (size_t i = 0; i < test->settings.count; i++) {
+        assert_int_equal(test->settings.list[i].capped_bin, 0);
+    }
+    json_object_set_new(json_object_get(test->folders[0].summary, "staleness"), "max",
+                        json_integer(5)); // of two bins
+    assert_int_equal(sweep_settings_of(&results, &settings), STATUS_OK);
+    size_t capped = 0;
+    for (size_t i = 0; i < settings.count; i++) {
+        capped += settings.list[i].capped_bin;
+    }
+    assert_int_equal(capped, 1);
+    sweep_settings_free(&settings);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +200,8 @@ int main(void)
         SETTINGS_TEST(means_are_over_the_seeds_that_completed),
         SETTINGS_TEST(steps_to_the_target_are_relative_to_the_least_stale_of_the_series),
         SETTINGS_TEST(curves_have_a_point_for_each_evaluation),
+        SETTINGS_TEST(a_run_that_diverged_has_not_failed),
+        SETTINGS_TEST(a_histogram_whose_last_bin_counts_more_is_known_by_its_maximum),
         cmocka_unit_test(errors_of_a_ratio_add_up_in_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,165 @@
+/* Locking a folder by a file in it. */
+#include "deploy/folder_lock.h"
+
+#include "common/log.h"
+#include "deploy/printable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATH_BYTES   (FOLDER_PATH_MAX + 32)
+#define HOLDER_BYTES 200
+
+void folder_lock_path(const char *folder, char *ret_path, size_t path_size)
+{
+    snprintf(ret_path, path_size, "%s/" FOLDER_LOCK_NAME, folder);
+}
+
+/* Makes what is missing of the folder; ret_made_from is the length of the first that was. */
+static enum status make_folders(const char *folder, size_t *ret_made_from)
+{
+    char path[FOLDER_PATH_MAX];
+    size_t made_from = SIZE_MAX, size = strlen(folder);
+    for (size_t i = 1; i <= size; i++) {
+        if (folder[i] != '/' && folder[i] != '\0') {
+            continue;
+        }
+        snprintf(path, sizeof(path), "%.*s", (int)i, folder);
+        if (mkdir(path, 0777) == 0) {
+            made_from = i < made_from ? i : made_from;
+        } else if (errno != EEXIST) {
+            log_error("cannot make the folder %s: %m", path);
+            return STATUS_IO;
+        }
+    }
+    *ret_made_from = made_from;
+    return STATUS_OK;
+}
+
+static void remove_folders(const struct folder_lock *lock)
+{
+    char path[FOLDER_PATH_MAX];
+    snprintf(path, sizeof(path), "%s", lock->folder);
+    for (size_t i = strlen(path); i >= lock->made_from && i > 0; i--) {
+        if (path[i] != '/' && path[i] != '\0') {
+            continue;
+        }
+        path[i] = '\0';
+        if (rmdir(path) != 0) {
+            return; // there is something in it
+        }
+    }
+}
+
+static void write_holder(int fd)
+{
+    char host[65] = "", stamp[32] = "", text[HOLDER_BYTES];
+    struct tm parts;
+    time_t now = time(NULL);
+    gethostname(host, sizeof(host) - 1);
+    gmtime_r(&now, &parts);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    int size =
+        snprintf(text, sizeof(text), "host %s, pid %ld, since %s\n", host, (long)getpid(), stamp);
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) {
+        log_debug("the holder of a lock cannot be written: %m"); // it is for people alone
+    }
+}
+
+static void refuse(int fd, const char *folder)
+{
+    char holder[HOLDER_BYTES];
+    ssize_t size = pread(fd, holder, sizeof(holder) - 1, 0);
+    holder[size > 0 ? size : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    printable_make(holder, strlen(holder));
+    log_error("%s is in use by another ringside (%s): wait for its end, or choose another folder "
+              "with --out",
+              folder, holder[0] != '\0' ? holder : "which has just begun");
+}
+
+/* The file may have been removed, by a holder that ended, between open and flock. */
+static bool is_still_there(int fd, const char *path)
+{
+    struct stat ours, there;
+    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+           ours.st_dev == there.st_dev;
+}
+
+/* ret_fd is -1 where the file system has no locks. */
+static enum status lock_file(const char *folder, const char *path, int *ret_fd)
+{
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd < 0) {
+            log_error("cannot write %s: %m", path);
+            return STATUS_IO;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            bool is_held = errno == EWOULDBLOCK;
+            if (is_held) {
+                refuse(fd, folder);
+            } else {
+                log_warn("%s cannot be locked (%m): see that no other ringside writes to it",
+                         folder);
+                unlink(path);
+                *ret_fd = -1;
+            }
+            close(fd);
+            return is_held ? STATUS_INVALID : STATUS_OK;
+        }
+        if (is_still_there(fd, path)) {
+            *ret_fd = fd;
+            return STATUS_OK;
+        }
+        close(fd);
+    }
+}
+
+enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock)
+{
+    struct folder_lock lock = {.fd = -1};
+    char path[PATH_BYTES];
+    if (snprintf(lock.folder, sizeof(lock.folder), "%s", folder) >= (int)sizeof(lock.folder)) {
+        log_error("--out is too long");
+        return STATUS_INVALID;
+    }
+    enum status status = make_folders(folder, &lock.made_from);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    folder_lock_path(folder, path, sizeof(path));
+    status = lock_file(folder, path, &lock.fd);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (lock.fd >= 0) {
+        write_holder(lock.fd);
+        fcntl(lock.fd, F_SETFD, 0); // agents inherit it: see folder_lock.h
+    }
+    *ret_lock = lock;
+    return STATUS_OK;
+}
+
+void folder_lock_release(struct folder_lock *lock)
+{
+    char path[PATH_BYTES];
+    if (lock->folder[0] == '\0') {
+        return;
+    }
+    if (lock->fd >= 0) {
+        folder_lock_path(lock->folder, path, sizeof(path));
+        unlink(path); // before it is let go: the next one makes a new file
+        close(lock->fd);
+    }
+    remove_folders(lock);
+    *lock = (struct folder_lock){.fd = -1};
+}

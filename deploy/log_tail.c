@@ -1,0 +1,77 @@
+/* Reading the end of a log. */
+#include "deploy/log_tail.h"
+
+#include "deploy/printable.h"
+
+#include <string.h>
+
+#define TAIL_BYTES 4096
+#define LINES_MAX  5 // that are printed
+
+struct tail {
+    char text[TAIL_BYTES];
+    char *lines[LINES_MAX]; // the last ones, in their order
+    size_t count;
+};
+
+static void add_line(struct tail *tail, char *line)
+{
+    if (tail->count == LINES_MAX) {
+        memmove(tail->lines, tail->lines + 1, (LINES_MAX - 1) * sizeof(tail->lines[0]));
+        tail->count--;
+    }
+    tail->lines[tail->count++] = line;
+}
+
+static void read_tail(const char *path, struct tail *tail)
+{
+    tail->count = 0;
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return;
+    }
+    // A log that is shorter is read from its begin.
+    int is_long = fseek(file, -(TAIL_BYTES - 1), SEEK_END) == 0;
+    size_t size = fread(tail->text, 1, sizeof(tail->text) - 1, file);
+    fclose(file);
+    tail->text[size] = '\0';
+    char *at = tail->text;
+    if (is_long) {
+        at += strcspn(at, "\n"); // the rest of a line
+    }
+    for (char *line = strtok_r(at, "\n", &at); line != NULL; line = strtok_r(NULL, "\n", &at)) {
+        printable_make(line, strlen(line));
+        add_line(tail, line);
+    }
+}
+
+/* "TIME error worker 1 host=NAME: sentence": the sentence. */
+static const char *sentence_of(const char *line)
+{
+    const char *host = strstr(line, " host=");
+    const char *colon = host != NULL ? strstr(host, ": ") : NULL;
+    return colon != NULL ? colon + 2 : line;
+}
+
+void log_tail_sentence(const char *path, char *ret_text, size_t text_size)
+{
+    struct tail tail;
+    read_tail(path, &tail);
+    const char *line = tail.count > 0 ? tail.lines[tail.count - 1] : "";
+    for (size_t i = 0; i < tail.count; i++) {
+        line = strstr(tail.lines[i], " error ") != NULL ? tail.lines[i] : line;
+    }
+    snprintf(ret_text, text_size, "%s", sentence_of(line));
+}
+
+void log_tail_print(const char *path, FILE *stream)
+{
+    struct tail tail;
+    read_tail(path, &tail);
+    if (tail.count > 0) {
+        fprintf(stream, "the end of %s:\n", path);
+    }
+    for (size_t i = 0; i < tail.count; i++) {
+        fprintf(stream, "    %s\n", tail.lines[i]);
+    }
+}

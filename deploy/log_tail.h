@@ -1,0 +1,15 @@
+/* The end of a process's log, for people who want to know why it has ended. */
+#ifndef DEPLOY_LOG_TAIL_H
+#define DEPLOY_LOG_TAIL_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* The sentence of the last error in the log, without what stands before it in the line; of the last
+ * line if there is no error. "" if the log is empty or cannot be read. */
+void log_tail_sentence(const char *path, char *ret_text, size_t text_size);
+
+/* Prints its last lines, indented; nothing if there are none. */
+void log_tail_print(const char *path, FILE *stream);
+
+#endif

@@ -1,0 +1,99 @@
+/* Tests of reading the end of a log. */
+#include "deploy/log_tail.h"
+#include "tests/support/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tail_test {
+    char *folder, path[4200];
+};
+
+static int set_up(void **state)
+{
+    static struct tail_test test;
+    test.folder = temp_folder_create();
+    snprintf(test.path, sizeof(test.path), "%s/log", test.folder);
+    *state = &test;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct tail_test *test = *state;
+    temp_folder_destroy(test->folder);
+    return 0;
+}
+
+static void check_sentence(const struct tail_test *test, const char *log, const char *expected)
+{
+    char text[80];
+    temp_folder_write(test->folder, "log", log, strlen(log));
+    log_tail_sentence(test->path, text, sizeof(text));
+    assert_string_equal(text, expected);
+}
+
+static void the_last_error_says_why(void **state)
+{
+    check_sentence(*state,
+                   "2026 error worker 1 host=vm: the first\n"
+                   "2026 error worker 1 host=vm: cannot read a: No such file\n"
+                   "2026 warn worker 1 host=vm: and another thing\n",
+                   "cannot read a: No such file");
+}
+
+static void without_an_error_it_is_the_last_line(void **state)
+{
+    check_sentence(*state, "2026 warn worker 1 host=vm: slow\n", "slow");
+    check_sentence(*state, "one\nterminate called\x1B[2J\n", "terminate called?[2J");
+    check_sentence(*state, "no line feed", "no line feed");
+}
+
+static void a_log_that_is_empty_or_missing_says_nothing(void **state)
+{
+    const struct tail_test *test = *state;
+    char text[80] = "x";
+    check_sentence(test, "", "");
+    log_tail_sentence("/nowhere/at/all", text, sizeof(text));
+    assert_string_equal(text, "");
+}
+
+static void a_long_log_is_read_from_its_end(void **state)
+{
+    const struct tail_test *test = *state;
+    char *log = malloc(100000), *printed = NULL;
+    size_t used = 0, size = 0;
+    assert_non_null(log);
+    for (unsigned i = 0; i < 2000; i++) {
+        used += (size_t)snprintf(log + used, 100000 - used, "2026 warn x host=y: line %u\n", i);
+    }
+    check_sentence(test, log, "line 1999");
+    free(log);
+    FILE *memory = open_memstream(&printed, &size);
+    log_tail_print(test->path, memory);
+    fclose(memory);
+    assert_non_null(strstr(printed, "\n    2026 warn x host=y: line 1995\n"));
+    assert_null(strstr(printed, "line 1994"));
+    assert_non_null(strstr(printed, "line 1999\n"));
+    free(printed);
+}
+
+#define TAIL_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TAIL_TEST(the_last_error_says_why),
+        TAIL_TEST(without_an_error_it_is_the_last_line),
+        TAIL_TEST(a_log_that_is_empty_or_missing_says_nothing),
+        TAIL_TEST(a_long_log_is_read_from_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
