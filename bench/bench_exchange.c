@@ -104,7 +104,7 @@ static enum status parse_options(int argc, char **argv, struct bench_options *re
         .summary = "Exchanges a vector as the workers of a job do, and measures how long it takes. "
                    "The job's --steps are the rounds; the last one is not timed.",
         .example = "  ps --workers 2 --mode ring --steps 100 --eval none\n"
-                   "  bench_exchange --server tcp://127.0.0.1:PORT --bytes 4194304      (twice)\n",
+                   "  bench_exchange --server ipc://@ringside-NAME --bytes 4194304      (twice)\n",
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),

@@ -52,6 +52,18 @@ def run_main(main):
         sys.exit(130)
 
 
+def run_lines(command, variables=None):
+    """The lines of JSON that a command prints which ends by itself."""
+    command = [str(word) for word in command]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          check=False, env={**os.environ, **(variables or {})})
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not lines:
+        raise Failed(f"exit status {done.returncode}: {' '.join(command)}\n"
+                     f"{done.stdout}{done.stderr}")
+    return [json.loads(line) for line in lines]
+
+
 class Processes:
     """Processes that are started together; `with` ends what still runs.
 

@@ -28,22 +28,26 @@ def program_of(build, name):
 
 
 def why_missing(build, name):
-    """What it lacks; None if it is there."""
+    """What it lacks, and what to do about it; None if it is there."""
     if not os.access(program_of(build, name), os.X_OK):
         package = "libgloo-dev and g++" if name == "gloo" else "libopenmpi-dev"
-        return f"the build has none; install {package} (deploy/install-dependencies --bench)"
+        return (f"{build} was built without it; install {package} (deploy/install-dependencies --bench), "
+                f"then build anew: ninja -C {build}")
     if name != "gloo" and shutil.which("mpirun") is None:
         return "there is no mpirun; install openmpi-bin (deploy/install-dependencies --bench)"
     return None
 
 
-def installed(build, names):
-    """Those that can run; says in a line what is left out, and why."""
+def installed(build, names, were_named):
+    """Those that can run. One that the command line names has to be there; of others that are not, a
+    line says so."""
     found = []
     for name in names:
         why = why_missing(build, name)
         if why is None:
             found.append(name)
+        elif were_named:
+            raise Failed(f"the peer {name} cannot run: {why}")
         else:
             print(f"{name} skipped: {why}", file=sys.stderr)
     return found

@@ -2,9 +2,8 @@
 import json
 import os
 import statistics
-import subprocess
 
-from launching import TIMEOUT_S, Failed, Processes, run_exchange, start_job
+from launching import TIMEOUT_S, Failed, Processes, run_exchange, run_lines, start_job
 
 WARMUP = 2
 
@@ -48,7 +47,8 @@ def train_alone(arguments, links):
             summaries[0]["parameters"])
 
 
-def train_together(arguments, links, system):
+def run_together(arguments, links, system):
+    """The job's summary."""
     with Processes(TIMEOUT_S, arguments.build, arguments.security) as processes:
         folder = os.path.join(processes.folder.name, "run")
         job = job_of(arguments, folder, system.mode, arguments.workers) + arguments.job
@@ -57,17 +57,18 @@ def train_together(arguments, links, system):
         start_job(processes, arguments.build, job, system.place(links.hosts, arguments.workers),
                   links.hosts[:arguments.workers], worker_command(arguments))
         processes.wait()
-        return step_ms(read_summary(folder))
+        return read_summary(folder)
+
+
+def train_together(arguments, links, system):
+    return step_ms(run_together(arguments, links, system))
 
 
 def backward_share(arguments):
     """Of a step of one process."""
     command = [os.path.join(arguments.build, "bench", "bench_train"), arguments.model,
                str(arguments.batch), "1", "auto", "auto"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    times = json.loads(done.stdout.splitlines()[-1])["ms"]
+    times = run_lines(command)[-1]["ms"]
     return times["backward"] / sum(times.values())
 
 

@@ -1,0 +1,145 @@
+"""The models of worker/model/ in PyTorch, layer for layer, and batches for them in memory."""
+import torch
+from torch import nn
+from torch.nn import functional
+
+BATCHES = 4  # taken in turn
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(inplace=True),
+        nn.Conv2d(32, 32, 3), nn.ReLU(inplace=True),
+        nn.MaxPool2d(2), nn.Dropout(0.25),
+        nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(inplace=True),
+        nn.Conv2d(64, 64, 3), nn.ReLU(inplace=True),
+        nn.MaxPool2d(2), nn.Dropout(0.25),
+        nn.Flatten(), nn.Linear(2304, 512), nn.ReLU(inplace=True), nn.Dropout(0.5),
+        nn.Linear(512, 10))
+
+
+def lenet5():
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(inplace=True),
+        nn.Linear(120, 84), nn.ReLU(inplace=True), nn.Linear(84, 10))
+
+
+class Subsample(nn.Module):
+    """Every stride-th row and column, and channels of zeros."""
+
+    def __init__(self, stride, new_channels):
+        super().__init__()
+        self.stride, self.new_channels = stride, new_channels
+
+    def forward(self, x):
+        x = x[:, :, ::self.stride, ::self.stride]
+        return functional.pad(x, (0, 0, 0, 0, 0, self.new_channels)) if self.new_channels else x
+
+
+class Block(nn.Module):
+    """Of resnet20: relu behind the sum."""
+
+    def __init__(self, inputs, channels, stride):
+        super().__init__()
+        self.branch = nn.Sequential(
+            nn.Conv2d(inputs, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(channels, channels, 3, 1, 1, bias=False), nn.BatchNorm2d(channels))
+        self.shortcut = Subsample(stride, channels - inputs) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        return functional.relu(self.branch(x) + self.shortcut(x), inplace=True)
+
+
+def resnet20():
+    layers = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True)]
+    inputs = 16
+    for channels in (16, 32, 64):
+        for _ in range(3):
+            layers.append(Block(inputs, channels, 2 if inputs != channels else 1))
+            inputs = channels
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class BlockV2(nn.Module):
+    """Of resnet50v2, as Keras has it: pre-activation, the last block of a stage strides."""
+
+    def __init__(self, inputs, narrow, stride, has_projection):
+        super().__init__()
+        self.norm = nn.Sequential(nn.BatchNorm2d(inputs, 1.001e-5), nn.ReLU(inplace=True))
+        self.projection = nn.Conv2d(inputs, 4 * narrow, 1) if has_projection else None
+        self.shortcut = Subsample(stride, 0) if stride > 1 else nn.Identity()
+        self.branch = nn.Sequential(
+            nn.Conv2d(inputs, narrow, 1, bias=False), nn.BatchNorm2d(narrow, 1.001e-5),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(narrow, narrow, 3, stride, 1, bias=False), nn.BatchNorm2d(narrow, 1.001e-5),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(narrow, 4 * narrow, 1))
+
+    def forward(self, x):
+        normed = self.norm(x)
+        shortcut = self.projection(normed) if self.projection else self.shortcut(x)
+        return self.branch(normed) + shortcut
+
+
+def resnet50v2():
+    layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.ZeroPad2d(1), nn.MaxPool2d(3, 2)]
+    inputs = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            stride = 2 if block + 1 == blocks and stage < 3 else 1
+            layers.append(BlockV2(inputs, 64 << stage, stride, block == 0))
+            inputs = 256 << stage
+    return nn.Sequential(*layers, nn.BatchNorm2d(inputs, 1.001e-5), nn.ReLU(inplace=True),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
+
+
+MODELS = {"cnn": cnn, "lenet5": lenet5, "resnet20": resnet20, "resnet50v2": resnet50v2}
+
+
+def make_model(name, is_channels_last):
+    """Its first weights are distributed as ours are."""
+    model = MODELS[name]()
+    for module in model.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    if is_channels_last:
+        model = model.to(memory_format=torch.channels_last)
+    return model.train()
+
+
+def make_batches(name, batch, size, is_channels_last):
+    """Pairs of images and labels; size is that of images, 0: as the data set has them."""
+    shape = (1, 28, 28) if name == "lenet5" else (3, size or 32, size or 32)
+    batches = [(torch.rand(batch, *shape) * 2 - 1, torch.randint(0, 10, (batch,)))
+               for _ in range(BATCHES)]
+    if is_channels_last:
+        batches = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in batches]
+    return batches
+
+
+def count_parameters(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def make_optimizer(model, kind):
+    """Momentum SGD; kind: default, foreach (many tensors a call) or fused (one pass)."""
+    options = {} if kind == "default" else {kind: True}
+    return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, **options)
+
+
+def compile_loss(model, execution):
+    """loss(x, y), as it is or compiled: execution is eager, compile, or compile-cpp, whose kernels are
+    called from C++ instead of Python."""
+    def loss(x, y):
+        return functional.cross_entropy(model(x), y)
+
+    if execution == "eager":
+        return loss
+    import torch._inductor.config as inductor  # pylint: disable=import-outside-toplevel
+    inductor.cpp_wrapper = execution == "compile-cpp"
+    return torch.compile(loss)

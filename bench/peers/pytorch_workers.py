@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""One of several workers that train in PyTorch together, by DDP over Gloo or by Horovod over Gloo.
+
+usage: pytorch_workers.py --with ddp|horovod --rank RANK --workers COUNT --folder FOLDER MODEL BATCH
+                          [--layout default|channels_last] [--execution eager|compile|compile-cpp]
+                          [--optimizer default|foreach|fused] [--gradients fresh|kept]
+                          [--bucket-mb MB] [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
+
+BATCH is that of each worker, which computes with one thread. FOLDER is where they meet; it is theirs
+alone. Gradients are memory of their own in each step (fresh), or kept and zeroed. Each prints a line of
+JSON for each block of so many steps. Run by bench/training-peers.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+import torch
+
+sys.dont_write_bytecode = True
+
+import pytorch_models as models  # noqa: E402
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=models.MODELS)
+    parser.add_argument("batch", type=int)
+    parser.add_argument("--with", dest="library", choices=("ddp", "horovod"), required=True)
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--layout", default="default", choices=("default", "channels_last"))
+    parser.add_argument("--execution", default="eager", choices=("eager", "compile", "compile-cpp"))
+    parser.add_argument("--optimizer", default="default", choices=("default", "foreach", "fused"))
+    parser.add_argument("--gradients", default="fresh", choices=("fresh", "kept"))
+    parser.add_argument("--bucket-mb", type=float, default=25)
+    parser.add_argument("--warmup", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--blocks", type=int, default=1)
+    return parser.parse_args()
+
+
+def join_ddp(arguments, model):
+    """The model whose gradients are averaged, and its optimizer."""
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{arguments.folder}/store", rank=arguments.rank,
+        world_size=arguments.workers)
+    together = torch.nn.parallel.DistributedDataParallel(
+        model, static_graph=True, gradient_as_bucket_view=True, bucket_cap_mb=arguments.bucket_mb)
+    return together, models.make_optimizer(model, arguments.optimizer)
+
+
+def meet_horovod(arguments):
+    """Rank 0 serves the place where they meet, and writes its port into the folder."""
+    path = os.path.join(arguments.folder, "port")
+    if arguments.rank == 0:
+        # pylint: disable=import-outside-toplevel
+        from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+        from horovod.runner.http.http_server import RendezvousServer
+        server = RendezvousServer()
+        port = server.start()
+        server.init(get_host_assignments(parse_hosts(f"localhost:{arguments.workers}"),
+                                         arguments.workers))
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            file.write(str(port))
+        os.rename(f"{path}.part", path)
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    with open(path, encoding="utf-8") as file:
+        port = file.read()
+    rank, count = str(arguments.rank), str(arguments.workers)
+    os.environ.update({
+        "HOROVOD_RANK": rank, "HOROVOD_SIZE": count, "HOROVOD_LOCAL_RANK": rank,
+        "HOROVOD_LOCAL_SIZE": count, "HOROVOD_CROSS_RANK": "0", "HOROVOD_CROSS_SIZE": "1",
+        "HOROVOD_HOSTNAME": "localhost", "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_GLOO_IFACE": "lo",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": port})
+
+
+def join_horovod(arguments, model):
+    meet_horovod(arguments)
+    import horovod.torch as horovod  # pylint: disable=import-outside-toplevel
+    horovod.init()
+    horovod.broadcast_parameters(model.state_dict(), root_rank=0)
+    return model, horovod.DistributedOptimizer(
+        models.make_optimizer(model, arguments.optimizer),
+        named_parameters=model.named_parameters())
+
+
+def leave(arguments):
+    if arguments.library == "ddp":
+        torch.distributed.destroy_process_group()
+    else:
+        import horovod.torch as horovod  # pylint: disable=import-outside-toplevel
+        horovod.shutdown()
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(1)
+    torch.manual_seed(1 + arguments.rank)
+    is_channels_last = arguments.layout == "channels_last"
+    batches = models.make_batches(arguments.model, arguments.batch, 0, is_channels_last)
+    model = models.make_model(arguments.model, is_channels_last)
+    join = {"ddp": join_ddp, "horovod": join_horovod}[arguments.library]
+    together, optimizer = join(arguments, model)
+    loss_of = models.compile_loss(together, arguments.execution)
+
+    def step(index):
+        model.zero_grad(set_to_none=arguments.gradients == "fresh")
+        loss = loss_of(*batches[index % len(batches)])
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    for index in range(arguments.warmup):
+        step(index)
+    for _ in range(arguments.blocks):
+        start = time.perf_counter()
+        for index in range(arguments.steps):
+            step(index)
+        seconds = time.perf_counter() - start
+        print(json.dumps({"rank": arguments.rank, "parameters": models.count_parameters(model),
+                          "images_per_second": arguments.steps * arguments.batch / seconds}),
+              flush=True)
+    leave(arguments)
+
+
+if __name__ == "__main__":
+    main()
