@@ -1,5 +1,6 @@
-/* The launcher's bad moments: what hangs before the job, and a coordinator that is killed. Its
- * programs are stood in for by scripts, which RINGSIDE_LIBEXEC lets it find. */
+/* The launcher's bad moments: what hangs before the job, members that are killed, and the end of
+ * the launcher itself. Its programs are stood in for by scripts, which RINGSIDE_LIBEXEC lets it
+ * find. */
 #include "tests/support/programs.h"
 
 // clang-format off
@@ -8,10 +9,12 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,7 +126,7 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     json_decref(pid);
     assert_int_equal(program_wait(&test->run), 1);
     json_t *summary = programs_read_json(test->out, "summary.json");
-    assert_int_equal(json_object_size(summary), 26); // test_ringside.c has their names
+    assert_int_equal(json_object_size(summary), 27); // test_ringside.c has their names
     assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
     assert_non_null(
         strstr(json_string_value(json_object_get(summary, "reason")), "killed by signal 9"));
@@ -135,6 +138,187 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     assert_int_not_equal(access(reserve, F_OK), 0);
 }
 
+/* What is left when all is over: a whole summary that says so, and no draft. */
+static void check_failed(const struct launcher_test *test, const char *reason)
+{
+    static const char *const drafts[] = {".summary.reserve", "summary.json.part", "job.json.part",
+                                         "details.json.part"};
+    char path[2 * PROGRAM_PATH_BYTES];
+    json_t *summary = programs_read_json(test->out, "summary.json");
+    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
+    assert_string_equal(json_string_value(json_object_get(summary, "reason")), reason);
+    json_decref(summary);
+    for (size_t i = 0; i < sizeof(drafts) / sizeof(drafts[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", test->out, drafts[i]);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+}
+
+static void check_said(const struct launcher_test *test, const char *text)
+{
+    if (strstr(program_output(&test->run), text) == NULL) {
+        fail_msg("'%s' is not in: %s", text, program_output(&test->run));
+    }
+}
+
+static void a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",        "3", "--mode",  "ps-sync",
+                                            "--steps",   "1", "--model", "lenet5",
+                                            "--servers", "2", NULL};
+    static const char script[] = "case \"$*\" in *\"%s\"*)\n"
+                                 "echo '2026 error x host=x: it feels unwell' >&2; %s;; esac\n%s";
+    static const struct {
+        const char *option, *end, *reason;
+    } cases[] = {
+        {"--rank 1 ", "kill -BUS $$",
+         "worker 1 was killed by signal 7 (bus error; was a data file truncated?)"},
+        {"--rank 2 ", "exit 3", "worker 2 ended with exit code 3: it feels unwell"},
+        {"--shard-index 1 ", "kill -SEGV $$",
+         "server 1 was killed by signal 11 (segmentation fault)"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text), script, cases[i].option, cases[i].end, whole_worker);
+        stand_in(test, "worker", text);
+        snprintf(text, sizeof(text), script, cases[i].option, cases[i].end, whole_ps);
+        stand_in(test, "ps", text);
+        snprintf(test->out, sizeof(test->out), "%s/out-%zu", test->folder, i);
+        start(test, arguments);
+        assert_int_equal(program_wait(&test->run), 1);
+        check_failed(test, cases[i].reason);
+        check_said(test, cases[i].reason);
+        check_said(test, "    2026 error x host=x: it feels unwell");
+    }
+}
+
+static void a_member_that_is_killed_in_training_is_named_with_the_signal(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {
+        "-n",     "3",       "--mode",  "ring",           "--model",
+        "lenet5", "--steps", "1000000", "--report-every", "1",
+        "--eval", "none",    NULL};
+    stand_in(test, "ps", whole_ps);
+    stand_in(test, "worker",
+             "case \"$*\" in *'--rank 1 '*) echo [$$] > \"$folder/pid\";; esac\n"
+             "exec \"$build/worker/worker\" \"$@\"");
+    assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
+    start(test, arguments);
+    programs_wait_for_file(test->out, "metrics.jsonl");
+    json_t *pid = programs_read_json(test->folder, "pid");
+    assert_int_equal(kill((pid_t)json_integer_value(json_array_get(pid, 0)), SIGBUS), 0);
+    json_decref(pid);
+    assert_int_equal(program_wait(&test->run), 1);
+    check_failed(test, "worker 1 was killed by signal 7 (bus error; was a data file truncated?)");
+}
+
+/* Starts a job that would take very long, and waits until it trains. */
+static void start_long_job(struct launcher_test *test)
+{
+    static const char *const arguments[] = {
+        "-n",     "2",       "--mode",  "ring",           "--model",
+        "lenet5", "--steps", "1000000", "--report-every", "1",
+        "--eval", "none",    NULL};
+    stand_in(test, "ps", whole_ps);
+    stand_in(test, "worker", whole_worker);
+    assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
+    start(test, arguments);
+    programs_wait_for_file(test->out, "metrics.jsonl");
+}
+
+static void a_launcher_that_is_hung_up_ends_like_one_that_is_interrupted(void **state)
+{
+    struct launcher_test *test = *state;
+    start_long_job(test);
+    program_kill(&test->run, SIGHUP);
+    assert_int_equal(program_wait(&test->run), 130);
+    check_failed(test, "interrupted by SIGHUP: the terminal of ringside was closed");
+}
+
+/* The last thing that an agent does. */
+static void wait_until_gone(const struct launcher_test *test, const char *name)
+{
+    char path[2 * PROGRAM_PATH_BYTES], events[4096];
+    snprintf(path, sizeof(path), "%s/%s", test->out, name);
+    int watch = inotify_init1(IN_CLOEXEC);
+    assert_true(watch >= 0);
+    assert_true(inotify_add_watch(watch, test->out, IN_DELETE) >= 0);
+    while (access(path, F_OK) == 0) {
+        struct pollfd item = {.fd = watch, .events = POLLIN};
+        assert_int_equal(poll(&item, 1, 60000), 1);
+        assert_true(read(watch, events, sizeof(events)) > 0);
+    }
+    close(watch);
+}
+
+static void a_launcher_that_is_killed_leaves_the_summary_of_its_coordinator(void **state)
+{
+    struct launcher_test *test = *state;
+    start_long_job(test);
+    program_kill(&test->run, SIGKILL);
+    assert_int_equal(program_wait(&test->run), 128 + SIGKILL);
+    programs_wait_for_file(test->out, "summary.json");
+    check_failed(test, "the launcher has gone: was it killed?");
+    wait_until_gone(test, ".ringside.lock");
+}
+
+static void a_completed_job_exits_with_0_whatever_becomes_of_its_coordinator(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",      "1", "--mode", "local", "--model", "lenet5",
+                                            "--steps", "1", "--eval", "none",  NULL};
+    static const char *const ends[] = {"kill -KILL $$", "echo > \"$folder/done\"; sleep 1000"};
+    stand_in(test, "worker", whole_worker);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char script[256];
+        snprintf(script, sizeof(script), "\"$build/ps-server/ps\" \"$@\"; %s", ends[i]);
+        stand_in(test, "ps", script);
+        snprintf(test->out, sizeof(test->out), "%s/out-%zu", test->folder, i);
+        start(test, arguments);
+        if (i == 1) {
+            programs_wait_for_file(test->folder, "done");
+            program_kill(&test->run, SIGINT);
+        }
+        assert_int_equal(program_wait(&test->run), 0);
+        json_t *summary = programs_read_json(test->out, "summary.json");
+        assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "completed");
+        json_decref(summary);
+    }
+}
+
+/* A folder has the name that a draft needs. */
+static void a_job_whose_files_cannot_be_written_fails_in_summary_and_exit_code(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",      "1", "--mode", "local", "--model", "lenet5",
+                                            "--steps", "1", "--eval", "none",  NULL};
+    char reason[2 * PROGRAM_PATH_BYTES];
+    stand_in(test, "worker", whole_worker);
+    stand_in(test, "ps",
+             "mkdir \"$folder/out/details.json.part\"; exec \"$build/ps-server/ps\" \"$@\"");
+    start(test, arguments);
+    assert_int_equal(program_wait(&test->run), 1);
+    snprintf(reason, sizeof(reason), "cannot write %s/details.json: Is a directory", test->out);
+    json_t *summary = programs_read_json(test->out, "summary.json");
+    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
+    assert_string_equal(json_string_value(json_object_get(summary, "reason")), reason);
+    json_decref(summary);
+}
+
+static void an_agent_that_is_stopped_is_made_to_go_on(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"--steps", "1",    "--model", "lenet5",
+                                            "--eval",  "none", NULL};
+    stand_in(test, "ps", "kill -STOP $PPID; exec \"$build/ps-server/ps\" \"$@\"");
+    stand_in(test, "worker", whole_worker);
+    start(test, arguments);
+    assert_int_equal(program_wait(&test->run), 0);
+    check_said(test, "was stopped by SIGSTOP: it is made to go on");
+}
+
 #define LAUNCHER_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -144,6 +328,13 @@ int main(void)
         LAUNCHER_TEST(a_trial_that_hangs_is_ended_and_named),
         LAUNCHER_TEST(an_interrupt_before_the_coordinator_listens_exits_with_130),
         LAUNCHER_TEST(a_coordinator_that_is_killed_leaves_a_whole_summary),
+        LAUNCHER_TEST(a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log),
+        LAUNCHER_TEST(a_member_that_is_killed_in_training_is_named_with_the_signal),
+        LAUNCHER_TEST(a_launcher_that_is_hung_up_ends_like_one_that_is_interrupted),
+        LAUNCHER_TEST(a_launcher_that_is_killed_leaves_the_summary_of_its_coordinator),
+        LAUNCHER_TEST(a_completed_job_exits_with_0_whatever_becomes_of_its_coordinator),
+        LAUNCHER_TEST(a_job_whose_files_cannot_be_written_fails_in_summary_and_exit_code),
+        LAUNCHER_TEST(an_agent_that_is_stopped_is_made_to_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

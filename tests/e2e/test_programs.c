@@ -20,7 +20,11 @@ struct job_run {
     char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16], endpoint[256];
     struct program_run ps[SERVERS_MAX], workers[WORKERS_MAX];
     unsigned worker_count, server_count;
+    const char *const *environment; // of all of them
 };
+
+// tcp takes keys, which test_security.c has.
+static const char *const insecure[] = {"RINGSIDE_INSECURE=true", NULL};
 
 struct job_case {
     const char *mode, *transport;
@@ -78,7 +82,7 @@ static void start_ps(struct job_run *run, const struct job_case *job, const char
     snprintf(servers, sizeof(servers), "%u", job->servers);
     snprintf(connections, sizeof(connections), "%u", job->connections > 0 ? job->connections : 1);
     snprintf(threads, sizeof(threads), "%u", job->server_threads > 0 ? job->server_threads : 1);
-    program_start(&run->ps[0], run->folder, "ps-server/ps", true, args, NULL);
+    program_start(&run->ps[0], run->folder, "ps-server/ps", true, args, run->environment);
     program_read_endpoint(&run->ps[0], run->endpoint, sizeof(run->endpoint));
 }
 
@@ -90,7 +94,8 @@ static void start_worker(struct job_run *run, unsigned index, const char *const 
     for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
         args[4 + i] = more[i];
     }
-    program_start(&run->workers[index], run->folder, "worker/worker", false, args, NULL);
+    program_start(&run->workers[index], run->folder, "worker/worker", false, args,
+                  run->environment);
 }
 
 static void open_job(struct job_run *run, const struct job_case *job, const char *const *more)
@@ -98,6 +103,7 @@ static void open_job(struct job_run *run, const struct job_case *job, const char
     memset(run, 0, sizeof(*run));
     programs_make_folder(run->folder);
     snprintf(run->out, sizeof(run->out), "%s/out", run->folder);
+    run->environment = strcmp(job->transport, "tcp") == 0 ? insecure : NULL;
     run->worker_count = strcmp(job->mode, "local") == 0 ? 1 : job->workers;
     run->server_count = strncmp(job->mode, "ps", 2) == 0 ? job->servers : 1;
     start_ps(run, job, more);
@@ -105,7 +111,7 @@ static void open_job(struct job_run *run, const struct job_case *job, const char
         char index[16];
         const char *args[] = {"--shard-index", index, "--server", run->endpoint, NULL};
         snprintf(index, sizeof(index), "%u", i);
-        program_start(&run->ps[i], run->folder, "ps-server/ps", false, args, NULL);
+        program_start(&run->ps[i], run->folder, "ps-server/ps", false, args, run->environment);
     }
 }
 
@@ -276,23 +282,31 @@ static void a_worker_that_never_comes_is_named(void **state)
 static void a_signal_to_the_coordinator_ends_everybody_with_a_summary(void **state)
 {
     (void)state;
-    struct job_run run;
+    static const struct {
+        int number;
+        const char *reason;
+    } cases[] = {{SIGINT, "the coordinator was interrupted by SIGINT"},
+                 {SIGHUP, "the coordinator was interrupted by SIGHUP"}};
     const char *const more[] = {"--steps", "1000000", NULL};
-    open_job(&run, &(struct job_case){"ps-sync", "auto", 2, 1}, more);
-    start_worker(&run, 0, NULL);
-    start_worker(&run, 1, NULL);
-    programs_wait_for_file(run.out, "metrics.jsonl");
-    program_kill(&run.ps[0], SIGINT);
-    assert_int_equal(program_wait(&run.ps[0]), 130);
-    assert_non_null(strstr(program_output(&run.ps[0]), "interrupted: "));
-    assert_int_equal(program_wait(&run.workers[0]), 130);
-    assert_int_equal(program_wait(&run.workers[1]), 130);
-    run.workers[0].pid = run.workers[1].pid = 0;
-    json_t *summary = programs_read_json(run.out, "summary.json");
-    assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
-    assert_true(json_is_null(json_object_get(summary, "params_digest")));
-    json_decref(summary);
-    abandon(&run);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job_run run;
+        open_job(&run, &(struct job_case){"ps-sync", "auto", 2, 1}, more);
+        start_worker(&run, 0, NULL);
+        start_worker(&run, 1, NULL);
+        programs_wait_for_file(run.out, "metrics.jsonl");
+        program_kill(&run.ps[0], cases[i].number);
+        assert_int_equal(program_wait(&run.ps[0]), 130);
+        assert_non_null(strstr(program_output(&run.ps[0]), "interrupted: "));
+        assert_int_equal(program_wait(&run.workers[0]), 130);
+        assert_int_equal(program_wait(&run.workers[1]), 130);
+        run.workers[0].pid = run.workers[1].pid = 0;
+        json_t *summary = programs_read_json(run.out, "summary.json");
+        assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
+        assert_string_equal(json_string_value(json_object_get(summary, "reason")), cases[i].reason);
+        assert_true(json_is_null(json_object_get(summary, "params_digest")));
+        json_decref(summary);
+        abandon(&run);
+    }
 }
 
 static void a_taken_rank_is_refused_and_the_job_goes_on(void **state)
@@ -306,7 +320,10 @@ static void a_taken_rank_is_refused_and_the_job_goes_on(void **state)
     const char *const args[] = {"--server", run.endpoint, "--rank", "7", NULL};
     program_start(&second, run.folder, "worker/worker", false, args, NULL);
     assert_int_equal(program_wait(&second), 1);
-    assert_non_null(strstr(program_output(&second), "worker 7 asked to join, but this job has 2"));
+    assert_non_null(strstr(program_output(&second), "there is no such rank"));
+    assert_null(strstr(program_output(&second), "this job has"));
+    assert_non_null(
+        strstr(program_output(&run.ps[0]), "worker 7 asked to join, but this job has 2"));
     start_worker(&run, 1, NULL);
     finish_job(&run, digest);
 }
@@ -344,11 +361,11 @@ static void a_port_in_use_is_named_with_the_option_that_changes_it(void **state)
 {
     (void)state;
     struct job_run run;
-    open_job(&run, &(struct job_case){"ring", "auto", 2, 0}, NULL);
+    open_job(&run, &(struct job_case){"ring", "tcp", 2, 0}, NULL);
     struct program_run second = {.announce_fd = -1};
     const char *port = strrchr(run.endpoint, ':') + 1;
     const char *const args[] = {"--port", port, NULL};
-    program_start(&second, run.folder, "ps-server/ps", false, args, NULL);
+    program_start(&second, run.folder, "ps-server/ps", false, args, insecure);
     assert_int_equal(program_wait(&second), 1);
     assert_non_null(strstr(program_output(&second), port));
     assert_non_null(strstr(program_output(&second), "--port"));
@@ -357,17 +374,37 @@ static void a_port_in_use_is_named_with_the_option_that_changes_it(void **state)
     abandon(&run);
 }
 
+static void by_hand_and_without_keys_members_meet_by_ipc_alone(void **state)
+{
+    (void)state;
+    struct job_run run;
+    char digest[80], expected[80];
+    const char *const more[] = {"--log-level", "info", NULL};
+    run_job(&(struct job_case){"ps-sync", "tcp", 2, 1}, expected);
+    open_job(&run, &(struct job_case){"ps-sync", "auto", 2, 1}, more);
+    assert_memory_equal(run.endpoint, "ipc://@ringside-", strlen("ipc://@ringside-"));
+    start_worker(&run, 0, NULL);
+    start_worker(&run, 1, NULL);
+    programs_wait_for_file(run.out, "job.json"); // by then everybody listens
+    const char *log = program_output(&run.ps[0]);
+    assert_non_null(strstr(log, "listening at "));
+    assert_null(strstr(log, "tcp://"));
+    finish_job(&run, digest);
+    assert_string_equal(digest, expected);
+}
+
 static void a_shard_waits_for_its_coordinator_as_long_as_it_is_told(void **state)
 {
     (void)state;
     struct program_run run = {.announce_fd = -1};
     char folder[PROGRAM_PATH_BYTES];
     programs_make_folder(folder);
-    const char *const args[] = {"--shard-index",  "1",   "--server", "tcp://127.0.0.1:1",
+    const char *const args[] = {"--shard-index",  "1",   "--server", "ipc://@ringside-nobody",
                                 "--join-timeout", "0.1", NULL};
     program_start(&run, folder, "ps-server/ps", false, args, NULL);
     assert_int_equal(program_wait(&run), 1);
-    assert_non_null(strstr(program_output(&run), "within 0.1 s"));
+    assert_non_null(strstr(program_output(&run),
+                           "within 0.1 s: is `ps` running still, on this host and as this user?"));
     programs_remove_folder(folder);
 }
 
@@ -413,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_with_other_data_is_refused_by_name),
         cmocka_unit_test(two_sources_of_the_rank_that_contradict_are_refused),
         cmocka_unit_test(a_port_in_use_is_named_with_the_option_that_changes_it),
+        cmocka_unit_test(by_hand_and_without_keys_members_meet_by_ipc_alone),
         cmocka_unit_test(a_shard_waits_for_its_coordinator_as_long_as_it_is_told),
         cmocka_unit_test(bad_options_exit_with_2_and_write_nothing),
     };

@@ -141,8 +141,9 @@ static void check_contract(const json_t *summary)
 {
     CHECK_KEYS(summary, "version", "mode", "workers", "servers", "model", "parameters", "dataset",
                "device", "transport", "seed", "batch_per_worker", "global_batch", "optimizer", "lr",
-               "steps", "seconds", "images_per_second", "epochs", "ms_per_step", "bytes_per_step",
-               "staleness", "params_digest", "workers_lost", "restarts", "outcome", "reason");
+               "lr_effective", "steps", "seconds", "images_per_second", "epochs", "ms_per_step",
+               "bytes_per_step", "staleness", "params_digest", "workers_lost", "restarts",
+               "outcome", "reason");
     CHECK_KEYS(json_object_get(summary, "ms_per_step"), "compute", "exchange_wait", "input_wait",
                "total");
     CHECK_KEYS(json_object_get(summary, "bytes_per_step"), "worker_sent", "worker_received",
@@ -187,8 +188,8 @@ static void a_run_leaves_a_whole_folder(void **state)
     assert_int_equal(count_entries(logs), 5); // ps-0 and four workers
     read_text(test->out, "metrics.jsonl", metrics, sizeof(metrics));
     json_t *line = json_loads(metrics, JSON_DISABLE_EOF_CHECK, NULL);
-    CHECK_KEYS(line, "rank", "step", "epoch", "seconds", "loss", "images_per_second", "ms",
-               "bytes_sent", "bytes_received", "staleness");
+    CHECK_KEYS(line, "rank", "step", "steps", "epoch", "seconds", "lr", "loss", "images_per_second",
+               "images_dropped", "ms", "bytes_sent", "bytes_received", "staleness");
     CHECK_KEYS(json_object_get(line, "ms"), "compute", "exchange_wait", "input_wait", "total",
                "copy", "wire");
     json_decref(line);

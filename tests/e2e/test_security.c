@@ -9,6 +9,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,9 @@ static void keys_and_seals_change_no_bit(void **state)
         };
         char first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
         for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
-            const char *args[20] = {"-n",      "3", "--mode",  modes[i], "--servers", "2",
-                                    "--steps", "5", "--batch", "8",      "--order",   order};
+            const char *args[20] = {
+                "-n",      "3", "--mode",  modes[i], "--servers", i == 0 ? "1" : "2",
+                "--steps", "5", "--batch", "8",      "--order",   order};
             for (size_t a = 0; ways[k][a] != NULL; a++) {
                 args[12 + a] = ways[k][a];
             }
@@ -80,8 +82,8 @@ static void who_has_not_the_keys_is_refused_and_the_job_goes_on(void **state)
     snprintf(unknown, sizeof(unknown), "%.400s/unknown.keys", run.folder);
     keyed_job_write_file(unknown, text);
 
-    const char *const none[] = {"--server",       run.endpoint, "--rank", "1",
-                                "--join-timeout", "2",          NULL};
+    const char *const none[] = {"--server",       run.endpoint, "--rank",     "1",
+                                "--join-timeout", "2",          "--insecure", NULL};
     const char *const other[] = {"--server", run.endpoint, "--rank", "1", "--keys", unknown, NULL};
     const char *const server[] = {"--server", run.endpoint,     "--rank", "1", "--keys",
                                   wrong,      "--join-timeout", "2",      NULL};
@@ -100,7 +102,7 @@ static void who_has_not_the_keys_is_refused_and_the_job_goes_on(void **state)
     programs_remove_folder(run.folder);
 }
 
-static void off_loopback_nothing_starts_without_keys(void **state)
+static void over_tcp_nothing_starts_without_keys(void **state)
 {
     (void)state;
     char folder[PROGRAM_PATH_BYTES];
@@ -114,6 +116,17 @@ static void off_loopback_nothing_starts_without_keys(void **state)
     expect_refusal(folder, "worker/worker", worker,
                    "cannot connect to tcp://192.0.2.1:5555 without keys");
     expect_refusal(folder, "ps-server/ps", shard, "`ringside keygen FILE`");
+    // Nor on the loopback interface, where every user of this host could connect.
+    const char *const near_server[] = {"--bind", "127.0.0.1", NULL};
+    const char *const near_port[] = {"--port", "0", NULL};
+    const char *const near_worker[] = {"--server", "tcp://127.0.0.1:5555", NULL};
+    const char *const transport[] = {"--transport", "tcp", NULL};
+    expect_refusal(folder, "ps-server/ps", near_server,
+                   "cannot listen at tcp://127.0.0.1:* without keys");
+    expect_refusal(folder, "ps-server/ps", near_port, "leave out --bind and --port");
+    expect_refusal(folder, "worker/worker", near_worker,
+                   "cannot connect to tcp://127.0.0.1:5555 without keys");
+    expect_refusal(folder, "ps-server/ps", transport, "--transport tcp needs keys");
     const char *const contradiction[] = {"--insecure", "--keys", "x", NULL};
     expect_refusal(folder, "ps-server/ps", contradiction, "contradict each other");
     expect_refusal(folder, "deploy/ringside",
@@ -248,6 +261,37 @@ static void no_file_of_a_run_has_a_secret_and_every_log_says_that_there_is_none(
     programs_remove_folder(folder);
 }
 
+/* On one host, too: what the launcher starts has keys without being told. */
+static void what_is_launched_on_one_host_lets_nobody_in_without_keys(void **state)
+{
+    (void)state;
+    struct program_run run = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES], out[KEYED_JOB_PATH_BYTES], path[2 * PROGRAM_PATH_BYTES];
+    char log[4096], endpoint[64];
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%.400s/out", folder);
+    const char *const args[] = {"run",    "--out",   out,      "--mode",      "ps-sync", "-n",
+                                "2",      "--model", "lenet5", "--data",      "shapes",  "--steps",
+                                "100000", "--eval",  "none",   "--log-level", "info",    NULL};
+    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    programs_wait_for_file(folder, "out");
+    programs_wait_for_file(out, "metrics.jsonl");
+    snprintf(path, sizeof(path), "%s/logs/ps-0.log", out);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    log[fread(log, 1, sizeof(log) - 1, file)] = '\0';
+    fclose(file);
+    const char *at = strstr(log, "tcp://127.0.0.1:"); // of the shard, beside its ipc endpoint
+    assert_non_null(at);
+    snprintf(endpoint, sizeof(endpoint), "%.*s", (int)strcspn(at, " \n"), at);
+    const char *const stranger[] = {"--server",       endpoint, "--insecure",
+                                    "--join-timeout", "2",      NULL};
+    expect_refusal(folder, "worker/worker", stranger, "the server wants keys");
+    program_kill(&run, SIGINT);
+    assert_int_equal(program_wait(&run), 130);
+    programs_remove_folder(folder);
+}
+
 static void a_worker_that_may_not_listen_is_named(void **state)
 {
     (void)state;
@@ -318,10 +362,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_and_seals_change_no_bit),
         cmocka_unit_test(who_has_not_the_keys_is_refused_and_the_job_goes_on),
-        cmocka_unit_test(off_loopback_nothing_starts_without_keys),
+        cmocka_unit_test(over_tcp_nothing_starts_without_keys),
         cmocka_unit_test(a_key_file_that_others_can_read_is_refused_by_all_programs),
         cmocka_unit_test(keygen_replaces_nothing_unless_it_is_told_to),
         cmocka_unit_test(no_file_of_a_run_has_a_secret_and_every_log_says_that_there_is_none),
+        cmocka_unit_test(what_is_launched_on_one_host_lets_nobody_in_without_keys),
         cmocka_unit_test(a_worker_that_may_not_listen_is_named),
         cmocka_unit_test(a_worker_that_its_neighbour_does_not_allow_ends_at_once),
     };

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -99,12 +100,64 @@ static void a_report_of_its_folder_is_what_it_ended_with(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
+/* With the second rate every loss is infinite: that is what was asked, and is not asked again. */
+static void a_run_that_diverges_is_a_result(void **state)
+{
+    struct sweep_test *test = *state;
+    const char *const args[] = {"sweep",   "--out",  test->out,       "--grid", "lr=0.01,1000",
+                                "--mode",  "ring",   "--model",       "lenet5", "--steps",
+                                "20",      "--eval", "none",          "-n",     "2",
+                                "--batch", "4",      "--limit-train", "120",    "--limit-test",
+                                "50",      NULL};
+    for (size_t i = 0; i < 2; i++) {
+        program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+        assert_int_equal(program_wait(&test->run), 0);
+        check_said(test, i == 0 ? "lr=1000 seed 1: diverged at step" : "2 of 2 runs are there");
+        check_said(test, "1 at step");
+    }
+}
+
 static void the_folder_of_another_sweep_is_left_alone(void **state)
 {
     struct sweep_test *test = *state;
     assert_int_equal(run_sweep(test, "1"), 0);
     assert_int_equal(run_sweep(test, "2"), 1);
     check_said(test, "holds another sweep");
+}
+
+/* Batch normalisation over all workers is not for a model without any. */
+static void every_combination_is_tried_before_the_first_one_runs(void **state)
+{
+    struct sweep_test *test = *state;
+    const char *const args[] = {"sweep",  "--out",  test->out, "--grid", "sync-bn=false,true",
+                                "--mode", "ring",   "--model", "lenet5", "--steps",
+                                "1",      "--eval", "none",    NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&test->run), 1);
+    check_said(test, "--sync-bn is for models with batch normalisation");
+    assert_int_not_equal(access(test->out, F_OK), 0);
+}
+
+/* The first one is stopped in the middle of a job that would take very long. */
+static void a_second_sweep_with_the_same_folder_is_refused_and_told_who_has_it(void **state)
+{
+    struct sweep_test *test = *state;
+    struct program_run first = {.announce_fd = -1};
+    char path[2 * PROGRAM_PATH_BYTES], holder[64];
+    const char *const args[] = {"sweep",  "--out",   test->out, "--grid", "mode=local", "--model",
+                                "lenet5", "--steps", "100000",  "--eval", "none",       NULL};
+    assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
+    program_start(&first, test->folder, "deploy/ringside", false, args, NULL);
+    programs_wait_for_file(test->out, "sweep.txt");
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&test->run), 1);
+    snprintf(holder, sizeof(holder), "pid %ld, since", (long)first.pid);
+    check_said(test, "is in use by another ringside");
+    check_said(test, holder);
+    program_kill(&first, SIGTERM);
+    assert_int_equal(program_wait(&first), 130);
+    path_in(test, ".ringside.lock", path, sizeof(path));
+    assert_int_not_equal(access(path, F_OK), 0);
 }
 
 #define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -114,6 +167,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SWEEP_TEST(a_sweep_runs_every_combination_and_goes_on_where_it_stopped),
         SWEEP_TEST(a_report_of_its_folder_is_what_it_ended_with),
+        SWEEP_TEST(every_combination_is_tried_before_the_first_one_runs),
+        SWEEP_TEST(a_second_sweep_with_the_same_folder_is_refused_and_told_who_has_it),
+        SWEEP_TEST(a_run_that_diverges_is_a_result),
         SWEEP_TEST(the_folder_of_another_sweep_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
