@@ -219,13 +219,22 @@ static enum status create_pass(struct node *node, dnnl_prop_kind_t kind, struct 
     return status == STATUS_OK ? create_reorder(node, pass, &convolution) : status;
 }
 
+/* NULL in a program that only evaluates. */
+static float *bias_gradient_of(const struct conv2d *conv)
+{
+    const struct node_context *context = conv->base.context;
+    if (context->grads == NULL) {
+        return NULL;
+    }
+    return is_padded(conv) ? conv->padded.bias_grad : context->grads + conv->base.op.bias;
+}
+
 static enum status add_arguments(struct conv2d *conv)
 {
     struct node_context *context = conv->base.context;
     const struct op *op = &conv->base.op;
     const struct onednn_convolution convolution = convolution_of(&conv->base);
     const float *bias = is_padded(conv) ? conv->padded.bias : context->params + op->bias;
-    const float *bias_grad = is_padded(conv) ? conv->padded.bias_grad : context->grads + op->bias;
     const struct {
         struct onednn_call *call;
         int argument;
@@ -237,7 +246,7 @@ static enum status add_arguments(struct conv2d *conv)
         {&conv->forward.call, DNNL_ARG_BIAS, &convolution.bias, bias},
         {&conv->weights.call, DNNL_ARG_SRC, &convolution.x, NULL},
         {&conv->weights.call, DNNL_ARG_DIFF_DST, &convolution.y, NULL},
-        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &convolution.bias, bias_grad},
+        {&conv->weights.call, DNNL_ARG_DIFF_BIAS, &convolution.bias, bias_gradient_of(conv)},
         {&conv->data.call, DNNL_ARG_DIFF_SRC, &convolution.x, NULL},
         {&conv->data.call, DNNL_ARG_DIFF_DST, &convolution.y, NULL},
     };
