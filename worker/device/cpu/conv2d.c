@@ -7,13 +7,16 @@
  * The choice of algorithm is a rule on shapes, never a timing: all workers of a job, and all modes
  * that are compared, must compute the same bits. Winograd F(4x4, 3x3) (Lavin and Gray 2016) needs
  * windows of 3x3 and stride 1. `auto` takes it from WINOGRAD_CHANNELS_MIN channels on both sides
- * up, for the forward pass and the data gradient: of `cnn` at batch 128 these took 0.52 to 0.87 and
- * 0.65 to 0.73 of direct convolution's time on one core with AVX-512, weight gradients 0.94
- * to 1.31. It also transforms the weights, however few pixels they are used for: with fewer than
- * WINOGRAD_PIXELS_MIN in the results of a batch it took 1.1 to 10 times as long, with as many 0.5
- * to 0.9 (64 to 512 channels of `resnet50v2` and `vgg16`). Its relative error against `ref` is
- * about 1e-6, twice that of direct convolution (bench/bench_conv_error). oneDNN 3 has Winograd for
- * x86-64 no more: there all are direct, by the same kernels as 2's.
+ * up: of `cnn` at batch 128 the forward pass and the data gradient took 0.52 to 0.87 and 0.65 to
+ * 0.73 of direct convolution's time on one core with AVX-512. Weight gradients have to sum over all
+ * tiles, and win from WINOGRAD_SUM_CHANNELS_MIN channels up, if most pixels of the tiles are of the
+ * image: 0.49 to 0.80 of the time (`resnet20`, `resnet50v2`, `vgg16`), where 13x13 pixels in 4x4
+ * tiles took 1.1, and 32 channels 0.92 to 1.31. It also transforms the weights, however few pixels
+ * they are used for: with fewer than WINOGRAD_PIXELS_MIN in the results of a batch it took 0.7 to
+ * 10 times as long, with as many 0.5 to 0.9 (64 to 512 channels of `resnet50v2` and `vgg16`). Its
+ * relative error against `ref` is about 1e-6, twice that of direct convolution
+ * (bench/bench_conv_error). oneDNN 3 has Winograd for x86-64 no more: there all are direct, by the
+ * same kernels as 2's.
  *
  * Blocked tensors have their channels padded to whole blocks, but the library's fast code wants the
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
@@ -32,8 +35,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINOGRAD_CHANNELS_MIN 32
-#define WINOGRAD_PIXELS_MIN   1024
+#define WINOGRAD_CHANNELS_MIN     32
+#define WINOGRAD_SUM_CHANNELS_MIN 64
+#define WINOGRAD_PIXELS_MIN       1024
+#define WINOGRAD_TILE             4 // rows and columns
 
 /* One pass: the primitive, and the copy of weights before or after it, to or from the scratch that
  * all convolutions share: it stays in the cache, and models have many more weights than that. */
@@ -152,6 +157,25 @@ static struct onednn_convolution convolution_of(const struct node *node)
     return convolution;
 }
 
+/* Whether tiles that cover the image are at least three quarters image. */
+static bool tiles_fit(struct shape image)
+{
+    uint64_t rows = (image.rows + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
+    uint64_t columns = (image.columns + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
+    return 4 * (uint64_t)image.rows * image.columns >= 3 * rows * columns;
+}
+
+static bool is_worth_winograd(const struct node *node, dnnl_prop_kind_t kind)
+{
+    const struct op *op = &node->op;
+    uint64_t pixels = (uint64_t)node->x->batch * op->y.rows * op->y.columns;
+    uint32_t channels = op->x.channels < op->y.channels ? op->x.channels : op->y.channels;
+    bool is_sum = kind == dnnl_backward_weights;
+    return pixels >= WINOGRAD_PIXELS_MIN &&
+           channels >= (is_sum ? WINOGRAD_SUM_CHANNELS_MIN : WINOGRAD_CHANNELS_MIN) &&
+           (!is_sum || tiles_fit(op->y));
+}
+
 static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
 {
     const struct op *op = &node->op;
@@ -159,10 +183,7 @@ static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
         op->stride != 1) {
         return false;
     }
-    uint64_t pixels = (uint64_t)node->x->batch * op->y.rows * op->y.columns;
-    bool is_worth_it = kind != dnnl_backward_weights && op->x.channels >= WINOGRAD_CHANNELS_MIN &&
-                       op->y.channels >= WINOGRAD_CHANNELS_MIN && pixels >= WINOGRAD_PIXELS_MIN;
-    return node->context->conv == CONV_WINOGRAD || is_worth_it;
+    return node->context->conv == CONV_WINOGRAD || is_worth_winograd(node, kind);
 }
 
 /* Copies weights from the plain layout to the pass's own, or gradients of weights back. */
