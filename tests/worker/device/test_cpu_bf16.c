@@ -70,6 +70,7 @@ static void pooling_of_small_whole_numbers_is_exactly_that_of_ref(void **state)
     static const struct op ops[] = {
         {.kind = OP_MAX_POOL, .x = {16, 6, 8}, .y = {16, 3, 4}, .window = 2, .stride = 2},
         {.kind = OP_MAX_POOL, .x = {21, 7, 9}, .y = {21, 3, 4}, .window = 3, .stride = 2},
+        {.kind = OP_MAX_POOL, .x = {19, 9, 8}, .y = {19, 3, 3}, .window = 2, .stride = 3},
         {.kind = OP_MAX_POOL, .x = {300, 5, 5}, .y = {300, 3, 3}, .window = 3, .stride = 1},
     };
     for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
@@ -98,6 +99,37 @@ static void pooling_of_small_whole_numbers_is_exactly_that_of_ref(void **state)
         free(dy);
         ref_kernel_fixture_finish(&fixture);
     }
+}
+
+static void not_a_number_is_a_maximum_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const struct op op = {
+        .kind = OP_MAX_POOL, .x = {1, 2, 2}, .y = {1, 1, 1}, .window = 2, .stride = 2};
+    static const uint16_t nans[] = {0x7FC0, 0xFFC0};
+    for (uint32_t i = 0; i < 8; i++) {
+        uint16_t x[] = {0x7F80, 0x4000, 0xFF80, 0x8000}, y = 0; // infinity, 2, -infinity, -0
+        uint8_t index = UINT8_MAX;
+        struct bf16_pool pool = {.op = &op, .batch = 1, .threads = 1, .indices = &index};
+        x[i % 4] = nans[i / 4];
+        bf16_max_pool(&pool, x, &y);
+        assert_int_equal(y, nans[i / 4]);
+        assert_int_equal(index, i % 4);
+    }
+}
+
+static void zeros_of_both_signs_are_equal(void **state)
+{
+    (void)state;
+    static const struct op op = {
+        .kind = OP_MAX_POOL, .x = {1, 2, 2}, .y = {1, 1, 1}, .window = 2, .stride = 2};
+    const uint16_t x[] = {0xBF80, 0x8000, 0x0000, 0x8000}; // -1, and zeros
+    uint16_t y = 0;
+    uint8_t index = UINT8_MAX;
+    struct bf16_pool pool = {.op = &op, .batch = 1, .threads = 1, .indices = &index};
+    bf16_max_pool(&pool, x, &y);
+    assert_int_equal(y, 0x8000);
+    assert_int_equal(index, 1);
 }
 
 static void loops_do_element_by_element_what_they_say(void **state)
@@ -138,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_rounded_to_the_nearest_and_ties_to_even),
         cmocka_unit_test(pooling_of_small_whole_numbers_is_exactly_that_of_ref),
+        cmocka_unit_test(not_a_number_is_a_maximum_wherever_it_stands),
+        cmocka_unit_test(zeros_of_both_signs_are_equal),
         cmocka_unit_test(loops_do_element_by_element_what_they_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,32 +123,36 @@ void bf16_to_plain(const struct tensor *tensor, const uint16_t *from, float *to,
 
 #define LANES 16
 
-/* Some channels of one result; the compiler unrolls over a constant number of them. */
-VARIANT_BODY void pool_lanes(const struct op *op, const uint16_t *restrict corner,
-                             uint16_t *restrict y, uint8_t *restrict indices, uint32_t lanes)
+typedef int16_t lanes_t __attribute__((vector_size(LANES * sizeof(int16_t))));
+
+/* Orders elements as their values are, not-a-number above all, so that the loss shows it. */
+VARIANT_BODY void rank(const lanes_t *bits, lanes_t *ret_ranks)
 {
-    float best[LANES];
-    uint32_t index[LANES];
-#pragma omp simd
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        best[lane] = bf16_load(corner[lane]);
-        index[lane] = 0;
-    }
+    lanes_t magnitudes = *bits & 0x7FFF;
+    lanes_t is_negative = *bits < 0;
+    lanes_t is_nan = magnitudes > 0x7F80;
+    lanes_t ranks = (magnitudes ^ is_negative) - is_negative;
+    *ret_ranks = (ranks & ~is_nan) | (is_nan & 0x7FFF);
+}
+
+/* Some channels of one result. */
+VARIANT_BODY void pool_lanes(const struct op *op, const uint16_t *corner, uint16_t *y,
+                             uint8_t *indices, uint32_t count)
+{
+    lanes_t best = {0}, value = {0}, index = {0}, ranks, other;
+    memcpy(&best, corner, count * sizeof(*corner));
+    rank(&best, &ranks);
     for (uint32_t tap = 1; tap < op->window * op->window; tap++) {
         size_t step = (size_t)(tap / op->window) * op->x.columns + tap % op->window;
-        const uint16_t *at = corner + step * op->x.channels;
-#pragma omp simd
-        for (uint32_t lane = 0; lane < lanes; lane++) {
-            // Of equal ones the first; not-a-number wins, so that the loss shows it.
-            float value = bf16_load(at[lane]);
-            bool is_better = !(value <= best[lane]);
-            best[lane] = is_better ? value : best[lane];
-            index[lane] = is_better ? tap : index[lane];
-        }
+        memcpy(&value, corner + step * op->x.channels, count * sizeof(*corner));
+        rank(&value, &other);
+        lanes_t is_better = other > ranks; // of equal ones the first
+        best = (best & ~is_better) | (value & is_better);
+        ranks = (ranks & ~is_better) | (other & is_better);
+        index = (index & ~is_better) | (is_better & (int16_t)tap);
     }
-#pragma omp simd
-    for (uint32_t lane = 0; lane < lanes; lane++) {
-        y[lane] = bf16_store(best[lane]);
+    memcpy(y, &best, count * sizeof(*y));
+    for (uint32_t lane = 0; lane < count; lane++) {
         indices[lane] = (uint8_t)index[lane];
     }
 }
@@ -213,7 +217,8 @@ struct pixel {
 static void gather_pixel(const struct op *op, const uint16_t *dy, const uint8_t *indices,
                          const struct pixel *pixel, uint16_t *dx)
 {
-    float sums[CHANNELS_AT_ONCE] = {0};
+    float sums[CHANNELS_AT_ONCE];
+    memset(sums, 0, pixel->channels * sizeof(*sums));
     for (uint32_t tap = 0; tap < op->window * op->window; tap++) {
         size_t down = tap / op->window, right = tap % op->window;
         bool is_corner = pixel->row >= down && pixel->column >= right &&
@@ -228,19 +233,55 @@ static void gather_pixel(const struct op *op, const uint16_t *dy, const uint8_t 
     store_row(dx, sums, pixel->channels);
 }
 
+/* A row of gradients, (columns, C), of windows that overlap; dy and indices are the sample's. */
+static void gather_row(const struct op *op, const uint16_t *dy, const uint8_t *indices, size_t row,
+                       uint16_t *dx)
+{
+    size_t channels = op->x.channels;
+    for (size_t column = 0; column < op->x.columns; column++) {
+        for (size_t c = 0; c < channels; c += CHANNELS_AT_ONCE) {
+            size_t rest = channels - c;
+            struct pixel pixel = {
+                .row = row,
+                .column = column,
+                .channels = rest < CHANNELS_AT_ONCE ? rest : CHANNELS_AT_ONCE,
+            };
+            gather_pixel(op, dy + c, indices + c, &pixel, dx + column * channels + c);
+        }
+    }
+}
+
+/* The same where each pixel is in one window at most. */
+VARIANT_TARGET_AVX512 static void pick_row(const struct op *op, const uint16_t *dy,
+                                           const uint8_t *indices, size_t row, uint16_t *dx)
+{
+    size_t channels = op->x.channels, p = row / op->stride, down = row % op->stride;
+    for (size_t column = 0; column < op->x.columns; column++) {
+        size_t q = column / op->stride, right = column % op->stride;
+        size_t at = (p * op->y.columns + q) * channels, tap = down * op->window + right;
+        uint16_t *restrict to = dx + column * channels;
+        if (down >= op->window || right >= op->window || p >= op->y.rows || q >= op->y.columns) {
+            memset(to, 0, channels * sizeof(*to));
+            continue;
+        }
+#pragma omp simd
+        for (size_t c = 0; c < channels; c++) {
+            to[c] = indices[at + c] == tap ? dy[at + c] : 0;
+        }
+    }
+}
+
 void bf16_max_pool_back(const struct bf16_pool *pool, const uint16_t *dy, uint16_t *dx)
 {
     const struct op *op = pool->op;
-    size_t y_sample = sample_count(op->y), channels = op->x.channels;
+    size_t y_sample = sample_count(op->y), x_row = (size_t)op->x.columns * op->x.channels;
 #pragma omp parallel for num_threads(pool->threads) if (pool->threads > 1) schedule(static)
-    for (size_t i = 0; i < (size_t)pool->batch * op->x.rows * op->x.columns; i++) {
-        struct pixel pixel = {.row = i / op->x.columns % op->x.rows, .column = i % op->x.columns};
-        size_t sample = i / op->x.columns / op->x.rows * y_sample;
-        for (size_t c = 0; c < channels; c += CHANNELS_AT_ONCE) {
-            size_t rest = channels - c;
-            pixel.channels = rest < CHANNELS_AT_ONCE ? rest : CHANNELS_AT_ONCE;
-            gather_pixel(op, dy + sample + c, pool->indices + sample + c, &pixel,
-                         dx + i * channels + c);
+    for (size_t i = 0; i < (size_t)pool->batch * op->x.rows; i++) {
+        size_t row = i % op->x.rows, sample = i / op->x.rows * y_sample;
+        if (op->stride >= op->window) {
+            pick_row(op, dy + sample, pool->indices + sample, row, dx + i * x_row);
+        } else {
+            gather_row(op, dy + sample, pool->indices + sample, row, dx + i * x_row);
         }
     }
 }
