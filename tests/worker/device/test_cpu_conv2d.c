@@ -1,5 +1,6 @@
-/* What a program of the oneDNN backend says of its convolutions. */
+/* Convolutions of the oneDNN backend: what is said of them, and copies of their own. */
 #include "tests/support/captured_log.h"
+#include "tests/support/program_compare.h"
 #include "tests/support/program_fixture.h"
 
 #include <string.h>
@@ -98,6 +99,24 @@ static void nobody_misses_winograd_who_has_not_asked_for_it(void **state)
     assert_null(strstr(text, "winograd"));
 }
 
+static void gradients_of_weights_in_long_rows_are_those_of_ref(void **state)
+{
+    (void)state;
+    static const uint32_t inputs[] = {1008, 1024, 2048}; // rows of 4 and 8 KiB come in tiles
+    for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+        struct layer wide = convolution(1);
+        wide.channels = inputs[i];
+        const struct layer layers[] = {wide, convolution(1), {.kind = OP_LINEAR, .channels = 4}};
+        struct network_plan plan;
+        struct program_difference difference;
+        const struct program_compare_options options = {
+            .subject = "cpu", .reference = "ref", .threads = 2, .batch_size = 3, .seed = 5};
+        program_fixture_plan(layers, 3, (struct shape){3, 4, 4}, &plan);
+        program_compare(&plan, &options, &difference);
+        assert_true(difference.grads < 1e-5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(winograd_that_was_asked_for_is_used_or_missed_aloud),
         cmocka_unit_test(winograd_of_windows_that_it_is_not_for_is_missed_once),
         cmocka_unit_test(nobody_misses_winograd_who_has_not_asked_for_it),
+        cmocka_unit_test(gradients_of_weights_in_long_rows_are_those_of_ref),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@
 #include "worker/device/cpu/onednn.h"
 #include "worker/device/cpu/packed.h"
 #include "worker/device/cpu/padded.h"
+#include "worker/device/cpu/tiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,7 @@
 struct pass {
     struct onednn_call call, reorder;
     bool is_winograd;
+    bool is_in_tiles; // a gradient of weights, which is not copied by the library
 };
 
 struct conv2d {
@@ -186,9 +188,9 @@ static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
     return node->context->conv == CONV_WINOGRAD || is_worth_winograd(node, kind);
 }
 
-/* Copies weights from the plain layout to the pass's own, or gradients of weights back. */
-static enum status create_reorder(struct node *node, struct pass *pass,
-                                  const struct onednn_convolution *convolution)
+/* A copy of weights from the plain layout to the pass's own, or of their gradients back. */
+static enum status create_copy(struct node *node, struct pass *pass,
+                               const struct onednn_convolution *convolution)
 {
     struct node_context *context = node->context;
     const struct conv2d *conv = conv_of(node);
@@ -206,16 +208,28 @@ static enum status create_reorder(struct node *node, struct pass *pass,
     } else {
         copy.data = is_padded(conv) ? conv->padded.weight : context->params + node->op.weight;
     }
-    enum status status = onednn_copy_create(context, &copy, &pass->reorder);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    return onednn_copy_create(context, &copy, &pass->reorder);
+}
+
+/* Notes what memory the weights take in the pass's layout, and how they are copied. */
+static enum status create_reorder(struct node *node, struct pass *pass,
+                                  const struct onednn_convolution *convolution)
+{
+    struct node_context *context = node->context;
+    bool is_gradient = convolution->kind == dnnl_backward_weights;
+    int argument = is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
     size_t bytes;
-    status = onednn_call_add_wanted(context, &pass->call, copy.argument, &bytes);
+    enum status status = onednn_call_add_wanted(context, &pass->call, argument, &bytes);
     if (status == STATUS_OK && bytes > context->weight_bytes) {
         context->weight_bytes = bytes;
     }
-    return status;
+    if (status == STATUS_OK && is_gradient && !is_padded(conv_of(node)) &&
+        tiles_are_wanted(&convolution->weight_grads)) {
+        const struct onednn_layout tiles = tiles_layout(&convolution->weight_grads);
+        status = onednn_call_has_layout(&pass->call, argument, &tiles, &pass->is_in_tiles);
+    }
+    return status == STATUS_OK && !pass->is_in_tiles ? create_copy(node, pass, convolution)
+                                                     : status;
 }
 
 static enum status create_pass(struct node *node, dnnl_prop_kind_t kind, struct pass *pass)
@@ -348,6 +362,19 @@ static enum status conv2d_forward(struct node *node)
     return status;
 }
 
+/* To where they are plain, or plain but padded. */
+static enum status bring_weight_grads(const struct conv2d *conv)
+{
+    struct node_context *context = conv->base.context;
+    if (!conv->weights.is_in_tiles) {
+        return onednn_call_run(context, &conv->weights.reorder);
+    }
+    const struct onednn_layout layout = convolution_of(&conv->base).weight_grads;
+    tiles_to_rows(&layout, context->weights, context->grads + conv->base.op.weight,
+                  context->threads);
+    return STATUS_OK;
+}
+
 static enum status conv2d_backward(struct node *node)
 {
     struct conv2d *conv = conv_of(node);
@@ -362,7 +389,7 @@ static enum status conv2d_backward(struct node *node)
         status = onednn_call_run(node->context, &conv->weights.call);
     }
     if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->weights.reorder);
+        status = bring_weight_grads(conv);
     }
     if (is_padded(conv)) {
         padded_write_grads(&conv->padded, &node->op, node->context->grads);

@@ -166,6 +166,19 @@ enum status onednn_call_point(struct onednn_call *call, int argument, const void
     return STATUS_OK; // a primitive that has no such argument needs no such memory
 }
 
+enum status onednn_call_has_layout(const struct onednn_call *call, int argument,
+                                   const struct onednn_layout *layout, bool *ret_has)
+{
+    *ret_has = false;
+    for (int i = 0; i < call->arg_count; i++) {
+        if (call->args[i].arg == argument) {
+            return onednn_status(onednn_seam_has_layout(call->args[i].memory, layout, ret_has),
+                                 "compare layouts");
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status onednn_call_run(struct node_context *context, const struct onednn_call *call)
 {
     if (call->primitive == NULL) {

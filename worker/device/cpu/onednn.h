@@ -31,6 +31,10 @@ enum status onednn_call_add(struct node_context *context, struct onednn_call *ca
 /* Adds one in the layout that the primitive wants it in, and says what that takes. */
 enum status onednn_call_add_wanted(struct node_context *context, struct onednn_call *call,
                                    int argument, size_t *ret_bytes);
+
+/* Whether that argument's layout is this one. */
+enum status onednn_call_has_layout(const struct onednn_call *call, int argument,
+                                   const struct onednn_layout *layout, bool *ret_has);
 enum status onednn_call_point(struct onednn_call *call, int argument, const void *data);
 enum status onednn_call_run(struct node_context *context, const struct onednn_call *call);
 

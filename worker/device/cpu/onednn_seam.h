@@ -11,6 +11,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A tensor as the library is told of it. */
@@ -52,6 +53,10 @@ dnnl_status_t onednn_seam_create_memory(const struct onednn_layout *layout, dnnl
 dnnl_status_t onednn_seam_create_wanted_memory(const_dnnl_primitive_t primitive, int argument,
                                                dnnl_engine_t engine, dnnl_memory_t *ret_memory,
                                                size_t *ret_bytes);
+
+/* Whether the memory object's layout is this one. */
+dnnl_status_t onednn_seam_has_layout(const_dnnl_memory_t memory, const struct onednn_layout *layout,
+                                     bool *ret_has);
 
 dnnl_status_t onednn_seam_append_relu(dnnl_post_ops_t post_ops);
 

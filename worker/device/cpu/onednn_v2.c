@@ -109,6 +109,21 @@ dnnl_status_t onednn_seam_create_wanted_memory(const_dnnl_primitive_t primitive,
     return result;
 }
 
+dnnl_status_t onednn_seam_has_layout(const_dnnl_memory_t memory, const struct onednn_layout *layout,
+                                     bool *ret_has)
+{
+    dnnl_memory_desc_t wanted;
+    const dnnl_memory_desc_t *desc;
+    dnnl_status_t result = describe(layout, &wanted);
+    if (result == dnnl_success) {
+        result = dnnl_memory_get_memory_desc(memory, &desc);
+    }
+    if (result == dnnl_success) {
+        *ret_has = dnnl_memory_desc_equal(desc, &wanted) != 0;
+    }
+    return result;
+}
+
 dnnl_status_t onednn_seam_append_relu(dnnl_post_ops_t post_ops)
 {
     return dnnl_post_ops_append_eltwise(post_ops, 1.0f, dnnl_eltwise_relu, 0, 0);

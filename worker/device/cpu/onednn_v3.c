@@ -137,6 +137,23 @@ dnnl_status_t onednn_seam_create_wanted_memory(const_dnnl_primitive_t primitive,
     return result;
 }
 
+dnnl_status_t onednn_seam_has_layout(const_dnnl_memory_t memory, const struct onednn_layout *layout,
+                                     bool *ret_has)
+{
+    dnnl_memory_desc_t wanted;
+    const_dnnl_memory_desc_t desc; // the memory object's
+    dnnl_status_t result = describe(layout, &wanted);
+    if (result != dnnl_success) {
+        return result;
+    }
+    result = dnnl_memory_get_memory_desc(memory, &desc);
+    if (result == dnnl_success) {
+        *ret_has = dnnl_memory_desc_equal(desc, wanted) != 0;
+    }
+    dnnl_memory_desc_destroy(wanted);
+    return result;
+}
+
 dnnl_status_t onednn_seam_append_relu(dnnl_post_ops_t post_ops)
 {
     return dnnl_post_ops_append_eltwise(post_ops, dnnl_eltwise_relu, 0, 0);
