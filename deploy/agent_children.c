@@ -5,11 +5,13 @@
 #include "common/log.h"
 #include "common/security.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define OUTPUT_LINE_MAX  4096 // longer ones are told in pieces
@@ -96,8 +98,13 @@ static enum status open_streams(struct child *child, const struct agent_message 
 static int open_told(struct child *child, const struct agent_message *command)
 {
     int ends[2];
+    if (!command->is_told) {
+        return -1;
+    }
     // Its reader may hang, and its launcher must not wait for it.
-    if (!command->is_told || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        log_warn("process %u will not hear why others ended: no pipe: %s", command->id,
+                 strerror(errno));
         return -1;
     }
     child->told_fd = ends[1];
