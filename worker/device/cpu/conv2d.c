@@ -159,12 +159,17 @@ static struct onednn_convolution convolution_of(const struct node *node)
     return convolution;
 }
 
+/* How many rows or columns the tiles have that cover so many. */
+static uint64_t in_tiles(uint32_t count)
+{
+    return ((uint64_t)count + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
+}
+
 /* Whether tiles that cover the image are at least three quarters image. */
 static bool tiles_fit(struct shape image)
 {
-    uint64_t rows = (image.rows + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
-    uint64_t columns = (image.columns + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
-    return 4 * (uint64_t)image.rows * image.columns >= 3 * rows * columns;
+    return 4 * (uint64_t)image.rows * image.columns >=
+           3 * in_tiles(image.rows) * in_tiles(image.columns);
 }
 
 static bool is_worth_winograd(const struct node *node, dnnl_prop_kind_t kind)
