@@ -5,13 +5,11 @@
 #include "common/log.h"
 #include "common/security.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define OUTPUT_LINE_MAX  4096 // longer ones are told in pieces
@@ -103,8 +101,7 @@ static int open_told(struct child *child, const struct agent_message *command)
     }
     // Its reader may hang, and its launcher must not wait for it.
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-        log_warn("process %u will not hear why others ended: no pipe: %s", command->id,
-                 strerror(errno));
+        log_warn("process %u will not hear why others ended: no pipe: %m", command->id);
         return -1;
     }
     child->told_fd = ends[1];
