@@ -1,18 +1,28 @@
-/* First-fit placement of buffers by their lifetimes. */
+/* First-fit placement of buffers by their lifetimes.
+ *
+ * Many tensors are a power of two long. If they lay right behind each other, the elements that a
+ * loop reads and writes together would share the same sets of every cache. A gap of a few lines
+ * keeps them apart: a step of `resnet20` at batch 128 took 0.96 of the time on two cores of Zen 5,
+ * one of `cnn` as long as before. */
 #include "worker/device/memory_plan.h"
 
 #include "common/memory.h"
 
 #include <stdbool.h>
 
+#define PLAN_LARGE 65536 // bytes
+#define PLAN_GAP   1280  // bytes: whole units of what GPUs want, too
+
 static bool overlap_in_time(const struct plan_buffer *a, const struct plan_buffer *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
-static size_t aligned(size_t bytes)
+/* What a buffer takes: whole units of alignment, and the gap behind a large one. */
+static size_t extent(const struct plan_buffer *buffer)
 {
-    return (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    size_t bytes = (buffer->bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    return buffer->bytes >= PLAN_LARGE ? bytes + PLAN_GAP : bytes;
 }
 
 /* The lowest offset at which `buffer` meets no placed buffer that lives when it does. */
@@ -23,10 +33,10 @@ static size_t first_fit(const struct plan_buffer *buffers, const bool *is_placed
     for (uint32_t i = 0; i < count;) {
         const struct plan_buffer *other = &buffers[i];
         bool is_in_the_way = is_placed[i] && overlap_in_time(buffer, other) &&
-                             offset < other->offset + aligned(other->bytes) &&
-                             other->offset < offset + aligned(buffer->bytes);
+                             offset < other->offset + extent(other) &&
+                             other->offset < offset + extent(buffer);
         if (is_in_the_way) {
-            offset = other->offset + aligned(other->bytes);
+            offset = other->offset + extent(other);
             i = 0; // those that were passed may be in the way now
         } else {
             i++;
@@ -49,8 +59,8 @@ size_t memory_plan(struct plan_buffer *buffers, uint32_t count)
         struct plan_buffer *buffer = &buffers[largest];
         buffer->offset = first_fit(buffers, is_placed, count, buffer);
         is_placed[largest] = true;
-        if (buffer->offset + aligned(buffer->bytes) > end) {
-            end = buffer->offset + aligned(buffer->bytes);
+        if (buffer->offset + extent(buffer) > end) {
+            end = buffer->offset + extent(buffer);
         }
     }
     return end;

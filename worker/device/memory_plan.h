@@ -16,7 +16,7 @@ struct plan_buffer {
     size_t offset;        // set by memory_plan
 };
 
-/* First fit, large buffers first. Returns the bytes of the arena. */
+/* First fit, large buffers first, each with a gap behind it. Returns the bytes of the arena. */
 size_t memory_plan(struct plan_buffer *buffers, uint32_t count);
 
 #endif

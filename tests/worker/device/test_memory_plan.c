@@ -59,6 +59,21 @@ static void buffers_that_follow_each_other_share_their_place(void **state)
     assert_int_equal(memory_plan(buffers, 4), 640);
 }
 
+static void large_buffers_do_not_lie_at_the_same_place_in_their_pages(void **state)
+{
+    (void)state;
+    struct plan_buffer buffers[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        buffers[i] = (struct plan_buffer){.bytes = 1 << 20, .last = 1};
+    }
+    memory_plan(buffers, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            assert_int_not_equal(buffers[i].offset % 4096, buffers[k].offset % 4096);
+        }
+    }
+}
+
 static void no_buffers_need_no_memory(void **state)
 {
     (void)state;
@@ -70,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_that_live_together_never_overlap),
         cmocka_unit_test(buffers_that_follow_each_other_share_their_place),
+        cmocka_unit_test(large_buffers_do_not_lie_at_the_same_place_in_their_pages),
         cmocka_unit_test(no_buffers_need_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
