@@ -1,4 +1,4 @@
-/* TRY, START and GO. */
+/* Sends TRY, START and GO: members connect to each other, then training begins. */
 #include "ps-server/connecting.h"
 
 static void send(const struct coordinator *coordinator, uint64_t peer,

@@ -1,4 +1,4 @@
-/* Joining, starting, watching, ending. */
+/* The state machine of a job: members join, training starts, is watched, and ends. */
 #include "ps-server/coordinator.h"
 
 #include "ps-server/agreement.h"
@@ -137,7 +137,7 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
     close_job(coordinator, status, reason, now_ms);
 }
 
-/* Tells who is not a member: nothing of the job. */
+/* Sends a refusal to a peer that is not a member. It reveals nothing about the job. */
 static void tell_refused(const struct coordinator *coordinator, uint64_t peer, enum status reason,
                          const char *told)
 {

@@ -36,7 +36,7 @@ enum coordinator_phase {
     COORDINATOR_OVER,
 };
 
-/* What the coordinator wants done, and looked at. None may call it back. */
+/* What the coordinator asks its owner to do or to look at. No function may call it back. */
 struct coordinator_port {
     void *context;
     enum presence (*look)(void *context, struct sighting *sighting); // as presence_look; or NULL
@@ -60,7 +60,7 @@ struct coordinator {
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
-    uint64_t absence_ms, absence_ended_ms; // the last time it was away for so long itself; 0: never
+    uint64_t absence_ms, absence_ended_ms; // its own last long absence; 0: none
     uint64_t arrived_ms; // when somebody last came, got ready, or was sent to connect
 
     struct layout layout;       // of the first worker that was ready
@@ -93,15 +93,15 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
 bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text,
                             size_t text_size);
 
-/* Deadlines; call it several times a second, when what has come was received: who has said
- * something must not be taken for silent. away_ms: for how long it was not called, beyond that. */
+/* Checks deadlines. Call it several times a second, after all waiting messages were received, so
+ * that no member that has sent something counts as silent. away_ms: how long it was overdue. */
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms);
 
 /* Ends the job from outside (a signal, a full disk). */
 void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
                       uint64_t now_ms);
 
-/* Changes the verdict of a job that has ended to what is known better. */
+/* Corrects the verdict of a job that has ended, once more is known. */
 void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason);
 
 #endif

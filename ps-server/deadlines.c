@@ -1,4 +1,4 @@
-/* Start, silence and standstill. */
+/* Finds members that came too late, went silent, lost their connection or stand still. */
 #include "ps-server/deadlines.h"
 
 #include "common/attention.h"
@@ -58,8 +58,8 @@ uint64_t deadlines_patience_ms(const struct coordinator *coordinator)
                       membership_crowding_max(&coordinator->membership));
 }
 
-/* Members that have not come, then those that have not finished to prepare or to connect. All have
- * processors to wait for: each that comes gives the others as long again. */
+/* Names members that have not joined, or else those still preparing or connecting. They may be
+ * waiting for processors, so each arrival starts the timeout again for the others. */
 static enum status check_start(const struct coordinator *coordinator, uint64_t now_ms,
                                char *ret_reason, size_t reason_size)
 {
@@ -99,7 +99,7 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
     return STATUS_TIMED_OUT;
 }
 
-/* How many members have not come. */
+/* How many members have not joined. */
 static uint32_t count_missing(const struct membership *membership)
 {
     return membership_count(membership->workers, membership->worker_count, SLOT_FREE) +
@@ -112,7 +112,7 @@ static enum presence look(const struct coordinator *coordinator, struct slot *sl
     return port->look != NULL ? port->look(port->context, &slot->sighting) : PRESENCE_UNKNOWN;
 }
 
-/* How long a member that is silent is given, and what else is known of it. */
+/* How long a silent member is given, and what else is known about it. */
 static double patience_s(const struct coordinator *coordinator, struct slot *slot,
                          const char **ret_known)
 {
@@ -135,7 +135,7 @@ static double patience_s(const struct coordinator *coordinator, struct slot *slo
     }
 }
 
-/* Members give up a coordinator that is away for long: then it is to blame itself. */
+/* Members leave a coordinator that is away for long: then the coordinator is to blame. */
 static void describe_closed(const struct coordinator *coordinator, const struct slot *slot,
                             char *ret_why, size_t why_size)
 {
@@ -152,7 +152,7 @@ static void describe_closed(const struct coordinator *coordinator, const struct 
     }
 }
 
-/* Whether a member is lost, with what tells it. */
+/* Whether a member is lost, and what shows it. */
 static bool is_lost(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms,
                     char *ret_why, size_t why_size)
 {
@@ -250,7 +250,7 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, ch
     return status;
 }
 
-/* The first member that is silent for longer than --lost-after, and has not been given up. */
+/* The first member that has been silent for longer than --lost-after and is not marked as gone. */
 static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, bool *ret_is_worker,
                         uint32_t *ret_index)
 {

@@ -1,10 +1,10 @@
-/* What a coordinator must not wait for any longer. Pure: time is an argument.
+/* The coordinator's deadlines: when it stops waiting for a member. Pure: time is an argument.
  *
- * Silence is not death. Who died is told by its connection, which the kernel closes. A process of
- * this host that is silent, but there and not stopped, starves for processors: it is given as long
- * as one that stands still (--stall-fail). Where nothing but silence can be known, --lost-after is
- * as many times longer as a host has more members than cores. Time in which the coordinator itself
- * was away counts against nobody. */
+ * Silence is not death. If a process dies, the kernel closes its connection. A silent process of
+ * this host that exists and is not stopped is short of processor time: it is given as long as one
+ * that stands still (--stall-fail). Where silence is all that is known, --lost-after is multiplied
+ * by the members per core of the member's host, if there are more members than cores. Time in
+ * which the coordinator itself was away counts against nobody. */
 #ifndef PS_SERVER_DEADLINES_H
 #define PS_SERVER_DEADLINES_H
 
@@ -16,11 +16,11 @@
 /* The peer's connection was closed. What it sent before may still come. */
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 
-/* The coordinator was away for so long, and has taken since then what had come. */
+/* The coordinator was away for away_ms, and has since received all waiting messages. */
 void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms);
 
-/* How long this coordinator may be silent until members give it up, in milliseconds: twice as long
- * as the longest that it gives any of them for nothing but silence. */
+/* How long members wait for a silent coordinator, in milliseconds: twice the longest time that it
+ * gives any of them where silence is all that is known. */
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator);
 
 /* STATUS_OK, or why the job cannot go on, with a sentence: not everybody came in time, somebody was

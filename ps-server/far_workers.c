@@ -1,4 +1,4 @@
-/* A pacer for what goes to them, credits for what comes. */
+/* Paces answers to remote workers, and gives them credits for pushes. */
 #include "ps-server/far_workers.h"
 
 #include "common/log.h"

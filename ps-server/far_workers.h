@@ -1,4 +1,4 @@
-/* The workers of a shard. Of those behind a network answers are paced, and pushes credited. */
+/* The workers of a shard. For those behind a network, answers are paced and pushes need credits. */
 #ifndef PS_SERVER_FAR_WORKERS_H
 #define PS_SERVER_FAR_WORKERS_H
 

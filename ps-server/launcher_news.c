@@ -1,4 +1,4 @@
-/* Reading the launcher's lines. */
+/* Reads the lines that the launcher writes, and applies them to the job. */
 #include "ps-server/launcher_news.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ void launcher_pipe_init(struct launcher_pipe *pipe, int fd)
     }
 }
 
-/* Cuts the next whole line off; NULL if there is none. */
+/* Takes the next whole line from the buffer; NULL if there is none. */
 static char *take_line(struct launcher_pipe *pipe)
 {
     char *line = pipe->bytes + pipe->begin;

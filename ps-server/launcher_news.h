@@ -1,12 +1,12 @@
-/* What the coordinator's launcher tells it while the job runs, and that the launcher has gone.
+/* What the launcher tells the coordinator while the job runs. The end of the pipe: it has gone.
  *
- * The launcher learns first, and for certain, how a member has ended. It writes a line for each
- * thing that matters to a pipe (--launcher-fd), and holds that open for as long as it lives:
+ * The launcher is the first to know for certain how a member has ended. It writes one line for each
+ * such event to a pipe (--launcher-fd), which it keeps open for as long as it lives:
  *
  *     interrupted SENTENCE       somebody wants the job to end
  *     failed SENTENCE            the job cannot go on
- *     ended worker 3 SENTENCE    the member has ended by itself, with an error
- *     killed server 1 SENTENCE   the member was killed: what others say of it is a consequence
+ *     ended worker 3 SENTENCE    the member ended by itself, with an error
+ *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  */
 #ifndef PS_SERVER_LAUNCHER_NEWS_H
 #define PS_SERVER_LAUNCHER_NEWS_H
@@ -43,12 +43,12 @@ struct launcher_pipe {
 /* -1: there is none. */
 void launcher_pipe_init(struct launcher_pipe *pipe, int fd);
 
-/* The next line, or the end. False: there is nothing. Does not wait. Lines that say none of the
- * above are passed over. */
+/* The next line, or the end of the pipe. False if there is neither. Does not wait. Skips lines of
+ * any other kind. */
 bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_news);
 
-/* What follows for the job. That a member was killed is the reason of a job that fails, whatever
- * others have said about it before. Pure. */
+/* Ends the job where the news requires it. If a member was killed, that becomes the reason of a
+ * failed job (unless it was interrupted), whatever was reported before. Pure. */
 void launcher_news_apply(const struct launcher_news *news, struct coordinator *coordinator,
                          uint64_t now_ms);
 

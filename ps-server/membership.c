@@ -1,4 +1,4 @@
-/* Slots: who has which. */
+/* Gives slots to members, finds and counts them. */
 #include "ps-server/membership.h"
 
 #include <stdio.h>

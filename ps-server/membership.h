@@ -17,10 +17,10 @@
 #define MEMBERSHIP_DIGEST_BYTES 65
 #define MEMBERSHIP_ERROR_BYTES  512
 
-/* Why somebody may not join. */
+/* Why a peer may not join. */
 struct membership_refusal {
     char reason[MEMBERSHIP_ERROR_BYTES]; // for our own log
-    const char *told; // for who asked, who is no member: nothing of the job; static
+    const char *told;                    // for the peer: reveals nothing of the job; static
 };
 
 enum slot_state {
@@ -57,7 +57,7 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
                             uint32_t server_count);
 void membership_finish(struct membership *membership);
 
-/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a reason
+/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a refusal
  * if there is none. */
 enum status membership_join(struct membership *membership, const struct wire_member *member,
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
@@ -67,25 +67,25 @@ enum status membership_join(struct membership *membership, const struct wire_mem
 struct slot *membership_find(struct membership *membership, uint64_t peer,
                              enum member_role *ret_role, uint32_t *ret_index);
 
-/* The member has ended: nothing is awaited from it any more. A server process that has several
- * slots has every server_stride-th of them. Returns how many workers are gone now that were not. */
+/* Marks an ended member as gone: nothing more is expected from it. A server process that has
+ * several slots has every server_stride-th of them. Returns how many more workers are gone now. */
 uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
                               uint32_t server_stride);
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
 
-/* How many members there are on the host of this one for each of its cores; at least 1. `missing`
- * members that have not come are taken for others of that host. */
+/* Members per core on the host of this one; at least 1. `missing` members that have not joined are
+ * assumed to be on that host. */
 double membership_crowding(const struct membership *membership, const struct slot *slot,
                            uint32_t missing);
 
-/* Of the most crowded host; 1 if nobody has come. */
+/* The same for the most crowded host; 1 if nobody has joined. */
 double membership_crowding_max(const struct membership *membership);
 
 /* Whether any member may still answer. */
 bool membership_may_answer(const struct membership *membership);
 
-/* Whether all members are in this state; of SLOT_DONE, whether all workers are. */
+/* Whether all members are in this state; for SLOT_DONE, whether all workers are. */
 bool membership_everybody_is(const struct membership *membership, enum slot_state state);
 
 /* Notes a sign of life at `step`. */

@@ -1,15 +1,15 @@
-/* Reports, added up until they are a line. */
+/* Adds up the reports of each rank until a line of metrics.jsonl is due. */
 #include "ps-server/metrics.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Lines of a rank that begins with `first` of them and has made so many reports. */
+/* Lines of a rank after so many reports, if its first `first` lines have one report each. */
 static uint64_t lines_of(uint64_t first, uint64_t reports)
 {
     uint64_t lines = reports < first ? reports : first;
     for (uint64_t reach = first; reach < reports && reach <= UINT64_MAX / 2; reach *= 2) {
-        lines += first / 2; // as long again, in lines of twice as many reports
+        lines += first / 2; // the job doubles, and so do the reports per line
     }
     return lines;
 }

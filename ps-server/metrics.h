@@ -1,11 +1,10 @@
-/* How the reports of a job become lines of metrics.jsonl, of which a job has a bounded number.
- * Pure.
+/* How the reports of a job become lines of metrics.jsonl, whose number is bounded. Pure.
  *
- * A worker reports every --report-every steps, for as long as the job lasts. A line takes all
- * reports since the one before it: sums are added up, so means are over all steps of the line. At
- * first each report is a line. Once a rank has as many as it began with, which the length of the
- * job decides, a line takes twice as many steps, and again whenever the job has become twice as
- * long. So the beginning is as fine as asked for, and the end is no coarser than it has to be. */
+ * A worker reports every --report-every steps, for as long as the job lasts. A line adds up all
+ * reports since the line before it, so its means are over all of its steps. At first each report is
+ * a line. After the first lines of a rank, whose number depends on the length of the job, a line
+ * covers twice as many steps, and again whenever the number of steps has doubled. So the beginning
+ * is as fine as asked for, and the end no coarser than necessary. */
 #ifndef PS_SERVER_METRICS_H
 #define PS_SERVER_METRICS_H
 
@@ -15,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Of a job; where it has very many ranks, of a rank.
+// The most lines of a job; where it has very many ranks, of each rank.
 #define METRICS_LINES_MAX      20000
 #define METRICS_RANK_LINES_MIN 32
 
@@ -39,14 +38,14 @@ enum status metrics_init(struct metrics *metrics, uint32_t worker_count, uint64_
                          uint64_t total_steps);
 void metrics_finish(struct metrics *metrics);
 
-/* Steps of a line that ends near `step`. */
+/* How many steps a line that ends near `step` covers. */
 uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 
 /* Adds a REPORT of an interval. True if a line is due: see metrics_take. */
 bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *message,
                  uint64_t now_ms);
 
-/* The line of a rank, which begins a new one; false if it has nothing. */
+/* Takes the line of a rank and begins a new one; false if it has no reports. */
 bool metrics_take(struct metrics *metrics, uint32_t rank, struct metrics_line *ret_line);
 
 #endif

@@ -46,7 +46,7 @@ static const struct option rows[] = {
      "least severe lines to log on standard error"},
 };
 
-/* How members reach the coordinator. Logs. */
+/* Chooses how members reach the coordinator: ipc or tcp. Logs. */
 static enum status choose_way(const struct option_program *program, struct ps_options *options,
                               const struct job *job)
 {
@@ -64,8 +64,8 @@ static enum status choose_way(const struct option_program *program, struct ps_op
     return security_check_options(&options->security);
 }
 
-/* Options that would do nothing. Not where a program has started this one, and hands it every
- * option of a job: that has checked what it was given itself. */
+/* Refuses options that would do nothing. Logs. Not called if a launcher started this process: it
+ * passes every option of the job, and has checked those that it was given. */
 static enum status check_effects(const struct option_program *program, const struct job *asked)
 {
     char error[OPTION_ERROR_BYTES];

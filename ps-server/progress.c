@@ -1,4 +1,4 @@
-/* Progress of a job on standard output. */
+/* Prints the progress of a job on standard output. */
 #include "ps-server/progress.h"
 
 #include "ps-server/shard.h"
@@ -82,7 +82,7 @@ static void print_length(const struct job *job, uint64_t samples)
            (unsigned long long)per_epoch);
 }
 
-/* The rate that was asked for, and what becomes of it. */
+/* The learning rate that was asked for, and the one that results. */
 static void print_rate(const struct job *job, uint64_t samples)
 {
     const struct schedule schedule = job_schedule(job, samples);
@@ -101,7 +101,7 @@ static void print_rate(const struct job *job, uint64_t samples)
     printf(", seed %llu\n", (unsigned long long)job->seed);
 }
 
-/* What is left over of whole batches, in jobs that come to the end of an epoch. */
+/* How many images of an epoch fill no global batch, in jobs of at least one epoch. */
 static void print_left_out(const struct job *job, uint64_t samples)
 {
     uint64_t left_out = samples % job->global_batch;

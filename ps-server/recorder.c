@@ -174,7 +174,7 @@ enum status recorder_write_details(struct recorder *recorder, const struct coord
     return write_json(recorder, "details.json", summary_details_json(coordinator));
 }
 
-/* What a rank has reported since its last line, if there is something. */
+/* Writes what a rank has reported since its last line, if anything. */
 static enum status write_line(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank)
 {

@@ -1,5 +1,5 @@
-/* The run folder: job.json, metrics.jsonl, summary.json. DESIGN of the contract: README.md, "run
- * folder". Files that are written once appear whole, under their name, or not at all. */
+/* The run folder: job.json, metrics.jsonl, summary.json. The contract: README.md, "A run
+ * folder". A file that is written once appears whole or not at all. */
 #ifndef PS_SERVER_RECORDER_H
 #define PS_SERVER_RECORDER_H
 
@@ -17,20 +17,20 @@ void recorder_destroy(struct recorder *recorder); // NULL is fine
  * Borrowed. */
 const char *recorder_error(const struct recorder *recorder);
 
-/* Once everybody is ready. Sets aside room for the summary, which must not fail for want of it.
+/* Once everybody is ready. Sets aside disk space, so that a full disk cannot stop the summary.
  * All of these log what cannot be written. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);
 
-/* What was reported since the last lines: at the end of a job. */
+/* Writes what was reported since the last lines. For the end of a job. */
 enum status recorder_close_metrics(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 
 enum status recorder_write_details(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 
-/* Last of all, in the room that was set aside. */
+/* Comes last, in the space that was set aside. */
 enum status recorder_write_summary(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 

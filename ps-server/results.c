@@ -1,4 +1,4 @@
-/* Sums of reports. */
+/* Adds up the reports of workers and servers. */
 #include "ps-server/results.h"
 
 #include <stdlib.h>

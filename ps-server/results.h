@@ -28,7 +28,7 @@ struct results_rank {
     uint64_t steps, images;
     double images_dropped; // of those: their gradients came too late
     double loss_sum;
-    uint32_t transports;        // of the phase, as it said last: a sum of enum wire_transport
+    uint32_t transports;        // of this phase, by its last report: a sum of enum wire_transport
     uint32_t transports_before; // of earlier phases
     uint64_t compute_ns, exchange_wait_ns, input_wait_ns, total_ns;
     uint64_t copy_ns, wire_ns; // beside those: hidden behind them where all goes well
@@ -70,17 +70,17 @@ void results_close_worker(struct results *results, uint32_t rank, const struct w
 void results_close_server(struct results *results, uint32_t shard,
                           const struct wire_report *report);
 
-/* A phase of the job is over: the next one may travel otherwise. */
+/* Ends a phase of the job: the next one may use other transports. */
 void results_end_phase(struct results *results);
 
-/* What values travelled over, of all workers and phases: a sum of enum wire_transport. */
+/* The transports that values took, of all workers and phases: a sum of enum wire_transport. */
 uint32_t results_transports(const struct results *results);
 
-/* Images of all workers that entered updates, and those that did not. */
+/* How many images of all workers entered updates, and how many did not. */
 double results_images(const struct results *results);
 double results_images_dropped(const struct results *results);
 
-/* Images of a report that entered updates. */
+/* How many images of a report entered updates. */
 double results_images_used(const struct wire_report *report);
 
 /* All workers have closed it. */

@@ -1,4 +1,4 @@
-/* Receive, decode, coordinator_receive; ticks; what the coordinator wants done. */
+/* The coordinator's loop: receives messages, calls the coordinator, does what it asks for. */
 #include "ps-server/server.h"
 
 #include "common/attention.h"
@@ -25,7 +25,7 @@
 
 #define POLL_MS           50
 #define TAKEN_MIN         64
-#define TURN_MS           250                  // a loop that is well comes round in less
+#define TURN_MS           250                  // a turn of a healthy loop takes less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
 
 struct server {
@@ -213,7 +213,7 @@ static void take_launcher_news(struct server *server)
     }
 }
 
-/* Takes one message, if one comes in time; false: none did. */
+/* Takes one message; false if none comes in time. */
 static bool take_one(struct server *server, int timeout_ms)
 {
     struct envelope envelope;
@@ -234,8 +234,8 @@ static bool take_one(struct server *server, int timeout_ms)
     return status != STATUS_TIMED_OUT;
 }
 
-/* Takes what has come. Peers are received from in turns: after so many messages everybody was heard
- * who had said something, even if more comes all the time. */
+/* Takes waiting messages. Peers are received from in turn, so after this many messages every peer
+ * that had sent something was heard, even if more keep coming. */
 static void take_all(struct server *server)
 {
     const struct membership *membership = &server->coordinator.membership;

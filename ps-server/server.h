@@ -21,7 +21,7 @@ struct server_options {
     const struct security *security; // borrowed
     const char *folder;              // run folder; "" for none
     int announce_fd;                 // where to write the endpoint; -1: nowhere
-    int launcher_fd;                 // what the launcher tells: see launcher_news.h; -1: nothing
+    int launcher_fd;                 // pipe from the launcher: see launcher_news.h; -1: none
     bool shows_progress;
     struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal

@@ -1,4 +1,4 @@
-/* Who may push what and read when. */
+/* Decides which pushes are applied, and when pulls are answered. */
 #include "ps-server/shard.h"
 
 #include "ps-server/shard_state.h"
@@ -226,7 +226,7 @@ static uint32_t next_pusher(const struct shard *shard, const struct group *group
     return workers;
 }
 
-/* The gradient enters no update, and its worker will know. */
+/* Drops a late gradient, and marks it so that its worker is told. */
 static void drop_late(struct shard *shard, struct group *group, uint32_t rank)
 {
     group->seats[rank].is_late = true;

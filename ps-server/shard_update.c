@@ -1,4 +1,4 @@
-/* Sums, and updates of the parameters. */
+/* Sums up gradients, and updates the parameters. */
 #include "common/vector.h"
 #include "ps-server/shard_state.h"
 

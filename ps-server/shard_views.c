@@ -1,4 +1,4 @@
-/* Changes, and when they are seen. */
+/* Keeps a view of the parameters for each worker, in which changes appear after a delay. */
 #include "ps-server/shard_views.h"
 
 #include "common/memory.h"

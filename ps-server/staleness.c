@@ -1,4 +1,4 @@
-/* A histogram. */
+/* A histogram of the staleness of gradients. */
 #include "ps-server/staleness.h"
 
 void staleness_add_many(struct staleness *staleness, uint64_t value, uint64_t count)

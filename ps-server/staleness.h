@@ -1,4 +1,4 @@
-/* How many updates old gradients were when they were applied: counts of 0, of 1, ... Pure. */
+/* A histogram of how many updates old gradients were when they were applied. Pure. */
 #ifndef PS_SERVER_STALENESS_H
 #define PS_SERVER_STALENESS_H
 
@@ -11,7 +11,7 @@
 struct staleness {
     uint64_t counts[STALENESS_BINS];
     uint64_t total, max;
-    double sum; // of what peers say, too: exact up to 2^53
+    double sum; // also of values that peers report: exact up to 2^53
 };
 
 void staleness_add(struct staleness *staleness, uint64_t value);
@@ -19,13 +19,13 @@ void staleness_add(struct staleness *staleness, uint64_t value);
 /* The same `count` times. */
 void staleness_add_many(struct staleness *staleness, uint64_t value, uint64_t count);
 
-/* Adds what another histogram has counted: of 0, of 1, ... (bins) counts, with the sum and the
- * largest of its values. */
+/* Adds another histogram: the counts of its bins 0, 1, ..., and the sum and the largest of its
+ * values. */
 void staleness_add_counts(struct staleness *staleness, const uint64_t *counts, uint32_t bins,
                           double sum, uint64_t max);
 void staleness_add_all(struct staleness *staleness, const struct staleness *other);
 
-/* Whether the last bin has counted larger values than its own. */
+/* Whether the last bin also counts larger values. */
 bool staleness_is_capped(const struct staleness *staleness);
 
 /* Mean over all; 0 if there was none. */

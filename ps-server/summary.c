@@ -1,4 +1,4 @@
-/* The trees of job.json, metrics.jsonl and summary.json. */
+/* Builds the JSON trees of job.json, metrics.jsonl, summary.json and details.json. */
 #include "ps-server/summary.h"
 
 #include "common/phases.h"
@@ -119,7 +119,7 @@ static uint64_t steps_per_epoch(const struct coordinator *coordinator)
     return steps > 0 ? steps : 1;
 }
 
-/* null for what JSON has no number for: the loss of parameters that have diverged. */
+/* null for a value that is no JSON number, such as the loss after parameters have diverged. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -197,7 +197,7 @@ static json_t *staleness_json(const struct results *results, uint64_t steps)
                      (json_int_t)results->staleness.max, "histogram", histogram);
 }
 
-/* What the histogram counts. */
+/* How to read the histogram: counts per gradient, and where it is capped. */
 static json_t *histogram_json(const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
@@ -262,7 +262,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 
-/* What values have travelled over: "shm", "shm+tcp"; what was asked for if no step was reported. */
+/* The transports that values took: "shm", "shm+tcp"; --transport if no step was reported. */
 static void describe_transport(const struct coordinator *coordinator,
                                char ret_text[TRANSPORT_BYTES])
 {
@@ -279,7 +279,7 @@ static void describe_transport(const struct coordinator *coordinator,
     }
 }
 
-/* Of a step, in the mean: no whole number where the parts of workers differ. */
+/* The mean batch of a worker: not a whole number where workers have different parts. */
 static json_t *batch_json(const struct job *job)
 {
     return job->global_batch % job->workers == 0

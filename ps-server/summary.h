@@ -13,8 +13,7 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                              const struct metrics_line *line);
 json_t *summary_json(const struct coordinator *coordinator);
 
-/* Steps of the job that were made; where it was not completed and workers are free, those of the
- * average worker. */
+/* Steps that the job made; if it was not completed, the mean of its workers. */
 uint64_t summary_steps(const struct coordinator *coordinator);
 
 /* What the contract of summary.json has no key for. */
