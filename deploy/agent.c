@@ -1,4 +1,4 @@
-/* The agent's loop: commands in, what came of them out. */
+/* The agent's loop: carries out the launcher's commands, and reports their results. */
 #include "deploy/agent.h"
 
 #include "common/attention.h"
@@ -28,7 +28,7 @@
 // With more than this on its way, children have to wait before they can write.
 #define WAITING_MAX ((size_t)1 << 20)
 
-// How often it looks whether somebody is there, and within what it comes round if it is well.
+// How often it checks for silence, and how long a turn of a healthy loop takes at most.
 #define LOOK_MS 1000
 #define TURN_MS 1500
 
@@ -253,7 +253,7 @@ static void wait_for_event(struct agent *agent)
     poll_list_wait(&agent->polls, timeout_ms(agent, clock_now_ms()));
 }
 
-/* After what has come was taken. What it was stopped for itself is no silence. */
+/* Called after all input was taken. Time in which the agent itself was stopped is no silence. */
 static void check_silence(struct agent *agent)
 {
     uint32_t silence_ms = agent->options->silence_ms;
@@ -288,7 +288,7 @@ static void loop(struct agent *agent)
     }
 }
 
-/* What the coordinator writes down as the reason, should there be one here. */
+/* Ends all children. The line is the reason that a coordinator on this host writes down. */
 static void end_children(struct agent *agent)
 {
     char line[160] = "failed the launcher has gone: was it killed?", name[80];
@@ -332,7 +332,7 @@ enum exit_code agent_run(const struct agent_options *options)
     }
     end_children(agent);
     if (getppid() != parent && options->lock[0] != '\0') {
-        unlink(options->lock); // we hold it in the launcher's place
+        unlink(options->lock); // the launcher is gone: the lock is ours to remove
     }
     reach_finish(&agent->reach);
     agent_folder_finish(&agent->folder);

@@ -1,10 +1,10 @@
 /* An agent: what `ringside agent` does on each host of a job.
  *
- * It starts and ends processes there as the launcher says, and tells it what became of them. It has
- * no will of its own but one: when nobody listens any more, because its input has ended or nothing
- * has come for too long, it ends all that it has started, and itself: the coordinator is told, and
- * has a moment to write down how its job has ended; then all are killed. So whatever happens to the
- * launcher or to the link between, nothing is left behind. */
+ * It starts and ends processes as the launcher says, and reports what became of them. It acts on
+ * its own in one case: when the launcher is gone, because its input has ended or nothing has come
+ * for too long. Then it tells the coordinator, gives it a moment to write down how its job has
+ * ended, kills all processes that it has started, and ends itself. So nothing is left behind,
+ * whatever happens to the launcher or to the link. */
 #ifndef DEPLOY_AGENT_H
 #define DEPLOY_AGENT_H
 
@@ -19,7 +19,7 @@ struct agent_options {
     const char *lock;        // file that an orphan removes: see folder_lock.h; "": none
 };
 
-/* Until nobody listens, or a signal that ends (process_ending_signals). */
+/* Runs until the launcher is gone, or until a signal of process_ending_signals. */
 enum exit_code agent_run(const struct agent_options *options);
 
 #endif

@@ -1,4 +1,4 @@
-/* Starting, hearing and ending the processes of an agent. */
+/* Starts and ends an agent's processes, and passes on their output. */
 #include "deploy/agent_children.h"
 
 #include "common/clock.h"
@@ -15,7 +15,7 @@
 #define OUTPUT_LINE_MAX  4096 // longer ones are told in pieces
 #define EXIT_NOT_STARTED (127 << 8)
 
-// How long a coordinator has to write down how its job has ended.
+// How long a coordinator is given to write down how its job has ended.
 #define END_MS  3000
 #define POLL_MS 5
 
@@ -92,14 +92,14 @@ static enum status open_streams(struct child *child, const struct agent_message 
     return STATUS_OK;
 }
 
-/* The child's end of a pipe by which it is told things; -1 if there is none. */
+/* Opens the pipe of --launcher-fd. Returns the child's end; -1 if there is none. */
 static int open_told(struct child *child, const struct agent_message *command)
 {
     int ends[2];
     if (!command->is_told) {
         return -1;
     }
-    // Its reader may hang, and its launcher must not wait for it.
+    // The child may hang, and the agent must not wait for it.
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
         log_warn("process %u will not hear why others ended: no pipe: %m", command->id);
         return -1;
@@ -292,7 +292,7 @@ void children_tell(struct children *children)
     }
 }
 
-/* Whether one that was told to end is still there. */
+/* Whether a child that was told to end is still running. */
 static bool any_is_ending(struct children *children)
 {
     bool is_ending = false;

@@ -1,4 +1,4 @@
-/* The processes of an agent: started, their output cut into lines, their ends told. */
+/* The processes of an agent: starts them, reports their output in lines, and their ends. */
 #ifndef DEPLOY_AGENT_CHILDREN_H
 #define DEPLOY_AGENT_CHILDREN_H
 
@@ -17,7 +17,7 @@ enum { CHILD_OUTPUT, CHILD_ERROR, CHILD_ANNOUNCE, CHILD_STREAMS };
 struct child {
     uint32_t id;
     struct process process;
-    int told_fd;                               // of the pipe that it is told things by; -1: none
+    int told_fd;                               // our end of its --launcher-fd pipe; -1: none
     struct line_reader streams[CHILD_STREAMS]; // each owns its descriptor; bytes == NULL: closed
 };
 
@@ -45,11 +45,11 @@ void children_add_polls(const struct children *children, struct poll_list *polls
 /* Tells what they have written, and who has ended. Does not wait. */
 void children_tell(struct children *children);
 
-/* Tells one that is told things. */
+/* Writes a line to the --launcher-fd of a process that has one. */
 void children_hear(struct children *children, uint32_t id, const char *line);
 
-/* Ends them all, with all that they have started, and waits for that. Those that are told things
- * are told this line, and have a moment to end by themselves; then all are killed. */
+/* Ends them all, with all that they have started, and waits for that. Those with a --launcher-fd
+ * get this line, and a moment to end by themselves; then all are killed. */
 void children_end(struct children *children, const char *line);
 
 #endif

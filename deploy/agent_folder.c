@@ -1,4 +1,4 @@
-/* Sending a folder back. */
+/* Makes a temporary run folder on this host, and sends its files to the launcher. */
 #include "deploy/agent_folder.h"
 
 #include "common/job.h"
@@ -51,7 +51,7 @@ void agent_folder_make(struct agent_folder *folder)
     folder->port.say(folder->port.context, &answer);
 }
 
-/* The summary comes last: where it is, all is. */
+/* summary.json is sent last: if it has arrived, everything has. */
 static int compare_entries(const FTSENT **a, const FTSENT **b)
 {
     bool is_last_a = strcmp((*a)->fts_name, "summary.json") == 0;

@@ -1,4 +1,4 @@
-/* Lines between the launcher and its agents. */
+/* Encodes and decodes the lines between the launcher and its agents. */
 #include "deploy/agent_message.h"
 
 #include <malloc.h>

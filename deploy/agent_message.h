@@ -21,14 +21,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_PROTOCOL 2 // raised by every change that the other side would trip over
+#define AGENT_PROTOCOL 2                   // raised by every change that breaks the other side
 #define AGENT_LINE_MAX ((size_t)256 << 10) // bytes of a line, without its end
 #define AGENT_LIST_MAX 160                 // texts of a list
 
 enum agent_kind {
     // What the launcher says.
     AGENT_START,   // run a program; started, output ..., exited are of it
-    AGENT_TELL,    // a line to a process that is told things
+    AGENT_TELL,    // write a line to the --launcher-fd of a process
     AGENT_SIGNAL,  // to a process; SIGKILL to all that it has started, too
     AGENT_PING,    // a sign of life, answered by pong
     AGENT_ROUTE,   // answered by routed: the host's own address on the way to `address`

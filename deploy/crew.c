@@ -1,4 +1,4 @@
-/* Waiting for all agents at once. */
+/* Starts the agents of all hosts, and waits for all of them at once. */
 #include "deploy/crew.h"
 
 #include "common/clock.h"

@@ -1,4 +1,4 @@
-/* The agents of a job's hosts, waited for together. */
+/* The agents of a job's hosts, and one wait for all of them. */
 #ifndef DEPLOY_CREW_H
 #define DEPLOY_CREW_H
 
@@ -13,7 +13,7 @@ struct crew {
     struct host_link *links; // (count), owned
     size_t count;
     int signal_fd;
-    unsigned interrupts; // signals so far that ask for the end: process_ending_signals
+    unsigned interrupts; // signals of process_ending_signals so far
     int last_signal;     // of them
     uint32_t next_id;    // of processes: what a late message is about is told by it
     struct poll_list polls;
@@ -23,9 +23,8 @@ struct crew {
     void *context;
 };
 
-/* Starts an agent on every host, and waits until each has said hello or is lost.
- * launch_block_signals comes before it. Borrows options. STATUS_INTERRUPTED after a signal. Logs.
- */
+/* Starts an agent on every host, and waits until each has said hello or is lost. Call
+ * launch_block_signals first. Borrows options. STATUS_INTERRUPTED after a signal. Logs. */
 enum status crew_open(struct crew *crew, const struct hosts *hosts,
                       const struct host_link_options *options);
 

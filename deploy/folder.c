@@ -1,4 +1,4 @@
-/* Making folders. */
+/* Makes and removes folders, and writes files into them. */
 #include "deploy/folder.h"
 
 #include "common/log.h"

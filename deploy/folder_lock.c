@@ -1,4 +1,4 @@
-/* Locking a folder by a file in it. */
+/* Locks a folder with flock on a file in it. */
 #include "deploy/folder_lock.h"
 
 #include "common/log.h"
@@ -23,7 +23,7 @@ void folder_lock_path(const char *folder, char *ret_path, size_t path_size)
     snprintf(ret_path, path_size, "%s/" FOLDER_LOCK_NAME, folder);
 }
 
-/* Makes what is missing of the folder; ret_made_from is the length of the first that was. */
+/* Makes the folder and missing parents; ret_made_from is the path length of the first one made. */
 static enum status make_folders(const char *folder, size_t *ret_made_from)
 {
     char path[FOLDER_PATH_MAX];
@@ -86,7 +86,7 @@ static void refuse(int fd, const char *folder)
               folder, holder[0] != '\0' ? holder : "which has just begun");
 }
 
-/* The file may have been removed, by a holder that ended, between open and flock. */
+/* Between open and flock, a holder that ended may have removed the file. */
 static bool is_still_there(int fd, const char *path)
 {
     struct stat ours, there;
@@ -157,7 +157,7 @@ void folder_lock_release(struct folder_lock *lock)
     }
     if (lock->fd >= 0) {
         folder_lock_path(lock->folder, path, sizeof(path));
-        unlink(path); // before it is let go: the next one makes a new file
+        unlink(path); // while still locked: the next holder makes a new file
         close(lock->fd);
     }
     remove_folders(lock);

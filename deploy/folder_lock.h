@@ -1,10 +1,10 @@
-/* Keeps a folder for one command at a time.
+/* Locks a folder, so that only one command at a time writes to it.
  *
- * The lock is one of the kernel's (flock) on a file in the folder, so it ends with the processes
- * that hold it, however they end; on NFS, all hosts see it. The agents of this host and their
- * processes inherit it: the folder of a launcher that was killed is free when they have ended, too,
- * and the agent removes the file. The file names the holder, for people; a file that nobody has
- * locked says nothing. */
+ * It is a lock of the kernel (flock) on a file in the folder, so it ends with the processes that
+ * hold it, however they end; on NFS, all hosts see it. The agents of this host and their processes
+ * inherit it: after a launcher was killed, its folder becomes free once they too have ended, and
+ * the agent removes the file. The file names the holder for people; without a lock on it, the file
+ * means nothing. */
 #ifndef DEPLOY_FOLDER_LOCK_H
 #define DEPLOY_FOLDER_LOCK_H
 
@@ -18,18 +18,18 @@
 /* A zeroed one holds nothing. */
 struct folder_lock {
     char folder[FOLDER_PATH_MAX]; // "": it holds nothing
-    size_t made_from;             // the folder and those above it were made from this length on
+    size_t made_from;             // path length of the first folder that was made
     int fd;
 };
 
-/* Makes the folder, and those above it, if it is not there. Logs who holds it. Where the file
- * system has no locks, it warns, and goes on without. */
+/* Makes the folder and its parents if they are missing. Logs who holds it. Where the file system
+ * has no locks, it warns and goes on without one. */
 enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock);
 
 /* The file that is locked. */
 void folder_lock_path(const char *folder, char *ret_path, size_t path_size);
 
-/* Removes folders that were made and have stayed empty. */
+/* Ends the lock, and removes folders that were made for it and are empty. */
 void folder_lock_release(struct folder_lock *lock);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lists, and their product. */
+/* Builds the runs of a comparison from lists of values. */
 #include "deploy/grid.h"
 
 #include <assert.h>

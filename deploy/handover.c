@@ -1,4 +1,4 @@
-/* Keys for processes. */
+/* Makes the keys of a job, and the arguments and input that hand them to its processes. */
 #include "deploy/handover.h"
 
 #include "common/log.h"

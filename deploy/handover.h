@@ -17,8 +17,8 @@ struct handover {
 /* What the job and these options contradict each other in. Logs. */
 enum status handover_check(const struct security_options *security, const struct job *job);
 
-/* The keys that the user gave, or fresh ones, on one host as across many: any of its users can
- * connect to a port on the loopback interface. None with --insecure. Logs. */
+/* Takes the keys that the user gave, or makes new ones, on a single host too: any of its users can
+ * connect to a port on the loopback interface. No keys with --insecure. Logs. */
 enum status handover_begin(struct handover *handover, const struct security *security);
 void handover_end(struct handover *handover); // wipes; zeroed is fine
 

@@ -1,4 +1,4 @@
-/* What the launcher itself needs, and what all that it starts here does. */
+/* Adds up the open files and threads that a job needs on this host, and checks the limits. */
 #include "deploy/host_limits.h"
 
 #define FILES_BASE       32
@@ -8,7 +8,7 @@
 struct sum {
     struct resources_need most; // of one process
     enum resources_role role;   // whose files those are
-    uint32_t threads;           // of all, with the first ones
+    uint32_t threads;           // of all processes, including their first threads
 };
 
 static void add(struct sum *sum, enum resources_role role, const struct job *job)

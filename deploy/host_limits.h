@@ -1,5 +1,5 @@
-/* Whether this host lets a launcher have what its part of a job needs. Other hosts have limits of
- * their own, which their processes look at. */
+/* Checks whether this host's limits are enough for the launcher and the processes that run here.
+ * Processes on other hosts check their own limits. */
 #ifndef DEPLOY_HOST_LIMITS_H
 #define DEPLOY_HOST_LIMITS_H
 
@@ -7,7 +7,7 @@
 #include "deploy/crew.h"
 #include "deploy/placement.h"
 
-/* STATUS_INVALID with a sentence if not. */
+/* STATUS_INVALID with a sentence if they are not. */
 enum status host_limits_check(const struct crew *crew, const struct placement *placement,
                               const struct job *job, char ret_error[RESOURCES_ERROR_BYTES]);
 

@@ -1,4 +1,4 @@
-/* Starting agents, talking with them, and knowing when they are gone. */
+/* Starts agents, exchanges lines with them, and notices when they are gone. */
 #include "deploy/host_link.h"
 
 #include "common/clock.h"
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define PING_MS       1000
-#define TURN_MS       1500 // in which a launcher that is well comes round
+#define TURN_MS       1500 // a turn of a healthy launcher takes less
 #define CLOSE_MS      2000
 #define SRUN_CLOSE_MS 10000 // it hears from the node that the step is over
 #define POLL_MS       5
@@ -136,8 +136,8 @@ static enum status start(struct host_link *link, const char *path, const char *c
             prctl(PR_SET_PDEATHSIG, SIGTERM);
             process_drop_variables(srun_is_dropped);
         } else if (link->is_local) {
-            // The end of its input ends it, once the coordinator has written its summary; should
-            // it be stopped, it goes on.
+            // The end of its input ends it, after the coordinator has written its summary. If it
+            // is stopped, it is made to go on.
             prctl(PR_SET_PDEATHSIG, SIGCONT);
         }
         become(&files, path, argv, terminal_fd);
@@ -371,7 +371,7 @@ static void take_end(struct host_link *link)
     lose(link, why, advice);
 }
 
-/* Nobody needs a job whose agent is stopped, and nobody would notice: it hears and says nothing. */
+/* A stopped agent would stall the job unnoticed, as it hears and says nothing: makes it go on. */
 static void let_go_on(struct host_link *link)
 {
     siginfo_t info = {0};

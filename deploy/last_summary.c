@@ -1,4 +1,4 @@
-/* What can still be said about a job. */
+/* Reads summary.json, or writes it for a coordinator that could not. */
 #include "deploy/last_summary.h"
 
 #include "common/log.h"
@@ -64,7 +64,7 @@ static json_t *read_parameters(const char *folder)
     return parameters != NULL ? parameters : json_null();
 }
 
-/* In the mean, as in any summary. */
+/* The mean batch of a worker, as in any summary. */
 static json_t *batch_json(const struct job *job)
 {
     return job->global_batch % job->workers == 0

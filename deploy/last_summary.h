@@ -1,5 +1,5 @@
-/* How a job has ended, by its summary.json; and that of a job whose coordinator could not write
- * one: it was killed, or never began. For when the coordinator has ended: one writes at a time. */
+/* Reads how a job has ended from its summary.json, and writes one if the coordinator could not: it
+ * was killed or never began. Call these after the coordinator has ended, as it writes there too. */
 #ifndef DEPLOY_LAST_SUMMARY_H
 #define DEPLOY_LAST_SUMMARY_H
 
@@ -15,11 +15,11 @@ struct last_summary {
 /* STATUS_IO if there is none. */
 enum status last_summary_read(const char *folder, struct last_summary *ret_summary);
 
-/* Writes it, with every key of the contract, unless there is a whole one; what nobody knows any
- * more is null. Steps and seconds come from the metrics that were written. Logs. */
+/* Writes it, with every key of the contract, unless there is a whole one. Unknown values are null.
+ * Steps and seconds come from metrics.jsonl. Logs. */
 void last_summary_write(const char *folder, const struct job *job, const char *reason);
 
-/* Removes what a coordinator that was killed has left: room that it had reserved, and drafts. */
+/* Removes what a killed coordinator has left: its reserved space, and drafts. */
 void last_summary_tidy(const char *folder);
 
 #endif

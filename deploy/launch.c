@@ -1,4 +1,4 @@
-/* One job: its processes started through the agents of its hosts, watched, ended. */
+/* Runs one job: starts its processes through the agents of its hosts, watches and ends them. */
 #include "deploy/launch.h"
 
 #include "common/clock.h"
@@ -42,9 +42,9 @@ struct launch {
     uint64_t deadline_ms; // when whatever still runs is killed; 0: not set
     unsigned interrupts;  // that have been taken
 
-    // Why the job ends, as far as it is known here: the coordinator was told. "": not known.
+    // Why the job ends, as the coordinator was told. "": not known here.
     char cause[OPTION_ERROR_BYTES];
-    bool is_certain; // and nothing can be a better reason
+    bool is_certain; // no later event can be a better reason
 };
 
 void launch_block_signals(void)
@@ -284,7 +284,7 @@ static enum status start_all(struct launch *launch)
     return status;
 }
 
-/* Tells the coordinator how a member has ended, unless that is a consequence of what it knows. */
+/* Tells the coordinator how a member has ended, unless that follows from what it was told. */
 static void note_end(struct launch *launch, size_t index)
 {
     struct member *member = &launch->members.list[index];
@@ -306,7 +306,7 @@ static void note_end(struct launch *launch, size_t index)
     }
 }
 
-/* Those that were killed first: the others may have ended because of them. */
+/* Notes killed members first: the others may have ended because of them. */
 static void note_ends(struct launch *launch)
 {
     for (int is_killed = 1; is_killed >= 0; is_killed--) {
@@ -359,7 +359,7 @@ static enum status bring_folder(struct launch *launch)
     return fetch_folder(&launch->launcher->crew, coordinator->host, launch->options->folder);
 }
 
-/* Why there is no summary. */
+/* Describes why there is no summary. */
 static void explain(struct launch *launch, enum status brought, char *ret_reason,
                     size_t reason_size)
 {
@@ -383,7 +383,7 @@ static void explain(struct launch *launch, enum status brought, char *ret_reason
     }
 }
 
-/* Names the reason, unless the coordinator has, and shows the log of whoever that is about. */
+/* Names the reason, unless the coordinator has, and shows the log of the process it is about. */
 static void report_failure(const struct launch *launch, const char *reason, bool is_said)
 {
     log_error("the job failed%s%s; the logs: %s/logs", is_said ? "" : ": ", is_said ? "" : reason,
@@ -398,7 +398,7 @@ static void report_failure(const struct launch *launch, const char *reason, bool
     }
 }
 
-/* The exit code says what the summary does. */
+/* Reports how the job has ended. The exit code agrees with the summary. */
 static enum exit_code conclude(struct launch *launch, enum status brought)
 {
     const struct member *coordinator = &launch->members.list[0];
@@ -427,7 +427,7 @@ static enum exit_code conclude(struct launch *launch, enum status brought)
     return is_usage ? EXIT_USAGE : EXIT_FAILED;
 }
 
-/* With the keys of its processes. */
+/* Starts the processes with their keys. */
 static enum status start_with_keys(struct launch *launch)
 {
     enum status status = handover_begin(&launch->handover, launch->options->security);

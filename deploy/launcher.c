@@ -1,4 +1,4 @@
-/* Hosts, agents, addresses. */
+/* Opens the launcher: reads its hosts, starts their agents, finds their addresses. */
 #include "deploy/launcher.h"
 
 #include "common/clock.h"

@@ -22,7 +22,7 @@ struct launcher {
     const struct host_options *host_options;
     struct host_link_options link_options;
     char shipped[SHIP_PLACE_BYTES];  // where --ship has put the programs
-    char lock[FOLDER_PATH_MAX + 32]; // of the folder that is written; "": there is none
+    char lock[FOLDER_PATH_MAX + 32]; // lock file of the output folder; "": none
     struct hosts hosts;
     size_t coordinator;           // host of it
     struct allocation allocation; // whose nodes srun reaches; none: ssh reaches hosts

@@ -1,4 +1,4 @@
-/* Reading the end of a log. */
+/* Reads the last lines of a log. */
 #include "deploy/log_tail.h"
 
 #include "deploy/printable.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define TAIL_BYTES 4096
-#define LINES_MAX  5 // that are printed
+#define LINES_MAX  5 // printed at most
 
 struct tail {
     char text[TAIL_BYTES];
@@ -30,7 +30,7 @@ static void read_tail(const char *path, struct tail *tail)
     if (file == NULL) {
         return;
     }
-    // A log that is shorter is read from its begin.
+    // A shorter log is read from its beginning.
     int is_long = fseek(file, -(TAIL_BYTES - 1), SEEK_END) == 0;
     size_t size = fread(tail->text, 1, sizeof(tail->text) - 1, file);
     fclose(file);

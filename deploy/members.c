@@ -1,4 +1,4 @@
-/* Starting members, and keeping what becomes of them. */
+/* Starts the members of a job, and keeps track of their output and ends. */
 #include "deploy/members.h"
 
 #include "common/log.h"

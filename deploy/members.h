@@ -62,15 +62,15 @@ void members_take_losses(struct members *members);
 
 void members_signal(struct members *members, size_t index, int signal_number);
 
-/* A line to one that was started with is_told. */
+/* Sends a line to a member that was started with is_told. */
 void members_tell(struct members *members, size_t index, const char *line);
 bool members_all_over(const struct members *members);
 
-/* It is over, and not because it wanted to. */
+/* Whether it is over, but did not end by itself. */
 bool member_was_killed(const struct member *member);
 
-/* How one that is over has ended: as process_describe_end, with the last error of its log if it has
- * ended by itself; or "was lost with node2: no sign of life for 10 s". */
+/* How a member that is over has ended: as process_describe_end, with the last error of its log if
+ * it ended by itself; or "was lost with node2: no sign of life for 10 s". */
 void members_explain_end(const struct members *members, size_t index, char *ret_text,
                          size_t text_size);
 

@@ -1,4 +1,4 @@
-/* gnuplot's commands from run folders. */
+/* Writes gnuplot commands that plot run folders. */
 #include "deploy/plots.h"
 
 #include <math.h>

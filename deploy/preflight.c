@@ -1,4 +1,4 @@
-/* Trying hosts, clocks, data, devices and connections. */
+/* Tries hosts, clocks, data, devices and connections before a job starts. */
 #include "deploy/preflight.h"
 
 #include "common/clock.h"
@@ -393,7 +393,7 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
     }
 }
 
-/* Whether a job's data, model and device need a trial; from now on they do not. */
+/* Whether a job's data, model and device still need a trial. Remembers them as tried. */
 static bool take_turn(struct preflight *preflight, const struct job *job)
 {
     static char text[JOB_TEXT_BYTES];
@@ -412,7 +412,7 @@ static bool take_turn(struct preflight *preflight, const struct job *job)
     if (copy != NULL) {
         preflight->tried[preflight->tried_count++] = copy;
     }
-    return true; // without memory, equal ones are tried as well
+    return true; // if memory is short, equal jobs are tried again
 }
 
 void preflight_try(struct preflight *preflight, const struct job *job)

@@ -24,11 +24,11 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options);
 
-/* Tries a job. What an earlier job has shown to be fine is not tried again. */
+/* Tries a job. Skips the trial of data, model and device if an equal one was made before. */
 void preflight_try(struct preflight *preflight, const struct job *job);
 
-/* Prints what was found, and frees what preflight_begin has taken. STATUS_OK if that is nothing,
- * and the job can start; STATUS_INTERRUPTED after Ctrl-C. */
+/* Prints the findings, and frees what preflight_begin has taken. STATUS_OK if there are none and
+ * the job can start; STATUS_INTERRUPTED after Ctrl-C. */
 enum status preflight_end(struct preflight *preflight);
 
 #endif

@@ -1,4 +1,4 @@
-/* Starting and ending child processes. */
+/* Starts, signals and ends child processes. */
 #include "deploy/process.h"
 
 #include "common/clock.h"
@@ -236,7 +236,7 @@ void process_end_all(struct process *processes, unsigned count, unsigned timeout
     }
 }
 
-/* What usually sends it. */
+/* The usual cause of a signal. */
 static const char *hint_of(int signal_number)
 {
     static const struct {

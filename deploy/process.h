@@ -57,7 +57,7 @@ int process_open_input(const char *text);
 /* SIGKILL goes to all that it has started, too. */
 void process_signal(const struct process *process, int signal_number);
 
-/* Whether it was stopped by a signal, or goes on (0), since this was asked last. Does not wait. */
+/* Whether it was stopped by a signal or continued (0) since the last call. Does not wait. */
 bool process_take_stop(const struct process *process, int *ret_signal);
 
 /* Marks those that have ended. Does not wait. */
@@ -67,11 +67,11 @@ void process_reap(struct process *processes, unsigned count);
  * and waits for that. */
 void process_end_all(struct process *processes, unsigned count, unsigned timeout_ms);
 
-/* What waitpid has given, in words: "was killed by signal 7 (bus error; was a data file
+/* A result of waitpid in words: "was killed by signal 7 (bus error; was a data file
  * truncated?)", "ended with exit code 1". */
 void process_describe_end(int result, char *ret_text, size_t text_size);
 
-/* "SIGTERM": for messages. */
+/* The name of a signal, for messages: "SIGTERM". */
 void process_name_signal(int signal_number, char *ret_text, size_t text_size);
 
 /* The signals by which people end a command: SIGINT, SIGTERM and, unless it is ignored (nohup),

@@ -1,4 +1,4 @@
-/* Running a child to its end, unless a deadline or a signal comes first. */
+/* Runs a child to its end, unless a deadline or a signal comes first. */
 #include "deploy/process_run.h"
 
 #include "common/clock.h"

@@ -1,4 +1,4 @@
-/* Reading run folders. */
+/* Reads the files of a run folder. */
 #include "deploy/run_folder.h"
 
 #include "common/log.h"

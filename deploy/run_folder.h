@@ -25,7 +25,7 @@ void run_folder_close(struct run_folder *run);
 
 bool run_folder_is_completed(const struct run_folder *run);
 
-/* A loss was not finite: a result, too. At which step, from 1. */
+/* Whether a loss was not finite, which is a result too, and at which step (from 1). */
 bool run_folder_has_diverged(const struct run_folder *run, unsigned long long *ret_step);
 
 /* "completed", "failed", "diverged at step 57". */

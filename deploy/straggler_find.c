@@ -1,4 +1,4 @@
-/* Means over the lines of metrics.jsonl. */
+/* Finds the slowest worker by its mean times in metrics.jsonl. */
 #include "deploy/straggler_find.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #define RANKS_MAX   4096
 #define RATIO_LEAST (4.0 / 3)
 
-/* Sums over lines, which have more and more steps in a long job. */
+/* Sums over lines. In a long job, later lines cover more steps. */
 struct rank_time {
     double compute_ms, steps;
 };

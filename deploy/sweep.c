@@ -1,7 +1,7 @@
 /* ringside sweep: a grid of jobs, each with several seeds.
  *
  * FOLDER/sweep.txt says what the sweep is. The same command again goes on where it stopped: runs
- * that were completed are kept, all others run anew. */
+ * that were completed or have diverged are kept, all others run anew. */
 #include "common/clock.h"
 #include "common/job.h"
 #include "common/job_effects.h"
@@ -51,7 +51,7 @@ struct sweep {
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
 };
 
-/* Every option has to act in one of the runs: those of all, and the axes. */
+/* Refuses options, axes included, that have no effect in any run. */
 static enum status check_effects(const struct sweep *sweep, const struct option_program *program,
                                  const struct job *asked, char error[OPTION_ERROR_BYTES])
 {
@@ -159,7 +159,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, run->name);
     forget_summary(sweep, index);
     if (access(folder, F_OK) == 0) {
-        folder_remove(folder); // of a run that was not completed
+        folder_remove(folder); // of a run without a result
     }
     if (folder_make(folder, "logs") != STATUS_OK) {
         return EXIT_FAILED;
@@ -177,7 +177,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     return code;
 }
 
-/* What needs no second run: a loss that was not finite is a result as well. */
+/* Whether a run need not be repeated: it was completed or diverged, which is a result too. */
 static bool is_result(const struct run_folder *summary)
 {
     unsigned long long step;

@@ -1,4 +1,4 @@
-/* gnuplot's commands from settings.
+/* Writes gnuplot commands that plot the settings of a sweep.
  *
  * Where there are several series, with several settings in one of them, curves are drawn in panels,
  * a series each: settings of equal place have equal colours. */
@@ -331,7 +331,7 @@ static void write_staleness_panel(FILE *script, const struct sweep_settings *set
     }
 }
 
-/* The bin that counts whatever is older, too, if it is shown; 0 otherwise. */
+/* The bin that also counts all older gradients, if it is shown; 0 otherwise. */
 static size_t capped_bin(const struct sweep_settings *settings)
 {
     size_t bin = 0;

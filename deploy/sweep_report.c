@@ -1,4 +1,4 @@
-/* The page of a sweep. */
+/* Writes report.html of a sweep. */
 #include "deploy/sweep_report.h"
 
 #include "common/log.h"

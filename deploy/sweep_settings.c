@@ -1,4 +1,4 @@
-/* Gathering the runs of each setting. */
+/* Gathers the runs of each setting, and computes their means. */
 #include "deploy/sweep_settings.h"
 
 #include "deploy/sweep_curves.h"
@@ -134,7 +134,7 @@ static void add_shares(const struct run_folder *run, struct sweep_setting *setti
     }
 }
 
-/* A run that was not completed: it has diverged, which is a result, or failed. */
+/* Counts a run that was not completed: it has diverged, which is a result, or failed. */
 static void count_ending(const struct run_folder *run, struct sweep_setting *setting)
 {
     unsigned long long step;

@@ -50,7 +50,7 @@ struct sweep_setting {
     char axis[256];    // the rest of it
     size_t series_index;
     size_t planned, completed, diverged, failed;
-    double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) at which
+    double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) the step of each
     size_t reached;                          // runs that have reached the target
     bool has_target;
     struct statistics measures[MEASURE_COUNT];
@@ -58,7 +58,7 @@ struct sweep_setting {
     struct sweep_point *points;                         // (point_count), owned
     size_t point_count;
     double shares[SWEEP_STALENESS_BINS]; // of gradients that are 0, 1, ... updates old
-    size_t capped_bin;                   // counts older ones as well; 0: there are none
+    size_t capped_bin;                   // the bin that also counts all older ones; 0: none
     bool has_straggler;
     struct straggler_found straggler; // of the first run
 };

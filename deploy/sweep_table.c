@@ -1,4 +1,4 @@
-/* Cells, and three ways to lay them out. */
+/* Prints the table of a sweep, and writes it as CSV and Markdown. */
 #include "deploy/sweep_table.h"
 
 #include "deploy/folder.h"
@@ -70,7 +70,7 @@ const char *sweep_table_heading(const struct sweep_settings *settings, size_t co
                                       : names[columns[column].kind];
 }
 
-/* The first and the last step at which a run has diverged; 0 if none has. */
+/* The first and the last step at which a run diverged; 0 if none did. */
 static void range_of_steps(const struct sweep_setting *setting, double *ret_first, double *ret_last)
 {
     *ret_first = *ret_last = setting->diverged > 0 ? setting->diverged_steps[0] : 0;

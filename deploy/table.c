@@ -1,4 +1,4 @@
-/* Tables of runs. */
+/* Prints and writes tables of runs. */
 #include "deploy/table.h"
 
 #include "common/consistency.h"
@@ -199,8 +199,8 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
     }
 }
 
-/* Whether the design alone says which bits come out: not where updates race, or late gradients are
- * dropped. */
+/* Whether the design alone determines the resulting bits: not where updates race or late gradients
+ * are dropped. */
 static bool is_synchronous(const struct run_folder *run)
 {
     struct consistency consistency;
