@@ -5,8 +5,8 @@
  * One training step with random parameters and pixels, on cpu and on ref; prints, for the loss and
  * the gradient of each layer's weights, the relative L2 error of both algorithms. A layer's error
  * holds those of the layers behind it, whose gradients it is made from. */
-#include "common/log.h"
-#include "tests/support/program_compare.h"
+#include "common/base/log.h"
+#include "tests/support/model/program_compare.h"
 #include "worker/model/models.h"
 
 #include <stdio.h>

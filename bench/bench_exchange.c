@@ -25,15 +25,15 @@
  */
 #include "bench/pattern.h"
 #include "bench/rounds.h"
-#include "common/clock.h"
-#include "common/digest.h"
-#include "common/endpoints.h"
-#include "common/log_level.h"
-#include "common/memory.h"
-#include "common/phases.h"
-#include "common/security.h"
-#include "common/signals.h"
-#include "worker/link.h"
+#include "common/base/clock.h"
+#include "common/base/memory.h"
+#include "common/base/signals.h"
+#include "common/job/phases.h"
+#include "common/options/log_level.h"
+#include "common/security/security.h"
+#include "common/transport/endpoints.h"
+#include "common/vector/digest.h"
+#include "worker/link/link.h"
 
 #include <sodium.h>
 

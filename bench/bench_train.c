@@ -7,12 +7,12 @@
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
 #include "bench/work.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/optimizer.h"
-#include "common/optimizer_formulas.h"
-#include "common/random.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_formulas.h"
 #include "worker/model/model.h"
 #include "worker/model/models.h"
 

@@ -1,6 +1,6 @@
 """The commands of ringside with their options, as the programs describe them themselves.
 
-`ringside COMMAND --describe-options` prints what common/options.h says of a program and of each row
+`ringside COMMAND --describe-options` prints what common/options/options.h says of a program and of each row
 of its tables, as a JSON object a line.
 """
 import json

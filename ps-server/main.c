@@ -1,13 +1,13 @@
 /* ps: options, then the coordinator (shard 0) or one more shard. */
-#include "common/log_level.h"
-#include "common/memory.h"
-#include "common/notify.h"
-#include "common/resources.h"
-#include "common/security.h"
-#include "common/signals.h"
+#include "common/base/memory.h"
+#include "common/base/signals.h"
+#include "common/options/log_level.h"
+#include "common/security/security.h"
+#include "common/service/notify.h"
+#include "common/service/resources.h"
 #include "ps-server/options.h"
 #include "ps-server/server.h"
-#include "ps-server/shard_service.h"
+#include "ps-server/shard/shard_service.h"
 
 #include <sodium.h>
 

@@ -1,10 +1,10 @@
 /* The option table of `ps`. */
 #include "ps-server/options.h"
 
-#include "common/job_effects.h"
-#include "common/log.h"
-#include "common/log_level.h"
-#include "common/port_range.h"
+#include "common/base/log.h"
+#include "common/job/job_effects.h"
+#include "common/options/log_level.h"
+#include "common/transport/port_range.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #ifndef PS_SERVER_OPTIONS_H
 #define PS_SERVER_OPTIONS_H
 
-#include "common/job.h"
-#include "common/options.h"
-#include "common/security.h"
+#include "common/job/job.h"
+#include "common/options/options.h"
+#include "common/security/security.h"
 
 #include <stdbool.h>
 #include <stdint.h>

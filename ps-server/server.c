@@ -1,18 +1,18 @@
 /* The coordinator's loop: receives messages, calls the coordinator, does what it asks for. */
 #include "ps-server/server.h"
 
-#include "common/attention.h"
-#include "common/channel.h"
-#include "common/clock.h"
-#include "common/departures.h"
-#include "common/log.h"
-#include "common/port_range.h"
-#include "ps-server/coordinator.h"
-#include "ps-server/deadlines.h"
-#include "ps-server/launcher_news.h"
-#include "ps-server/progress.h"
-#include "ps-server/recorder.h"
-#include "ps-server/shard_service.h"
+#include "common/base/attention.h"
+#include "common/base/clock.h"
+#include "common/base/departures.h"
+#include "common/base/log.h"
+#include "common/channel/channel.h"
+#include "common/transport/port_range.h"
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/deadlines.h"
+#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/record/progress.h"
+#include "ps-server/record/recorder.h"
+#include "ps-server/shard/shard_service.h"
 
 #include <sodium.h>
 

@@ -3,10 +3,10 @@
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
 
-#include "common/job.h"
-#include "common/notify.h"
-#include "common/security.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "common/security/security.h"
+#include "common/service/notify.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,13 +1,13 @@
 /* worker: joins a job, builds what it needs, trains. */
-#include "common/log_level.h"
-#include "common/memory.h"
-#include "common/notify.h"
-#include "common/resources.h"
-#include "common/security.h"
-#include "common/signals.h"
-#include "worker/link.h"
+#include "common/base/memory.h"
+#include "common/base/signals.h"
+#include "common/options/log_level.h"
+#include "common/security/security.h"
+#include "common/service/notify.h"
+#include "common/service/resources.h"
+#include "worker/link/link.h"
+#include "worker/link/rank.h"
 #include "worker/options.h"
-#include "worker/rank.h"
 #include "worker/workplace.h"
 
 #include <sodium.h>

@@ -1,10 +1,10 @@
 /* The option table of `worker`. */
 #include "worker/options.h"
 
-#include "common/job.h"
-#include "common/log_level.h"
-#include "common/port_range.h"
-#include "worker/rank.h"
+#include "common/job/job.h"
+#include "common/options/log_level.h"
+#include "common/transport/port_range.h"
+#include "worker/link/rank.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef WORKER_OPTIONS_H
 #define WORKER_OPTIONS_H
 
-#include "common/options.h"
-#include "common/security.h"
+#include "common/options/options.h"
+#include "common/security/security.h"
 
 #include <stdbool.h>
 #include <stdint.h>

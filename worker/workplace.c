@@ -1,9 +1,9 @@
 /* Opens what a job needs on this host, and tells about it. */
 #include "worker/workplace.h"
 
-#include "common/cores.h"
-#include "common/layout.h"
-#include "common/log.h"
+#include "common/base/cores.h"
+#include "common/base/log.h"
+#include "common/vector/layout.h"
 #include "worker/data/resized.h"
 
 #include <jansson.h>

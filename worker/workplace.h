@@ -2,11 +2,11 @@
 #ifndef WORKER_WORKPLACE_H
 #define WORKER_WORKPLACE_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
-#include "worker/trainer.h"
+#include "worker/train/trainer.h"
 
 #include <stdint.h>
 

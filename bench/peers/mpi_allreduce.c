@@ -7,8 +7,8 @@
  * Each rank prints a line of JSON. */
 #include "bench/pattern.h"
 #include "bench/rounds.h"
-#include "common/clock.h"
-#include "common/memory.h"
+#include "common/base/clock.h"
+#include "common/base/memory.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* The time between two looks, and what of it does not count. */
-#include "common/attention.h"
+#include "common/base/attention.h"
 
 #include <stdbool.h>
 

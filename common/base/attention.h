@@ -2,8 +2,8 @@
  *
  * Who judges others by their silence must not count the time in which it could not have heard them,
  * nor they, on the same overloaded host, have spoken. Pure: time is an argument. */
-#ifndef COMMON_ATTENTION_H
-#define COMMON_ATTENTION_H
+#ifndef COMMON_BASE_ATTENTION_H
+#define COMMON_BASE_ATTENTION_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* One block, from its start to its end. */
-#include "common/bump.h"
+#include "common/base/bump.h"
 
 #define ALIGNMENT ((size_t)16)
 

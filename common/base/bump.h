@@ -1,7 +1,7 @@
 /* An allocator that hands out a block piece by piece and frees nothing: for decoding into memory of
  * a fixed size, however hostile the input is. */
-#ifndef COMMON_BUMP_H
-#define COMMON_BUMP_H
+#ifndef COMMON_BASE_BUMP_H
+#define COMMON_BASE_BUMP_H
 
 #include <stddef.h>
 

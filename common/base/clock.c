@@ -1,5 +1,5 @@
 /* Monotonic time. */
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #include <time.h>
 

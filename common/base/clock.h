@@ -1,6 +1,6 @@
 /* Time: monotonic nanoseconds for durations. Pure code gets it as an argument. */
-#ifndef COMMON_CLOCK_H
-#define COMMON_CLOCK_H
+#ifndef COMMON_BASE_CLOCK_H
+#define COMMON_BASE_CLOCK_H
 
 #include <stdint.h>
 

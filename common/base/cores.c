@@ -1,5 +1,5 @@
 /* The set of cores that the kernel lets a thread run on. */
-#include "common/cores.h"
+#include "common/base/cores.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* Processor cores. */
-#ifndef COMMON_CORES_H
-#define COMMON_CORES_H
+#ifndef COMMON_BASE_CORES_H
+#define COMMON_BASE_CORES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Descriptors and peers. */
-#include "common/departures.h"
+#include "common/base/departures.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * libzmq says which descriptor was closed, and messages say which one they came by; what lies
  * between is remembered here. */
-#ifndef COMMON_DEPARTURES_H
-#define COMMON_DEPARTURES_H
+#ifndef COMMON_BASE_DEPARTURES_H
+#define COMMON_BASE_DEPARTURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

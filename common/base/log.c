@@ -1,5 +1,5 @@
 /* Log lines on standard error. */
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <errno.h>
 #include <stdarg.h>

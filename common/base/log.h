@@ -4,8 +4,8 @@
  *     2026-11-20T21:04:11.123Z error worker rank=3 host=n1: cannot read ...
  *
  * A line is one write(2), so lines of processes that share a file never mix. Any thread may log. */
-#ifndef COMMON_LOG_H
-#define COMMON_LOG_H
+#ifndef COMMON_BASE_LOG_H
+#define COMMON_BASE_LOG_H
 
 #include <stdint.h>
 

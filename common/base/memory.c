@@ -1,5 +1,5 @@
 /* Large buffers by mmap, and the settings of malloc's heap. */
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <assert.h>
 #include <errno.h>

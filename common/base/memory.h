@@ -2,8 +2,8 @@
  *
  * Page faults were measured to cost a training step a quarter of its time when large buffers go
  * back to the kernel, so they are taken once, at create, and touched there. */
-#ifndef COMMON_MEMORY_H
-#define COMMON_MEMORY_H
+#ifndef COMMON_BASE_MEMORY_H
+#define COMMON_BASE_MEMORY_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Digits, one by one. */
-#include "common/number.h"
+#include "common/base/number.h"
 
 // More digits than any number of ours has are no part of it.
 #define DECIMAL_MAX 1e9

@@ -1,6 +1,6 @@
 /* Numbers in texts of ours: digits, whatever the locale. Pure. */
-#ifndef COMMON_NUMBER_H
-#define COMMON_NUMBER_H
+#ifndef COMMON_BASE_NUMBER_H
+#define COMMON_BASE_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

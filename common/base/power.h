@@ -1,7 +1,7 @@
 /* Integer powers whose bits do not depend on the machine: the C library's pow has variants that
  * differ in the last place. */
-#ifndef COMMON_POWER_H
-#define COMMON_POWER_H
+#ifndef COMMON_BASE_POWER_H
+#define COMMON_BASE_POWER_H
 
 #include <stdint.h>
 

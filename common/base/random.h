@@ -9,8 +9,8 @@
  *                                       vectorised by compilers, as dropout masks need it
  *
  * and a small sequential generator for shuffles. */
-#ifndef COMMON_RANDOM_H
-#define COMMON_RANDOM_H
+#ifndef COMMON_BASE_RANDOM_H
+#define COMMON_BASE_RANDOM_H
 
 #include <stdint.h>
 

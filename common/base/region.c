@@ -1,7 +1,7 @@
 /* Regions by memfd_create, sealed, found through /proc. */
-#include "common/region.h"
+#include "common/base/region.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

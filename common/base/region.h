@@ -5,10 +5,10 @@
  * allows to processes of the same user; a process in another container may have the same number, so
  * the key holds a nonce that must lie in the region's first page. Its size is sealed: no peer can
  * shrink it under a reader. */
-#ifndef COMMON_REGION_H
-#define COMMON_REGION_H
+#ifndef COMMON_BASE_REGION_H
+#define COMMON_BASE_REGION_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

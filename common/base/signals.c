@@ -1,5 +1,5 @@
 /* The signal flag, and exit codes. */
-#include "common/signals.h"
+#include "common/base/signals.h"
 
 #include <signal.h>
 #include <stdatomic.h>

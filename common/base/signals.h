@@ -1,8 +1,8 @@
 /* Signals that end a program, and the exit codes of all programs. */
-#ifndef COMMON_SIGNALS_H
-#define COMMON_SIGNALS_H
+#ifndef COMMON_BASE_SIGNALS_H
+#define COMMON_BASE_SIGNALS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdatomic.h>
 

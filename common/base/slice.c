@@ -1,7 +1,7 @@
 /* sched_setattr, for which there is no function in the C library. */
-#include "common/slice.h"
+#include "common/base/slice.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <linux/sched/types.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /* How long a thread's turn on a core is. */
-#ifndef COMMON_SLICE_H
-#define COMMON_SLICE_H
+#ifndef COMMON_BASE_SLICE_H
+#define COMMON_BASE_SLICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

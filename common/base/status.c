@@ -1,5 +1,5 @@
 /* Texts of the status codes. */
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  *
  * A function that can fail returns enum status. Its outputs come last, are named ret_*, and are
  * written only when it returns STATUS_OK. Programming errors are not statuses: they assert. */
-#ifndef COMMON_STATUS_H
-#define COMMON_STATUS_H
+#ifndef COMMON_BASE_STATUS_H
+#define COMMON_BASE_STATUS_H
 
 #define STATUS_MAP(X)                             \
     X(OK, "ok")                                   \

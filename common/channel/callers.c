@@ -1,5 +1,5 @@
 /* Ranks and their connections: first come, and no other. */
-#include "common/callers.h"
+#include "common/channel/callers.h"
 
 #include <stdlib.h>
 

@@ -3,12 +3,12 @@
  * Whoever connects says by HELLO which rank it is, and which of its lanes this is (lanes.h). The
  * first one to say so is that rank from then on, in all phases of the job: a rank, or a lane of
  * one, belongs to one connection, and a connection to one rank. Data count only from there. */
-#ifndef COMMON_CALLERS_H
-#define COMMON_CALLERS_H
+#ifndef COMMON_CHANNEL_CALLERS_H
+#define COMMON_CHANNEL_CALLERS_H
 
-#include "common/lanes.h"
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/transport/lanes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* Encode, seal and send; receive, check and decode; count. */
-#include "common/channel.h"
+#include "common/channel/channel.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/slice.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/slice.h"
 
 #include <assert.h>
 #include <sched.h>

@@ -1,16 +1,16 @@
 /* Messages over a transport: encode, seal and send; receive, check and decode; count.
  *
  * Belongs to the thread of its transport; the byte counters may be read by any. */
-#ifndef COMMON_CHANNEL_H
-#define COMMON_CHANNEL_H
+#ifndef COMMON_CHANNEL_CHANNEL_H
+#define COMMON_CHANNEL_CHANNEL_H
 
-#include "common/endpoints.h"
-#include "common/mail.h"
-#include "common/region.h"
-#include "common/seals.h"
-#include "common/sharing.h"
-#include "common/transport.h"
-#include "common/wire.h"
+#include "common/base/region.h"
+#include "common/channel/mail.h"
+#include "common/channel/sharing.h"
+#include "common/channel/wire.h"
+#include "common/security/seals.h"
+#include "common/transport/endpoints.h"
+#include "common/transport/transport.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Queues in memory that the sender owns and the receiver reads. */
-#include "common/mail.h"
+#include "common/channel/mail.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -16,11 +16,11 @@
  *
  * What a peer's region holds may be anything, at any time: it is copied before it is looked at.
  * The state of one channel, and of its thread. Zeroed is empty: nothing is posted. */
-#ifndef COMMON_MAIL_H
-#define COMMON_MAIL_H
+#ifndef COMMON_CHANNEL_MAIL_H
+#define COMMON_CHANNEL_MAIL_H
 
-#include "common/region.h"
-#include "common/status.h"
+#include "common/base/region.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* Joining a job, and signs of life. */
-#include "common/member.h"
+#include "common/channel/member.h"
 
-#include "common/clock.h"
-#include "common/cores.h"
-#include "common/log.h"
-#include "common/resources.h"
+#include "common/base/clock.h"
+#include "common/base/cores.h"
+#include "common/base/log.h"
+#include "common/service/resources.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -8,14 +8,14 @@
  * GO comes when all are connected: no data message finds its receiver unprepared.
  *
  * Used by workers and shards. Linear and blocking; belongs to the thread of its channel. */
-#ifndef COMMON_MEMBER_H
-#define COMMON_MEMBER_H
+#ifndef COMMON_CHANNEL_MEMBER_H
+#define COMMON_CHANNEL_MEMBER_H
 
-#include "common/attention.h"
-#include "common/channel.h"
-#include "common/job.h"
-#include "common/notify.h"
-#include "common/status.h"
+#include "common/base/attention.h"
+#include "common/base/status.h"
+#include "common/channel/channel.h"
+#include "common/job/job.h"
+#include "common/service/notify.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

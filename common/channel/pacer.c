@@ -1,5 +1,5 @@
 /* One queue for each peer, on the channel's thread; the transport's threads tell what was read. */
-#include "common/pacer.h"
+#include "common/channel/pacer.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,11 +10,11 @@
  * fewest bytes, or that of its bucket, where others on that one count on the order.
  *
  * A pacer is of one thread, the one that owns the channel; releases come from any. */
-#ifndef COMMON_PACER_H
-#define COMMON_PACER_H
+#ifndef COMMON_CHANNEL_PACER_H
+#define COMMON_CHANNEL_PACER_H
 
-#include "common/channel.h"
-#include "common/lanes.h"
+#include "common/channel/channel.h"
+#include "common/transport/lanes.h"
 
 #include <pthread.h>
 #include <stdbool.h>

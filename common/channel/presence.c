@@ -1,7 +1,7 @@
 /* What /proc says of a process. */
-#include "common/presence.h"
+#include "common/channel/presence.h"
 
-#include "common/transport.h"
+#include "common/transport/transport.h"
 
 #include <fcntl.h>
 #include <stdio.h>

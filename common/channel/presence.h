@@ -1,7 +1,7 @@
 /* Whether a process of this host is still there, and may run: what tells one that starves from one
  * that has died or was stopped. */
-#ifndef COMMON_PRESENCE_H
-#define COMMON_PRESENCE_H
+#ifndef COMMON_CHANNEL_PRESENCE_H
+#define COMMON_CHANNEL_PRESENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Views of peers' regions, and loans of our own. */
-#include "common/sharing.h"
+#include "common/channel/sharing.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,12 +8,12 @@
  *
  * The state of one channel, and of its thread. Opens and closes the views of peers' regions; sends
  * nothing. */
-#ifndef COMMON_SHARING_H
-#define COMMON_SHARING_H
+#ifndef COMMON_CHANNEL_SHARING_H
+#define COMMON_CHANNEL_SHARING_H
 
-#include "common/region.h"
-#include "common/transport.h"
-#include "common/wire.h"
+#include "common/base/region.h"
+#include "common/channel/wire.h"
+#include "common/transport/transport.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
  *
  * A table says for each kind what it must carry; decode refuses what lacks it. Unpacking uses a
  * bump allocator over the caller's scratch, so a hostile header cannot make us allocate. */
-#include "common/wire.h"
+#include "common/channel/wire.h"
 
-#include "common/bump.h"
+#include "common/base/bump.h"
 #include "wire.pb-c.h"
 
 #include <protobuf-c/protobuf-c.h>

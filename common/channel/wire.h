@@ -4,14 +4,14 @@
  * sent has been checked by the time a struct message exists: kinds, ranges, counts that match the
  * payload's size. Decoding works in a fixed scratch space, allocates nothing and never asserts on
  * its input. */
-#ifndef COMMON_WIRE_H
-#define COMMON_WIRE_H
+#ifndef COMMON_CHANNEL_WIRE_H
+#define COMMON_CHANNEL_WIRE_H
 
-#include "common/all_reduce.h"
-#include "common/layout.h"
-#include "common/mail.h"
-#include "common/region.h"
-#include "common/status.h"
+#include "common/base/region.h"
+#include "common/base/status.h"
+#include "common/channel/mail.h"
+#include "common/job/all_reduce.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>

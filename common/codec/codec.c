@@ -1,9 +1,9 @@
 /* The encodings, one row each, and error feedback around any of them. */
-#include "common/codec.h"
+#include "common/codec/codec.h"
 
-#include "common/codec_rules.h"
-#include "common/number.h"
-#include "common/vector.h"
+#include "common/base/number.h"
+#include "common/codec/codec_rules.h"
+#include "common/vector/vector.h"
 
 #include <assert.h>
 #include <math.h>

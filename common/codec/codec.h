@@ -20,10 +20,10 @@
  * stays finite: beyond the largest value of an encoding it becomes that value. What is not finite
  * stays so (int8: all values of its block become NaN; topk: it counts as larger than what is
  * finite), so that a gradient that is broken arrives as one. */
-#ifndef COMMON_CODEC_H
-#define COMMON_CODEC_H
+#ifndef COMMON_CODEC_CODEC_H
+#define COMMON_CODEC_CODEC_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

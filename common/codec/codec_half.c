@@ -4,7 +4,7 @@
  * round to nearest, ties to even, one adds just less than half of the last place that stays, and
  * one more if that place is odd. Halves below the smallest normal one have their last place at
  * 2^-24 instead, which is where an addition of 0.5 rounds a float. */
-#include "common/codec_rules.h"
+#include "common/codec/codec_rules.h"
 
 // fp16
 #define HALF_SHIFT      13          // places of a float that a half does not have

@@ -5,7 +5,7 @@
  * A block without anything but 0 has scale 0, and so has one of values so small (below 1.5e-36)
  * that their scale would be subnormal, and inexact. A block with a value that is not finite has
  * scale NaN. */
-#include "common/codec_rules.h"
+#include "common/codec/codec_rules.h"
 
 #include <float.h>
 

@@ -1,5 +1,5 @@
 /* Raw floats: the encoding that loses nothing. */
-#include "common/codec_rules.h"
+#include "common/codec/codec_rules.h"
 
 static size_t bytes_of(const struct codec *codec, size_t count)
 {

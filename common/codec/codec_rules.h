@@ -4,11 +4,11 @@
  * A new encoding is a file with its rule, a member of enum codec_kind and a row in codec.c. On the
  * wire everything is little-endian, as on all machines that we run on, and at any address: values
  * are moved by memcpy, of which compilers make plain loads and stores. */
-#ifndef COMMON_CODEC_RULES_H
-#define COMMON_CODEC_RULES_H
+#ifndef COMMON_CODEC_CODEC_RULES_H
+#define COMMON_CODEC_CODEC_RULES_H
 
-#include "common/codec.h"
-#include "common/variants.h"
+#include "common/codec/codec.h"
+#include "common/vector/variants.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,8 +17,8 @@
  * values are looked at in groups, and a group whose largest is below the floor, which is known not
  * to be above the cut, is passed over. The first floor comes from the largest of each group alone:
  * if k groups have one that is as large, so have k values. */
-#include "common/codec_rules.h"
-#include "common/vector.h"
+#include "common/codec/codec_rules.h"
+#include "common/vector/vector.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* Names of algorithms, and when which is faster. */
-#include "common/all_reduce.h"
+#include "common/job/all_reduce.h"
 
-#include "common/halving_plan.h"
+#include "common/job/halving_plan.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Algorithms of the all-reduce that `ring` mode runs, and which is faster. All of them add up chunk
  * c of N in the order of ranks c, c+1, ..., so they end with the same bits. Pure. */
-#ifndef COMMON_ALL_REDUCE_H
-#define COMMON_ALL_REDUCE_H
+#ifndef COMMON_JOB_ALL_REDUCE_H
+#define COMMON_JOB_ALL_REDUCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The modes of the parameter server, one row each. */
-#include "common/consistency.h"
+#include "common/job/consistency.h"
 
-#include "common/number.h"
+#include "common/base/number.h"
 
 #include <stddef.h>
 #include <string.h>

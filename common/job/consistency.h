@@ -11,10 +11,10 @@
  *     ps-async    each     unbounded  nobody waits (Hogwild-style; Dean et al. 2012)
  *
  * ps-ssp:0 waits as ps-sync does, but updates on every push: with momentum it is not the same. */
-#ifndef COMMON_CONSISTENCY_H
-#define COMMON_CONSISTENCY_H
+#ifndef COMMON_JOB_CONSISTENCY_H
+#define COMMON_JOB_CONSISTENCY_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

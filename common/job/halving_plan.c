@@ -1,5 +1,5 @@
 /* Arithmetic of halving and doubling: bits of differences between ranks. */
-#include "common/halving_plan.h"
+#include "common/job/halving_plan.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* Resolving a job, moving it as text, and what follows from it. */
-#include "common/job.h"
+#include "common/job/job.h"
 
-#include "common/job_checks.h"
-#include "common/layout.h"
-#include "common/names.h"
-#include "common/phases.h"
+#include "common/job/job_checks.h"
+#include "common/job/phases.h"
+#include "common/options/names.h"
+#include "common/vector/layout.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,13 +1,13 @@
 /* The job: one training run, described once. The coordinator holds it and hands it to everybody in
  * its welcome, so ranks cannot disagree. Its option table serves `ringside`, `ps`, config files and
  * the wire. */
-#ifndef COMMON_JOB_H
-#define COMMON_JOB_H
+#ifndef COMMON_JOB_JOB_H
+#define COMMON_JOB_JOB_H
 
-#include "common/optimizer.h"
-#include "common/options.h"
-#include "common/schedule.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/schedule.h"
+#include "common/optimizer/optimizer.h"
+#include "common/options/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

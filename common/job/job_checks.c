@@ -1,11 +1,11 @@
 /* Modes, switches, orders, remedies, backup workers: checks of one against the other. */
-#include "common/job_checks.h"
+#include "common/job/job_checks.h"
 
-#include "common/all_reduce.h"
-#include "common/consistency.h"
-#include "common/order.h"
-#include "common/phases.h"
-#include "common/straggler.h"
+#include "common/job/all_reduce.h"
+#include "common/job/consistency.h"
+#include "common/job/order.h"
+#include "common/job/phases.h"
+#include "common/job/straggler.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Which options of a job go together, and which contradict each other. Pure; of job_resolve. */
-#ifndef COMMON_JOB_CHECKS_H
-#define COMMON_JOB_CHECKS_H
+#ifndef COMMON_JOB_JOB_CHECKS_H
+#define COMMON_JOB_JOB_CHECKS_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* A rule for each option that does not act in every job. */
-#include "common/job_effects.h"
+#include "common/job/job_effects.h"
 
 #include <stdbool.h>
 #include <stdio.h>

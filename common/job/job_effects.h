@@ -4,12 +4,12 @@
  * SGD does not get what they think. Contradictions between values are job_checks'; here it matters
  * that somebody has given the option, so programs ask that read them (ringside, and ps by hand).
  * Where one command line is for several jobs, it has to act in one of them. */
-#ifndef COMMON_JOB_EFFECTS_H
-#define COMMON_JOB_EFFECTS_H
+#ifndef COMMON_JOB_JOB_EFFECTS_H
+#define COMMON_JOB_JOB_EFFECTS_H
 
-#include "common/job.h"
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "common/options/options.h"
 
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 /* The option table of a job. */
-#include "common/codec.h"
-#include "common/consistency.h"
-#include "common/job.h"
-#include "common/lanes.h"
-#include "common/names.h"
-#include "common/order.h"
-#include "common/phases.h"
-#include "common/straggler.h"
+#include "common/codec/codec.h"
+#include "common/job/consistency.h"
+#include "common/job/job.h"
+#include "common/job/order.h"
+#include "common/job/phases.h"
+#include "common/job/straggler.h"
+#include "common/options/names.h"
+#include "common/transport/lanes.h"
 
 #include <stdio.h>
 #include <string.h>

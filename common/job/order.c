@@ -1,8 +1,8 @@
 /* Drawing the staleness of each update. */
-#include "common/order.h"
+#include "common/job/order.h"
 
-#include "common/number.h"
-#include "common/random.h"
+#include "common/base/number.h"
+#include "common/base/random.h"
 
 #include <assert.h>
 #include <math.h>

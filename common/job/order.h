@@ -13,11 +13,11 @@
  *     seeded:geometric:P     tau = k with probability P (1-P)^k; the tail beyond 1e-6 is cut
  *
  * This is the model of Dai et al. (2018) for one server: delays are drawn, not met. Theirs, with
- * parameters of its own for every worker, is in ps-server/shard_views.h. */
-#ifndef COMMON_ORDER_H
-#define COMMON_ORDER_H
+ * parameters of its own for every worker, is in ps-server/shard/shard_views.h. */
+#ifndef COMMON_JOB_ORDER_H
+#define COMMON_JOB_ORDER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Reading --switch, and placing it on the steps of a job. */
-#include "common/phases.h"
+#include "common/job/phases.h"
 
-#include "common/number.h"
+#include "common/base/number.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -11,11 +11,11 @@
  *
  * Within a phase there are marks: the ends of periods (epochs, or --eval-every steps), at which the
  * test set is evaluated, and the end of the phase. */
-#ifndef COMMON_PHASES_H
-#define COMMON_PHASES_H
+#ifndef COMMON_JOB_PHASES_H
+#define COMMON_JOB_PHASES_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Warm-up and schedules of the learning rate. */
-#include "common/schedule.h"
+#include "common/job/schedule.h"
 
-#include "common/power.h"
+#include "common/base/power.h"
 
 #define HALF_PI 1.57079632679489661923
 

@@ -1,8 +1,8 @@
 /* Reading who is slow, and drawing by how much. */
-#include "common/straggler.h"
+#include "common/job/straggler.h"
 
-#include "common/number.h"
-#include "common/random.h"
+#include "common/base/number.h"
+#include "common/base/random.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -10,10 +10,10 @@
  *         distribution with a mean of 20 ms
  *
  * Several of them are joined by semicolons, and add up. */
-#ifndef COMMON_STRAGGLER_H
-#define COMMON_STRAGGLER_H
+#ifndef COMMON_JOB_STRAGGLER_H
+#define COMMON_JOB_STRAGGLER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* Optimizers: their states, and the coefficients of a step. */
-#include "common/optimizer.h"
+#include "common/optimizer/optimizer.h"
 
-#include "common/memory.h"
-#include "common/names.h"
-#include "common/optimizer_rules.h"
-#include "common/power.h"
-#include "common/variants.h"
+#include "common/base/memory.h"
+#include "common/base/power.h"
+#include "common/optimizer/optimizer_rules.h"
+#include "common/options/names.h"
+#include "common/vector/variants.h"
 
 #include <assert.h>
 #include <math.h>

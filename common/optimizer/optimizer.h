@@ -3,11 +3,11 @@
  * Every element is updated on its own by fused multiply-adds, correctly rounded divisions and
  * square roots in a fixed order, so the bits do not depend on the cut into spans, on the vector
  * variant, or on CPU against GPU. The formulas are PyTorch's (torch.optim), with its defaults. */
-#ifndef COMMON_OPTIMIZER_H
-#define COMMON_OPTIMIZER_H
+#ifndef COMMON_OPTIMIZER_OPTIMIZER_H
+#define COMMON_OPTIMIZER_OPTIMIZER_H
 
-#include "common/layout.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/vector/layout.h"
 
 #include <stddef.h>
 #include <stdint.h>

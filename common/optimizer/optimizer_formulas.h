@@ -8,8 +8,8 @@
  * Weight decay 0 is not a case of its own: fmaf(0, param, grad) is grad.
  *
  * Part of it is compiled as C++. */
-#ifndef COMMON_OPTIMIZER_FORMULAS_H
-#define COMMON_OPTIMIZER_FORMULAS_H
+#ifndef COMMON_OPTIMIZER_OPTIMIZER_FORMULAS_H
+#define COMMON_OPTIMIZER_OPTIMIZER_FORMULAS_H
 
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The update rules of the optimizers: a formula each, in loops for every variant. */
-#include "common/optimizer_rules.h"
+#include "common/optimizer/optimizer_rules.h"
 
 // `restrict` on the vectors themselves, or no loop would be vectorised.
 #define DEFINE_BODY(name)                                                                      \

@@ -1,12 +1,12 @@
 /* The update rules behind optimizer.h, one row each: what they keep, which settings they use, and
  * their loops in every variant. Private to optimizer.c and its test. */
-#ifndef COMMON_OPTIMIZER_RULES_H
-#define COMMON_OPTIMIZER_RULES_H
+#ifndef COMMON_OPTIMIZER_OPTIMIZER_RULES_H
+#define COMMON_OPTIMIZER_OPTIMIZER_RULES_H
 
-#include "common/names.h"
-#include "common/optimizer.h"
-#include "common/optimizer_formulas.h"
-#include "common/variants.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_formulas.h"
+#include "common/options/names.h"
+#include "common/vector/variants.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Names of log levels. */
-#include "common/log_level.h"
+#include "common/options/log_level.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The names of log levels, for options. */
-#ifndef COMMON_LOG_LEVEL_H
-#define COMMON_LOG_LEVEL_H
+#ifndef COMMON_OPTIONS_LOG_LEVEL_H
+#define COMMON_OPTIONS_LOG_LEVEL_H
 
-#include "common/log.h"
-#include "common/options.h"
+#include "common/base/log.h"
+#include "common/options/options.h"
 
 extern const struct option_choice log_level_choices[]; // ends with a row whose name is NULL
 

@@ -1,5 +1,5 @@
 /* The lists of names, from their maps. */
-#include "common/names.h"
+#include "common/options/names.h"
 
 const struct option_choice names_models[] = {
 #define X(identifier, name, summary) {name, summary},

@@ -1,9 +1,9 @@
 /* The names of what a job can be made of. A row here and a file with its implementation add a
  * model, dataset or optimizer: --help, checks and the tables of the worker follow from the row. */
-#ifndef COMMON_NAMES_H
-#define COMMON_NAMES_H
+#ifndef COMMON_OPTIONS_NAMES_H
+#define COMMON_OPTIONS_NAMES_H
 
-#include "common/options.h"
+#include "common/options/options.h"
 
 // X(identifier, "name", "summary")
 #define MODEL_MAP(X)                                                                      \

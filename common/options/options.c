@@ -1,8 +1,8 @@
 /* Values of options: read from text, checked against their rows. */
-#include "common/options.h"
+#include "common/options/options.h"
 
-#include "common/number.h"
-#include "common/options_format.h"
+#include "common/base/number.h"
+#include "common/options/options_format.h"
 
 #include <assert.h>
 #include <locale.h>

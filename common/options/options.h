@@ -4,10 +4,10 @@
  * A program joins several sets of rows (those of the job, its own). Later sources win: default,
  * config file (--config FILE, INI), environment (RINGSIDE_NAME), command line. Every source goes
  * through option_set_text, so one check serves all of them, the job text of a peer included. */
-#ifndef COMMON_OPTIONS_H
-#define COMMON_OPTIONS_H
+#ifndef COMMON_OPTIONS_OPTIONS_H
+#define COMMON_OPTIONS_OPTIONS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* --describe-options, from the tables: what man pages and shell completion are generated from. */
-#include "common/options_format.h"
+#include "common/options/options_format.h"
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
  * it) and would cut longer ones in two, it takes an indented line for more of the value above, and
  * it tells its handler no line numbers. So it gets its lines from here: whole or not at all,
  * without indentation, and counted. */
-#include "common/log.h"
-#include "common/options_sources.h"
+#include "common/base/log.h"
+#include "common/options/options_sources.h"
 
 #include <ini.h>
 

@@ -1,5 +1,5 @@
 /* Values of options, written as text. */
-#include "common/options_format.h"
+#include "common/options/options_format.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* How values of options are written: in --help, in errors, in the text of a job. Private to the
  * options. */
-#ifndef COMMON_OPTIONS_FORMAT_H
-#define COMMON_OPTIONS_FORMAT_H
+#ifndef COMMON_OPTIONS_OPTIONS_FORMAT_H
+#define COMMON_OPTIONS_OPTIONS_FORMAT_H
 
-#include "common/options.h"
+#include "common/options/options.h"
 
 #include <locale.h>
 #include <stddef.h>

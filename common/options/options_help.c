@@ -1,5 +1,5 @@
 /* --help, from the tables. */
-#include "common/options_format.h"
+#include "common/options/options_format.h"
 
 #include <string.h>
 

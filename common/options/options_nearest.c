@@ -1,5 +1,5 @@
 /* Which name was meant, when one is not known. */
-#include "common/options.h"
+#include "common/options/options.h"
 
 #include <stdint.h>
 #include <string.h>

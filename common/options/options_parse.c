@@ -1,7 +1,7 @@
 /* The sources of options, in order: defaults, config file, environment, command line. */
-#include "common/log.h"
-#include "common/options_format.h"
-#include "common/options_sources.h"
+#include "common/base/log.h"
+#include "common/options/options_format.h"
+#include "common/options/options_sources.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Where options come from. Private to the options. */
-#ifndef COMMON_OPTIONS_SOURCES_H
-#define COMMON_OPTIONS_SOURCES_H
+#ifndef COMMON_OPTIONS_OPTIONS_SOURCES_H
+#define COMMON_OPTIONS_OPTIONS_SOURCES_H
 
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
 
 /* Sets an option, and notes that it was given. `where` is the source ("job.ini:3"), for the log if
  * the name or the value is refused. */

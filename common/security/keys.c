@@ -1,7 +1,7 @@
 /* Keys: made, parsed, compared. */
-#include "common/keys.h"
+#include "common/security/keys.h"
 
-#include "common/z85.h"
+#include "common/security/z85.h"
 
 #include <sodium.h>
 

@@ -15,10 +15,10 @@
  * `server-secret` is for processes that listen nowhere, one without `client-secret` for those that
  * connect to nobody. Secrets lie in memory that is locked, kept out of core dumps, and wiped when
  * it is given back; no message has any of a file's values. */
-#ifndef COMMON_KEYS_H
-#define COMMON_KEYS_H
+#ifndef COMMON_SECURITY_KEYS_H
+#define COMMON_SECURITY_KEYS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

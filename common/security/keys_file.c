@@ -1,7 +1,7 @@
 /* Key files: who may read them, and how they are made. */
-#include "common/clock.h"
-#include "common/keys.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/security/keys.h"
 
 #include <sodium.h>
 

@@ -1,5 +1,5 @@
 /* Making and checking seals. */
-#include "common/seals.h"
+#include "common/security/seals.h"
 
 #include <sodium.h>
 

@@ -18,10 +18,10 @@
  * reason to do so on trusted networks alone.
  *
  * The state of one channel. Opens nothing, logs nothing. */
-#ifndef COMMON_SEALS_H
-#define COMMON_SEALS_H
+#ifndef COMMON_SECURITY_SEALS_H
+#define COMMON_SECURITY_SEALS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

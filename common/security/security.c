@@ -1,8 +1,7 @@
 /* Keys or none: options, and the rule. */
-#include "common/security.h"
+#include "common/security/security.h"
 
-#include "common/door.h"
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -13,8 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// The only ones at which it is looked at whose the other side is: see door.h.
-#define IPC_PREFIX "ipc://@" DOOR_NAME_PREFIX
+// Names at which the transport checks which user is at the other end.
+#define IPC_PREFIX "ipc://@" SECURITY_NAME_PREFIX
 
 static const char *const verbs[] = {
     [SECURITY_LISTEN] = "listen at",

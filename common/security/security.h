@@ -3,14 +3,19 @@
  * tcp connections need keys (CurveZMQ; see keys.h) unless --insecure was said, on the loopback
  * interface, too: any user of the host can connect there. ipc and shared memory stay on the host,
  * and in the hands of one user: the kernel says whose process it is (see door.h, region.h). */
-#ifndef COMMON_SECURITY_H
-#define COMMON_SECURITY_H
+#ifndef COMMON_SECURITY_SECURITY_H
+#define COMMON_SECURITY_SECURITY_H
 
-#include "common/keys.h"
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
+#include "common/security/keys.h"
 
 #include <stdbool.h>
+
+// What the abstract names of our Unix sockets begin with. The transport checks at these names alone
+// which user is at the other end: libraries of this process, such as a GPU's, may connect to
+// daemons of other users by other names.
+#define SECURITY_NAME_PREFIX "ringside-"
 
 struct security_options {
     char keys[1024]; // path, "-"; "": none

@@ -1,5 +1,5 @@
 /* Z85. */
-#include "common/z85.h"
+#include "common/security/z85.h"
 
 #include <assert.h>
 #include <stdint.h>

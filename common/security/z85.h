@@ -1,7 +1,7 @@
 /* Keys as text: ZeroMQ's encoding of four bytes in five printable characters (RFC 32, Z85). Pure.
  */
-#ifndef COMMON_Z85_H
-#define COMMON_Z85_H
+#ifndef COMMON_SECURITY_Z85_H
+#define COMMON_SECURITY_Z85_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* The health endpoint, by libmicrohttpd. */
-#include "common/health.h"
+#include "common/service/health.h"
 
-#include "common/clock.h"
-#include "common/door.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/transport/door.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -5,10 +5,10 @@
  *                   HEALTH_SILENCE_MS
  *
  * The answers come from a thread of libmicrohttpd, which shares two numbers with the loop. */
-#ifndef COMMON_HEALTH_H
-#define COMMON_HEALTH_H
+#ifndef COMMON_SERVICE_HEALTH_H
+#define COMMON_SERVICE_HEALTH_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The health endpoint of a build without libmicrohttpd: there is none. */
-#include "common/health.h"
-#include "common/log.h"
+#include "common/base/log.h"
+#include "common/service/health.h"
 
 enum status health_create(const char *address, uint32_t port, struct health **ret_health)
 {

@@ -1,8 +1,8 @@
 /* Datagrams to the service manager. */
-#include "common/notify.h"
+#include "common/service/notify.h"
 
-#include "common/log.h"
-#include "common/number.h"
+#include "common/base/log.h"
+#include "common/base/number.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* Tells what manages this program that it is ready, and that it is alive: the service manager that
- * started it, and whoever asks its health endpoint (common/health.h).
+ * started it, and whoever asks its health endpoint (common/service/health.h).
  *
  * The service manager's protocol is systemd's (sd_notify(3)): datagrams of lines to the socket that
  * NOTIFY_SOCKET names. libsystemd has it, too, but with a library and its dependencies for what is
@@ -9,10 +9,10 @@
  * Nobody may listen: without NOTIFY_SOCKET, or with one that is not good, and without an endpoint,
  * there is no struct notify, and NULL is fine wherever one is asked for. Belongs to one thread: the
  * one whose going round means that the program is alive. */
-#ifndef COMMON_NOTIFY_H
-#define COMMON_NOTIFY_H
+#ifndef COMMON_SERVICE_NOTIFY_H
+#define COMMON_SERVICE_NOTIFY_H
 
-#include "common/health.h"
+#include "common/service/health.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Needs by role, and the system's limits. */
-#include "common/resources.h"
+#include "common/service/resources.h"
 
-#include "common/door.h"
+#include "common/transport/door.h"
 
 #include <limits.h>
 #include <pthread.h>

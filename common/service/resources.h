@@ -1,11 +1,11 @@
 /* What the system lets a process have, against what its part of a job needs: descriptors and
  * threads. Looked at before anything starts, because libraries that run out of them end the
  * process, or wait for what cannot come. */
-#ifndef COMMON_RESOURCES_H
-#define COMMON_RESOURCES_H
+#ifndef COMMON_SERVICE_RESOURCES_H
+#define COMMON_SERVICE_RESOURCES_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 
 #include <stddef.h>
 #include <stdint.h>

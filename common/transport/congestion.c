@@ -1,5 +1,5 @@
 /* TCP_CONGESTION after TCP_INFO. */
-#include "common/congestion.h"
+#include "common/transport/congestion.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>

@@ -7,8 +7,8 @@
  * place, where the system allows it: a loss costs little there, and means that the link is full. On
  * a long one what the system has chosen stays, as does anything that is not BBR, which serves those
  * well who send all the time, and to one peer, as in a ring: there it is steadier than CUBIC. */
-#ifndef COMMON_CONGESTION_H
-#define COMMON_CONGESTION_H
+#ifndef COMMON_TRANSPORT_CONGESTION_H
+#define COMMON_TRANSPORT_CONGESTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

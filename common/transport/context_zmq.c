@@ -1,8 +1,8 @@
 /* Creates the context of libzmq that a transport's sockets share, with its threads. */
-#include "common/context_zmq.h"
+#include "common/transport/context_zmq.h"
 
-#include "common/cores.h"
-#include "common/slice.h"
+#include "common/base/cores.h"
+#include "common/base/slice.h"
 
 #include <zmq.h>
 

@@ -1,10 +1,10 @@
 /* Connecting, and watching the handshake. */
-#include "common/dealer_zmq.h"
+#include "common/transport/dealer_zmq.h"
 
-#include "common/door.h"
-#include "common/frames_zmq.h"
-#include "common/log.h"
-#include "common/monitor_zmq.h"
+#include "common/base/log.h"
+#include "common/transport/door.h"
+#include "common/transport/frames_zmq.h"
+#include "common/transport/monitor_zmq.h"
 
 #include <zmq.h>
 

@@ -2,12 +2,12 @@
  *
  * libzmq connects in the background and goes on trying, whatever the peer says; so the socket is
  * watched until its first handshake is done. */
-#ifndef COMMON_DEALER_ZMQ_H
-#define COMMON_DEALER_ZMQ_H
+#ifndef COMMON_TRANSPORT_DEALER_ZMQ_H
+#define COMMON_TRANSPORT_DEALER_ZMQ_H
 
-#include "common/guard_zmq.h"
-#include "common/status.h"
-#include "common/transport.h"
+#include "common/base/status.h"
+#include "common/transport/guard_zmq.h"
+#include "common/transport/transport.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* Accepting connections, and making some, with a look at each. */
-#include "common/door.h"
+#include "common/transport/door.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
+#include "common/security/security.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -290,7 +291,7 @@ static bool read_name(const struct sockaddr *address, socklen_t size,
     memcpy(ret_name, un.sun_path + 1, size - head);
     ret_name[size - head] = '\0';
     return un.sun_path[0] == '\0' &&
-           strncmp(ret_name, DOOR_NAME_PREFIX, strlen(DOOR_NAME_PREFIX)) == 0;
+           strncmp(ret_name, SECURITY_NAME_PREFIX, strlen(SECURITY_NAME_PREFIX)) == 0;
 }
 
 /* NULL if there was none at that name. */

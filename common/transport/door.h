@@ -14,21 +14,17 @@
  *     is a visitor otherwise, with its address, until it sends a message or goes, or is sent away.
  *
  * A Unix socket's name becomes free when its owner ends, and any user of the host may take it then.
- * So door.c defines connect(2) as well: a connection to a name of ours (DOOR_NAME_PREFIX) at which
- * another user's process listens is shut down before anything is sent, and fails.
+ * So door.c defines connect(2) as well: a connection to a name of ours (SECURITY_NAME_PREFIX) at
+ * which another user's process listens is shut down before anything is sent, and fails.
  *
  * The state is the process's, like its descriptors, and any thread may call. */
-#ifndef COMMON_DOOR_H
-#define COMMON_DOOR_H
+#ifndef COMMON_TRANSPORT_DOOR_H
+#define COMMON_TRANSPORT_DOOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define DOOR_ADDRESS_BYTES 64 // "[2001:db8::7]:40113", terminator included
-
-// What the abstract names of our Unix sockets begin with. Other programs of this process, such as a
-// GPU's library, connect to daemons of other users by other names.
-#define DOOR_NAME_PREFIX "ringside-"
 
 // Who has said nothing for so long is sent away. It has finished its handshake, for which it has
 // less time (see guard_zmq.h), so nobody else would.

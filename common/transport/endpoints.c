@@ -1,9 +1,9 @@
 /* Places: bound, told, chosen. */
-#include "common/endpoints.h"
+#include "common/transport/endpoints.h"
 
-#include "common/local_address.h"
-#include "common/log.h"
-#include "common/port_range.h"
+#include "common/base/log.h"
+#include "common/transport/local_address.h"
+#include "common/transport/port_range.h"
 
 #include <sodium.h>
 

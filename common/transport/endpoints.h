@@ -7,13 +7,13 @@
  *     a3f09c1b5d7e2244 ipc://@ringside-5a4d27b90c6e8f13d2a1b8c7e6f50934 tcp://10.0.0.7:40113
  *         seal:00112233445566778899aabbccddeeff shm:4711:7:4194304:53d1a80c2b6f9e14
  */
-#ifndef COMMON_ENDPOINTS_H
-#define COMMON_ENDPOINTS_H
+#ifndef COMMON_TRANSPORT_ENDPOINTS_H
+#define COMMON_TRANSPORT_ENDPOINTS_H
 
-#include "common/region.h"
-#include "common/seals.h"
-#include "common/status.h"
-#include "common/transport.h"
+#include "common/base/region.h"
+#include "common/base/status.h"
+#include "common/security/seals.h"
+#include "common/transport/transport.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Envelopes: messages of libzmq that were received. */
-#include "common/envelope_zmq.h"
+#include "common/transport/envelope_zmq.h"
 
 #include <zmq.h>
 

@@ -1,8 +1,8 @@
 /* The library's frames inside an envelope. Private to the transport. */
-#ifndef COMMON_ENVELOPE_ZMQ_H
-#define COMMON_ENVELOPE_ZMQ_H
+#ifndef COMMON_TRANSPORT_ENVELOPE_ZMQ_H
+#define COMMON_TRANSPORT_ENVELOPE_ZMQ_H
 
-#include "common/transport.h"
+#include "common/transport/transport.h"
 
 #define ENVELOPE_FRAMES 2 // header, payload
 

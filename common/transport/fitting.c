@@ -1,9 +1,9 @@
 /* A pause between two. */
-#include "common/fitting.h"
+#include "common/transport/fitting.h"
 
-#include "common/clock.h"
-#include "common/congestion.h"
-#include "common/send_buffer.h"
+#include "common/base/clock.h"
+#include "common/transport/congestion.h"
+#include "common/transport/send_buffer.h"
 
 // Between two of a socket, at least: each costs some calls of the kernel.
 #define PAUSE_NS (UINT64_C(1) * 1000 * 1000)

@@ -1,7 +1,7 @@
 /* Frames through a socket. */
-#include "common/frames_zmq.h"
+#include "common/transport/frames_zmq.h"
 
-#include "common/send_buffer.h"
+#include "common/transport/send_buffer.h"
 
 #include <zmq.h>
 

@@ -1,9 +1,9 @@
 /* Sockets of libzmq, and what goes through one of them. Private to the transport. */
-#ifndef COMMON_FRAMES_ZMQ_H
-#define COMMON_FRAMES_ZMQ_H
+#ifndef COMMON_TRANSPORT_FRAMES_ZMQ_H
+#define COMMON_TRANSPORT_FRAMES_ZMQ_H
 
-#include "common/status.h"
-#include "common/transport.h"
+#include "common/base/status.h"
+#include "common/transport/transport.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* CURVE, ZAP, and those who were refused. */
-#include "common/guard_zmq.h"
+#include "common/transport/guard_zmq.h"
 
-#include "common/clock.h"
-#include "common/door.h"
-#include "common/log.h"
-#include "common/monitor_zmq.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/transport/door.h"
+#include "common/transport/monitor_zmq.h"
 
 #include <zmq.h>
 

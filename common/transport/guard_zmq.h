@@ -4,13 +4,13 @@
  * libzmq asks about each client's key by messages to an endpoint of the context (RFC 27, ZAP). The
  * transport's thread answers them, between messages, so there is no thread that shares the keys.
  * What it says of connections that fail has no address; the door (door.h) knows it. */
-#ifndef COMMON_GUARD_ZMQ_H
-#define COMMON_GUARD_ZMQ_H
+#ifndef COMMON_TRANSPORT_GUARD_ZMQ_H
+#define COMMON_TRANSPORT_GUARD_ZMQ_H
 
-#include "common/departures.h"
-#include "common/refusals.h"
-#include "common/security.h"
-#include "common/status.h"
+#include "common/base/departures.h"
+#include "common/base/status.h"
+#include "common/security/security.h"
+#include "common/transport/refusals.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Abstract ipc names live in a network namespace, so containers of one machine that have their own
  * are different hosts here. */
-#include "common/layout.h"
-#include "common/transport.h"
+#include "common/transport/transport.h"
+#include "common/vector/layout.h"
 
 #include <fcntl.h>
 #include <string.h>

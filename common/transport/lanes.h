@@ -3,8 +3,8 @@
  *
  * Messages of one lane arrive in the order in which they were sent, those of two in any. What
  * belongs to one bucket, between a worker and a shard, keeps its order: it takes one lane. */
-#ifndef COMMON_LANES_H
-#define COMMON_LANES_H
+#ifndef COMMON_TRANSPORT_LANES_H
+#define COMMON_TRANSPORT_LANES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Addresses of this host. */
-#include "common/local_address.h"
+#include "common/transport/local_address.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

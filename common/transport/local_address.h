@@ -1,8 +1,8 @@
 /* Which address of this host to tell others, where a socket listens on all of them. */
-#ifndef COMMON_LOCAL_ADDRESS_H
-#define COMMON_LOCAL_ADDRESS_H
+#ifndef COMMON_TRANSPORT_LOCAL_ADDRESS_H
+#define COMMON_TRANSPORT_LOCAL_ADDRESS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #define LOCAL_ADDRESS_BYTES 128
 

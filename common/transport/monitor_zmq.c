@@ -1,5 +1,5 @@
 /* Socket monitors. */
-#include "common/monitor_zmq.h"
+#include "common/transport/monitor_zmq.h"
 
 #include <zmq.h>
 

@@ -1,6 +1,6 @@
 /* What libzmq tells of a socket's connections. Private to the transport. */
-#ifndef COMMON_MONITOR_ZMQ_H
-#define COMMON_MONITOR_ZMQ_H
+#ifndef COMMON_TRANSPORT_MONITOR_ZMQ_H
+#define COMMON_TRANSPORT_MONITOR_ZMQ_H
 
 #include <stdbool.h>
 #include <stdint.h>

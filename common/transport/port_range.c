@@ -1,7 +1,7 @@
 /* Reading ranges of ports. */
-#include "common/port_range.h"
+#include "common/transport/port_range.h"
 
-#include "common/number.h"
+#include "common/base/number.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Ranges of TCP ports, "40000-40100": what a firewall leaves open. Pure. */
-#ifndef COMMON_PORT_RANGE_H
-#define COMMON_PORT_RANGE_H
+#ifndef COMMON_TRANSPORT_PORT_RANGE_H
+#define COMMON_TRANSPORT_PORT_RANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

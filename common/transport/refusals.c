@@ -1,7 +1,7 @@
 /* Counting refusals. */
-#include "common/refusals.h"
+#include "common/transport/refusals.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <stdio.h>
 #include <string.h>

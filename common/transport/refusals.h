@@ -3,8 +3,8 @@
  * reason.
  *
  * The state of one owner, and of its thread. */
-#ifndef COMMON_REFUSALS_H
-#define COMMON_REFUSALS_H
+#ifndef COMMON_TRANSPORT_REFUSALS_H
+#define COMMON_TRANSPORT_REFUSALS_H
 
 #include <stdint.h>
 

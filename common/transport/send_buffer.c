@@ -1,5 +1,5 @@
 /* SO_SNDBUF after TCP_INFO. */
-#include "common/send_buffer.h"
+#include "common/transport/send_buffer.h"
 
 #include <linux/tcp.h>
 #include <math.h>

@@ -8,8 +8,8 @@
  * may be busy elsewhere. What the kernel has measured of a few messages may be wrong by half, and a
  * link whose buffer is by that too small carries less than it could; so where we have measured the
  * way ourselves, that counts. */
-#ifndef COMMON_SEND_BUFFER_H
-#define COMMON_SEND_BUFFER_H
+#ifndef COMMON_TRANSPORT_SEND_BUFFER_H
+#define COMMON_TRANSPORT_SEND_BUFFER_H
 
 #include <stdbool.h>
 #include <stdint.h>

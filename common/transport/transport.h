@@ -9,11 +9,11 @@
  * answering and then loses messages without a word. What may be in flight is bounded by the
  * protocols above: a worker sends a bucket of step s+1 only after it has got the result of step s.
  */
-#ifndef COMMON_TRANSPORT_H
-#define COMMON_TRANSPORT_H
+#ifndef COMMON_TRANSPORT_TRANSPORT_H
+#define COMMON_TRANSPORT_TRANSPORT_H
 
-#include "common/security.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/security/security.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,18 +3,19 @@
  * A peer is told by 64 bits: for connections of ours the number of the DEALER, for those of others
  * the routing id that libzmq gave it. That id is a zero byte and 32 bits; peers that set one of
  * their own are not ours, and are dropped. Who may connect is the guard's to say. */
-#include "common/clock.h"
-#include "common/context_zmq.h"
-#include "common/dealer_zmq.h"
-#include "common/door.h"
-#include "common/envelope_zmq.h"
-#include "common/fitting.h"
-#include "common/frames_zmq.h"
-#include "common/guard_zmq.h"
-#include "common/log.h"
-#include "common/port_range.h"
-#include "common/send_buffer.h"
-#include "common/transport.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/security/security.h"
+#include "common/transport/context_zmq.h"
+#include "common/transport/dealer_zmq.h"
+#include "common/transport/door.h"
+#include "common/transport/envelope_zmq.h"
+#include "common/transport/fitting.h"
+#include "common/transport/frames_zmq.h"
+#include "common/transport/guard_zmq.h"
+#include "common/transport/port_range.h"
+#include "common/transport/send_buffer.h"
+#include "common/transport/transport.h"
 
 #include <sodium.h>
 #include <zmq.h>
@@ -127,7 +128,7 @@ static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
     unsigned char bits[IPC_NAME_BYTES];
     char text[2 * IPC_NAME_BYTES + 1];
     randombytes_buf(bits, sizeof(bits));
-    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@" DOOR_NAME_PREFIX "%s",
+    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@" SECURITY_NAME_PREFIX "%s",
              sodium_bin2hex(text, sizeof(text), bits, sizeof(bits)));
 }
 

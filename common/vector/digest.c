@@ -1,5 +1,5 @@
 /* Digest of a parameter vector, by libsodium. */
-#include "common/digest.h"
+#include "common/vector/digest.h"
 
 #include <sodium.h>
 

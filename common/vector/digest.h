@@ -1,6 +1,6 @@
 /* Digest of a parameter vector: BLAKE2b-256 of its little-endian floats, as 64 hex digits. */
-#ifndef COMMON_DIGEST_H
-#define COMMON_DIGEST_H
+#ifndef COMMON_VECTOR_DIGEST_H
+#define COMMON_VECTOR_DIGEST_H
 
 #include <stdint.h>
 

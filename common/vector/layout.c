@@ -1,5 +1,5 @@
 /* Spans, buckets and the digest of the flat parameter vector. */
-#include "common/layout.h"
+#include "common/vector/layout.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -7,10 +7,10 @@
  * so bucket 0 is the end of the vector shard    the part of each bucket that one ps process holds:
  * part k of K of every bucket, so that all shards share the load of each bucket chunk    part c of
  * N of a bucket: the unit of the ring, and of the order of summation */
-#ifndef COMMON_LAYOUT_H
-#define COMMON_LAYOUT_H
+#ifndef COMMON_VECTOR_LAYOUT_H
+#define COMMON_VECTOR_LAYOUT_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * variant; only the wrappers name instruction sets. The compiler may neither reassociate nor fuse
  * (-ffp-contract=off), so all variants of a body agree in every bit. For common/ and the cpu
  * backend. */
-#ifndef COMMON_VARIANTS_H
-#define COMMON_VARIANTS_H
+#ifndef COMMON_VECTOR_VARIANTS_H
+#define COMMON_VECTOR_VARIANTS_H
 
 #include <stdbool.h>
 

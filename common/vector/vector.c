@@ -1,8 +1,8 @@
 /* Loops over float vectors, once for each variant. */
-#include "common/vector.h"
+#include "common/vector/vector.h"
 
-#include "common/variants.h"
-#include "common/vector_variants.h"
+#include "common/vector/variants.h"
+#include "common/vector/vector_variants.h"
 
 #include <stdint.h>
 #include <string.h>

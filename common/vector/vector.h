@@ -2,8 +2,8 @@
  *
  * The variants are compiled from the same lines, element by element without reassociation, so they
  * agree in every bit. */
-#ifndef COMMON_VECTOR_H
-#define COMMON_VECTOR_H
+#ifndef COMMON_VECTOR_VECTOR_H
+#define COMMON_VECTOR_VECTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* The variants of vector.c, one by one, for its test. */
-#ifndef COMMON_VECTOR_VARIANTS_H
-#define COMMON_VECTOR_VARIANTS_H
+#ifndef COMMON_VECTOR_VECTOR_VARIANTS_H
+#define COMMON_VECTOR_VECTOR_VARIANTS_H
 
-#include "common/variants.h"
+#include "common/vector/variants.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,10 +5,10 @@
  * for too long. Then it tells the coordinator, gives it a moment to write down how its job has
  * ended, kills all processes that it has started, and ends itself. So nothing is left behind,
  * whatever happens to the launcher or to the link. */
-#ifndef DEPLOY_AGENT_H
-#define DEPLOY_AGENT_H
+#ifndef DEPLOY_AGENT_AGENT_H
+#define DEPLOY_AGENT_AGENT_H
 
-#include "common/signals.h"
+#include "common/base/signals.h"
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* Starts and ends an agent's processes, and passes on their output. */
-#include "deploy/agent_children.h"
+#include "deploy/agent/agent_children.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/security.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/security/security.h"
 
 #include <fcntl.h>
 #include <poll.h>

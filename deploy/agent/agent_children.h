@@ -1,12 +1,12 @@
 /* The processes of an agent: starts them, reports their output in lines, and their ends. */
-#ifndef DEPLOY_AGENT_CHILDREN_H
-#define DEPLOY_AGENT_CHILDREN_H
+#ifndef DEPLOY_AGENT_AGENT_CHILDREN_H
+#define DEPLOY_AGENT_AGENT_CHILDREN_H
 
-#include "common/status.h"
-#include "deploy/agent_message.h"
-#include "deploy/line_stream.h"
-#include "deploy/poll_list.h"
-#include "deploy/process.h"
+#include "common/base/status.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/system/line_stream.h"
+#include "deploy/system/poll_list.h"
+#include "deploy/system/process.h"
 
 #include <stddef.h>
 

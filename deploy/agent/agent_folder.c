@@ -1,8 +1,8 @@
 /* Makes a temporary run folder on this host, and sends its files to the launcher. */
-#include "deploy/agent_folder.h"
+#include "deploy/agent/agent_folder.h"
 
-#include "common/job.h"
-#include "deploy/folder.h"
+#include "common/job/job.h"
+#include "deploy/system/folder.h"
 
 #include <sodium.h>
 

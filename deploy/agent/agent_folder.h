@@ -1,9 +1,9 @@
 /* A folder that an agent keeps for a process that runs there, and sends back piece by piece: the
  * run folder of a coordinator on another host. Gone with the agent. */
-#ifndef DEPLOY_AGENT_FOLDER_H
-#define DEPLOY_AGENT_FOLDER_H
+#ifndef DEPLOY_AGENT_AGENT_FOLDER_H
+#define DEPLOY_AGENT_AGENT_FOLDER_H
 
-#include "deploy/agent_children.h"
+#include "deploy/agent/agent_children.h"
 
 #include <fts.h>
 #include <stdbool.h>

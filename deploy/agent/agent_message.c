@@ -1,5 +1,5 @@
 /* Encodes and decodes the lines between the launcher and its agents. */
-#include "deploy/agent_message.h"
+#include "deploy/agent/agent_message.h"
 
 #include <malloc.h>
 #include <stdio.h>

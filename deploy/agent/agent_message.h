@@ -10,10 +10,10 @@
  *
  * The table in agent_message.c says which fields each kind has. Fields that nobody knows are
  * ignored; those that are missing, or of another type or size, make the line malformed. */
-#ifndef DEPLOY_AGENT_MESSAGE_H
-#define DEPLOY_AGENT_MESSAGE_H
+#ifndef DEPLOY_AGENT_AGENT_MESSAGE_H
+#define DEPLOY_AGENT_AGENT_MESSAGE_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* Listening and connecting, to see whether it can be done. */
-#include "deploy/agent_reach.h"
+#include "deploy/agent/agent_reach.h"
 
-#include "common/port_range.h"
+#include "common/transport/port_range.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* Whether hosts reach each other: an agent listens, others connect to it. Nothing is said. */
-#ifndef DEPLOY_AGENT_REACH_H
-#define DEPLOY_AGENT_REACH_H
+#ifndef DEPLOY_AGENT_AGENT_REACH_H
+#define DEPLOY_AGENT_AGENT_REACH_H
 
-#include "deploy/agent_children.h"
-#include "deploy/agent_message.h"
-#include "deploy/poll_list.h"
+#include "deploy/agent/agent_children.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/system/poll_list.h"
 
 #include <stdint.h>
 

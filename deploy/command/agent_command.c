@@ -1,7 +1,7 @@
 /* ringside agent: started by the launcher on each host, never by hand. */
-#include "common/options.h"
-#include "deploy/agent.h"
-#include "deploy/commands.h"
+#include "common/options/options.h"
+#include "deploy/agent/agent.h"
+#include "deploy/command/commands.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -1,16 +1,16 @@
 /* ringside check: what this build and this machine can do. */
-#include "common/job.h"
-#include "common/log.h"
-#include "common/transport.h"
-#include "common/vector.h"
-#include "deploy/commands.h"
-#include "deploy/host_options.h"
-#include "deploy/launch.h"
-#include "deploy/launcher.h"
-#include "deploy/preflight.h"
-#include "deploy/printable.h"
-#include "deploy/process_run.h"
-#include "deploy/programs.h"
+#include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/transport/transport.h"
+#include "common/vector/vector.h"
+#include "deploy/command/commands.h"
+#include "deploy/hosts/host_options.h"
+#include "deploy/hosts/launcher.h"
+#include "deploy/launch/launch.h"
+#include "deploy/launch/preflight.h"
+#include "deploy/system/printable.h"
+#include "deploy/system/process_run.h"
+#include "deploy/system/programs.h"
 
 #include <jansson.h>
 

@@ -1,8 +1,8 @@
 /* The commands of `ringside`: a row in main.c's table and a file each. */
-#ifndef DEPLOY_COMMANDS_H
-#define DEPLOY_COMMANDS_H
+#ifndef DEPLOY_COMMAND_COMMANDS_H
+#define DEPLOY_COMMAND_COMMANDS_H
 
-#include "common/signals.h"
+#include "common/base/signals.h"
 
 /* argv[0] is the command's name. Each returns the program's exit code. */
 enum exit_code command_run(int argc, char **argv);

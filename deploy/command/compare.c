@@ -1,18 +1,18 @@
 /* ringside compare: the same job in several modes, one after the other. */
-#include "common/job.h"
-#include "common/job_effects.h"
-#include "common/log.h"
-#include "deploy/commands.h"
-#include "deploy/folder.h"
-#include "deploy/folder_lock.h"
-#include "deploy/grid.h"
-#include "deploy/handover.h"
-#include "deploy/host_options.h"
-#include "deploy/launch.h"
-#include "deploy/launcher.h"
-#include "deploy/launcher_options.h"
-#include "deploy/preflight.h"
-#include "deploy/report.h"
+#include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/job/job_effects.h"
+#include "deploy/command/commands.h"
+#include "deploy/hosts/host_options.h"
+#include "deploy/hosts/launcher.h"
+#include "deploy/hosts/launcher_options.h"
+#include "deploy/launch/handover.h"
+#include "deploy/launch/launch.h"
+#include "deploy/launch/preflight.h"
+#include "deploy/report/report.h"
+#include "deploy/sweep/grid.h"
+#include "deploy/system/folder.h"
+#include "deploy/system/folder_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,7 +170,7 @@ enum exit_code command_compare(int argc, char **argv)
         goto end;
     }
     code = run_all(comparison);
-    report_set_command(&comparison->report, argc, argv);
+    command_text_write(argc, argv, comparison->report.command);
     if (report_write(&comparison->report, comparison->options.out) != STATUS_OK &&
         code == EXIT_COMPLETED) {
         code = EXIT_FAILED;

@@ -1,9 +1,9 @@
 /* ringside keygen: a key file for a job. */
-#include "common/keys.h"
-#include "common/log.h"
-#include "common/options.h"
-#include "common/z85.h"
-#include "deploy/commands.h"
+#include "common/base/log.h"
+#include "common/options/options.h"
+#include "common/security/keys.h"
+#include "common/security/z85.h"
+#include "deploy/command/commands.h"
 
 #include <stdbool.h>
 #include <stdio.h>

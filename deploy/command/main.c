@@ -1,8 +1,8 @@
 /* ringside: picks the command. */
-#include "common/log.h"
-#include "common/options.h"
-#include "deploy/agent_message.h"
-#include "deploy/commands.h"
+#include "common/base/log.h"
+#include "common/options/options.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/command/commands.h"
 
 #include <stdio.h>
 #include <string.h>

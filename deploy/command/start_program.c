@@ -1,7 +1,7 @@
 /* ringside ps, ringside worker: the programs that are not on PATH, where `ps` is another one. */
-#include "common/log.h"
-#include "deploy/commands.h"
-#include "deploy/programs.h"
+#include "common/base/log.h"
+#include "deploy/command/commands.h"
+#include "deploy/system/programs.h"
 
 #include <unistd.h>
 

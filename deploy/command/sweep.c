@@ -2,24 +2,24 @@
  *
  * FOLDER/sweep.txt says what the sweep is. The same command again goes on where it stopped: runs
  * that were completed or have diverged are kept, all others run anew. */
-#include "common/clock.h"
-#include "common/job.h"
-#include "common/job_effects.h"
-#include "common/log.h"
-#include "deploy/commands.h"
-#include "deploy/experiment.h"
-#include "deploy/folder.h"
-#include "deploy/folder_lock.h"
-#include "deploy/handover.h"
-#include "deploy/host_options.h"
-#include "deploy/launch.h"
-#include "deploy/launcher.h"
-#include "deploy/launcher_options.h"
-#include "deploy/preflight.h"
-#include "deploy/report.h"
-#include "deploy/sweep_file.h"
-#include "deploy/sweep_plan.h"
-#include "deploy/sweep_report.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/job/job_effects.h"
+#include "deploy/command/commands.h"
+#include "deploy/hosts/host_options.h"
+#include "deploy/hosts/launcher.h"
+#include "deploy/hosts/launcher_options.h"
+#include "deploy/launch/handover.h"
+#include "deploy/launch/launch.h"
+#include "deploy/launch/preflight.h"
+#include "deploy/report/report.h"
+#include "deploy/report/sweep_report.h"
+#include "deploy/sweep/experiment.h"
+#include "deploy/sweep/sweep_file.h"
+#include "deploy/sweep/sweep_plan.h"
+#include "deploy/system/folder.h"
+#include "deploy/system/folder_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,7 +247,7 @@ static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
     struct report report = {0};
     launch_block_signals();
     launcher_default_folder(&sweep->options, "sweep");
-    report_set_command(&report, argc, argv);
+    command_text_write(argc, argv, report.command);
     enum status status = security_open(&sweep->options.security, &sweep->security);
     if (status == STATUS_OK) {
         status = folder_lock_take(sweep->options.out, &sweep->lock);

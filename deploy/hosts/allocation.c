@@ -1,8 +1,8 @@
 /* Reading what Slurm says of an allocation. */
-#include "deploy/allocation.h"
+#include "deploy/hosts/allocation.h"
 
-#include "common/number.h"
-#include "deploy/process_run.h"
+#include "common/base/number.h"
+#include "deploy/system/process_run.h"
 
 #include <stdint.h>
 #include <stdio.h>

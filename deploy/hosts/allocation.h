@@ -2,12 +2,12 @@
  *
  * Each node takes as many workers as Slurm was asked to run tasks there (--ntasks and its like).
  * Where nothing was said of tasks it takes one for each of its GPUs, or one. */
-#ifndef DEPLOY_ALLOCATION_H
-#define DEPLOY_ALLOCATION_H
+#ifndef DEPLOY_HOSTS_ALLOCATION_H
+#define DEPLOY_HOSTS_ALLOCATION_H
 
-#include "common/options.h"
-#include "common/status.h"
-#include "deploy/hosts.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
+#include "deploy/hosts/hosts.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* Starts the agents of all hosts, and waits for all of them at once. */
-#include "deploy/crew.h"
+#include "deploy/hosts/crew.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "deploy/process.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "deploy/system/process.h"
 
 #include <signal.h>
 #include <stdlib.h>

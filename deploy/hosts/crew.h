@@ -1,10 +1,10 @@
 /* The agents of a job's hosts, and one wait for all of them. */
-#ifndef DEPLOY_CREW_H
-#define DEPLOY_CREW_H
+#ifndef DEPLOY_HOSTS_CREW_H
+#define DEPLOY_HOSTS_CREW_H
 
-#include "common/status.h"
-#include "deploy/host_link.h"
-#include "deploy/hosts.h"
+#include "common/base/status.h"
+#include "deploy/hosts/host_link.h"
+#include "deploy/hosts/hosts.h"
 
 #include <stddef.h>
 #include <stdint.h>

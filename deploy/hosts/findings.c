@@ -1,7 +1,7 @@
 /* The table of what is wrong. */
-#include "deploy/findings.h"
+#include "deploy/hosts/findings.h"
 
-#include "deploy/printable.h"
+#include "deploy/system/printable.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* What preflight found wrong: one table. Pure. */
-#ifndef DEPLOY_FINDINGS_H
-#define DEPLOY_FINDINGS_H
+#ifndef DEPLOY_HOSTS_FINDINGS_H
+#define DEPLOY_HOSTS_FINDINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

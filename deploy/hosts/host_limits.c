@@ -1,5 +1,5 @@
 /* Adds up the open files and threads that a job needs on this host, and checks the limits. */
-#include "deploy/host_limits.h"
+#include "deploy/hosts/host_limits.h"
 
 #define FILES_BASE       32
 #define FILES_PER_HOST   3 // pipes to its agent

@@ -1,11 +1,11 @@
 /* Checks whether this host's limits are enough for the launcher and the processes that run here.
  * Processes on other hosts check their own limits. */
-#ifndef DEPLOY_HOST_LIMITS_H
-#define DEPLOY_HOST_LIMITS_H
+#ifndef DEPLOY_HOSTS_HOST_LIMITS_H
+#define DEPLOY_HOSTS_HOST_LIMITS_H
 
-#include "common/resources.h"
-#include "deploy/crew.h"
-#include "deploy/placement.h"
+#include "common/service/resources.h"
+#include "deploy/hosts/crew.h"
+#include "deploy/hosts/placement.h"
 
 /* STATUS_INVALID with a sentence if they are not. */
 enum status host_limits_check(const struct crew *crew, const struct placement *placement,

@@ -1,11 +1,11 @@
 /* Starts agents, exchanges lines with them, and notices when they are gone. */
-#include "deploy/host_link.h"
+#include "deploy/hosts/host_link.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "deploy/process.h"
-#include "deploy/srun_command.h"
-#include "deploy/ssh_command.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "deploy/hosts/srun_command.h"
+#include "deploy/hosts/ssh_command.h"
+#include "deploy/system/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

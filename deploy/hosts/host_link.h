@@ -1,17 +1,17 @@
 /* The launcher's side of one agent: behind ssh or srun, or on this host. */
-#ifndef DEPLOY_HOST_LINK_H
-#define DEPLOY_HOST_LINK_H
+#ifndef DEPLOY_HOSTS_HOST_LINK_H
+#define DEPLOY_HOSTS_HOST_LINK_H
 
-#include "common/attention.h"
-#include "common/options.h"
-#include "common/status.h"
-#include "deploy/agent_message.h"
-#include "deploy/allocation.h"
-#include "deploy/hosts.h"
-#include "deploy/interfaces.h"
-#include "deploy/line_stream.h"
-#include "deploy/poll_list.h"
-#include "deploy/programs.h"
+#include "common/base/attention.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/hosts/allocation.h"
+#include "deploy/hosts/hosts.h"
+#include "deploy/system/interfaces.h"
+#include "deploy/system/line_stream.h"
+#include "deploy/system/poll_list.h"
+#include "deploy/system/programs.h"
 
 #include <stdbool.h>
 #include <stdint.h>

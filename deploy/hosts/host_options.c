@@ -1,9 +1,9 @@
 /* The table of options for other hosts. */
-#include "deploy/host_options.h"
+#include "deploy/hosts/host_options.h"
 
-#include "common/log.h"
-#include "common/port_range.h"
-#include "deploy/interfaces.h"
+#include "common/base/log.h"
+#include "common/transport/port_range.h"
+#include "deploy/system/interfaces.h"
 
 #include <stddef.h>
 #include <stdio.h>

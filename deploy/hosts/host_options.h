@@ -1,10 +1,10 @@
 /* Options of the commands that start jobs on other hosts. */
-#ifndef DEPLOY_HOST_OPTIONS_H
-#define DEPLOY_HOST_OPTIONS_H
+#ifndef DEPLOY_HOSTS_HOST_OPTIONS_H
+#define DEPLOY_HOSTS_HOST_OPTIONS_H
 
-#include "common/options.h"
-#include "deploy/allocation.h"
-#include "deploy/hosts.h"
+#include "common/options/options.h"
+#include "deploy/hosts/allocation.h"
+#include "deploy/hosts/hosts.h"
 
 #include <stdbool.h>
 #include <stddef.h>

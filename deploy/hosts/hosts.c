@@ -1,7 +1,7 @@
 /* Reading lists of hosts. */
-#include "deploy/hosts.h"
+#include "deploy/hosts/hosts.h"
 
-#include "common/number.h"
+#include "common/base/number.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The hosts of a job, in their order, and how many workers each takes: from -H or a host file. */
-#ifndef DEPLOY_HOSTS_H
-#define DEPLOY_HOSTS_H
+#ifndef DEPLOY_HOSTS_HOSTS_H
+#define DEPLOY_HOSTS_HOSTS_H
 
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Opens the launcher: reads its hosts, starts their agents, finds their addresses. */
-#include "deploy/launcher.h"
+#include "deploy/hosts/launcher.h"
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,18 +1,18 @@
 /* The launcher: its hosts with their agents, and the addresses that jobs use there. Jobs run on it
  * one after the other. */
-#ifndef DEPLOY_LAUNCHER_H
-#define DEPLOY_LAUNCHER_H
+#ifndef DEPLOY_HOSTS_LAUNCHER_H
+#define DEPLOY_HOSTS_LAUNCHER_H
 
-#include "common/status.h"
-#include "deploy/allocation.h"
-#include "deploy/crew.h"
-#include "deploy/findings.h"
-#include "deploy/folder_lock.h"
-#include "deploy/host_options.h"
-#include "deploy/hosts.h"
-#include "deploy/interfaces.h"
-#include "deploy/launcher_options.h"
-#include "deploy/ship.h"
+#include "common/base/status.h"
+#include "deploy/hosts/allocation.h"
+#include "deploy/hosts/crew.h"
+#include "deploy/hosts/findings.h"
+#include "deploy/hosts/host_options.h"
+#include "deploy/hosts/hosts.h"
+#include "deploy/hosts/launcher_options.h"
+#include "deploy/hosts/ship.h"
+#include "deploy/system/folder_lock.h"
+#include "deploy/system/interfaces.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* The table of options of `ringside run` and `ringside compare`, beside the job's. */
-#include "deploy/launcher_options.h"
+#include "deploy/hosts/launcher_options.h"
 
-#include "common/log_level.h"
+#include "common/options/log_level.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,9 +1,9 @@
 /* Options of the commands that start jobs. */
-#ifndef DEPLOY_LAUNCHER_OPTIONS_H
-#define DEPLOY_LAUNCHER_OPTIONS_H
+#ifndef DEPLOY_HOSTS_LAUNCHER_OPTIONS_H
+#define DEPLOY_HOSTS_LAUNCHER_OPTIONS_H
 
-#include "common/options.h"
-#include "common/security.h"
+#include "common/options/options.h"
+#include "common/security/security.h"
 
 #include <stdint.h>
 

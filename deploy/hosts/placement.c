@@ -1,5 +1,5 @@
 /* Dealing ranks and servers to hosts. */
-#include "deploy/placement.h"
+#include "deploy/hosts/placement.h"
 
 #include <assert.h>
 #include <stdio.h>

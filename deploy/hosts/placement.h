@@ -1,11 +1,11 @@
 /* Who runs where: ranks are dealt host by host, in the order of the hosts, as many to each as it
  * has slots; servers go round the hosts, from the coordinator's on. Pure. */
-#ifndef DEPLOY_PLACEMENT_H
-#define DEPLOY_PLACEMENT_H
+#ifndef DEPLOY_HOSTS_PLACEMENT_H
+#define DEPLOY_HOSTS_PLACEMENT_H
 
-#include "common/job.h"
-#include "common/options.h"
-#include "deploy/hosts.h"
+#include "common/job/job.h"
+#include "common/options/options.h"
+#include "deploy/hosts/hosts.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,14 +3,14 @@
  * A file is what `cat` writes there, beside its place; it is moved there once it is whole (where
  * ssh is ended on its way, `cat` sees the end of its input all the same). A folder has everything
  * if each file has its size. */
-#include "deploy/ship.h"
+#include "deploy/hosts/ship.h"
 
-#include "common/log.h"
-#include "deploy/host_link.h"
-#include "deploy/poll_list.h"
-#include "deploy/process_run.h"
-#include "deploy/programs.h"
-#include "deploy/ssh_command.h"
+#include "common/base/log.h"
+#include "deploy/hosts/host_link.h"
+#include "deploy/hosts/ssh_command.h"
+#include "deploy/system/poll_list.h"
+#include "deploy/system/process_run.h"
+#include "deploy/system/programs.h"
 
 #include <sodium.h>
 

@@ -1,10 +1,10 @@
 /* Programs for hosts that lack them: copied through ssh, which is all that it takes there. */
-#ifndef DEPLOY_SHIP_H
-#define DEPLOY_SHIP_H
+#ifndef DEPLOY_HOSTS_SHIP_H
+#define DEPLOY_HOSTS_SHIP_H
 
-#include "common/status.h"
-#include "deploy/findings.h"
-#include "deploy/hosts.h"
+#include "common/base/status.h"
+#include "deploy/hosts/findings.h"
+#include "deploy/hosts/hosts.h"
 
 #define SHIP_PLACE_BYTES 256
 

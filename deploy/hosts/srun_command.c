@@ -1,7 +1,7 @@
 /* What to say to srun, and what it says. */
-#include "deploy/srun_command.h"
+#include "deploy/hosts/srun_command.h"
 
-#include "deploy/advice.h"
+#include "deploy/system/advice.h"
 
 #include <stdio.h>
 #include <string.h>

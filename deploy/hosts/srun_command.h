@@ -1,10 +1,10 @@
 /* The command line that reaches an agent through srun, and what srun meant when it failed. */
-#ifndef DEPLOY_SRUN_COMMAND_H
-#define DEPLOY_SRUN_COMMAND_H
+#ifndef DEPLOY_HOSTS_SRUN_COMMAND_H
+#define DEPLOY_HOSTS_SRUN_COMMAND_H
 
-#include "common/options.h"
-#include "deploy/allocation.h"
-#include "deploy/ssh_command.h"
+#include "common/options/options.h"
+#include "deploy/hosts/allocation.h"
+#include "deploy/hosts/ssh_command.h"
 
 #include <stdbool.h>
 

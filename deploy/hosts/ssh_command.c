@@ -1,7 +1,7 @@
 /* What to say to ssh, and what it says. */
-#include "deploy/ssh_command.h"
+#include "deploy/hosts/ssh_command.h"
 
-#include "deploy/advice.h"
+#include "deploy/system/advice.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The command line that reaches an agent through ssh, and what ssh meant when it failed. Pure. */
-#ifndef DEPLOY_SSH_COMMAND_H
-#define DEPLOY_SSH_COMMAND_H
+#ifndef DEPLOY_HOSTS_SSH_COMMAND_H
+#define DEPLOY_HOSTS_SSH_COMMAND_H
 
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
 
 #include <stddef.h>
 

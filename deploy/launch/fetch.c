@@ -1,8 +1,8 @@
 /* Files from an agent, piece by piece. */
-#include "deploy/fetch.h"
+#include "deploy/launch/fetch.h"
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 #include <sodium.h>
 

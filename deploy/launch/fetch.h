@@ -1,9 +1,9 @@
 /* The run folder of a coordinator on another host, brought here. */
-#ifndef DEPLOY_FETCH_H
-#define DEPLOY_FETCH_H
+#ifndef DEPLOY_LAUNCH_FETCH_H
+#define DEPLOY_LAUNCH_FETCH_H
 
-#include "common/status.h"
-#include "deploy/crew.h"
+#include "common/base/status.h"
+#include "deploy/hosts/crew.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Makes the keys of a job, and the arguments and input that hand them to its processes. */
-#include "deploy/handover.h"
+#include "deploy/launch/handover.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <sodium.h>
 

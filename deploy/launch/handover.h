@@ -1,11 +1,11 @@
 /* The keys of a job that the launcher starts, and how its processes get them: on their standard
  * input, so that neither a command line nor a file nor a log has them. */
-#ifndef DEPLOY_HANDOVER_H
-#define DEPLOY_HANDOVER_H
+#ifndef DEPLOY_LAUNCH_HANDOVER_H
+#define DEPLOY_LAUNCH_HANDOVER_H
 
-#include "common/job.h"
-#include "common/security.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "common/security/security.h"
 
 /* Zeroed: there are no keys. */
 struct handover {

@@ -1,7 +1,7 @@
 /* Reads summary.json, or writes it for a coordinator that could not. */
-#include "deploy/last_summary.h"
+#include "deploy/launch/last_summary.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <jansson.h>
 

@@ -1,9 +1,9 @@
 /* Reads how a job has ended from its summary.json, and writes one if the coordinator could not: it
  * was killed or never began. Call these after the coordinator has ended, as it writes there too. */
-#ifndef DEPLOY_LAST_SUMMARY_H
-#define DEPLOY_LAST_SUMMARY_H
+#ifndef DEPLOY_LAUNCH_LAST_SUMMARY_H
+#define DEPLOY_LAUNCH_LAST_SUMMARY_H
 
-#include "common/job.h"
+#include "common/job/job.h"
 
 #include <stdbool.h>
 

@@ -1,17 +1,17 @@
 /* Runs one job: starts its processes through the agents of its hosts, watches and ends them. */
-#include "deploy/launch.h"
+#include "deploy/launch/launch.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/transport.h"
-#include "deploy/fetch.h"
-#include "deploy/handover.h"
-#include "deploy/host_limits.h"
-#include "deploy/last_summary.h"
-#include "deploy/log_tail.h"
-#include "deploy/members.h"
-#include "deploy/placement.h"
-#include "deploy/process.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/transport/transport.h"
+#include "deploy/hosts/host_limits.h"
+#include "deploy/hosts/placement.h"
+#include "deploy/launch/fetch.h"
+#include "deploy/launch/handover.h"
+#include "deploy/launch/last_summary.h"
+#include "deploy/launch/log_tail.h"
+#include "deploy/launch/members.h"
+#include "deploy/system/process.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -149,7 +149,7 @@ static enum status start_coordinator(struct launch *launch)
     return status == STATUS_OK ? start(launch, 0, host, argv) : status;
 }
 
-/* Tells the coordinator why the job has to end: see ps-server/launcher_news.h. */
+/* Tells the coordinator why the job has to end: see ps-server/coordinator/launcher_news.h. */
 static void tell(struct launch *launch, const char *kind, const char *cause)
 {
     char line[OPTION_ERROR_BYTES + 64];

@@ -1,12 +1,12 @@
 /* Runs one job on the launcher's hosts: starts ps and workers, watches them, and leaves nothing
  * behind. */
-#ifndef DEPLOY_LAUNCH_H
-#define DEPLOY_LAUNCH_H
+#ifndef DEPLOY_LAUNCH_LAUNCH_H
+#define DEPLOY_LAUNCH_LAUNCH_H
 
-#include "common/job.h"
-#include "common/security.h"
-#include "common/signals.h"
-#include "deploy/launcher.h"
+#include "common/base/signals.h"
+#include "common/job/job.h"
+#include "common/security/security.h"
+#include "deploy/hosts/launcher.h"
 
 #include <stdbool.h>
 #include <stdint.h>

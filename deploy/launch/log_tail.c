@@ -1,7 +1,7 @@
 /* Reads the last lines of a log. */
-#include "deploy/log_tail.h"
+#include "deploy/launch/log_tail.h"
 
-#include "deploy/printable.h"
+#include "deploy/system/printable.h"
 
 #include <string.h>
 

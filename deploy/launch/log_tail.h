@@ -1,6 +1,6 @@
 /* Shows people the end of a process's log, which may say why the process has ended. */
-#ifndef DEPLOY_LOG_TAIL_H
-#define DEPLOY_LOG_TAIL_H
+#ifndef DEPLOY_LAUNCH_LOG_TAIL_H
+#define DEPLOY_LAUNCH_LOG_TAIL_H
 
 #include <stddef.h>
 #include <stdio.h>

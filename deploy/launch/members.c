@@ -1,10 +1,10 @@
 /* Starts the members of a job, and keeps track of their output and ends. */
-#include "deploy/members.h"
+#include "deploy/launch/members.h"
 
-#include "common/log.h"
-#include "deploy/log_tail.h"
-#include "deploy/printable.h"
-#include "deploy/process.h"
+#include "common/base/log.h"
+#include "deploy/launch/log_tail.h"
+#include "deploy/system/printable.h"
+#include "deploy/system/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

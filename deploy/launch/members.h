@@ -1,11 +1,11 @@
 /* The processes of a job as the launcher sees them: on which host, how they ended, what they wrote.
  */
-#ifndef DEPLOY_MEMBERS_H
-#define DEPLOY_MEMBERS_H
+#ifndef DEPLOY_LAUNCH_MEMBERS_H
+#define DEPLOY_LAUNCH_MEMBERS_H
 
-#include "common/status.h"
-#include "deploy/agent_message.h"
-#include "deploy/crew.h"
+#include "common/base/status.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/hosts/crew.h"
 
 #include <stdbool.h>
 #include <stddef.h>

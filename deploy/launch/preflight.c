@@ -1,11 +1,11 @@
 /* Tries hosts, clocks, data, devices and connections before a job starts. */
-#include "deploy/preflight.h"
+#include "deploy/launch/preflight.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "deploy/grid.h"
-#include "deploy/placement.h"
-#include "deploy/programs.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "deploy/hosts/placement.h"
+#include "deploy/sweep/grid.h"
+#include "deploy/system/programs.h"
 
 #include <signal.h>
 #include <stdio.h>

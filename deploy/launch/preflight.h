@@ -1,13 +1,13 @@
 /* What is tried before a job starts: on one host its data, model and device; on several also that
  * every host is there and has this version, that clocks agree, and that all who will talk can
  * connect. Whatever is wrong is in one table. */
-#ifndef DEPLOY_PREFLIGHT_H
-#define DEPLOY_PREFLIGHT_H
+#ifndef DEPLOY_LAUNCH_PREFLIGHT_H
+#define DEPLOY_LAUNCH_PREFLIGHT_H
 
-#include "common/job.h"
-#include "common/status.h"
-#include "deploy/findings.h"
-#include "deploy/launcher.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "deploy/hosts/findings.h"
+#include "deploy/hosts/launcher.h"
 
 #include <stdbool.h>
 

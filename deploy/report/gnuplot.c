@@ -1,8 +1,8 @@
 /* Writes the script, runs it, removes it. */
-#include "deploy/gnuplot.h"
+#include "deploy/report/gnuplot.h"
 
-#include "common/log.h"
-#include "deploy/process_run.h"
+#include "common/base/log.h"
+#include "deploy/system/process_run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Plots by gnuplot: one script for a list of plots, each as FOLDER/NAME.svg and FOLDER/NAME.png. */
-#ifndef DEPLOY_GNUPLOT_H
-#define DEPLOY_GNUPLOT_H
+#ifndef DEPLOY_REPORT_GNUPLOT_H
+#define DEPLOY_REPORT_GNUPLOT_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdio.h>

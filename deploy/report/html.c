@@ -1,10 +1,10 @@
 /* Writes the page: settings, table, verdicts, plots, how to reproduce. */
-#include "deploy/html.h"
+#include "deploy/report/html.h"
 
-#include "deploy/folder.h"
-#include "deploy/html_shards.h"
-#include "deploy/plots.h"
-#include "deploy/table.h"
+#include "deploy/report/html_shards.h"
+#include "deploy/report/plots.h"
+#include "deploy/report/table.h"
+#include "deploy/system/folder.h"
 
 #include <stdlib.h>
 #include <string.h>

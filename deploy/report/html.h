@@ -1,11 +1,11 @@
 /* report.html: one self-contained page. */
-#ifndef DEPLOY_HTML_H
-#define DEPLOY_HTML_H
+#ifndef DEPLOY_REPORT_HTML_H
+#define DEPLOY_REPORT_HTML_H
 
-#include "common/status.h"
-#include "deploy/gnuplot.h"
-#include "deploy/report.h"
-#include "deploy/run_folder.h"
+#include "common/base/status.h"
+#include "deploy/report/gnuplot.h"
+#include "deploy/report/report.h"
+#include "deploy/report/run_folder.h"
 
 #include <stddef.h>
 #include <stdio.h>

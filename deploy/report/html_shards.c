@@ -1,7 +1,7 @@
 /* Shards as a table. */
-#include "deploy/html_shards.h"
+#include "deploy/report/html_shards.h"
 
-#include "deploy/html.h"
+#include "deploy/report/html.h"
 
 static double number(const json_t *shard, const char *key)
 {

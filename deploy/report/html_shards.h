@@ -1,8 +1,8 @@
 /* The part of the report on what each shard had to do. */
-#ifndef DEPLOY_HTML_SHARDS_H
-#define DEPLOY_HTML_SHARDS_H
+#ifndef DEPLOY_REPORT_HTML_SHARDS_H
+#define DEPLOY_REPORT_HTML_SHARDS_H
 
-#include "deploy/run_folder.h"
+#include "deploy/report/run_folder.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Writes gnuplot commands that plot run folders. */
-#include "deploy/plots.h"
+#include "deploy/report/plots.h"
 
 #include <math.h>
 #include <stdio.h>

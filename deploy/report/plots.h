@@ -1,10 +1,10 @@
 /* Plots of runs, by gnuplot. */
-#ifndef DEPLOY_PLOTS_H
-#define DEPLOY_PLOTS_H
+#ifndef DEPLOY_REPORT_PLOTS_H
+#define DEPLOY_REPORT_PLOTS_H
 
-#include "common/status.h"
-#include "deploy/gnuplot.h"
-#include "deploy/run_folder.h"
+#include "common/base/status.h"
+#include "deploy/report/gnuplot.h"
+#include "deploy/report/run_folder.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Reads the files of a run folder. */
-#include "deploy/run_folder.h"
+#include "deploy/report/run_folder.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* A run folder as the reports read it. */
-#ifndef DEPLOY_RUN_FOLDER_H
-#define DEPLOY_RUN_FOLDER_H
+#ifndef DEPLOY_REPORT_RUN_FOLDER_H
+#define DEPLOY_REPORT_RUN_FOLDER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* Student's interval. */
-#include "deploy/statistics.h"
+#include "deploy/report/statistics.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Means of repeated runs, and how sure they are. Pure. */
-#ifndef DEPLOY_STATISTICS_H
-#define DEPLOY_STATISTICS_H
+#ifndef DEPLOY_REPORT_STATISTICS_H
+#define DEPLOY_REPORT_STATISTICS_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Finds the slowest worker by its mean times in metrics.jsonl. */
-#include "deploy/straggler_find.h"
+#include "deploy/report/straggler_find.h"
 
 #include <stdio.h>
 #include <stdlib.h>

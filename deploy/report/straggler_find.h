@@ -1,8 +1,8 @@
 /* Who was slow in a run, by what its metrics say. */
-#ifndef DEPLOY_STRAGGLER_FIND_H
-#define DEPLOY_STRAGGLER_FIND_H
+#ifndef DEPLOY_REPORT_STRAGGLER_FIND_H
+#define DEPLOY_REPORT_STRAGGLER_FIND_H
 
-#include "deploy/run_folder.h"
+#include "deploy/report/run_folder.h"
 
 #include <stdbool.h>
 #include <stdint.h>

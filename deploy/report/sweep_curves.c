@@ -1,5 +1,5 @@
 /* Epochs of several runs, side by side. */
-#include "deploy/sweep_curves.h"
+#include "deploy/report/sweep_curves.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

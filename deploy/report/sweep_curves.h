@@ -1,10 +1,10 @@
 /* The course of a training, over its seeds. */
-#ifndef DEPLOY_SWEEP_CURVES_H
-#define DEPLOY_SWEEP_CURVES_H
+#ifndef DEPLOY_REPORT_SWEEP_CURVES_H
+#define DEPLOY_REPORT_SWEEP_CURVES_H
 
-#include "common/status.h"
-#include "deploy/run_folder.h"
-#include "deploy/sweep_settings.h"
+#include "common/base/status.h"
+#include "deploy/report/run_folder.h"
+#include "deploy/report/sweep_settings.h"
 
 #include <stddef.h>
 

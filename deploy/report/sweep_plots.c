@@ -2,7 +2,7 @@
  *
  * Where there are several series, with several settings in one of them, curves are drawn in panels,
  * a series each: settings of equal place have equal colours. */
-#include "deploy/sweep_plots.h"
+#include "deploy/report/sweep_plots.h"
 
 #include <math.h>
 #include <string.h>

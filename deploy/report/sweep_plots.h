@@ -1,10 +1,10 @@
 /* Plots of a sweep: curves with their intervals, what staleness costs, how stale gradients were. */
-#ifndef DEPLOY_SWEEP_PLOTS_H
-#define DEPLOY_SWEEP_PLOTS_H
+#ifndef DEPLOY_REPORT_SWEEP_PLOTS_H
+#define DEPLOY_REPORT_SWEEP_PLOTS_H
 
-#include "common/status.h"
-#include "deploy/gnuplot.h"
-#include "deploy/sweep_settings.h"
+#include "common/base/status.h"
+#include "deploy/report/gnuplot.h"
+#include "deploy/report/sweep_settings.h"
 
 extern const struct plot sweep_plots[]; // ends with a row whose name is NULL
 

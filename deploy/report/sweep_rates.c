@@ -1,5 +1,5 @@
 /* Comparing runs that differ in the rate alone. */
-#include "deploy/sweep_rates.h"
+#include "deploy/report/sweep_rates.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* The largest learning rate that training survived, where a sweep has several. */
-#ifndef DEPLOY_SWEEP_RATES_H
-#define DEPLOY_SWEEP_RATES_H
+#ifndef DEPLOY_REPORT_SWEEP_RATES_H
+#define DEPLOY_REPORT_SWEEP_RATES_H
 
-#include "deploy/sweep_settings.h"
+#include "deploy/report/sweep_settings.h"
 
 #include <stddef.h>
 

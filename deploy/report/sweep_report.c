@@ -1,13 +1,13 @@
 /* Writes report.html of a sweep. */
-#include "deploy/sweep_report.h"
+#include "deploy/report/sweep_report.h"
 
-#include "common/log.h"
-#include "deploy/folder.h"
-#include "deploy/html.h"
-#include "deploy/sweep_file.h"
-#include "deploy/sweep_plots.h"
-#include "deploy/sweep_rates.h"
-#include "deploy/sweep_table.h"
+#include "common/base/log.h"
+#include "deploy/report/html.h"
+#include "deploy/report/sweep_plots.h"
+#include "deploy/report/sweep_rates.h"
+#include "deploy/report/sweep_table.h"
+#include "deploy/sweep/sweep_file.h"
+#include "deploy/system/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ struct run_folder *sweep_read_run(const char *folder, const char *name)
 
 enum status sweep_report_read(const char *folder, const char *out)
 {
-    static char command[REPORT_COMMAND_BYTES];
+    static char command[COMMAND_TEXT_BYTES];
     struct sweep_plan plan;
     enum status status = sweep_file_read(folder, &plan, command);
     if (status != STATUS_OK) {

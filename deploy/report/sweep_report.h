@@ -1,9 +1,9 @@
 /* What a sweep ends with: table, plots, and one page with all of it. */
-#ifndef DEPLOY_SWEEP_REPORT_H
-#define DEPLOY_SWEEP_REPORT_H
+#ifndef DEPLOY_REPORT_SWEEP_REPORT_H
+#define DEPLOY_REPORT_SWEEP_REPORT_H
 
-#include "common/status.h"
-#include "deploy/sweep_settings.h"
+#include "common/base/status.h"
+#include "deploy/report/sweep_settings.h"
 
 /* Writes sweep.csv, sweep.md, plots and report.html into a folder, and the table to standard
  * output. Logs. */

@@ -1,7 +1,7 @@
 /* Gathers the runs of each setting, and computes their means. */
-#include "deploy/sweep_settings.h"
+#include "deploy/report/sweep_settings.h"
 
-#include "deploy/sweep_curves.h"
+#include "deploy/report/sweep_curves.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,14 +3,14 @@
  * A setting is one combination of the axes. Settings that differ in what makes staleness alone
  * (--mode, --order, --workers, ...) are a series: in it, the setting with the least staleness is
  * what the others are compared with. */
-#ifndef DEPLOY_SWEEP_SETTINGS_H
-#define DEPLOY_SWEEP_SETTINGS_H
+#ifndef DEPLOY_REPORT_SWEEP_SETTINGS_H
+#define DEPLOY_REPORT_SWEEP_SETTINGS_H
 
-#include "common/status.h"
-#include "deploy/run_folder.h"
-#include "deploy/statistics.h"
-#include "deploy/straggler_find.h"
-#include "deploy/sweep_plan.h"
+#include "common/base/status.h"
+#include "deploy/report/run_folder.h"
+#include "deploy/report/statistics.h"
+#include "deploy/report/straggler_find.h"
+#include "deploy/sweep/sweep_plan.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Prints the table of a sweep, and writes it as CSV and Markdown. */
-#include "deploy/sweep_table.h"
+#include "deploy/report/sweep_table.h"
 
-#include "deploy/folder.h"
-#include "deploy/table.h"
+#include "deploy/report/table.h"
+#include "deploy/system/folder.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* What a sweep found, as tables: for each setting the means over its seeds, with their intervals.
  */
-#ifndef DEPLOY_SWEEP_TABLE_H
-#define DEPLOY_SWEEP_TABLE_H
+#ifndef DEPLOY_REPORT_SWEEP_TABLE_H
+#define DEPLOY_REPORT_SWEEP_TABLE_H
 
-#include "common/status.h"
-#include "deploy/sweep_settings.h"
+#include "common/base/status.h"
+#include "deploy/report/sweep_settings.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Prints and writes tables of runs. */
-#include "deploy/table.h"
+#include "deploy/report/table.h"
 
-#include "common/consistency.h"
-#include "deploy/folder.h"
-#include "deploy/straggler_find.h"
+#include "common/job/consistency.h"
+#include "deploy/report/straggler_find.h"
+#include "deploy/system/folder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Tables of runs: CSV with every key of the summary, Markdown and plain text with what matters. */
-#ifndef DEPLOY_TABLE_H
-#define DEPLOY_TABLE_H
+#ifndef DEPLOY_REPORT_TABLE_H
+#define DEPLOY_REPORT_TABLE_H
 
-#include "common/status.h"
-#include "deploy/run_folder.h"
+#include "common/base/status.h"
+#include "deploy/report/run_folder.h"
 
 #include <stddef.h>
 #include <stdio.h>

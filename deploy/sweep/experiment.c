@@ -1,7 +1,7 @@
 /* Reading experiment files, by inih. */
-#include "deploy/experiment.h"
+#include "deploy/sweep/experiment.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <ini.h>
 

@@ -7,10 +7,10 @@
  *     [sweep]
  *     repeat = 3
  */
-#ifndef DEPLOY_EXPERIMENT_H
-#define DEPLOY_EXPERIMENT_H
+#ifndef DEPLOY_SWEEP_EXPERIMENT_H
+#define DEPLOY_SWEEP_EXPERIMENT_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #define EXPERIMENT_LINES_MAX 96
 #define EXPERIMENT_LINE_MAX  256

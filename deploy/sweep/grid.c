@@ -1,5 +1,5 @@
 /* Builds the runs of a comparison from lists of values. */
-#include "deploy/grid.h"
+#include "deploy/sweep/grid.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* The runs of a comparison: lists of modes, workers, servers and transports, crossed. Pure. */
-#ifndef DEPLOY_GRID_H
-#define DEPLOY_GRID_H
+#ifndef DEPLOY_SWEEP_GRID_H
+#define DEPLOY_SWEEP_GRID_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 
 #include <stdbool.h>
 #include <stddef.h>

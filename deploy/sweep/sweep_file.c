@@ -1,8 +1,8 @@
 /* "# command", then for each run "[name] label", the lines of its job, and an empty line. */
-#include "deploy/sweep_file.h"
+#include "deploy/sweep/sweep_file.h"
 
-#include "common/log.h"
-#include "deploy/folder.h"
+#include "common/base/log.h"
+#include "deploy/system/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +186,7 @@ static bool read_run(char **at, struct sweep_plan *plan)
 }
 
 enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
-                            char ret_command[REPORT_COMMAND_BYTES])
+                            char ret_command[COMMAND_TEXT_BYTES])
 {
     char path[PATH_BYTES];
     path_of(folder, path);
@@ -195,7 +195,7 @@ enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
     bool is_sound = text != NULL && plan.runs != NULL && text[0] == '#';
     if (is_sound) {
         const char *command = take_line(&at);
-        snprintf(ret_command, REPORT_COMMAND_BYTES, "%s", command + 1 + (command[1] == ' '));
+        snprintf(ret_command, COMMAND_TEXT_BYTES, "%s", command + 1 + (command[1] == ' '));
     }
     while (is_sound && *at != '\0') {
         is_sound = plan.count < SWEEP_RUNS_MAX && read_run(&at, &plan);

@@ -1,11 +1,11 @@
 /* FOLDER/sweep.txt: what a sweep is, as text. Two sweeps are the same if their files have the same
  * runs, whatever command wrote them. */
-#ifndef DEPLOY_SWEEP_FILE_H
-#define DEPLOY_SWEEP_FILE_H
+#ifndef DEPLOY_SWEEP_SWEEP_FILE_H
+#define DEPLOY_SWEEP_SWEEP_FILE_H
 
-#include "common/status.h"
-#include "deploy/report.h"
-#include "deploy/sweep_plan.h"
+#include "common/base/status.h"
+#include "deploy/sweep/sweep_plan.h"
+#include "deploy/system/command_text.h"
 
 #include <stdbool.h>
 
@@ -20,6 +20,6 @@ enum status sweep_file_open(const char *folder, const struct sweep_plan *plan, c
 /* Reads the plan (sweep_plan_free) and the command. STATUS_MALFORMED, with a line in the log, for
  * what no sweep has written. */
 enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
-                            char ret_command[REPORT_COMMAND_BYTES]);
+                            char ret_command[COMMAND_TEXT_BYTES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* Reading --grid and --repeat, and crossing the axes. */
-#include "deploy/sweep_plan.h"
+#include "deploy/sweep/sweep_plan.h"
 
 #include <assert.h>
 #include <stdbool.h>

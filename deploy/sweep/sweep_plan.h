@@ -1,10 +1,10 @@
 /* What a sweep runs: axes crossed, each combination with several seeds. */
-#ifndef DEPLOY_SWEEP_PLAN_H
-#define DEPLOY_SWEEP_PLAN_H
+#ifndef DEPLOY_SWEEP_SWEEP_PLAN_H
+#define DEPLOY_SWEEP_SWEEP_PLAN_H
 
-#include "common/job.h"
-#include "common/status.h"
-#include "deploy/grid.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "deploy/sweep/grid.h"
 
 #include <stddef.h>
 #include <stdint.h>

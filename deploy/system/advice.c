@@ -1,5 +1,5 @@
 /* Advice from tables. */
-#include "deploy/advice.h"
+#include "deploy/system/advice.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* What to do about what a program has said. Pure. */
-#ifndef DEPLOY_ADVICE_H
-#define DEPLOY_ADVICE_H
+#ifndef DEPLOY_SYSTEM_ADVICE_H
+#define DEPLOY_SYSTEM_ADVICE_H
 
-#include "common/options.h"
+#include "common/options/options.h"
 
 #include <stddef.h>
 

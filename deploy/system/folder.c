@@ -1,8 +1,8 @@
 /* Makes and removes folders, and writes files into them. */
-#include "deploy/folder.h"
+#include "deploy/system/folder.h"
 
-#include "common/log.h"
-#include "deploy/folder_lock.h"
+#include "common/base/log.h"
+#include "deploy/system/folder_lock.h"
 
 #include <dirent.h>
 #include <errno.h>

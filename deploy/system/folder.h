@@ -1,8 +1,8 @@
 /* Folders that commands write to. */
-#ifndef DEPLOY_FOLDER_H
-#define DEPLOY_FOLDER_H
+#ifndef DEPLOY_SYSTEM_FOLDER_H
+#define DEPLOY_SYSTEM_FOLDER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Locks a folder with flock on a file in it. */
-#include "deploy/folder_lock.h"
+#include "deploy/system/folder_lock.h"
 
-#include "common/log.h"
-#include "deploy/printable.h"
+#include "common/base/log.h"
+#include "deploy/system/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,11 +5,11 @@
  * inherit it: after a launcher was killed, its folder becomes free once they too have ended, and
  * the agent removes the file. The file names the holder for people; without a lock on it, the file
  * means nothing. */
-#ifndef DEPLOY_FOLDER_LOCK_H
-#define DEPLOY_FOLDER_LOCK_H
+#ifndef DEPLOY_SYSTEM_FOLDER_LOCK_H
+#define DEPLOY_SYSTEM_FOLDER_LOCK_H
 
-#include "common/status.h"
-#include "deploy/folder.h"
+#include "common/base/status.h"
+#include "deploy/system/folder.h"
 
 #include <stddef.h>
 

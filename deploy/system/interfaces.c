@@ -1,8 +1,8 @@
 /* Finding and choosing network interfaces. */
-#include "deploy/interfaces.h"
+#include "deploy/system/interfaces.h"
 
-#include "common/log.h"
-#include "common/number.h"
+#include "common/base/log.h"
+#include "common/base/number.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

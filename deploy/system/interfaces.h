@@ -1,8 +1,8 @@
 /* Network interfaces of a host, and which of them a job uses. IPv4, as the transport. */
-#ifndef DEPLOY_INTERFACES_H
-#define DEPLOY_INTERFACES_H
+#ifndef DEPLOY_SYSTEM_INTERFACES_H
+#define DEPLOY_SYSTEM_INTERFACES_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

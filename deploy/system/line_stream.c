@@ -1,5 +1,5 @@
 /* Lines in, lines out. */
-#include "deploy/line_stream.h"
+#include "deploy/system/line_stream.h"
 
 #include <errno.h>
 #include <fcntl.h>

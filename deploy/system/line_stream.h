@@ -1,9 +1,9 @@
 /* Lines over a file descriptor, without waiting: what has come in is cut into lines, what is to go
  * out is kept until it can. Both are bounded. */
-#ifndef DEPLOY_LINE_STREAM_H
-#define DEPLOY_LINE_STREAM_H
+#ifndef DEPLOY_SYSTEM_LINE_STREAM_H
+#define DEPLOY_SYSTEM_LINE_STREAM_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Waiting for any of several descriptors. */
-#include "deploy/poll_list.h"
+#include "deploy/system/poll_list.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Descriptors to wait for, collected anew before each wait. */
-#ifndef DEPLOY_POLL_LIST_H
-#define DEPLOY_POLL_LIST_H
+#ifndef DEPLOY_SYSTEM_POLL_LIST_H
+#define DEPLOY_SYSTEM_POLL_LIST_H
 
 #include <poll.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Control characters become question marks. */
-#include "deploy/printable.h"
+#include "deploy/system/printable.h"
 
 void printable_make(char *text, size_t size)
 {

@@ -1,8 +1,8 @@
 /* Starts, signals and ends child processes. */
-#include "deploy/process.h"
+#include "deploy/system/process.h"
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
  *
  * A child has a process group of its own, so that Ctrl-C reaches the launcher alone, and is killed
  * by the kernel if the launcher dies. */
-#ifndef DEPLOY_PROCESS_H
-#define DEPLOY_PROCESS_H
+#ifndef DEPLOY_SYSTEM_PROCESS_H
+#define DEPLOY_SYSTEM_PROCESS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <signal.h>
 #include <stdbool.h>

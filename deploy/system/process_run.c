@@ -1,9 +1,9 @@
 /* Runs a child to its end, unless a deadline or a signal comes first. */
-#include "deploy/process_run.h"
+#include "deploy/system/process_run.h"
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "deploy/process.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "deploy/system/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* A child that is run to its end: a trial, gnuplot. */
-#ifndef DEPLOY_PROCESS_RUN_H
-#define DEPLOY_PROCESS_RUN_H
+#ifndef DEPLOY_SYSTEM_PROCESS_RUN_H
+#define DEPLOY_SYSTEM_PROCESS_RUN_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

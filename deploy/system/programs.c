@@ -1,8 +1,8 @@
 /* Finding the programs, and trying a job. */
-#include "deploy/programs.h"
+#include "deploy/system/programs.h"
 
-#include "common/log.h"
-#include "deploy/process_run.h"
+#include "common/base/log.h"
+#include "deploy/system/process_run.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Where the programs ps and worker are, and whether a job can be run with them. */
-#ifndef DEPLOY_PROGRAMS_H
-#define DEPLOY_PROGRAMS_H
+#ifndef DEPLOY_SYSTEM_PROGRAMS_H
+#define DEPLOY_SYSTEM_PROGRAMS_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* Layouts, samples and digests, side by side. */
-#include "ps-server/agreement.h"
+#include "ps-server/coordinator/agreement.h"
 
 #include <stdio.h>
 #include <string.h>

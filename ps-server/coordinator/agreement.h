@@ -1,8 +1,8 @@
 /* Whether workers would train the same thing. */
-#ifndef PS_SERVER_AGREEMENT_H
-#define PS_SERVER_AGREEMENT_H
+#ifndef PS_SERVER_COORDINATOR_AGREEMENT_H
+#define PS_SERVER_COORDINATOR_AGREEMENT_H
 
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
 /* Of a worker that is ready, beside those that were before it: model, data, first parameters.
  * Otherwise writes what differs. */

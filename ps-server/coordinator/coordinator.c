@@ -1,9 +1,9 @@
 /* The state machine of a job: members join, training starts, is watched, and ends. */
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
-#include "ps-server/agreement.h"
-#include "ps-server/connecting.h"
-#include "ps-server/deadlines.h"
+#include "ps-server/coordinator/agreement.h"
+#include "ps-server/coordinator/connecting.h"
+#include "ps-server/coordinator/deadlines.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -10,18 +10,18 @@
  *     CLOSING     the verdict is known; members are told, and have a moment to answer
  *     OVER        the process may end
  */
-#ifndef PS_SERVER_COORDINATOR_H
-#define PS_SERVER_COORDINATOR_H
+#ifndef PS_SERVER_COORDINATOR_COORDINATOR_H
+#define PS_SERVER_COORDINATOR_COORDINATOR_H
 
-#include "common/job.h"
-#include "common/layout.h"
-#include "common/status.h"
-#include "common/wire.h"
-#include "ps-server/membership.h"
-#include "ps-server/results.h"
-#include "ps-server/sums.h"
-#include "ps-server/topology.h"
-#include "ps-server/tuning.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/job/job.h"
+#include "common/vector/layout.h"
+#include "ps-server/coordinator/membership.h"
+#include "ps-server/coordinator/results.h"
+#include "ps-server/coordinator/sums.h"
+#include "ps-server/coordinator/topology.h"
+#include "ps-server/coordinator/tuning.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Finds members that came too late, went silent, lost their connection or stand still. */
-#include "ps-server/deadlines.h"
+#include "ps-server/coordinator/deadlines.h"
 
-#include "common/attention.h"
+#include "common/base/attention.h"
 
 #include <stdio.h>
 

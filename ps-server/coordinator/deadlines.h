@@ -5,10 +5,10 @@
  * that stands still (--stall-fail). Where silence is all that is known, --lost-after is multiplied
  * by the members per core of the member's host, if there are more members than cores. Time in
  * which the coordinator itself was away counts against nobody. */
-#ifndef PS_SERVER_DEADLINES_H
-#define PS_SERVER_DEADLINES_H
+#ifndef PS_SERVER_COORDINATOR_DEADLINES_H
+#define PS_SERVER_COORDINATOR_DEADLINES_H
 
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Reads the lines that the launcher writes, and applies them to the job. */
-#include "ps-server/launcher_news.h"
+#include "ps-server/coordinator/launcher_news.h"
 
 #include <errno.h>
 #include <fcntl.h>

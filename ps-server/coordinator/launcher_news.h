@@ -8,10 +8,10 @@
  *     ended worker 3 SENTENCE    the member ended by itself, with an error
  *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
  */
-#ifndef PS_SERVER_LAUNCHER_NEWS_H
-#define PS_SERVER_LAUNCHER_NEWS_H
+#ifndef PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
+#define PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
 
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
 #include <stddef.h>

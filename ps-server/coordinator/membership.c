@@ -1,5 +1,5 @@
 /* Gives slots to members, finds and counts them. */
-#include "ps-server/membership.h"
+#include "ps-server/coordinator/membership.h"
 
 #include <stdio.h>
 #include <stdlib.h>

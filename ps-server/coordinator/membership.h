@@ -1,12 +1,12 @@
 /* Who is in the job: pure bookkeeping.
  *
  * Workers and servers each have their slots, 0 .. count-1. A slot is given once. */
-#ifndef PS_SERVER_MEMBERSHIP_H
-#define PS_SERVER_MEMBERSHIP_H
+#ifndef PS_SERVER_COORDINATOR_MEMBERSHIP_H
+#define PS_SERVER_COORDINATOR_MEMBERSHIP_H
 
-#include "common/presence.h"
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/presence.h"
+#include "common/channel/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

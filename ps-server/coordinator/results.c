@@ -1,5 +1,5 @@
 /* Adds up the reports of workers and servers. */
-#include "ps-server/results.h"
+#include "ps-server/coordinator/results.h"
 
 #include <stdlib.h>
 #include <string.h>

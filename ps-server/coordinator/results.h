@@ -1,10 +1,10 @@
 /* What a job has done so far: sums of the workers' reports, by epoch and in all. Pure. */
-#ifndef PS_SERVER_RESULTS_H
-#define PS_SERVER_RESULTS_H
+#ifndef PS_SERVER_COORDINATOR_RESULTS_H
+#define PS_SERVER_COORDINATOR_RESULTS_H
 
-#include "common/status.h"
-#include "common/wire.h"
-#include "ps-server/staleness.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "ps-server/shard/staleness.h"
 
 #include <stdbool.h>
 #include <stdint.h>

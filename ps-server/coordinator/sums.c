@@ -1,5 +1,5 @@
 /* Rounds of numbers that workers add up. */
-#include "ps-server/sums.h"
+#include "ps-server/coordinator/sums.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  *
  * A round is over when every worker has given its numbers. They are added in the order of the
  * ranks, whatever the order in which they came, so that the sum has the same bits in every run. */
-#ifndef PS_SERVER_SUMS_H
-#define PS_SERVER_SUMS_H
+#ifndef PS_SERVER_COORDINATOR_SUMS_H
+#define PS_SERVER_COORDINATOR_SUMS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Places of servers and workers, as lines. */
-#include "ps-server/topology.h"
+#include "ps-server/coordinator/topology.h"
 
-#include "common/endpoints.h"
+#include "common/transport/endpoints.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* Who is told of whom, and how ring mode adds up gradients: what TRY and START say. Pure. */
-#ifndef PS_SERVER_TOPOLOGY_H
-#define PS_SERVER_TOPOLOGY_H
+#ifndef PS_SERVER_COORDINATOR_TOPOLOGY_H
+#define PS_SERVER_COORDINATOR_TOPOLOGY_H
 
-#include "common/all_reduce.h"
-#include "common/job.h"
-#include "ps-server/membership.h"
+#include "common/job/all_reduce.h"
+#include "common/job/job.h"
+#include "ps-server/coordinator/membership.h"
 
 #include <stdbool.h>
 #include <stddef.h>

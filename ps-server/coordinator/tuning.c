@@ -1,5 +1,5 @@
 /* Trials of bucket sizes: what they took, and which was best. */
-#include "ps-server/tuning.h"
+#include "ps-server/coordinator/tuning.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,11 +6,11 @@
  * fastest size wins, and of sizes that are as good as that the largest, which makes the fewest
  * messages. There is nothing to try where no bucket travels, or where trials would be too much of
  * the job: that keeps the default. */
-#ifndef PS_SERVER_TUNING_H
-#define PS_SERVER_TUNING_H
+#ifndef PS_SERVER_COORDINATOR_TUNING_H
+#define PS_SERVER_COORDINATOR_TUNING_H
 
-#include "common/job.h"
-#include "common/phases.h"
+#include "common/job/job.h"
+#include "common/job/phases.h"
 
 #include <stdbool.h>
 #include <stddef.h>

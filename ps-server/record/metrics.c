@@ -1,5 +1,5 @@
 /* Adds up the reports of each rank until a line of metrics.jsonl is due. */
-#include "ps-server/metrics.h"
+#include "ps-server/record/metrics.h"
 
 #include <assert.h>
 #include <stdlib.h>

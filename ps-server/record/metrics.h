@@ -5,11 +5,11 @@
  * a line. After the first lines of a rank, whose number depends on the length of the job, a line
  * covers twice as many steps, and again whenever the number of steps has doubled. So the beginning
  * is as fine as asked for, and the end no coarser than necessary. */
-#ifndef PS_SERVER_METRICS_H
-#define PS_SERVER_METRICS_H
+#ifndef PS_SERVER_RECORD_METRICS_H
+#define PS_SERVER_RECORD_METRICS_H
 
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Prints the progress of a job on standard output. */
-#include "ps-server/progress.h"
+#include "ps-server/record/progress.h"
 
-#include "ps-server/shard.h"
-#include "ps-server/summary.h"
+#include "ps-server/record/summary.h"
+#include "ps-server/shard/shard.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* What a person sees of a job: a line that is rewritten on a terminal, plain lines otherwise, and a
  * closing summary. On standard output. */
-#ifndef PS_SERVER_PROGRESS_H
-#define PS_SERVER_PROGRESS_H
+#ifndef PS_SERVER_RECORD_PROGRESS_H
+#define PS_SERVER_RECORD_PROGRESS_H
 
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* Writes the run folder. */
-#include "ps-server/recorder.h"
+#include "ps-server/record/recorder.h"
 
-#include "common/log.h"
-#include "ps-server/metrics.h"
-#include "ps-server/summary.h"
+#include "common/base/log.h"
+#include "ps-server/record/metrics.h"
+#include "ps-server/record/summary.h"
 
 #include <jansson.h>
 

@@ -1,10 +1,10 @@
 /* The run folder: job.json, metrics.jsonl, summary.json. The contract: README.md, "A run
  * folder". A file that is written once appears whole or not at all. */
-#ifndef PS_SERVER_RECORDER_H
-#define PS_SERVER_RECORDER_H
+#ifndef PS_SERVER_RECORD_RECORDER_H
+#define PS_SERVER_RECORD_RECORDER_H
 
-#include "common/status.h"
-#include "ps-server/coordinator.h"
+#include "common/base/status.h"
+#include "ps-server/coordinator/coordinator.h"
 
 struct recorder;
 

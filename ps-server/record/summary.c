@@ -1,7 +1,7 @@
 /* Builds the JSON trees of job.json, metrics.jsonl, summary.json and details.json. */
-#include "ps-server/summary.h"
+#include "ps-server/record/summary.h"
 
-#include "common/phases.h"
+#include "common/job/phases.h"
 
 #include <math.h>
 #include <stdio.h>

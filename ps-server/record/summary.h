@@ -1,9 +1,9 @@
 /* What the run folder's files say, as JSON. The keys are the contract with scripts. */
-#ifndef PS_SERVER_SUMMARY_H
-#define PS_SERVER_SUMMARY_H
+#ifndef PS_SERVER_RECORD_SUMMARY_H
+#define PS_SERVER_RECORD_SUMMARY_H
 
-#include "ps-server/coordinator.h"
-#include "ps-server/metrics.h"
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/record/metrics.h"
 
 #include <jansson.h>
 

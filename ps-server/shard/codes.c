@@ -1,7 +1,7 @@
 /* Codes in, changes out. */
-#include "ps-server/codes.h"
+#include "ps-server/shard/codes.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>

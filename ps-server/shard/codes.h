@@ -6,14 +6,14 @@
  * each has another version they are answered with parameters.
  *
  * Opens and sends nothing. */
-#ifndef PS_SERVER_CODES_H
-#define PS_SERVER_CODES_H
+#ifndef PS_SERVER_SHARD_CODES_H
+#define PS_SERVER_SHARD_CODES_H
 
-#include "common/codec.h"
-#include "common/layout.h"
-#include "common/status.h"
-#include "common/transport.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/codec/codec.h"
+#include "common/transport/transport.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* A circle of pushes for each worker, and two sums. */
-#include "ps-server/credits.h"
+#include "ps-server/shard/credits.h"
 
 #include <stdlib.h>
 

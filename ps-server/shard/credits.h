@@ -6,10 +6,10 @@
  *
  * Whoever has pushed least is always told at once, so nobody waits for ever, whatever the order in
  * which workers push their buckets. */
-#ifndef PS_SERVER_CREDITS_H
-#define PS_SERVER_CREDITS_H
+#ifndef PS_SERVER_SHARD_CREDITS_H
+#define PS_SERVER_SHARD_CREDITS_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>

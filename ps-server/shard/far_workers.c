@@ -1,7 +1,7 @@
 /* Paces answers to remote workers, and gives them credits for pushes. */
-#include "ps-server/far_workers.h"
+#include "ps-server/shard/far_workers.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 enum status far_workers_create(struct channel *channel, const struct job *job,
                                struct far_workers *ret_far)

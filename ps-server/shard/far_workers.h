@@ -1,11 +1,11 @@
 /* The workers of a shard. For those behind a network, answers are paced and pushes need credits. */
-#ifndef PS_SERVER_FAR_WORKERS_H
-#define PS_SERVER_FAR_WORKERS_H
+#ifndef PS_SERVER_SHARD_FAR_WORKERS_H
+#define PS_SERVER_SHARD_FAR_WORKERS_H
 
-#include "common/callers.h"
-#include "common/job.h"
-#include "common/pacer.h"
-#include "ps-server/credits.h"
+#include "common/channel/callers.h"
+#include "common/channel/pacer.h"
+#include "common/job/job.h"
+#include "ps-server/shard/credits.h"
 
 struct far_workers {
     struct channel *channel; // borrowed

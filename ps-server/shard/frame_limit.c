@@ -1,9 +1,9 @@
 /* A bound for buckets, from the job alone. */
-#include "ps-server/frame_limit.h"
+#include "ps-server/shard/frame_limit.h"
 
-#include "common/codec.h"
-#include "common/log.h"
-#include "common/phases.h"
+#include "common/base/log.h"
+#include "common/codec/codec.h"
+#include "common/job/phases.h"
 
 /* Buckets are closed once they hold so many bytes. */
 static uint64_t largest_target(const struct job *job)

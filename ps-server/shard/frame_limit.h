@@ -3,12 +3,12 @@
  * Whoever connects may send a frame of that size before it is known who that is, keys or not: the
  * library reads a command of a handshake whole. So the limit has to be set before the shard
  * listens, which it does before it is told the layout: it follows from the job. */
-#ifndef PS_SERVER_FRAME_LIMIT_H
-#define PS_SERVER_FRAME_LIMIT_H
+#ifndef PS_SERVER_SHARD_FRAME_LIMIT_H
+#define PS_SERVER_SHARD_FRAME_LIMIT_H
 
-#include "common/job.h"
-#include "common/layout.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "common/vector/layout.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* The remedies, one row each. */
-#include "ps-server/remedy.h"
+#include "ps-server/shard/remedy.h"
 
 #include <string.h>
 

@@ -7,10 +7,10 @@
  *     dc-adaptive    remedy_dc.c             the same with lambda over the root of mean squares
  *     momentum       remedy_momentum.c       less momentum, by what staleness adds to it
  */
-#ifndef PS_SERVER_REMEDY_H
-#define PS_SERVER_REMEDY_H
+#ifndef PS_SERVER_SHARD_REMEDY_H
+#define PS_SERVER_SHARD_REMEDY_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

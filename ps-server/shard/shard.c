@@ -1,7 +1,7 @@
 /* Decides which pushes are applied, and when pulls are answered. */
-#include "ps-server/shard.h"
+#include "ps-server/shard/shard.h"
 
-#include "ps-server/shard_state.h"
+#include "ps-server/shard/shard_state.h"
 
 #include <assert.h>
 #include <string.h>

@@ -34,19 +34,19 @@
  * A shard lives for one phase of its job. The parameters, and from the second phase on the
  * optimizer's states, are seeded by rank 0; at the end workers may pull the states (a PULL with
  * `vector`, the number of the state from 1). */
-#ifndef PS_SERVER_SHARD_H
-#define PS_SERVER_SHARD_H
+#ifndef PS_SERVER_SHARD_SHARD_H
+#define PS_SERVER_SHARD_SHARD_H
 
-#include "common/consistency.h"
-#include "common/job.h"
-#include "common/layout.h"
-#include "common/order.h"
-#include "common/phases.h"
-#include "common/schedule.h"
-#include "common/transport.h"
-#include "common/wire.h"
-#include "ps-server/remedy.h"
-#include "ps-server/staleness.h"
+#include "common/channel/wire.h"
+#include "common/job/consistency.h"
+#include "common/job/job.h"
+#include "common/job/order.h"
+#include "common/job/phases.h"
+#include "common/job/schedule.h"
+#include "common/transport/transport.h"
+#include "common/vector/layout.h"
+#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/staleness.h"
 
 struct shard;
 

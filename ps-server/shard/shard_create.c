@@ -1,6 +1,6 @@
 /* What a shard needs, and how much. */
-#include "common/memory.h"
-#include "ps-server/shard_state.h"
+#include "common/base/memory.h"
+#include "ps-server/shard/shard_state.h"
 
 #include <assert.h>
 #include <stdlib.h>

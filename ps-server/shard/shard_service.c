@@ -1,15 +1,15 @@
 /* The loop around a shard: receive, decode, shard_receive, send. */
-#include "ps-server/shard_service.h"
+#include "ps-server/shard/shard_service.h"
 
-#include "common/clock.h"
-#include "common/endpoints.h"
-#include "common/log.h"
-#include "common/member.h"
-#include "common/phases.h"
-#include "ps-server/codes.h"
-#include "ps-server/far_workers.h"
-#include "ps-server/frame_limit.h"
-#include "ps-server/shard.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/channel/member.h"
+#include "common/job/phases.h"
+#include "common/transport/endpoints.h"
+#include "ps-server/shard/codes.h"
+#include "ps-server/shard/far_workers.h"
+#include "ps-server/shard/frame_limit.h"
+#include "ps-server/shard/shard.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -3,12 +3,12 @@
  * Every shard is a member like a worker is, the one inside the coordinator's process too; it has a
  * thread (or, beyond shard 0, a process) of its own, so that control messages never wait for sums.
  */
-#ifndef PS_SERVER_SHARD_SERVICE_H
-#define PS_SERVER_SHARD_SERVICE_H
+#ifndef PS_SERVER_SHARD_SHARD_SERVICE_H
+#define PS_SERVER_SHARD_SHARD_SERVICE_H
 
-#include "common/notify.h"
-#include "common/security.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/security/security.h"
+#include "common/service/notify.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

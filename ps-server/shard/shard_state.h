@@ -1,11 +1,11 @@
 /* What a shard holds: shared by shard.c (who may do what), shard_create.c and
  * shard_update.c (the arithmetic). */
-#ifndef PS_SERVER_SHARD_STATE_H
-#define PS_SERVER_SHARD_STATE_H
+#ifndef PS_SERVER_SHARD_SHARD_STATE_H
+#define PS_SERVER_SHARD_SHARD_STATE_H
 
-#include "common/optimizer.h"
-#include "ps-server/shard.h"
-#include "ps-server/shard_views.h"
+#include "common/optimizer/optimizer.h"
+#include "ps-server/shard/shard.h"
+#include "ps-server/shard/shard_views.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Sums up gradients, and updates the parameters. */
-#include "common/vector.h"
-#include "ps-server/shard_state.h"
+#include "common/vector/vector.h"
+#include "ps-server/shard/shard_state.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Keeps a view of the parameters for each worker, in which changes appear after a delay. */
-#include "ps-server/shard_views.h"
+#include "ps-server/shard/shard_views.h"
 
-#include "common/memory.h"
-#include "common/vector.h"
-#include "ps-server/shard_state.h"
+#include "common/base/memory.h"
+#include "common/vector/vector.h"
+#include "ps-server/shard/shard_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  * worker p computes a gradient on its view, and its optimizer makes a change of it. Worker q sees
  * the change at the beginning of iteration t + 1 + r, where r is drawn from (seed, t, p, q): also
  * p's own comes late to it. The shard's parameters are those that have every change at once. */
-#ifndef PS_SERVER_SHARD_VIEWS_H
-#define PS_SERVER_SHARD_VIEWS_H
+#ifndef PS_SERVER_SHARD_SHARD_VIEWS_H
+#define PS_SERVER_SHARD_SHARD_VIEWS_H
 
-#include "common/optimizer.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/optimizer/optimizer.h"
 
 #include <stdint.h>
 

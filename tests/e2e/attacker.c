@@ -7,9 +7,9 @@
  * model (which is public), and is told the job's id if an attack before has got to know it. Each
  * attack goes to all endpoints at once. What it gets to know is a line on standard output, "read
  * ...". */
-#include "common/clock.h"
-#include "common/layout.h"
-#include "common/transport.h"
+#include "common/base/clock.h"
+#include "common/transport/transport.h"
+#include "common/vector/layout.h"
 #include "tests/e2e/attacker_wire.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* ZMTP 3 (RFC 23) without keys, by hand. */
 #include "tests/e2e/attacker_wire.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

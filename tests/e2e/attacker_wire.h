@@ -5,7 +5,7 @@
 #ifndef TESTS_E2E_ATTACKER_WIRE_H
 #define TESTS_E2E_ATTACKER_WIRE_H
 
-#include "common/wire.h"
+#include "common/channel/wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>

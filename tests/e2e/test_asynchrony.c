@@ -1,6 +1,6 @@
 /* Asynchronous jobs end to end: what is seeded repeats bit by bit, and what is free loses nothing.
  */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

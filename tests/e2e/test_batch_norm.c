@@ -1,5 +1,5 @@
 /* Jobs with batch normalisation, end to end: bits, statistics, the batch of all workers. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Jobs whose gradients are compressed, end to end: bytes, bits among workers, and what is learned.
  */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Training of real images to the accuracy that the README states. Minutes: part of tests/run --all.
  */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* End to end: whole jobs on the CUDA backend over its fake runtime. Updates by the device, by
  * servers, and by both in turn end with the same bits. What is shown is the logic of the host, not
  * what a GPU computes: see tests/worker/device/cuda_fake/stream.h. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

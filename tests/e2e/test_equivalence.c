@@ -1,5 +1,5 @@
 /* End to end: N workers on slices of a batch train what one worker does on the whole of it. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The launcher's bad moments: what hangs before the job, members that are killed, and the end of
  * the launcher itself. Its programs are stood in for by scripts, which RINGSIDE_LIBEXEC lets it
  * find. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

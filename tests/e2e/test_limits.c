@@ -1,5 +1,5 @@
 /* End to end: programs with too few descriptors or threads say so before anything starts. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* End to end: who is given up and who is not, when processes are stopped, continued and killed. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The numbers of a run folder are what they say: rates, images, epochs, staleness, transports. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Switching designs, local SGD, backup workers and targets, end to end. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* End to end: `ps` and `worker` as processes, small jobs on drawn images. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* End to end: `ringside` starts real jobs, and says what is wrong with those it cannot start. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

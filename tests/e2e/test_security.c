@@ -1,6 +1,6 @@
 /* End to end: keys, and who has none or others. */
-#include "tests/support/keyed_job.h"
-#include "tests/support/programs.h"
+#include "tests/support/common/keyed_job.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Jobs through an ssh that is stood in for by a script: it runs here what it should run there. Real
  * ones are in check_hosts. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* End to end: strangers by the thousand; a job that they cannot disturb ends with the bits that it
  * has without them. */
-#include "tests/support/keyed_job.h"
-#include "tests/support/programs.h"
-#include "tests/support/strangers.h"
+#include "tests/support/common/keyed_job.h"
+#include "tests/support/common/strangers.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* ringside sweep end to end: a whole one, one that goes on, and one that is another. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Fuzzes the lines between the launcher and its agents. What is taken encodes to a line that
  * decodes to the same again; what is refused has a reason. */
-#include "deploy/agent_message.h"
+#include "deploy/agent/agent_message.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * floats that are encoded with feedback arrive, and leave a residual that is finite.
  *
  * The first three bytes of an input are the kind and the share, the fourth is the count. */
-#include "common/codec.h"
+#include "common/codec/codec.h"
 
 #include <assert.h>
 #include <math.h>

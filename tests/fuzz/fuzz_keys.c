@@ -1,6 +1,6 @@
 /* What a key file may hold. Properties beyond not crashing: what is taken has a text that is taken
  * for the same; what is refused is so with a reason, which shows no byte of it. */
-#include "common/keys.h"
+#include "common/security/keys.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,9 +3,9 @@
  *
  * The first byte of an input says what the rest is: a command line, its arguments ended by zero
  * bytes, or a config file. */
-#include "common/job.h"
-#include "common/log.h"
-#include "common/options_sources.h"
+#include "common/base/log.h"
+#include "common/job/job.h"
+#include "common/options/options_sources.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* What a peer sends as a header. Property beyond not crashing: what decodes encodes again, to
  * something that decodes to the same. The first byte says how many floats the payload has. The
  * version, where a header begins with one, is made that of now: a corpus outlives versions. */
-#include "common/wire.h"
+#include "common/channel/wire.h"
 
 #include <assert.h>
 #include <stdint.h>

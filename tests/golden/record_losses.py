@@ -4,7 +4,7 @@
     tests/golden/record_losses.py | clang-format > tests/golden/losses.h
 
 Needs PyTorch 1.13 (Debian: python3-torch). Parameters, pixels, labels and dropout masks come from
-the functions of common/random.h, written here once more with numpy, so that the test computes the
+the functions of common/base/random.h, written here once more with numpy, so that the test computes the
 very same ones; PyTorch computes in double, so what is recorded has no rounding of its own.
 """
 

@@ -4,40 +4,71 @@
 # usage: check_includes.sh [ROOT]
 #
 # Prints "FILE:LINE: what is wrong" for every violation and exits 1 if there is one. Patterns are
-# extended regular expressions that must match a whole path from the root. In the first table the
-# first row whose file matches counts, so special cases stand above the rule of their folder.
+# extended regular expressions that must match a whole path from the root.
 set -u
 export LC_ALL=C
 
 cd "${1:-$(dirname "$0")/../..}" || exit 2
 
-# file                          may include, of what is ours
-may_include='
-common/wire\.c                  common/[^/]+\.h|wire\.pb-c\.h
-common/.*                       common/[^/]+\.h
-ps-server/.*                    (common|ps-server)/[^/]+\.h
-deploy/.*                       (common|deploy)/[^/]+\.h
-worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/(optimizer_formulas|random)\.h
-worker/device/device\.c         common/(status|memory|random|log|vector)\.h|worker/device/.*\.h
-worker/device/[^/]+             common/(status|memory|random|log|vector)\.h|worker/device/[^/]+\.h
-worker/device/ref/.*            common/(status|memory|random|log|vector)\.h|worker/device/(ref/)?[^/]+\.h
-worker/device/cpu/.*            common/(status|memory|random|log|variants|vector)\.h|worker/device/(cpu/)?[^/]+\.h
-worker/device/cuda/.*           common/(status|memory|optimizer_formulas|random|log|vector)\.h|worker/device/(cuda/)?[^/]+\.h
-worker/data/.*                  common/[^/]+\.h|worker/data/[^/]+\.h|worker/device/device\.h
-worker/model/.*                 common/[^/]+\.h|worker/model/[^/]+\.h|worker/device/[^/]+\.h
-worker/exchange/.*              common/[^/]+\.h|worker/exchange/[^/]+\.h
-worker/.*                       (common|worker)/.*\.h
-bench/.*                        (bench|common|deploy|ps-server|worker|tests/support)/.*\.h
-tests/.*                        (bench|common|deploy|ps-server|tests|worker)/.*\.(h|inc)
+# Rooms: a folder, and the rooms whose headers its files may include besides its own. A room may
+# name only rooms that stand above it, so the folders of the tree have no cycle.
+rooms='
+common/base
+common/vector           common/base
+common/options          common/base
+common/security         common/base common/options
+common/transport        common/base common/vector common/security
+common/codec            common/base common/vector
+common/optimizer        common/base common/vector common/options
+common/job              common/base common/vector common/options common/transport common/codec common/optimizer
+common/service          common/base common/transport common/job
+common/channel          common/base common/vector common/security common/transport common/job common/service
+
+ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/job common/service common/channel
+ps-server/coordinator   common/base common/vector common/transport common/job common/channel ps-server/shard
+ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
+ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record
+
+worker/device           common/base
+worker/device/ref       common/base common/vector worker/device
+worker/device/cpu       common/base common/vector worker/device
+worker/device/cuda      common/base common/vector common/optimizer worker/device
+worker/data             common/base common/vector common/options worker/device
+worker/model            common/base common/vector common/options common/optimizer worker/device
+worker/exchange         common/base common/vector common/transport common/codec common/job common/channel
+worker/exchange/chunks  common/base common/vector common/job common/channel worker/exchange
+worker/exchange/shared  common/base common/vector common/job worker/exchange
+worker/link             common/base common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
+worker/train            common/base common/vector common/transport common/optimizer common/job common/channel worker/device worker/data worker/model worker/exchange worker/link
+worker                  common/base common/vector common/options common/security common/transport common/job common/service worker/device worker/data worker/link worker/train
+
+deploy/system           common/base common/options common/job
+deploy/agent            common/base common/options common/security common/transport common/job deploy/system
+deploy/hosts            common/base common/options common/security common/transport common/job common/service deploy/system deploy/agent
+deploy/sweep            common/base common/job deploy/system
+deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
+deploy/report           common/base common/job deploy/system deploy/sweep
+deploy/command          common/base common/vector common/options common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/launch deploy/report
+'
+
+# file                          may include no more than this, of what is ours; the first that matches
+narrower='
+worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/(optimizer/optimizer_formulas|base/random)\.h
+worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
+worker/device/cuda/.*           common/(base/(status|memory|random|log)|optimizer/optimizer_formulas)\.h|worker/device/(cuda/)?[^/]+\.h
+worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
+worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
+worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
+common/channel/wire\.c          common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
 # header of a library, or        the only files that may include it; bench and tests may, too
 # private to a part of ours
 libraries='
-zmq.*                           common/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
-common/[a-z]+_zmq\.h            common/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
-microhttpd.*                    common/health\.c
-.*\.pb-c\.h|protobuf-c/.*       common/wire\.c
+zmq.*                           common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
+common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
+microhttpd.*                    common/service/health\.c
+.*\.pb-c\.h|protobuf-c/.*       common/channel/wire\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -50,8 +81,8 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(all_reduce|bump|codec(_[a-z0-9]+)?|consistency|halving_plan|job_checks|job_effects|layout|number|order|phases|port_range|schedule|straggler|wire|z85)|ps-server/(agreement|connecting|coordinator|credits|membership|metrics|remedy[a-z_]*|results|shard(_create|_update|_views)?|staleness|sums|topology|tuning)|deploy/(advice|placement)|worker/exchange/ring_plan|worker/model/network|worker/trial)\.[ch]'
-pure_never_includes='common/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
+pure_files='(common/(base/(bump|number)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/wire|job/(all_reduce|consistency|halving_plan|job_checks|job_effects|order|phases|schedule|straggler))|ps-server/(coordinator/(agreement|connecting|coordinator|membership|results|sums|topology|tuning)|shard/(credits|remedy[a-z_]*|shard(_create|_update|_views)?|staleness)|record/metrics)|deploy/(system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/network|train/trial))\.[ch]'
+pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
 violations=0
@@ -67,16 +98,44 @@ matches() # TEXT PATTERN
     [[ $1 =~ ^($2)$ ]]
 }
 
+declare -A may_use=() # by room: " ROOM ROOM ... "
+
+# Reads the table of rooms. One that names a room below itself could close a circle.
+read_rooms()
+{
+    local room used above=' '
+    local -a uses
+    while read -r room used; do
+        if [ -z "$room" ]; then
+            continue
+        fi
+        read -ra uses <<<"$used"
+        for used in "${uses[@]}"; do
+            [[ $above == *" $used "* ]] || report "$room" 0 "may not use $used, which does not stand above it"
+        done
+        may_use[$room]=" $room ${uses[*]} "
+        above+="$room "
+    done <<<"$rooms"
+}
+
 check_ours() # FILE LINE HEADER
 {
-    local files headers
+    local files headers room=${1%/*}
+    if [[ $1 == bench/* || $1 == tests/* ]]; then
+        matches "$3" "$our_folders/.*\.(h|inc)" || report "$1" "$2" "must not include \"$3\""
+        return
+    fi
     while read -r files headers; do
         if [ -n "$files" ] && matches "$1" "$files"; then
             matches "$3" "$headers" || report "$1" "$2" "must not include \"$3\""
             return
         fi
-    done <<<"$may_include"
-    report "$1" "$2" "no rule says what this file may include"
+    done <<<"$narrower"
+    if [ -z "${may_use[$room]-}" ]; then
+        report "$1" "$2" "$room is no room; the table of rooms says what a folder may include"
+    elif [[ $3 != */* || ${may_use[$room]} != *" ${3%/*} "* ]]; then
+        report "$1" "$2" "must not include \"$3\""
+    fi
 }
 
 check_library() # FILE LINE HEADER
@@ -139,6 +198,7 @@ if [ "${#folders[@]}" -eq 0 ]; then
     exit 2
 fi
 
+read_rooms
 while IFS=: read -r file line text; do
     check_include "$file" "$line" "$text"
 done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include' \

@@ -11,6 +11,7 @@ export LC_ALL=C
 cd "${1:-$(dirname "$0")/../..}" || exit 2
 
 lines_max=500
+folder_files_max=40 # of product code
 
 # function, and what to use instead
 banned_functions='
@@ -37,10 +38,10 @@ tmpnam     mkstemp
 mktemp     mkstemp
 alloca     memory that was planned at create
 system     posix_spawn
-rand       common/random.h
-srand      common/random.h
-random     common/random.h
-drand48    common/random.h
+rand       common/base/random.h
+srand      common/base/random.h
+random     common/base/random.h
+drand48    common/base/random.h
 '
 
 violations=0
@@ -122,6 +123,17 @@ check_lengths()
     done < <(wc -l "${all_files[@]}")
 }
 
+check_folder_sizes()
+{
+    local folder files
+    while read -r files folder; do
+        if [ "$files" -gt "$folder_files_max" ]; then
+            report "$folder" 0 "has $files files; the limit is $folder_files_max"
+        fi
+    done < <(printf '%s\n' "${all_files[@]}" | grep -E '^(common|deploy|ps-server|worker)/' |
+        sed 's|/[^/]*$||' | uniq -c)
+}
+
 # Whether the meson.build of the folder, or of one above it, names the file, or any other does so
 # together with its folder.
 is_named_by_meson() # FILE
@@ -193,6 +205,7 @@ if [ "${#c_files[@]}" -eq 0 ]; then
 fi
 
 check_lengths
+check_folder_sizes
 check_first_lines
 check_header_guards
 check_banned_functions

@@ -20,14 +20,19 @@ planted_files=()
 planted_messages=()
 failed=0
 
-# Appends TEXT (\n begins a line) to FILE of the copy; the lint must then say, of that
-# file, something that contains MESSAGE.
+# The lint must say, of that file or folder of the copy, something that contains MESSAGE.
+expect() # FILE MESSAGE
+{
+    planted_files+=("$1")
+    planted_messages+=("$2")
+}
+
+# Appends TEXT (\n begins a line) to FILE of the copy, of which the lint must then say MESSAGE.
 plant() # FILE TEXT MESSAGE
 {
     mkdir -p "$copy/$(dirname "$1")"
     printf '%b\n' "$2" >>"$copy/$1"
-    planted_files+=("$1")
-    planted_messages+=("$3")
+    expect "$1" "$3"
 }
 
 expect_every_plant_caught() # LINT

@@ -11,6 +11,10 @@ done
 
 plant common/planted_long.c "$(printf '//\\n%.0s' {1..500})//" 'has 501 lines'
 plant tests/common/planted_long.sh "$(printf '#\\n%.0s' {1..500})#" 'has 501 lines'
+for number in {1..40}; do
+    plant "common/service/planted_$number.h" '/* One of many. */' 'must be COMMON_SERVICE'
+done
+expect common/service 'files; the limit is 40'
 plant common/planted_first.c '#include <stdint.h>' 'line 1 must say'
 plant common/planted_first.h '\n/* Too late. */' 'line 1 must say'
 plant worker/data/planted_guard.h '/* A header. */\n#ifndef GUARD_H' 'must be WORKER_DATA_PLANTED_GUARD_H'

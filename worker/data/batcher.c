@@ -12,9 +12,9 @@
  * changes, but for the slots themselves: filling one and using one are kept apart by the counts. */
 #include "worker/data/batcher.h"
 
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "worker/data/sampler.h"
 
 #include <assert.h>

@@ -11,7 +11,7 @@
 #ifndef WORKER_DATA_BATCHER_H
 #define WORKER_DATA_BATCHER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/data/dataset.h"
 
 #include <stdbool.h>

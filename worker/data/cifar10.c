@@ -4,7 +4,7 @@
  * if it were all. */
 #include "worker/data/cifar10.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/data/dataset_rows.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Files of datasets, by mmap. */
 #include "worker/data/data_file.h"
 
-#include "common/log.h"
-#include "common/memory.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
 #include "worker/data/gzip.h"
 
 #include <errno.h>

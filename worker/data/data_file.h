@@ -5,7 +5,7 @@
 #ifndef WORKER_DATA_DATA_FILE_H
 #define WORKER_DATA_DATA_FILE_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

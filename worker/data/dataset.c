@@ -1,8 +1,8 @@
 /* The table of datasets, and the way to their rows. */
 #include "worker/data/dataset.h"
 
-#include "common/layout.h"
-#include "common/log.h"
+#include "common/base/log.h"
+#include "common/vector/layout.h"
 #include "worker/data/dataset_rows.h"
 
 #include <assert.h>

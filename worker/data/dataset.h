@@ -5,7 +5,7 @@
 #ifndef WORKER_DATA_DATASET_H
 #define WORKER_DATA_DATASET_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/device/device.h"
 
 #include <stdint.h>

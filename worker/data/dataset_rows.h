@@ -2,7 +2,7 @@
 #ifndef WORKER_DATA_DATASET_ROWS_H
 #define WORKER_DATA_DATASET_ROWS_H
 
-#include "common/names.h"
+#include "common/options/names.h"
 #include "worker/data/dataset.h"
 
 #define X(identifier, name, takes_path, summary) \

@@ -2,7 +2,7 @@
 #ifndef WORKER_DATA_GZIP_H
 #define WORKER_DATA_GZIP_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

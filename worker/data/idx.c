@@ -1,7 +1,7 @@
 /* Datasets `mnist` and `fashion-mnist`: grey images of 28 x 28, from a pair of IDX files. */
 #include "worker/data/idx.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/data/dataset_rows.h"
 #include "worker/data/gzip.h"
 

@@ -2,7 +2,7 @@
  */
 #include "worker/data/resized.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <assert.h>
 #include <math.h>

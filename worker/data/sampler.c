@@ -1,8 +1,8 @@
 /* Permutations of the samples, and the slices of them that make batches. */
 #include "worker/data/sampler.h"
 
-#include "common/layout.h"
-#include "common/random.h"
+#include "common/base/random.h"
+#include "common/vector/layout.h"
 
 #include <assert.h>
 #include <stdlib.h>

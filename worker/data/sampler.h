@@ -9,7 +9,7 @@
 #ifndef WORKER_DATA_SAMPLER_H
 #define WORKER_DATA_SAMPLER_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/data/batcher.h"
 
 #include <stdint.h>

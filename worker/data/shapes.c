@@ -9,7 +9,7 @@
  * The arithmetic is additions, multiplications, divisions, square roots and conversions, which IEEE
  * 754 rounds alike everywhere, so every machine draws the same bits. No libm: its last bits differ.
  * Loops run over rows of independent pixels, which compilers vectorise. */
-#include "common/random.h"
+#include "common/base/random.h"
 #include "worker/data/dataset_rows.h"
 
 #include <assert.h>

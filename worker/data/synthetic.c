@@ -1,7 +1,7 @@
 /* Dataset `synthetic`: noise that is drawn once, so that reading costs a copy: what a job runs at
  * when its input is free. There is nothing to learn from it: labels are random, too. */
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "worker/data/dataset_rows.h"
 
 #include <assert.h>

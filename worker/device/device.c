@@ -1,7 +1,7 @@
 /* The table of backends, and the checked way into them. */
 #include "worker/device/device.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/device/backends.h"
 
 #include <assert.h>

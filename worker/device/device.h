@@ -16,7 +16,7 @@
 #ifndef WORKER_DEVICE_DEVICE_H
 #define WORKER_DEVICE_DEVICE_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,7 +151,7 @@ struct program_result {
 
 struct device;
 struct program;
-struct optimizer_update; // common/optimizer_formulas.h
+struct optimizer_update; // common/optimizer/optimizer_formulas.h
 
 struct program_ops {
     /* Whether forward awaits parameters operation by operation (program_await_params). Otherwise

@@ -6,7 +6,7 @@
  * one of `cnn` as long as before. */
 #include "worker/device/memory_plan.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <stdbool.h>
 

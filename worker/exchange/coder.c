@@ -1,8 +1,8 @@
 /* Codes of spans, and their residuals. */
 #include "worker/exchange/coder.h"
 
-#include "common/memory.h"
-#include "common/vector.h"
+#include "common/base/memory.h"
+#include "common/vector/vector.h"
 
 #include <assert.h>
 #include <string.h>

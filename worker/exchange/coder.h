@@ -3,10 +3,10 @@
 #ifndef WORKER_EXCHANGE_CODER_H
 #define WORKER_EXCHANGE_CODER_H
 
-#include "common/codec.h"
-#include "common/layout.h"
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/codec/codec.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

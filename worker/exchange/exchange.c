@@ -1,7 +1,7 @@
 /* The part that all strategies share: the table, and what the two threads wait for. */
 #include "worker/exchange/exchange.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>

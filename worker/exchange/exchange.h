@@ -29,13 +29,13 @@
 #ifndef WORKER_EXCHANGE_EXCHANGE_H
 #define WORKER_EXCHANGE_EXCHANGE_H
 
-#include "common/all_reduce.h"
-#include "common/callers.h"
-#include "common/channel.h"
-#include "common/codec.h"
-#include "common/lanes.h"
-#include "common/layout.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/channel/callers.h"
+#include "common/channel/channel.h"
+#include "common/codec/codec.h"
+#include "common/job/all_reduce.h"
+#include "common/transport/lanes.h"
+#include "common/vector/layout.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -12,7 +12,7 @@
  * the last one, is pushed next, also before what is on its way but has not left (pacer.h). The
  * window also keeps workers together: on a link that all share each gets as much of it as the
  * others. */
-#include "common/pacer.h"
+#include "common/channel/pacer.h"
 #include "worker/exchange/coder.h"
 #include "worker/exchange/strategies.h"
 

@@ -1,8 +1,8 @@
 /* Chunks begin where they please, also within a part. */
 #include "worker/exchange/ring_mean.h"
 
-#include "common/all_reduce.h"
-#include "common/vector.h"
+#include "common/job/all_reduce.h"
+#include "common/vector/vector.h"
 
 #include <assert.h>
 

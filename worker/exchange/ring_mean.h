@@ -2,7 +2,7 @@
 #ifndef WORKER_EXCHANGE_RING_MEAN_H
 #define WORKER_EXCHANGE_RING_MEAN_H
 
-#include "common/layout.h"
+#include "common/vector/layout.h"
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* The communication thread: joins, waits, starts, then moves messages until the end. */
-#include "common/clock.h"
-#include "common/log.h"
-#include "worker/link_phases.h"
-#include "worker/link_state.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "worker/link/link_phases.h"
+#include "worker/link/link_state.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Regions of all workers of a host, mapped. */
-#include "worker/group_memory.h"
+#include "worker/link/group_memory.h"
 
-#include "worker/neighbours.h"
+#include "worker/link/neighbours.h"
 
 #include <assert.h>
 

@@ -1,14 +1,14 @@
 /* The memory in which workers of one host all-reduce: rank 0's board, and everybody's gradients, if
  * all of them lie where others may map them. Else they go by way of the board, which then has a
  * stage. */
-#ifndef WORKER_GROUP_MEMORY_H
-#define WORKER_GROUP_MEMORY_H
+#ifndef WORKER_LINK_GROUP_MEMORY_H
+#define WORKER_LINK_GROUP_MEMORY_H
 
-#include "common/endpoints.h"
-#include "common/layout.h"
-#include "common/region.h"
-#include "common/status.h"
-#include "worker/exchange/group.h"
+#include "common/base/region.h"
+#include "common/base/status.h"
+#include "common/transport/endpoints.h"
+#include "common/vector/layout.h"
+#include "worker/exchange/shared/group.h"
 
 #include <stdint.h>
 

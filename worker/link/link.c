@@ -3,10 +3,10 @@
  * Linear code on both sides: the thread runs join, wait, start, loop; the trainer's thread waits
  * for its phases. What the trainer has to say goes through two bounded queues, of buckets that are
  * ready and of messages for the coordinator, and a wake of the transport. */
-#include "worker/link.h"
+#include "worker/link/link.h"
 
-#include "common/log.h"
-#include "worker/link_state.h"
+#include "common/base/log.h"
+#include "worker/link/link_state.h"
 
 #include <stdlib.h>
 

@@ -8,15 +8,15 @@
  *
  * Then the trainer uses link_exchange, and reports through the link. In between, the thread moves
  * data messages into the exchange and keeps up the signs of life. */
-#ifndef WORKER_LINK_H
-#define WORKER_LINK_H
+#ifndef WORKER_LINK_LINK_H
+#define WORKER_LINK_LINK_H
 
-#include "common/job.h"
-#include "common/layout.h"
-#include "common/notify.h"
-#include "common/security.h"
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/job/job.h"
+#include "common/security/security.h"
+#include "common/service/notify.h"
+#include "common/vector/layout.h"
 #include "worker/exchange/exchange.h"
 
 #include <stdatomic.h>

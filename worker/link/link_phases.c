@@ -1,7 +1,7 @@
 /* Connections, memory and exchanges of phases. */
-#include "worker/link_phases.h"
+#include "worker/link/link_phases.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <string.h>
 

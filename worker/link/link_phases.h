@@ -1,10 +1,10 @@
 /* How a link gets to know the other workers and servers: TRY, START and GO. For the communication
  * thread. */
-#ifndef WORKER_LINK_PHASES_H
-#define WORKER_LINK_PHASES_H
+#ifndef WORKER_LINK_LINK_PHASES_H
+#define WORKER_LINK_LINK_PHASES_H
 
-#include "common/wire.h"
-#include "worker/link_state.h"
+#include "common/channel/wire.h"
+#include "worker/link/link_state.h"
 
 #include <stdbool.h>
 

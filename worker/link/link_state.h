@@ -1,15 +1,15 @@
 /* What the two sides of a link share: link.c (the trainer's thread) and communication.c. */
-#ifndef WORKER_LINK_STATE_H
-#define WORKER_LINK_STATE_H
+#ifndef WORKER_LINK_LINK_STATE_H
+#define WORKER_LINK_LINK_STATE_H
 
-#include "common/endpoints.h"
-#include "common/member.h"
-#include "common/phases.h"
-#include "worker/group_memory.h"
-#include "worker/link.h"
-#include "worker/neighbours.h"
-#include "worker/outbox.h"
-#include "worker/probe.h"
+#include "common/channel/member.h"
+#include "common/job/phases.h"
+#include "common/transport/endpoints.h"
+#include "worker/link/group_memory.h"
+#include "worker/link/link.h"
+#include "worker/link/neighbours.h"
+#include "worker/link/outbox.h"
+#include "worker/link/probe.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* Connections to the places that the coordinator named. */
-#include "worker/neighbours.h"
+#include "worker/link/neighbours.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>

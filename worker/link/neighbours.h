@@ -1,14 +1,14 @@
 /* Whom a worker exchanges with: the shards, and other workers. */
-#ifndef WORKER_NEIGHBOURS_H
-#define WORKER_NEIGHBOURS_H
+#ifndef WORKER_LINK_NEIGHBOURS_H
+#define WORKER_LINK_NEIGHBOURS_H
 
-#include "common/all_reduce.h"
-#include "common/callers.h"
-#include "common/channel.h"
-#include "common/endpoints.h"
-#include "common/job.h"
-#include "common/lanes.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/channel/callers.h"
+#include "common/channel/channel.h"
+#include "common/job/all_reduce.h"
+#include "common/job/job.h"
+#include "common/transport/endpoints.h"
+#include "common/transport/lanes.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The queue of messages to the coordinator. */
-#include "worker/outbox.h"
+#include "worker/link/outbox.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 #include <stdio.h>
 

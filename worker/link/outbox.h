@@ -1,12 +1,12 @@
 /* Messages from the trainer's thread to the coordinator, waiting for the communication thread.
  *
  * A bounded queue between one writer and one reader; an entry holds what its message points to. */
-#ifndef WORKER_OUTBOX_H
-#define WORKER_OUTBOX_H
+#ifndef WORKER_LINK_OUTBOX_H
+#define WORKER_LINK_OUTBOX_H
 
-#include "common/channel.h"
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/channel.h"
+#include "common/channel/wire.h"
 
 #include <pthread.h>
 #include <stdbool.h>

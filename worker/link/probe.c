@@ -1,7 +1,7 @@
 /* Messages there and back. */
-#include "worker/probe.h"
+#include "worker/link/probe.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #include <stdlib.h>
 

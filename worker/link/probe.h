@@ -3,12 +3,12 @@
  * bandwidth. What counts is the quickest of each: others only wait longer.
  *
  * For the communication thread; never waits. */
-#ifndef WORKER_PROBE_H
-#define WORKER_PROBE_H
+#ifndef WORKER_LINK_PROBE_H
+#define WORKER_LINK_PROBE_H
 
-#include "common/all_reduce.h"
-#include "common/channel.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/channel/channel.h"
+#include "common/job/all_reduce.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Ranks from the environment of launchers. */
-#include "worker/rank.h"
+#include "worker/link/rank.h"
 
 #include <stdio.h>
 #include <string.h>

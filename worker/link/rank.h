@@ -6,11 +6,11 @@
  * launcher runs below another. Where one command of a launcher starts ps and workers, --rank-offset
  * says how many processes come before worker 0: nobody but the user knows which of them are which.
  */
-#ifndef WORKER_RANK_H
-#define WORKER_RANK_H
+#ifndef WORKER_LINK_RANK_H
+#define WORKER_LINK_RANK_H
 
-#include "common/options.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/options/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,9 +12,9 @@
  * operation. */
 #include "worker/model/model.h"
 
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/optimizer.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/optimizer/optimizer.h"
 #include "worker/model/models.h"
 
 #include <assert.h>

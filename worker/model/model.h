@@ -5,8 +5,8 @@
 #ifndef WORKER_MODEL_MODEL_H
 #define WORKER_MODEL_MODEL_H
 
-#include "common/layout.h"
-#include "common/region.h"
+#include "common/base/region.h"
+#include "common/vector/layout.h"
 #include "worker/device/device.h"
 
 struct model;

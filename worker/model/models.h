@@ -2,7 +2,7 @@
 #ifndef WORKER_MODEL_MODELS_H
 #define WORKER_MODEL_MODELS_H
 
-#include "common/names.h"
+#include "common/options/names.h"
 #include "worker/model/network.h"
 
 #define X(identifier, name, summary) extern const struct network model_##identifier;

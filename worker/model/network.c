@@ -1,7 +1,7 @@
 /* From a list of layers to operations and tensors. */
 #include "worker/model/network.h"
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 #ifndef WORKER_MODEL_NETWORK_H
 #define WORKER_MODEL_NETWORK_H
 
-#include "common/layout.h"
+#include "common/vector/layout.h"
 #include "worker/model/layer.h"
 
 #define NETWORK_TENSORS_MAX (2 * DEVICE_OPS_MAX)

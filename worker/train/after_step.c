@@ -1,5 +1,5 @@
 /* What follows a step: sums, reports, marks. */
-#include "worker/trainer_state.h"
+#include "worker/train/trainer_state.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Forward over the test set. */
-#include "worker/evaluator.h"
+#include "worker/train/evaluator.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Evaluation of a model on this worker's part of the test set. */
-#ifndef WORKER_EVALUATOR_H
-#define WORKER_EVALUATOR_H
+#ifndef WORKER_TRAIN_EVALUATOR_H
+#define WORKER_TRAIN_EVALUATOR_H
 
-#include "common/status.h"
-#include "common/wire.h"
+#include "common/base/status.h"
+#include "common/channel/wire.h"
 #include "worker/data/batcher.h"
 #include "worker/model/model.h"
 

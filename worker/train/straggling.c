@@ -1,7 +1,7 @@
 /* Waiting in pieces, so that a job that ends does not wait for it. */
-#include "worker/straggling.h"
+#include "worker/train/straggling.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #include <assert.h>
 #include <time.h>

@@ -1,9 +1,9 @@
-/* Being slow on purpose: the delays of common/straggler.h, waited for. */
-#ifndef WORKER_STRAGGLING_H
-#define WORKER_STRAGGLING_H
+/* Being slow on purpose: the delays of common/job/straggler.h, waited for. */
+#ifndef WORKER_TRAIN_STRAGGLING_H
+#define WORKER_TRAIN_STRAGGLING_H
 
-#include "common/job.h"
-#include "common/straggler.h"
+#include "common/job/job.h"
+#include "common/job/straggler.h"
 #include "worker/exchange/exchange.h"
 
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* The phases of a job, one after the other; what the trainer is made of. */
-#include "worker/trainer.h"
+#include "worker/train/trainer.h"
 
-#include "common/endpoints.h"
-#include "common/log.h"
-#include "common/memory.h"
-#include "worker/outbox.h"
-#include "worker/trainer_state.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/transport/endpoints.h"
+#include "worker/link/outbox.h"
+#include "worker/train/trainer_state.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,14 +3,14 @@
  * The trainer owns the model, the batches and, where the exchange delivers gradients, the
  * optimizer. It knows nothing of sockets: what travels goes through the exchange, what is told to
  * the coordinator through the link. */
-#ifndef WORKER_TRAINER_H
-#define WORKER_TRAINER_H
+#ifndef WORKER_TRAIN_TRAINER_H
+#define WORKER_TRAIN_TRAINER_H
 
-#include "common/job.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/job.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
-#include "worker/link.h"
+#include "worker/link/link.h"
 
 #include <stdint.h>
 

@@ -1,19 +1,19 @@
 /* What the parts of the trainer share: trainer.c (create, run), training_step.c (one step) and
  * after_step.c (what follows it). */
-#ifndef WORKER_TRAINER_STATE_H
-#define WORKER_TRAINER_STATE_H
+#ifndef WORKER_TRAIN_TRAINER_STATE_H
+#define WORKER_TRAIN_TRAINER_STATE_H
 
-#include "common/clock.h"
-#include "common/digest.h"
-#include "common/optimizer.h"
-#include "common/phases.h"
-#include "common/schedule.h"
+#include "common/base/clock.h"
+#include "common/job/phases.h"
+#include "common/job/schedule.h"
+#include "common/optimizer/optimizer.h"
+#include "common/vector/digest.h"
 #include "worker/data/batcher.h"
-#include "worker/evaluator.h"
 #include "worker/model/model.h"
-#include "worker/straggling.h"
-#include "worker/trainer.h"
-#include "worker/trial.h"
+#include "worker/train/evaluator.h"
+#include "worker/train/straggling.h"
+#include "worker/train/trainer.h"
+#include "worker/train/trial.h"
 
 #include <stdbool.h>
 #include <stdint.h>

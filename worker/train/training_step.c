@@ -1,6 +1,6 @@
 /* One training step. START READING HERE: trainer_step. */
-#include "common/optimizer_formulas.h"
-#include "worker/trainer_state.h"
+#include "common/optimizer/optimizer_formulas.h"
+#include "worker/train/trainer_state.h"
 
 #include <assert.h>
 #include <math.h>

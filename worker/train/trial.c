@@ -1,5 +1,5 @@
 /* The median of rounds. */
-#include "worker/trial.h"
+#include "worker/train/trial.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * The median of rounds (a round is what one exchange is for), without the first two, which begin
  * something, and the last one, whose exchange nothing overlaps. */
-#ifndef WORKER_TRIAL_H
-#define WORKER_TRIAL_H
+#ifndef WORKER_TRAIN_TRIAL_H
+#define WORKER_TRAIN_TRIAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

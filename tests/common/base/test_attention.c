@@ -1,5 +1,5 @@
 /* Tests of what counts as having been away. */
-#include "common/attention.h"
+#include "common/base/attention.h"
 
 // clang-format off
 #include <setjmp.h>

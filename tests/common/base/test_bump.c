@@ -1,5 +1,5 @@
 /* Tests of the allocator that frees nothing. */
-#include "common/bump.h"
+#include "common/base/bump.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the set of cores. */
-#include "common/cores.h"
+#include "common/base/cores.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of whose connections were closed: by descriptor, and by real connections. */
-#include "common/departures.h"
-#include "common/transport.h"
-#include "tests/support/insecure.h"
+#include "common/base/departures.h"
+#include "common/transport/transport.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of log lines: what is in one, and that one stays one. */
-#include "common/log.h"
-#include "tests/support/captured_log.h"
+#include "common/base/log.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

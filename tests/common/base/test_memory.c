@@ -1,5 +1,5 @@
 /* Tests of large buffers and of the heap's settings. */
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of reading digits. */
-#include "common/number.h"
+#include "common/base/number.h"
 
 // clang-format off
 #include <setjmp.h>

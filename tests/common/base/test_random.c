@@ -1,5 +1,5 @@
 /* Tests of seeded randomness, against known values of splitmix64 and against what is likely. */
-#include "common/random.h"
+#include "common/base/random.h"
 
 // clang-format off
 #include <setjmp.h>

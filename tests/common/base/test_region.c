@@ -1,5 +1,5 @@
 /* Tests of regions: read through their key alone, and nothing else is. */
-#include "common/region.h"
+#include "common/base/region.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of short turns on a core. */
-#include "common/slice.h"
+#include "common/base/slice.h"
 
 // clang-format off
 #include <setjmp.h>

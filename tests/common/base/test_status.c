@@ -1,5 +1,5 @@
 /* Tests of the texts of the status codes. */
-#include "common/status.h"
+#include "common/base/status.h"
 
 // clang-format off
 #include <setjmp.h>

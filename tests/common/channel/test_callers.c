@@ -1,5 +1,5 @@
 /* Tests of which connection is which rank: the first to say so, and no other. */
-#include "common/callers.h"
+#include "common/channel/callers.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of channels: messages that arrive, noise that is dropped, versions that differ. */
-#include "common/channel.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/channel_pair.h"
-#include "tests/support/insecure.h"
+#include "common/channel/channel.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/channel_pair.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

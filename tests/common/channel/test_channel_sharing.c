@@ -1,7 +1,7 @@
 /* Tests of channels on one host: values that stay where they are, headers that go by memory. */
-#include "common/channel.h"
-#include "common/random.h"
-#include "tests/support/channel_pair.h"
+#include "common/base/random.h"
+#include "common/channel/channel.h"
+#include "tests/support/common/channel_pair.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of headers by shared memory: what is posted is taken, in its order; a sleeper is rung;
  * whatever lies in a peer's memory, nothing crashes. */
-#include "common/mail.h"
-#include "common/random.h"
-#include "tests/support/captured_log.h"
+#include "common/base/random.h"
+#include "common/channel/mail.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

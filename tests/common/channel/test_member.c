@@ -1,6 +1,6 @@
 /* Tests of joining: a coordinator of another version, one that refuses, one that is silent. */
-#include "common/member.h"
-#include "tests/support/insecure.h"
+#include "common/channel/member.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

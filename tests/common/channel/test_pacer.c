@@ -1,6 +1,6 @@
 /* Tests of the order in which messages leave. */
-#include "common/pacer.h"
-#include "tests/support/insecure.h"
+#include "common/channel/pacer.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

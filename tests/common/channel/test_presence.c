@@ -1,6 +1,6 @@
 /* Tests of what is seen of a process: one that waits, that is stopped, that has ended. */
-#include "common/presence.h"
-#include "common/transport.h"
+#include "common/channel/presence.h"
+#include "common/transport/transport.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of what is lent: what lies in the region, to whom has mapped it, until it comes back. */
-#include "common/sharing.h"
+#include "common/channel/sharing.h"
 
 // clang-format off
 #include <setjmp.h>

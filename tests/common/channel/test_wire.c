@@ -1,6 +1,6 @@
 /* Tests of the wire: round trips, and everything that decode must refuse. */
-#include "common/random.h"
-#include "common/wire.h"
+#include "common/base/random.h"
+#include "common/channel/wire.h"
 
 // clang-format off
 #include <setjmp.h>

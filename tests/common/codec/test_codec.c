@@ -1,8 +1,8 @@
 /* Tests of what is true of every encoding. */
-#include "common/codec.h"
-#include "common/codec_rules.h"
-#include "common/random.h"
-#include "tests/support/encoded.h"
+#include "common/base/random.h"
+#include "common/codec/codec.h"
+#include "common/codec/codec_rules.h"
+#include "tests/support/common/encoded.h"
 
 // clang-format off
 #include <setjmp.h>

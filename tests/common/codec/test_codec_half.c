@@ -1,5 +1,5 @@
 /* Tests of the encodings in 16 bits: all patterns, and all neighbours. */
-#include "tests/support/encoded.h"
+#include "tests/support/common/encoded.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the encoding in blocks of bytes with a scale. */
-#include "tests/support/encoded.h"
+#include "tests/support/common/encoded.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the encoding of the largest values, against brute force. */
-#include "tests/support/encoded.h"
+#include "tests/support/common/encoded.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of what each algorithm is reckoned to take, and of the choice between them. */
-#include "common/all_reduce.h"
+#include "common/job/all_reduce.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the modes: which there are, and when a worker may read. */
-#include "common/consistency.h"
+#include "common/job/consistency.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of the job: its defaults, what follows from what, what contradicts, and its way over the
  * wire. */
-#include "common/job.h"
-#include "common/names.h"
-#include "tests/support/sample_job.h"
+#include "common/job/job.h"
+#include "common/options/names.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

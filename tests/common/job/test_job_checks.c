@@ -1,5 +1,5 @@
 /* Tests of what contradicts itself in a job: each is refused with what would be right. */
-#include "tests/support/sample_job.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of options that would do nothing. */
-#include "common/job_effects.h"
-#include "tests/support/sample_job.h"
+#include "common/job/job_effects.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

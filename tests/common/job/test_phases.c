@@ -1,6 +1,6 @@
 /* Tests of phases and marks against what one would list by hand. */
-#include "common/phases.h"
-#include "tests/support/sample_job.h"
+#include "common/job/phases.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

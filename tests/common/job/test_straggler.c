@@ -1,5 +1,5 @@
 /* Tests of stragglers: what is drawn has the distribution that was asked for, alike for all. */
-#include "common/straggler.h"
+#include "common/job/straggler.h"
 
 // clang-format off
 #include <setjmp.h>

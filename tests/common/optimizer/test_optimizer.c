@@ -1,10 +1,10 @@
 /* Tests of the optimizers: against PyTorch, against closed forms, and bit for bit against
  * themselves. */
-#include "common/names.h"
-#include "common/optimizer.h"
-#include "common/optimizer_rules.h"
-#include "common/random.h"
-#include "common/variants.h"
+#include "common/base/random.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_rules.h"
+#include "common/options/names.h"
+#include "common/vector/variants.h"
 #include "tests/golden/optimizers.h"
 
 // clang-format off

@@ -1,7 +1,7 @@
 /* Tests of the lists of names: what --help, checks and the job's text expect of them. */
-#include "common/job.h"
-#include "common/names.h"
-#include "common/optimizer.h"
+#include "common/job/job.h"
+#include "common/optimizer/optimizer.h"
+#include "common/options/names.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of the values of options: what is taken, what is refused with which words, and that what is
  * written reads back. */
-#include "common/options.h"
-#include "tests/support/sample_options.h"
+#include "common/options/options.h"
+#include "tests/support/common/sample_options.h"
 
 // clang-format off
 #include <setjmp.h>

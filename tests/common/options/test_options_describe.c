@@ -1,5 +1,5 @@
 /* Tests of --describe-options: JSON that says what the tables say. */
-#include "tests/support/sample_options.h"
+#include "tests/support/common/sample_options.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of config files: what is read, and what is refused at which line. */
-#include "common/options_sources.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/sample_options.h"
-#include "tests/support/temp_folder.h"
+#include "common/options/options_sources.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/sample_options.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the name that is offered for an unknown one. */
-#include "common/options.h"
+#include "common/options/options.h"
 
 // clang-format off
 #include <setjmp.h>

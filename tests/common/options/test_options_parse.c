@@ -1,9 +1,9 @@
 /* Tests of the sources of options: the forms of the command line, the environment, and which of
  * them wins. */
-#include "common/options.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/sample_options.h"
-#include "tests/support/temp_folder.h"
+#include "common/options/options.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/sample_options.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of keys: their text, who is allowed, and who may read a key file. */
-#include "common/keys.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "common/security/keys.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
 
 #include <sodium.h>
 

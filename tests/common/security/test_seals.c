@@ -1,5 +1,5 @@
 /* Tests of seals: the next message is taken, and nothing else. */
-#include "common/seals.h"
+#include "common/security/seals.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of the rule: keys off the loopback interface, unless it is said that none are needed. */
-#include "common/security.h"
-#include "tests/support/captured_log.h"
+#include "common/security/security.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of Z85: the vectors of RFC 32, and text that is none. */
-#include "common/z85.h"
+#include "common/security/z85.h"
 
 // clang-format off
 #include <setjmp.h>

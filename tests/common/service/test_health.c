@@ -1,9 +1,9 @@
 /* Tests of the health endpoint, asked over a socket as a probe does. */
-#include "common/clock.h"
-#include "common/door.h"
-#include "common/health.h"
-#include "common/notify.h"
-#include "tests/support/captured_log.h"
+#include "common/base/clock.h"
+#include "common/service/health.h"
+#include "common/service/notify.h"
+#include "common/transport/door.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of notices to the service manager, on sockets of the real kind. */
-#include "common/notify.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "common/service/notify.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

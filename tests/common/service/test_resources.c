@@ -1,5 +1,5 @@
 /* Tests of what processes need, and of limits that are too low. */
-#include "common/resources.h"
+#include "common/service/resources.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of which congestion control connections get: the rule, and connections over loopback. */
-#include "common/congestion.h"
-#include "tests/support/tcp_ends.h"
+#include "common/transport/congestion.h"
+#include "tests/support/common/tcp_ends.h"
 
 // clang-format off
 #include <setjmp.h>

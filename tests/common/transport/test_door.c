@@ -1,7 +1,8 @@
 /* Tests of the door: who comes in is known, nobody takes all the room, and it never runs out. */
-#include "common/clock.h"
-#include "common/door.h"
-#include "tests/support/squatter.h"
+#include "common/base/clock.h"
+#include "common/security/security.h"
+#include "common/transport/door.h"
+#include "tests/support/common/squatter.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -338,7 +339,7 @@ static void nothing_is_said_to_another_user_at_a_name_of_ours(void **state)
     struct squatter squatter;
     char address[DOOR_ADDRESS_BYTES] = "", expected[DOOR_ADDRESS_BYTES];
     (void)door_take_turned_away();
-    squatter_open(&squatter, DOOR_NAME_PREFIX, 4711);
+    squatter_open(&squatter, SECURITY_NAME_PREFIX, 4711);
     assert_false(door_find_stranger(squatter.address.sun_path + 1, address));
     assert_int_equal(say_to(&squatter), ECONNREFUSED);
     assert_true(door_find_stranger(squatter.address.sun_path + 1, address));
@@ -350,7 +351,7 @@ static void nothing_is_said_to_another_user_at_a_name_of_ours(void **state)
     assert_string_equal(turned.address, expected);
     assert_non_null(strstr(turned.why, "it listens where a member of this job should"));
     // Ours are spoken to, and so are other programs' daemons.
-    squatter_open(&squatter, DOOR_NAME_PREFIX, 0);
+    squatter_open(&squatter, SECURITY_NAME_PREFIX, 0);
     assert_int_equal(say_to(&squatter), 0);
     assert_true(squatter_close(&squatter));
     squatter_open(&squatter, "daemon-", 4711);

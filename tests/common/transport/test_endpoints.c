@@ -1,7 +1,7 @@
 /* Tests of places: what is chosen, what is refused. */
-#include "common/endpoints.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/insecure.h"
+#include "common/transport/endpoints.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

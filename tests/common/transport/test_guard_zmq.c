@@ -1,9 +1,9 @@
 /* Tests of transports with keys: who has the right ones comes in, and nobody else; those who do not
  * are told why, and counted. */
-#include "common/transport.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/insecure.h"
-#include "tests/support/strangers.h"
+#include "common/transport/transport.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/insecure.h"
+#include "tests/support/common/strangers.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of this host's addresses: those on the way somewhere, and the only one. */
-#include "common/local_address.h"
-#include "tests/support/captured_log.h"
+#include "common/transport/local_address.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of ranges of ports: read, chosen, and listened in. */
-#include "common/endpoints.h"
-#include "common/port_range.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/insecure.h"
+#include "common/transport/endpoints.h"
+#include "common/transport/port_range.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

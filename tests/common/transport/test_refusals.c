@@ -1,7 +1,7 @@
 /* Tests of refusals: the first are said one by one, many in a few lines, and none is lost. */
-#include "common/log.h"
-#include "common/refusals.h"
-#include "tests/support/captured_log.h"
+#include "common/base/log.h"
+#include "common/transport/refusals.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of fitting send buffers: the size by the formula, and connections over loopback. */
-#include "common/send_buffer.h"
-#include "tests/support/tcp_ends.h"
+#include "common/transport/send_buffer.h"
+#include "tests/support/common/tcp_ends.h"
 
 // clang-format off
 #include <setjmp.h>

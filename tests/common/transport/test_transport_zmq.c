@@ -1,9 +1,9 @@
 /* Tests of the transport: what arrives is what was sent, aligned, and hostile peers are survived.
  */
-#include "common/transport.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/insecure.h"
-#include "tests/support/squatter.h"
+#include "common/transport/transport.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/insecure.h"
+#include "tests/support/common/squatter.h"
 
 #include <zmq.h>
 

@@ -1,5 +1,5 @@
 /* Tests of the parameter digest against BLAKE2b-256 as Python's hashlib computes it. */
-#include "common/digest.h"
+#include "common/vector/digest.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of spans, of the cut into buckets, and of layouts that peers sent. */
-#include "common/layout.h"
-#include "common/random.h"
+#include "common/base/random.h"
+#include "common/vector/layout.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of the vector loops: every variant that this machine runs, against plain C. */
-#include "common/random.h"
-#include "common/variants.h"
-#include "common/vector.h"
-#include "common/vector_variants.h"
+#include "common/base/random.h"
+#include "common/vector/variants.h"
+#include "common/vector/vector.h"
+#include "common/vector/vector_variants.h"
 
 // clang-format off
 #include <setjmp.h>

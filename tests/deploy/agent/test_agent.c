@@ -1,9 +1,9 @@
 /* Tests of an agent with real processes, in a process of its own. */
-#include "common/log.h"
-#include "deploy/agent.h"
-#include "deploy/agent_message.h"
-#include "deploy/fetch.h"
-#include "deploy/line_stream.h"
+#include "common/base/log.h"
+#include "deploy/agent/agent.h"
+#include "deploy/agent/agent_message.h"
+#include "deploy/launch/fetch.h"
+#include "deploy/system/line_stream.h"
 
 // clang-format off
 #include <setjmp.h>

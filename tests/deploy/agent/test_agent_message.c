@@ -1,5 +1,5 @@
 /* Tests of the lines between the launcher and its agents. */
-#include "deploy/agent_message.h"
+#include "deploy/agent/agent_message.h"
 
 // clang-format off
 #include <setjmp.h>

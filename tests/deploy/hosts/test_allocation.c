@@ -1,5 +1,5 @@
 /* Tests of what Slurm says of an allocation. */
-#include "deploy/allocation.h"
+#include "deploy/hosts/allocation.h"
 
 // clang-format off
 #include <setjmp.h>

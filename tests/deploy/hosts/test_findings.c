@@ -1,5 +1,5 @@
 /* Tests of the table of what is wrong. */
-#include "deploy/findings.h"
+#include "deploy/hosts/findings.h"
 
 // clang-format off
 #include <setjmp.h>

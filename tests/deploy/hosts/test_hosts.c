@@ -1,6 +1,6 @@
 /* Tests of lists of hosts, from the command line and from files. */
-#include "deploy/hosts.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/hosts/hosts.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Where a job writes if nobody says. */
-#include "deploy/launcher_options.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/hosts/launcher_options.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

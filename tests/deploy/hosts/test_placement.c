@@ -1,5 +1,5 @@
 /* Tests of who runs where, and who connects to whom. */
-#include "deploy/placement.h"
+#include "deploy/hosts/placement.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the command that reaches an agent through srun, and of what srun says. */
-#include "deploy/srun_command.h"
+#include "deploy/hosts/srun_command.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the command lines for ssh, and of what its failures mean. */
-#include "deploy/ssh_command.h"
+#include "deploy/hosts/ssh_command.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of reading the end of a log. */
-#include "deploy/log_tail.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/launch/log_tail.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

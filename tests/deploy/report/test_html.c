@@ -1,8 +1,8 @@
 /* Tests of report.html. */
-#include "deploy/html.h"
-#include "tests/deploy/sample_runs.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/html.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/deploy/sample_runs.h"
 
 // clang-format off
 #include <setjmp.h>

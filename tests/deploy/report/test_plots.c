@@ -1,8 +1,8 @@
 /* Tests of plots: what a summary says is never taken for a command. */
-#include "deploy/plots.h"
-#include "tests/deploy/has_gnuplot.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/plots.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/deploy/has_gnuplot.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of means and intervals, against values of tables and of scipy. */
-#include "deploy/statistics.h"
+#include "deploy/report/statistics.h"
 
 // clang-format off
 #include <setjmp.h>

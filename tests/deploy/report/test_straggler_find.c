@@ -1,6 +1,6 @@
 /* Tests of finding who was slow. */
-#include "deploy/straggler_find.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/straggler_find.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* Tests of a sweep's plots: gnuplot takes all of them, whatever the settings have, and nothing that
  * they are called is taken for a command. */
-#include "deploy/sweep_plots.h"
-#include "tests/deploy/has_gnuplot.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/sweep_plots.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/deploy/has_gnuplot.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of the largest rate that was survived. */
-#include "deploy/sweep_rates.h"
-#include "tests/deploy/sample_runs.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/sweep_rates.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/deploy/sample_runs.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of what a sweep found: runs to settings, settings to series. */
-#include "deploy/sweep_settings.h"
-#include "tests/deploy/sample_runs.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/report/sweep_settings.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/deploy/sample_runs.h"
 
 // clang-format off
 #include <setjmp.h>

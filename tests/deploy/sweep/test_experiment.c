@@ -1,7 +1,7 @@
 /* Tests of experiment files: what they stand for, and what is refused. */
-#include "deploy/experiment.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/sweep/experiment.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the lists that `ringside compare` crosses. */
-#include "deploy/grid.h"
+#include "deploy/sweep/grid.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Tests of sweep.txt: it comes back as it was written, and knows its own sweep. */
-#include "deploy/sweep_file.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/sample_job.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/sweep/sweep_file.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/sample_job.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void a_plan_comes_back_from_its_file(void **state)
 {
     (void)state;
     char *folder = temp_folder_create(), out[4096];
-    static char command[REPORT_COMMAND_BYTES];
+    static char command[COMMAND_TEXT_BYTES];
     struct sweep_plan plan = plan_of("lr=0.5"), back;
     snprintf(out, sizeof(out), "%s/sweep", folder);
     assert_false(sweep_file_is_there(out));
@@ -87,7 +87,7 @@ static void what_no_sweep_has_written_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         char *folder = temp_folder_create();
-        static char command[REPORT_COMMAND_BYTES];
+        static char command[COMMAND_TEXT_BYTES];
         struct sweep_plan plan;
         temp_folder_write(folder, "sweep.txt", texts[i], strlen(texts[i]));
         captured_log_begin();

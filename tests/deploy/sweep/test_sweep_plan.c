@@ -1,5 +1,5 @@
 /* Tests of the plan of a sweep: what is crossed, what is left out, and how runs are called. */
-#include "deploy/sweep_plan.h"
+#include "deploy/sweep/sweep_plan.h"
 
 // clang-format off
 #include <setjmp.h>

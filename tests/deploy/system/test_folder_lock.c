@@ -1,7 +1,7 @@
 /* Tests of the lock of a folder. */
-#include "deploy/folder_lock.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/temp_folder.h"
+#include "deploy/system/folder_lock.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

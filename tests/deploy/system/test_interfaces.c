@@ -1,5 +1,5 @@
 /* Tests of choosing network interfaces. */
-#include "deploy/interfaces.h"
+#include "deploy/system/interfaces.h"
 
 // clang-format off
 #include <setjmp.h>

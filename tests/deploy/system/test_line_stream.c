@@ -1,5 +1,5 @@
 /* Tests of lines over descriptors that are not waited for. */
-#include "deploy/line_stream.h"
+#include "deploy/system/line_stream.h"
 
 // clang-format off
 #include <setjmp.h>

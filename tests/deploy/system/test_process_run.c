@@ -1,5 +1,5 @@
 /* Tests of children that are run to their end, with real ones. */
-#include "deploy/process_run.h"
+#include "deploy/system/process_run.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of the coordinator: stories of joining, training and losing, in virtual time. */
-#include "common/log.h"
-#include "tests/support/coordinator_story.h"
+#include "common/base/log.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Stories of phases: --switch, and a target that ends a job. */
-#include "tests/support/coordinator_story.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>

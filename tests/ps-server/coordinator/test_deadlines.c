@@ -1,7 +1,7 @@
 /* Tests of who is given up, and when: a coordinator that was away, members that starve, and members
  * that have died. In virtual time. */
-#include "ps-server/deadlines.h"
-#include "tests/support/coordinator_story.h"
+#include "ps-server/coordinator/deadlines.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of what a launcher tells the coordinator, and of what follows for the job. */
-#include "ps-server/launcher_news.h"
-#include "tests/support/coordinator_story.h"
+#include "ps-server/coordinator/launcher_news.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>

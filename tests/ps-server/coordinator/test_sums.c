@@ -1,5 +1,5 @@
 /* Numbers that workers add up, round by round. */
-#include "ps-server/sums.h"
+#include "ps-server/coordinator/sums.h"
 
 // clang-format off
 #include <setjmp.h>

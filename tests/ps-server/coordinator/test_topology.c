@@ -1,5 +1,5 @@
 /* Tests of what a START says: which algorithm, and whose places. */
-#include "ps-server/topology.h"
+#include "ps-server/coordinator/topology.h"
 
 // clang-format off
 #include <setjmp.h>

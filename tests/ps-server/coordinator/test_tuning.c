@@ -1,6 +1,6 @@
 /* Tests of what --bucket-mb auto chooses, and what it says. */
-#include "ps-server/tuning.h"
-#include "tests/support/sample_job.h"
+#include "ps-server/coordinator/tuning.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of how reports become lines, of which there are not too many. */
-#include "ps-server/metrics.h"
+#include "ps-server/record/metrics.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of compressed pushes and answers, at the shard's end. */
-#include "common/random.h"
-#include "ps-server/codes.h"
+#include "common/base/random.h"
+#include "ps-server/shard/codes.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of who is told when that a push was taken. */
-#include "common/random.h"
-#include "ps-server/credits.h"
+#include "common/base/random.h"
+#include "ps-server/shard/credits.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of the largest frame that a shard takes: whatever a model is cut into, it is enough. */
-#include "common/phases.h"
-#include "ps-server/frame_limit.h"
-#include "tests/support/captured_log.h"
+#include "common/job/phases.h"
+#include "ps-server/shard/frame_limit.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the remedies against their formulas. */
-#include "ps-server/remedy.h"
+#include "ps-server/shard/remedy.h"
 
 // clang-format off
 #include <setjmp.h>

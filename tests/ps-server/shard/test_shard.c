@@ -1,7 +1,7 @@
 /* Tests of the shard: any interleaving of the workers gives the same bits, those of the ring. */
-#include "common/optimizer.h"
-#include "common/random.h"
-#include "ps-server/shard.h"
+#include "common/base/random.h"
+#include "common/optimizer/optimizer.h"
+#include "ps-server/shard/shard.h"
 
 // clang-format off
 #include <setjmp.h>

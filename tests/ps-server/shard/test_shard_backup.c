@@ -1,7 +1,7 @@
 /* Tests of a shard with backup workers: updates do not wait for the slowest, and count each
  * gradient of theirs once. */
-#include "common/random.h"
-#include "tests/support/shard_cluster.h"
+#include "common/base/random.h"
+#include "tests/support/ps-server/shard_cluster.h"
 
 // clang-format off
 #include <setjmp.h>

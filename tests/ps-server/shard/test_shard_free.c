@@ -1,6 +1,6 @@
 /* Properties of a shard where every push is an update, over thousands of interleavings. */
-#include "common/random.h"
-#include "tests/support/shard_cluster.h"
+#include "common/base/random.h"
+#include "tests/support/ps-server/shard_cluster.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of a shard at the ends of its phase: what it begins with, and what it hands over. */
-#include "common/optimizer.h"
-#include "ps-server/shard.h"
+#include "common/optimizer/optimizer.h"
+#include "ps-server/shard/shard.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of delays for each worker: everybody sees each change when it was drawn to, and what all
  * have made is in the shard's parameters. */
-#include "common/random.h"
-#include "tests/support/shard_cluster.h"
+#include "common/base/random.h"
+#include "tests/support/ps-server/shard_cluster.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the histogram of staleness. */
-#include "ps-server/staleness.h"
+#include "ps-server/shard/staleness.h"
 
 // clang-format off
 #include <setjmp.h>

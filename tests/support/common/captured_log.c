@@ -1,5 +1,5 @@
 /* Standard error in a file without a name. */
-#include "tests/support/captured_log.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

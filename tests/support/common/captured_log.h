@@ -1,6 +1,6 @@
 /* What a piece of a test writes to standard error, its log above all. */
-#ifndef TESTS_SUPPORT_CAPTURED_LOG_H
-#define TESTS_SUPPORT_CAPTURED_LOG_H
+#ifndef TESTS_SUPPORT_COMMON_CAPTURED_LOG_H
+#define TESTS_SUPPORT_COMMON_CAPTURED_LOG_H
 
 /* From here on, standard error goes to a file. Not nested, one thread. */
 void captured_log_begin(void);

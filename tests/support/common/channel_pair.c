@@ -1,5 +1,5 @@
 /* Channels over an abstract socket. */
-#include "tests/support/channel_pair.h"
+#include "tests/support/common/channel_pair.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Two channels of one process, for tests: a client that has connected to a server. */
-#ifndef TESTS_SUPPORT_CHANNEL_PAIR_H
-#define TESTS_SUPPORT_CHANNEL_PAIR_H
+#ifndef TESTS_SUPPORT_COMMON_CHANNEL_PAIR_H
+#define TESTS_SUPPORT_COMMON_CHANNEL_PAIR_H
 
-#include "common/channel.h"
+#include "common/channel/channel.h"
 
 struct channel_pair {
     struct channel *server, *client;

@@ -1,7 +1,7 @@
 /* Vectors that go through an encoding. */
-#include "tests/support/encoded.h"
+#include "tests/support/common/encoded.h"
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 // clang-format off
 #include <setjmp.h>

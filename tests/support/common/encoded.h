@@ -1,8 +1,8 @@
 /* Vectors that go through an encoding, with canaries around its bytes. */
-#ifndef TESTS_SUPPORT_ENCODED_H
-#define TESTS_SUPPORT_ENCODED_H
+#ifndef TESTS_SUPPORT_COMMON_ENCODED_H
+#define TESTS_SUPPORT_COMMON_ENCODED_H
 
-#include "common/codec.h"
+#include "common/codec/codec.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* What lets transports of tests go without keys over tcp. */
-#ifndef TESTS_SUPPORT_INSECURE_H
-#define TESTS_SUPPORT_INSECURE_H
+#ifndef TESTS_SUPPORT_COMMON_INSECURE_H
+#define TESTS_SUPPORT_COMMON_INSECURE_H
 
-#include "common/security.h"
+#include "common/security/security.h"
 
 static const struct security test_insecure = {.is_insecure = true};
 

@@ -1,5 +1,5 @@
 /* Jobs with keys. */
-#include "tests/support/keyed_job.h"
+#include "tests/support/common/keyed_job.h"
 
 // clang-format off
 #include <setjmp.h>

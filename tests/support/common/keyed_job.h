@@ -1,8 +1,8 @@
 /* Jobs of two workers that are started by hand, with keys. */
-#ifndef TESTS_SUPPORT_KEYED_JOB_H
-#define TESTS_SUPPORT_KEYED_JOB_H
+#ifndef TESTS_SUPPORT_COMMON_KEYED_JOB_H
+#define TESTS_SUPPORT_COMMON_KEYED_JOB_H
 
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 #define KEYED_JOB_WORKERS    2
 #define KEYED_JOB_PATH_BYTES (PROGRAM_PATH_BYTES + 16)

@@ -1,5 +1,5 @@
 /* Sets, resolves, and looks at what was said. */
-#include "tests/support/sample_job.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>

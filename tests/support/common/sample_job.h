@@ -1,8 +1,8 @@
 /* Jobs of a few options, for tests. */
-#ifndef TESTS_SUPPORT_SAMPLE_JOB_H
-#define TESTS_SUPPORT_SAMPLE_JOB_H
+#ifndef TESTS_SUPPORT_COMMON_SAMPLE_JOB_H
+#define TESTS_SUPPORT_COMMON_SAMPLE_JOB_H
 
-#include "common/job.h"
+#include "common/job/job.h"
 
 /* The default job with options set, each "name=value"; the last one NULL. Fails the test where an
  * option does not take its value. */

@@ -1,7 +1,7 @@
 /* A program with an option of every type. */
-#include "tests/support/sample_options.h"
+#include "tests/support/common/sample_options.h"
 
-#include "tests/support/captured_log.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* A program with an option of every type, for tests of the options. */
-#ifndef TESTS_SUPPORT_SAMPLE_OPTIONS_H
-#define TESTS_SUPPORT_SAMPLE_OPTIONS_H
+#ifndef TESTS_SUPPORT_COMMON_SAMPLE_OPTIONS_H
+#define TESTS_SUPPORT_COMMON_SAMPLE_OPTIONS_H
 
-#include "common/options.h"
+#include "common/options/options.h"
 
 #include <stdbool.h>
 #include <stdint.h>

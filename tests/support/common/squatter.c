@@ -1,5 +1,5 @@
 /* A child that listens. */
-#include "tests/support/squatter.h"
+#include "tests/support/common/squatter.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Who has taken a name of a Unix socket: a process of another user that listens there. */
-#ifndef TESTS_SUPPORT_SQUATTER_H
-#define TESTS_SUPPORT_SQUATTER_H
+#ifndef TESTS_SUPPORT_COMMON_SQUATTER_H
+#define TESTS_SUPPORT_COMMON_SQUATTER_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* What strangers say. */
-#include "tests/support/strangers.h"
+#include "tests/support/common/strangers.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

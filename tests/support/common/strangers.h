@@ -1,6 +1,6 @@
 /* Who is no member of any job: connections that say what a member would not. */
-#ifndef TESTS_SUPPORT_STRANGERS_H
-#define TESTS_SUPPORT_STRANGERS_H
+#ifndef TESTS_SUPPORT_COMMON_STRANGERS_H
+#define TESTS_SUPPORT_COMMON_STRANGERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* One listens, the other connects. */
-#include "tests/support/tcp_ends.h"
+#include "tests/support/common/tcp_ends.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Temporary folders, below $TMPDIR or /tmp. */
-#include "tests/support/temp_folder.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* A folder for the files of one test, gone with it. */
-#ifndef TESTS_SUPPORT_TEMP_FOLDER_H
-#define TESTS_SUPPORT_TEMP_FOLDER_H
+#ifndef TESTS_SUPPORT_COMMON_TEMP_FOLDER_H
+#define TESTS_SUPPORT_COMMON_TEMP_FOLDER_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* gzip by zlib's deflate. */
 #define ZLIB_CONST // deflate reads from const memory
-#include "tests/support/packed.h"
+#include "tests/support/data/packed.h"
 
 #include <zlib.h>
 

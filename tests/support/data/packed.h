@@ -1,6 +1,6 @@
 /* gzip files for tests that read them. */
-#ifndef TESTS_SUPPORT_PACKED_H
-#define TESTS_SUPPORT_PACKED_H
+#ifndef TESTS_SUPPORT_DATA_PACKED_H
+#define TESTS_SUPPORT_DATA_PACKED_H
 
 #include <stddef.h>
 #include <stdint.h>

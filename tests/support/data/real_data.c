@@ -1,5 +1,5 @@
 /* Datasets from $RINGSIDE_DATA. */
-#include "tests/support/real_data.h"
+#include "tests/support/data/real_data.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Real images for tests: the folder $RINGSIDE_DATA, which has cifar10/ and fashion-mnist/. */
-#ifndef TESTS_SUPPORT_REAL_DATA_H
-#define TESTS_SUPPORT_REAL_DATA_H
+#ifndef TESTS_SUPPORT_DATA_REAL_DATA_H
+#define TESTS_SUPPORT_DATA_REAL_DATA_H
 
 #include "worker/data/dataset.h"
 

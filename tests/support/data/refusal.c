@@ -1,7 +1,7 @@
 /* Datasets that must not open, and what they say. */
-#include "tests/support/refusal.h"
+#include "tests/support/data/refusal.h"
 
-#include "tests/support/captured_log.h"
+#include "tests/support/common/captured_log.h"
 
 // clang-format off
 #include <setjmp.h>

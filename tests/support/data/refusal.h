@@ -1,6 +1,6 @@
 /* Datasets that must not open. */
-#ifndef TESTS_SUPPORT_REFUSAL_H
-#define TESTS_SUPPORT_REFUSAL_H
+#ifndef TESTS_SUPPORT_DATA_REFUSAL_H
+#define TESTS_SUPPORT_DATA_REFUSAL_H
 
 #include "worker/data/dataset.h"
 

@@ -1,7 +1,7 @@
 /* Asks it for its version. */
-#include "tests/deploy/has_gnuplot.h"
+#include "tests/support/deploy/has_gnuplot.h"
 
-#include "deploy/process_run.h"
+#include "deploy/system/process_run.h"
 
 bool has_gnuplot(void)
 {

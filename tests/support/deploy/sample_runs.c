@@ -1,7 +1,7 @@
 /* Writing run folders for tests. */
-#include "tests/deploy/sample_runs.h"
+#include "tests/support/deploy/sample_runs.h"
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/common/temp_folder.h"
 
 // clang-format off
 #include <setjmp.h>

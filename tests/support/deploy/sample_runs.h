@@ -1,8 +1,8 @@
 /* Run folders as a job leaves them, for tests that read them. */
-#ifndef TESTS_DEPLOY_SAMPLE_RUNS_H
-#define TESTS_DEPLOY_SAMPLE_RUNS_H
+#ifndef TESTS_SUPPORT_DEPLOY_SAMPLE_RUNS_H
+#define TESTS_SUPPORT_DEPLOY_SAMPLE_RUNS_H
 
-#include "deploy/run_folder.h"
+#include "deploy/report/run_folder.h"
 
 /* What differs from run to run. NULL and 0 stand for: ring, 2 workers, 100 images a second, a
  * digest of ones, completed, no reason. */

@@ -1,9 +1,9 @@
 /* The threads of workers, and what they check. */
-#include "tests/support/exchange_workers.h"
+#include "tests/support/exchange/exchange_workers.h"
 
-#include "common/clock.h"
-#include "common/random.h"
-#include "tests/support/insecure.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "tests/support/common/insecure.h"
 
 // clang-format off
 #include <setjmp.h>

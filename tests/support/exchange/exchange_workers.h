@@ -2,8 +2,8 @@
  * communication thread, as in the program. Or one of them, whose neighbours a test plays.
  *
  * Gradients are drawn from rank, step and index, so that everybody can say what their mean is. */
-#ifndef TESTS_SUPPORT_EXCHANGE_WORKERS_H
-#define TESTS_SUPPORT_EXCHANGE_WORKERS_H
+#ifndef TESTS_SUPPORT_EXCHANGE_EXCHANGE_WORKERS_H
+#define TESTS_SUPPORT_EXCHANGE_EXCHANGE_WORKERS_H
 
 #include "worker/exchange/exchange.h"
 

@@ -1,5 +1,5 @@
 /* Central differences. */
-#include "tests/support/gradient_check.h"
+#include "tests/support/model/gradient_check.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  * falls with the square of the step, and rounding, which grows with its inverse. A function that is
  * linear in the values has no curvature, so a large step is best; kinks (rectifier, maximum) must
  * be more than a step away. */
-#ifndef TESTS_SUPPORT_GRADIENT_CHECK_H
-#define TESTS_SUPPORT_GRADIENT_CHECK_H
+#ifndef TESTS_SUPPORT_MODEL_GRADIENT_CHECK_H
+#define TESTS_SUPPORT_MODEL_GRADIENT_CHECK_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Runs one program on two backends. */
-#include "tests/support/program_compare.h"
+#include "tests/support/model/program_compare.h"
 
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The same program on two backends, with the same random parameters and batch: how far apart are
  * the results? */
-#ifndef TESTS_SUPPORT_PROGRAM_COMPARE_H
-#define TESTS_SUPPORT_PROGRAM_COMPARE_H
+#ifndef TESTS_SUPPORT_MODEL_PROGRAM_COMPARE_H
+#define TESTS_SUPPORT_MODEL_PROGRAM_COMPARE_H
 
 #include "worker/device/device.h"
 #include "worker/model/network.h"

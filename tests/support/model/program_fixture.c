@@ -1,7 +1,7 @@
 /* Random parameters and batches. */
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * Weights are scaled as He et al. draw them, so that values stay near 1 through the layers; biases
  * are random too, for a bias that is always zero tests nothing. */
-#ifndef TESTS_SUPPORT_PROGRAM_FIXTURE_H
-#define TESTS_SUPPORT_PROGRAM_FIXTURE_H
+#ifndef TESTS_SUPPORT_MODEL_PROGRAM_FIXTURE_H
+#define TESTS_SUPPORT_MODEL_PROGRAM_FIXTURE_H
 
 #include "worker/device/device.h"
 #include "worker/model/network.h"

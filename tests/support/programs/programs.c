@@ -1,5 +1,5 @@
 /* Processes of end-to-end tests. */
-#include "tests/support/programs.h"
+#include "tests/support/programs/programs.h"
 
 // clang-format off
 #include <setjmp.h>

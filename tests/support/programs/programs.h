@@ -1,8 +1,8 @@
 /* Starts the real programs for end-to-end tests, and ends them by pid.
  *
  * The build folder comes from RINGSIDE_TEST_BUILD, which meson sets. */
-#ifndef TESTS_SUPPORT_PROGRAMS_H
-#define TESTS_SUPPORT_PROGRAMS_H
+#ifndef TESTS_SUPPORT_PROGRAMS_PROGRAMS_H
+#define TESTS_SUPPORT_PROGRAMS_PROGRAMS_H
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* A transcript of what the coordinator did. */
-#include "tests/support/coordinator_story.h"
+#include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Stories of a coordinator: joining, training and losing, in virtual time. */
-#ifndef TESTS_SUPPORT_COORDINATOR_STORY_H
-#define TESTS_SUPPORT_COORDINATOR_STORY_H
+#ifndef TESTS_SUPPORT_PS_SERVER_COORDINATOR_STORY_H
+#define TESTS_SUPPORT_PS_SERVER_COORDINATOR_STORY_H
 
-#include "ps-server/coordinator.h"
+#include "ps-server/coordinator/coordinator.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Workers that behave, and a random number. */
-#include "tests/support/shard_cluster.h"
+#include "tests/support/ps-server/shard_cluster.h"
 
-#include "common/random.h"
+#include "common/base/random.h"
 
 // clang-format off
 #include <setjmp.h>

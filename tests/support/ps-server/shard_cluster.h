@@ -5,10 +5,10 @@
  * each worker, those to one shard in their order.
  * Every gradient is 1 everywhere and the optimizer takes it as it is, so a parameter says how many
  * updates it has had: -version, in every element of one answer. */
-#ifndef TESTS_SUPPORT_SHARD_CLUSTER_H
-#define TESTS_SUPPORT_SHARD_CLUSTER_H
+#ifndef TESTS_SUPPORT_PS_SERVER_SHARD_CLUSTER_H
+#define TESTS_SUPPORT_PS_SERVER_SHARD_CLUSTER_H
 
-#include "ps-server/shard.h"
+#include "ps-server/shard/shard.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Tests of batches, read ahead and not. */
-#include "common/layout.h"
-#include "common/memory.h"
-#include "common/random.h"
-#include "tests/support/captured_log.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
+#include "common/vector/layout.h"
+#include "tests/support/common/captured_log.h"
 #include "worker/data/batcher.h"
 
 // clang-format off

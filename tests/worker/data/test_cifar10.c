@@ -1,7 +1,7 @@
 /* Tests of CIFAR-10's files: good ones, bad ones, and the real ones. */
-#include "tests/support/real_data.h"
-#include "tests/support/refusal.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/data/real_data.h"
+#include "tests/support/data/refusal.h"
 #include "worker/data/cifar10.h"
 #include "worker/data/dataset.h"
 

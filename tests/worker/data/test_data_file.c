@@ -1,7 +1,7 @@
 /* Tests of opening a dataset's files. */
-#include "tests/support/captured_log.h"
-#include "tests/support/packed.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/data/packed.h"
 #include "worker/data/data_file.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 /* Tests of opening datasets by name. */
-#include "tests/support/captured_log.h"
+#include "tests/support/common/captured_log.h"
 #include "worker/data/dataset.h"
 
 // clang-format off

@@ -1,5 +1,5 @@
 /* Tests of unpacking. */
-#include "tests/support/packed.h"
+#include "tests/support/data/packed.h"
 #include "worker/data/gzip.h"
 
 // clang-format off

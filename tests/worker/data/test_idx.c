@@ -1,8 +1,8 @@
 /* Tests of MNIST's files: good ones, bad ones, and the real ones. */
-#include "tests/support/packed.h"
-#include "tests/support/real_data.h"
-#include "tests/support/refusal.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/common/temp_folder.h"
+#include "tests/support/data/packed.h"
+#include "tests/support/data/real_data.h"
+#include "tests/support/data/refusal.h"
 #include "worker/data/dataset.h"
 #include "worker/data/idx.h"
 

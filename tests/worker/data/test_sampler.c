@@ -1,5 +1,5 @@
 /* Tests of which samples each batch takes. */
-#include "common/layout.h"
+#include "common/vector/layout.h"
 #include "worker/data/sampler.h"
 
 // clang-format off

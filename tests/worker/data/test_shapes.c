@@ -1,5 +1,5 @@
 /* Tests of the drawn figures. */
-#include "common/layout.h"
+#include "common/vector/layout.h"
 #include "worker/data/dataset.h"
 
 // clang-format off

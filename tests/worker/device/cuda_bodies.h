@@ -3,7 +3,7 @@
 #ifndef TESTS_WORKER_DEVICE_CUDA_BODIES_H
 #define TESTS_WORKER_DEVICE_CUDA_BODIES_H
 
-#include "common/random.h"
+#include "common/base/random.h"
 #include "tests/worker/device/ref_kernel_fixture.h"
 #include "worker/device/cuda/kernels.h"
 

@@ -1,9 +1,9 @@
 /* One reference kernel on random tensors. */
 #include "tests/worker/device/ref_kernel_fixture.h"
 
-#include "common/random.h"
-#include "tests/support/gradient_check.h"
-#include "tests/support/program_fixture.h"
+#include "common/base/random.h"
+#include "tests/support/model/gradient_check.h"
+#include "tests/support/model/program_fixture.h"
 #include "worker/model/layer.h"
 
 #include <assert.h>

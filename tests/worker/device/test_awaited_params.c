@@ -1,6 +1,6 @@
 /* Forward passes that begin before all parameters are there, of every model on each backend: those
  * that were not awaited are not-a-number. */
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 #include "worker/model/models.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Convolutions whose normalisation takes its statistics from them, where a backend has that,
  * against ref: several steps, padded batches, sums over workers, evaluations. */
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <math.h>
 #include <stdio.h>

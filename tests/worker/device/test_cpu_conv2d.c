@@ -1,7 +1,7 @@
 /* Convolutions of the oneDNN backend: what is said of them, and copies of their own. */
-#include "tests/support/captured_log.h"
-#include "tests/support/program_compare.h"
-#include "tests/support/program_fixture.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/model/program_compare.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <string.h>
 

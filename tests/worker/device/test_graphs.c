@@ -1,7 +1,7 @@
 /* Programs that branch, on each backend against ref: results that several operations read, sums in
  * all places, and small ones of what the ResNets are made of. */
-#include "tests/support/program_compare.h"
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_compare.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <string.h>
 

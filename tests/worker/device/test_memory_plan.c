@@ -1,7 +1,7 @@
 /* Tests of where buffers lie: none that live at the same time overlap, and memory is shared
  * otherwise. */
-#include "common/memory.h"
-#include "common/random.h"
+#include "common/base/memory.h"
+#include "common/base/random.h"
 #include "worker/device/memory_plan.h"
 
 // clang-format off

@@ -1,8 +1,8 @@
 /* What every backend's programs promise, checked on each backend of the build; and the whole of the
  * reference backend's gradient against finite differences. */
-#include "tests/support/gradient_check.h"
-#include "tests/support/program_compare.h"
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/gradient_check.h"
+#include "tests/support/model/program_compare.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>

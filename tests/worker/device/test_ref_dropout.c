@@ -1,5 +1,5 @@
 /* The reference dropout: whom it drops, how it scales, that it is reproducible. */
-#include "common/random.h"
+#include "common/base/random.h"
 #include "tests/worker/device/ref_kernel_fixture.h"
 
 #include <math.h>

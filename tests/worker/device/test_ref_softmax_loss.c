@@ -1,5 +1,5 @@
 /* The reference loss: closed forms, large outputs, padding, finite differences. */
-#include "tests/support/gradient_check.h"
+#include "tests/support/model/gradient_check.h"
 #include "tests/worker/device/ref_kernel_fixture.h"
 
 #include <math.h>

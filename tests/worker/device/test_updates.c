@@ -1,9 +1,9 @@
 /* Updates of parameters by a device, against optimizer_apply: equal bits. On every backend that
  * makes any, which is cuda, on a GPU or on its fake runtime. */
-#include "common/optimizer.h"
-#include "common/optimizer_formulas.h"
-#include "common/random.h"
-#include "tests/support/program_fixture.h"
+#include "common/base/random.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_formulas.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Tests of all-reduce by messages over real sockets: N workers in one process, or one whose
  * neighbours the test plays. */
-#include "tests/support/exchange_workers.h"
+#include "tests/support/exchange/exchange_workers.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of push and pull, at the worker's end. */
-#include "common/clock.h"
-#include "tests/support/insecure.h"
+#include "common/base/clock.h"
+#include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 
 // clang-format off

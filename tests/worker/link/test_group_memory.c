@@ -1,5 +1,5 @@
 /* Tests of the memory of a group: workers of this process, who map what the others offer. */
-#include "worker/group_memory.h"
+#include "worker/link/group_memory.h"
 
 // clang-format off
 #include <setjmp.h>

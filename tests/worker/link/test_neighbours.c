@@ -1,6 +1,6 @@
 /* Tests of whom a worker connects to, of those that the coordinator has named. */
-#include "tests/support/insecure.h"
-#include "worker/neighbours.h"
+#include "tests/support/common/insecure.h"
+#include "worker/link/neighbours.h"
 
 // clang-format off
 #include <setjmp.h>

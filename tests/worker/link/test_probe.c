@@ -1,5 +1,5 @@
 /* Tests of the probe: two channels that measure the way between them. */
-#include "worker/probe.h"
+#include "worker/link/probe.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of ranks from the option and the environment of launchers. */
-#include "worker/rank.h"
+#include "worker/link/rank.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Ten steps of each model on each backend, against what PyTorch computed (tests/golden).
  *
  *     test_golden_losses [BACKEND]      all of them, or one */
-#include "common/random.h"
+#include "common/base/random.h"
 #include "tests/golden/losses.h"
 #include "worker/model/model.h"
 #include "worker/model/models.h"

@@ -1,6 +1,6 @@
 /* Models as the trainer sees them: vectors, buckets, and what is refused. */
-#include "common/memory.h"
-#include "tests/support/program_fixture.h"
+#include "common/base/memory.h"
+#include "tests/support/model/program_fixture.h"
 #include "worker/model/model.h"
 
 #include <math.h>

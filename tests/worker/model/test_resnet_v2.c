@@ -1,5 +1,5 @@
 /* The ResNets with pre-activation: their parameters, and the images that they take. */
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 #include "worker/model/models.h"
 
 // clang-format off

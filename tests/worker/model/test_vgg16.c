@@ -1,5 +1,5 @@
 /* VGG-16: its parameters, and the images that it takes. */
-#include "tests/support/program_fixture.h"
+#include "tests/support/model/program_fixture.h"
 #include "worker/model/models.h"
 
 // clang-format off

@@ -1,8 +1,8 @@
 /* Tests of marks where workers are free: who closes which, and when. */
-#include "tests/support/insecure.h"
+#include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
-#include "worker/link_state.h"
-#include "worker/trainer_state.h"
+#include "worker/link/link_state.h"
+#include "worker/train/trainer_state.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of the promise that N workers train as one: the same parameters, up to the rounding of a
  * sum. */
-#include "common/optimizer.h"
-#include "common/vector.h"
+#include "common/optimizer/optimizer.h"
+#include "common/vector/vector.h"
 #include "worker/data/batcher.h"
 #include "worker/model/model.h"
 

@@ -1,5 +1,5 @@
 /* Tests of the time of a step, from numbers that are given. */
-#include "worker/trial.h"
+#include "worker/train/trial.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Sum of two tensors, with the relu behind it; in the place of x where that may be overwritten. The
  * gradient of x is then that of y, and graph.c has found out whether other's is, too. */
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
 

@@ -1,7 +1,7 @@
 /* Loops over tensors of bfloat16. */
 #include "worker/device/cpu/bf16.h"
 
-#include "common/variants.h"
+#include "common/vector/variants.h"
 
 #include <math.h>
 

@@ -22,8 +22,8 @@
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
  * whose weights are zero; `padded` holds the weights with that padding. Where most of the input's
  * only block would be padding, the convolution works on a packed copy of it instead: `packed`. */
-#include "common/log.h"
-#include "common/memory.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
 #include "worker/device/cpu/bf16.h"
 #include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"

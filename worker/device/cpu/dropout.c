@@ -1,7 +1,7 @@
 /* Dropout, in place. The mask is a function of the sample's key and of the element's number in
  * (C, H, W) order, whatever the layout; backward draws it again. */
-#include "common/random.h"
-#include "common/variants.h"
+#include "common/base/random.h"
+#include "common/vector/variants.h"
 #include "worker/device/cpu/bf16.h"
 #include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"

@@ -1,7 +1,7 @@
 /* Whole-tensor loops, once for each variant. */
 #include "worker/device/cpu/elementwise.h"
 
-#include "common/variants.h"
+#include "common/vector/variants.h"
 
 #include <string.h>
 

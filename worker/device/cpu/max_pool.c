@@ -3,9 +3,9 @@
  * Forward keeps which element of its window each maximum was, so backward need not look again.
  * Where x is the result of a relu that the node before took along, its gradient is masked here as
  * well: a maximum of 0 passes nothing on, and what is no maximum gets nothing anyway. */
-#include "common/log.h"
-#include "common/memory.h"
-#include "common/variants.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
+#include "common/vector/variants.h"
 #include "worker/device/cpu/bf16.h"
 #include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"

@@ -2,7 +2,7 @@
  */
 #include "worker/device/cpu/norm_bf16.h"
 
-#include "common/variants.h"
+#include "common/vector/variants.h"
 #include "worker/device/cpu/bf16.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * processor's vectors busy; partial sums of CHUNK groups are kept in float. */
 #include "worker/device/cpu/norm_loops.h"
 
-#include "common/variants.h"
+#include "common/vector/variants.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Primitives with their memory objects. */
 #include "worker/device/cpu/onednn.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/device/cpu/bf16.h"
 
 #include <assert.h>

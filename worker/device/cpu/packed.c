@@ -1,7 +1,7 @@
 /* Copies between a block with padding and (N, H, W, C). */
 #include "worker/device/cpu/packed.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <assert.h>
 

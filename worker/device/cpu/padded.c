@@ -1,7 +1,7 @@
 /* Copies of weights, filter by filter. */
 #include "worker/device/cpu/padded.h"
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 
 #include <string.h>
 

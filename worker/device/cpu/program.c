@@ -1,8 +1,8 @@
 /* A program of the oneDNN backend: a graph in memory, and its nodes run one after the other. */
 #include "worker/device/cpu/program.h"
 
-#include "common/log.h"
-#include "common/memory.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
 #include "worker/device/cpu/loops.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Softmax and cross-entropy. Few classes: loops, in double where sums are taken, as ref does. */
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "worker/device/cpu/node.h"
 
 #include <math.h>

@@ -7,7 +7,7 @@
 #ifndef WORKER_DEVICE_CUDA_DNN_H
 #define WORKER_DEVICE_CUDA_DNN_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/device/device.h"
 
 #include <cudnn.h>

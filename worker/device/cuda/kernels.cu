@@ -4,7 +4,7 @@
 #include "worker/device/cuda/kernels.h"
 
 #define RANDOM_FUNCTION static __host__ __device__ inline
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

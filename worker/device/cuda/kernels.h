@@ -4,7 +4,7 @@
 #ifndef WORKER_DEVICE_CUDA_KERNELS_H
 #define WORKER_DEVICE_CUDA_KERNELS_H
 
-#include "common/optimizer_formulas.h"
+#include "common/optimizer/optimizer_formulas.h"
 
 #include <stdbool.h>
 #include <stddef.h>

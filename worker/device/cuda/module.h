@@ -3,7 +3,7 @@
 #ifndef WORKER_DEVICE_CUDA_MODULE_H
 #define WORKER_DEVICE_CUDA_MODULE_H
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "worker/device/device.h"
 
 #define CUDA_MODULE_ENTRY "ringside_cuda_module"

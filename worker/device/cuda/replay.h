@@ -24,7 +24,7 @@
 #ifndef WORKER_DEVICE_CUDA_REPLAY_H
 #define WORKER_DEVICE_CUDA_REPLAY_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 #include "worker/device/cuda/context.h"
 
 #include <cuda_runtime_api.h>

@@ -2,7 +2,7 @@
 #ifndef WORKER_DEVICE_CUDA_REPORT_H
 #define WORKER_DEVICE_CUDA_REPORT_H
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 /* Who takes them. NULL: nobody. */
 void report_set(void (*write)(enum log_level level, const char *sentence));

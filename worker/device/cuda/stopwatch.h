@@ -6,7 +6,7 @@
 #ifndef WORKER_DEVICE_CUDA_STOPWATCH_H
 #define WORKER_DEVICE_CUDA_STOPWATCH_H
 
-#include "common/status.h"
+#include "common/base/status.h"
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 /* Dropout. The mask is a function of the sample's key and the element, so it is drawn again in
  * backward rather than kept. */
-#include "common/random.h"
+#include "common/base/random.h"
 #include "worker/device/ref/kernels.h"
 
 /* to = from * kept / (1 - rate), of all samples */

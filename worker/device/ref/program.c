@@ -1,8 +1,8 @@
 /* Plans the buffers of a list of operations in one allocation, and runs the kernels on them. */
 #include "worker/device/ref/program.h"
 
-#include "common/log.h"
-#include "common/memory.h"
+#include "common/base/log.h"
+#include "common/base/memory.h"
 #include "worker/device/ref/kernels.h"
 
 #include <assert.h>

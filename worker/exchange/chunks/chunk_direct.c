@@ -5,9 +5,9 @@
  *     hop 2   rank c sends the mean to everybody
  *
  * So a bucket takes two messages one after the other, whatever the number of workers. */
-#include "common/vector.h"
-#include "worker/exchange/chunks.h"
-#include "worker/exchange/ring_plan.h"
+#include "common/vector/vector.h"
+#include "worker/exchange/chunks/chunks.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
 #include <string.h>
 

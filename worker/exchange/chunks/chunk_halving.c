@@ -10,10 +10,10 @@
  * before it were taken. Segments, and so their codes, are those of chunk_direct: each rank encodes
  * its values once, the rank that adds up a segment its mean, and codes are handed on as they are.
  */
-#include "common/halving_plan.h"
-#include "common/vector.h"
-#include "worker/exchange/chunks.h"
-#include "worker/exchange/ring_plan.h"
+#include "common/job/halving_plan.h"
+#include "common/vector/vector.h"
+#include "worker/exchange/chunks/chunks.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
 #include <assert.h>
 #include <string.h>

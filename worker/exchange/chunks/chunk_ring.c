@@ -1,7 +1,7 @@
 /* The ring: moves segments as ring_plan says. */
-#include "common/vector.h"
-#include "worker/exchange/chunks.h"
-#include "worker/exchange/ring_plan.h"
+#include "common/vector/vector.h"
+#include "worker/exchange/chunks/chunks.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
 #include <assert.h>
 

@@ -11,10 +11,10 @@
  * receiver. Halving and doubling waits for 2 log2 N messages, which are all there are, and moves
  * more bytes (halving_plan.h). In all of them the sum of chunk c is taken in the order of ranks c,
  * c+1, ..., c+N-1. all_reduce.h says which is faster when. */
-#ifndef WORKER_EXCHANGE_CHUNKS_H
-#define WORKER_EXCHANGE_CHUNKS_H
+#ifndef WORKER_EXCHANGE_CHUNKS_CHUNKS_H
+#define WORKER_EXCHANGE_CHUNKS_CHUNKS_H
 
-#include "common/pacer.h"
+#include "common/channel/pacer.h"
 #include "worker/exchange/coder.h"
 #include "worker/exchange/exchange.h"
 

@@ -5,9 +5,9 @@
  * their segments of this step, and, once we have all but finished it, those of the next step in
  * which they wait for us. The pool has room for two steps, and a peer that sends more breaks the
  * protocol. */
-#include "common/memory.h"
-#include "worker/exchange/chunks.h"
-#include "worker/exchange/ring_plan.h"
+#include "common/base/memory.h"
+#include "worker/exchange/chunks/chunks.h"
+#include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* Arithmetic of the ring. */
-#include "worker/exchange/ring_plan.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
 #include <assert.h>
 

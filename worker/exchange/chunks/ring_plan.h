@@ -11,10 +11,10 @@
  * Every rank sends and receives 2(N-1)/N of the bucket (Patarasuk and Yuan 2009: the least
  * possible). Segments do not wait for each other, so the wire, the additions and the other buckets
  * overlap. */
-#ifndef WORKER_EXCHANGE_RING_PLAN_H
-#define WORKER_EXCHANGE_RING_PLAN_H
+#ifndef WORKER_EXCHANGE_CHUNKS_RING_PLAN_H
+#define WORKER_EXCHANGE_CHUNKS_RING_PLAN_H
 
-#include "common/layout.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* All-reduce of workers on one host, straight in each other's memory: group.h does the work, on the
  * trainer's threads. No message travels, and the communication thread sleeps. */
-#include "worker/exchange/group.h"
+#include "worker/exchange/shared/group.h"
 #include "worker/exchange/strategies.h"
 
 #include <stdatomic.h>

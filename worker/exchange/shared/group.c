@@ -1,12 +1,12 @@
 /* The board, and who takes which block. */
-#include "worker/exchange/group.h"
+#include "worker/exchange/shared/group.h"
 
-#include "common/clock.h"
-#include "common/cores.h"
-#include "worker/exchange/posts.h"
+#include "common/base/clock.h"
+#include "common/base/cores.h"
 #include "worker/exchange/ring_mean.h"
-#include "worker/exchange/spread.h"
-#include "worker/exchange/stage.h"
+#include "worker/exchange/shared/posts.h"
+#include "worker/exchange/shared/spread.h"
+#include "worker/exchange/shared/stage.h"
 
 #include <assert.h>
 #include <errno.h>

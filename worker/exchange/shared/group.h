@@ -13,12 +13,12 @@
  * are those of the ring.
  *
  * Nothing here blocks but group_wait, which spins, then yields, then sleeps on a futex. */
-#ifndef WORKER_EXCHANGE_GROUP_H
-#define WORKER_EXCHANGE_GROUP_H
+#ifndef WORKER_EXCHANGE_SHARED_GROUP_H
+#define WORKER_EXCHANGE_SHARED_GROUP_H
 
-#include "common/all_reduce.h"
-#include "common/layout.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/job/all_reduce.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Posts of values in shared memory. */
-#include "worker/exchange/posts.h"
+#include "worker/exchange/shared/posts.h"
 
-#include "common/layout.h"
-#include "common/vector.h"
+#include "common/vector/layout.h"
+#include "common/vector/vector.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *
  * A worker has two posts and takes them by turns. It writes one again two rounds later, and by then
  * all have posted in the round between, which they do once they have read this one. */
-#ifndef WORKER_EXCHANGE_POSTS_H
-#define WORKER_EXCHANGE_POSTS_H
+#ifndef WORKER_EXCHANGE_SHARED_POSTS_H
+#define WORKER_EXCHANGE_SHARED_POSTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

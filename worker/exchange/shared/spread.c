@@ -1,7 +1,7 @@
 /* Counting: workers are few. */
-#include "worker/exchange/spread.h"
+#include "worker/exchange/shared/spread.h"
 
-#include "common/cores.h"
+#include "common/base/cores.h"
 
 uint32_t spread_share(uint32_t world, uint32_t core_count)
 {

@@ -4,8 +4,8 @@
  * together they look like one busy core, so it sees nothing to balance. Four workers on two cores
  * may so begin as three and one, or as four and none, and take twice as long for a small
  * all-reduce. */
-#ifndef WORKER_EXCHANGE_SPREAD_H
-#define WORKER_EXCHANGE_SPREAD_H
+#ifndef WORKER_EXCHANGE_SHARED_SPREAD_H
+#define WORKER_EXCHANGE_SHARED_SPREAD_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Slots, and the pieces in them. */
-#include "worker/exchange/stage.h"
+#include "worker/exchange/shared/stage.h"
 
-#include "common/all_reduce.h"
+#include "common/job/all_reduce.h"
 #include "worker/exchange/ring_mean.h"
 
 #include <assert.h>

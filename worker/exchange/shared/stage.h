@@ -16,11 +16,11 @@
  * by nobody then. Workers have their buckets ready in the same order; that is all they agree upon.
  * The sum of chunk c of N is taken in the order of ranks c, c+1, ..., whoever owns it. Nothing here
  * waits. */
-#ifndef WORKER_EXCHANGE_STAGE_H
-#define WORKER_EXCHANGE_STAGE_H
+#ifndef WORKER_EXCHANGE_SHARED_STAGE_H
+#define WORKER_EXCHANGE_SHARED_STAGE_H
 
-#include "common/layout.h"
-#include "common/status.h"
+#include "common/base/status.h"
+#include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>

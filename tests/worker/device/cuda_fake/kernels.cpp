@@ -5,7 +5,7 @@
 #include "tests/worker/device/cuda_fake/stream.h"
 
 #define RANDOM_FUNCTION static inline
-#include "common/random.h"
+#include "common/base/random.h"
 
 #include <cuda_bf16.h>
 

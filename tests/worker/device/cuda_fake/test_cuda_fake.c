@@ -1,8 +1,8 @@
 /* The CUDA backend on the fake runtime: that it is there at all, and what only a fake can refuse.
  * What is shown is the logic of the host, not what a GPU computes: see stream.h. */
-#include "common/optimizer_formulas.h"
-#include "tests/support/captured_log.h"
-#include "tests/support/program_fixture.h"
+#include "common/optimizer/optimizer_formulas.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/model/program_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* Steps whose launches are replayed as CUDA graphs, against the same steps launched one by one, on
  * the fake runtime: equal bits, whatever changes between them, and whatever goes wrong. */
-#include "common/digest.h"
-#include "common/log.h"
-#include "common/names.h"
-#include "common/optimizer.h"
-#include "common/optimizer_formulas.h"
-#include "common/random.h"
-#include "tests/support/captured_log.h"
+#include "common/base/log.h"
+#include "common/base/random.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_formulas.h"
+#include "common/options/names.h"
+#include "common/vector/digest.h"
+#include "tests/support/common/captured_log.h"
 #include "worker/model/model.h"
 
 // clang-format off

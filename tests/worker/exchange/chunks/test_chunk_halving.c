@@ -1,6 +1,6 @@
 /* Tests of halving and doubling over real sockets, and of one worker whose neighbours the test
  * plays. That all ranks end with the bits of the ring is in test_exchange.c. */
-#include "tests/support/exchange_workers.h"
+#include "tests/support/exchange/exchange_workers.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tests of the arithmetic of the ring: whole rings in memory. */
-#include "worker/exchange/ring_plan.h"
+#include "worker/exchange/chunks/ring_plan.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Tests of the all-reduce in shared memory: N workers, each a thread, in random order and speed. */
-#include "common/random.h"
-#include "worker/exchange/group.h"
-#include "worker/exchange/posts.h"
+#include "common/base/random.h"
+#include "worker/exchange/shared/group.h"
+#include "worker/exchange/shared/posts.h"
 
 // clang-format off
 #include <setjmp.h>

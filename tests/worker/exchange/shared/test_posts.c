@@ -1,7 +1,7 @@
 /* Tests of posts: what each worker posted, added up by every one of them. */
-#include "common/layout.h"
-#include "common/random.h"
-#include "worker/exchange/posts.h"
+#include "common/base/random.h"
+#include "common/vector/layout.h"
+#include "worker/exchange/shared/posts.h"
 
 // clang-format off
 #include <setjmp.h>

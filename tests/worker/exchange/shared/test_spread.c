@@ -1,7 +1,7 @@
 /* Tests of who leaves which core. */
-#include "common/cores.h"
-#include "common/random.h"
-#include "worker/exchange/spread.h"
+#include "common/base/cores.h"
+#include "common/base/random.h"
+#include "worker/exchange/shared/spread.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Tests of the stage: N workers in one thread, who do one thing after another in random order. */
-#include "common/random.h"
-#include "worker/exchange/stage.h"
+#include "common/base/random.h"
+#include "worker/exchange/shared/stage.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,6 +1,6 @@
-/* Tests of the command that a report shows: a shell takes it as it was given. */
-#include "deploy/process_run.h"
-#include "deploy/report.h"
+/* Tests of commands as text: a shell reads back what was given. */
+#include "deploy/system/command_text.h"
+#include "deploy/system/process_run.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static void plain_arguments_stay_bare(void **state)
                                             "--out=a/b_", "cifar10:/d/x", "-n"};
     for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
         char quoted[64];
-        report_quote(arguments[i], quoted, sizeof(quoted));
+        command_text_quote(arguments[i], quoted, sizeof(quoted));
         assert_string_equal(quoted, arguments[i]);
     }
 }
@@ -32,7 +32,7 @@ static void a_shell_reads_every_argument_as_it_was(void **state)
         "\"q\"", "a\\",  "two\nlines", "*",   "a;b", "a|b", "<x>", "{a,b}", "?",  "&",     "(x)"};
     for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
         char quoted[64], script[128], output[64];
-        report_quote(arguments[i], quoted, sizeof(quoted));
+        command_text_quote(arguments[i], quoted, sizeof(quoted));
         snprintf(script, sizeof(script), "printf '%%s|' %s", quoted);
         const char *const argv[] = {"/bin/sh", "-c", script, NULL};
         const struct process_run_options options = {.argv = argv, .input = ""};
@@ -50,7 +50,7 @@ static void a_long_argument_is_cut_and_its_quotes_are_closed(void **state)
     for (size_t size = 8; size < 40; size++) {
         char quoted[64];
         memset(quoted, '#', sizeof(quoted));
-        report_quote("''", quoted, size);
+        command_text_quote("''", quoted, size);
         size_t length = strlen(quoted);
         assert_in_range(length, 2, size - 1);
         assert_int_equal(quoted[length - 1], '\'');
@@ -63,9 +63,9 @@ static void the_command_begins_with_ringside(void **state)
     (void)state;
     char compare[] = "compare", out[] = "--out", folder[] = "my runs";
     char *argv[] = {compare, out, folder, NULL};
-    struct report report = {0};
-    report_set_command(&report, 3, argv);
-    assert_string_equal(report.command, "ringside compare --out 'my runs'");
+    char text[COMMAND_TEXT_BYTES];
+    command_text_write(3, argv, text);
+    assert_string_equal(text, "ringside compare --out 'my runs'");
 }
 
 int main(void)
