@@ -1,4 +1,4 @@
-/* Training of real images to the accuracy that the README states. Minutes: part of tests/run --all.
+/* Training of real images to the accuracy that docs/BENCHMARKS.md states. Minutes: part of tests/run --all.
  */
 #include "tests/support/programs/programs.h"
 
