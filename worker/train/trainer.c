@@ -33,7 +33,7 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
         if (status != STATUS_OK) {
             break;
         }
-        uint64_t step_ns = lap(&started_ns);
+        uint64_t step_ns = clock_now_ns() - started_ns;
         trainer_count_step(trainer, *step, loss_sum, &times, step_ns);
         trial_add(&trainer->trial, step_ns, trainer->round_steps == 0);
         status = trainer_after_step(trainer, link, ++*step);

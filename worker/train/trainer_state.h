@@ -1,5 +1,5 @@
-/* What the parts of the trainer share: trainer.c (create, run), training_step.c (one step) and
- * after_step.c (what follows it). */
+/* What the parts of the trainer share: trainer.c (create, run), training_step.c (one step), round.c
+ * (its exchange) and after_step.c (what follows it). */
 #ifndef WORKER_TRAIN_TRAINER_STATE_H
 #define WORKER_TRAIN_TRAINER_STATE_H
 
@@ -11,6 +11,7 @@
 #include "worker/data/batcher.h"
 #include "worker/model/model.h"
 #include "worker/train/evaluator.h"
+#include "worker/train/step_clock.h"
 #include "worker/train/straggling.h"
 #include "worker/train/trainer.h"
 #include "worker/train/trial.h"
@@ -52,8 +53,7 @@ struct trainer {
     uint64_t step;   // that was made last; with those before it
     bool is_pending; // parameters of that step may still be on their way
 
-    // Of the step: time for updates after forward and backward, and among these for others.
-    uint64_t apply_ns, away_ns;
+    struct step_clock clock; // of the step
 
     // What has not been reported yet: of the interval, and of the epoch.
     struct wire_report interval, epoch;
@@ -75,15 +75,6 @@ struct step_times {
     uint64_t copy_ns; // of parameters and gradients, between host and device
     uint64_t wire_ns; // from the first bucket posted to the last one complete
 };
-
-/* Time since *since_ns, which becomes now. */
-static inline uint64_t lap(uint64_t *since_ns)
-{
-    uint64_t now_ns = clock_now_ns();
-    uint64_t passed_ns = now_ns - *since_ns;
-    *since_ns = now_ns;
-    return passed_ns;
-}
 
 /* One step of the job: batch, forward, backward, exchange. */
 enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,

@@ -1,0 +1,32 @@
+/* Rounds: a round is what one exchange is for. It is one step, or --sync-every steps of local SGD.
+ *
+ * A round may end before its parameters have arrived: it is then *pending*, and the next forward
+ * pass awaits each bucket when an operation is about to read it. */
+#ifndef WORKER_TRAIN_ROUND_H
+#define WORKER_TRAIN_ROUND_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trainer;
+
+/* Waits until parameters are there, where a round begins and none is pending. */
+enum status round_settle(struct trainer *trainer);
+
+/* Parameters that forward is about to read, of a pending round; for program_input. */
+enum status round_await_params(void *trainer, uint64_t offset, uint64_t count);
+
+/* Ends the pending round, and begins the next where one begins: gradients may be overwritten. */
+enum status round_pass(struct trainer *trainer);
+
+/* The gradients of a bucket are there: updates the worker's own parameters with local SGD, and
+ * hands the bucket to the exchange if the round ends with this step. */
+void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step);
+
+/* The gradients of all buckets are there. Ends the round, if it ends with this step, but for what
+ * of it the next forward pass can await. */
+enum status round_step_done(struct trainer *trainer, uint64_t step);
+
+#endif
