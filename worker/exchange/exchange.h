@@ -10,18 +10,20 @@
  * or with end_step straight after backward, and no await_bucket: where parameters are wanted at
  * once. await_bucket, end_step and begin_step are the only calls that wait. In between, buckets
  * travel while later ones are computed, and while the next forward pass computes with those that
- * have come. A strategy is a row of the table in exchange.c and a file of its own; its functions
- * run on the communication thread, as events:
+ * have arrived. A strategy is a row of the table in exchange.c and a file of its own:
  *
- *     local   exchange_local.c   one worker, no network: the null object, the baseline
- *     ring    exchange_chunks.c  all-reduce by messages; delivers the mean gradient
- *             exchange_shared.c  the same among workers that have mapped each other's gradients;
- * its ready and wait run on the trainer's thread ps-*    exchange_ps.c      push and pull; delivers
- * new parameters
+ *     mode   file                      thread     delivers
+ *     local  exchange_local.c          link's     the gradient, without a network
+ *     ring   chunks/exchange_chunks.c  link's     the mean gradient, by messages
+ *            shared/exchange_shared.c  trainer's  the mean gradient, in shared memory
+ *     ps-*   exchange_ps.c             link's     new parameters, by push and pull
  *
- * Where workers are free, a worker's steps are its own: after each it settles, and asks how far the
- * phase is (exchange_epochs_passed). Steps are counted from 0 in every phase; an exchange lives for
- * one.
+ * On the link's thread, which communicates, a strategy's functions run as events, and the trainer's
+ * thread waits for them in exchange_threaded.c; on the trainer's own, exchange_inline.c calls them.
+ *
+ * Where workers are unsynchronised, a worker's steps are its own: after each it settles, and asks
+ * how far the phase is (exchange_epochs_passed). Steps are counted from 0 in every phase, and an
+ * exchange lives for one phase.
  *
  * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
  * of the step are complete, how many zero-copy sends still read from grads, and whether the job was
@@ -44,6 +46,7 @@
 #define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
 
 struct exchange;
+struct exchange_driver;
 struct group;
 
 enum exchange_delivers {
@@ -116,6 +119,7 @@ struct exchange_options {
 /* First member of every strategy's own struct. */
 struct exchange {
     const struct exchange_ops *ops;
+    const struct exchange_driver *driver;
     struct exchange_options options;
     float mean_factor; // 1/world
 
