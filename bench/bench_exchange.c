@@ -89,8 +89,8 @@ static const struct option rows[] = {
     {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
      "parts of the vector that are handed over one after the other"},
     {"ordinary", 0, OPTION_FLAG, FIELD(ordinary), "false", 0, 0, NULL, NULL, NULL,
-     "gradients lie in memory that no other process can map; in ring they go by a stage in memory "
-     "that is shared, elsewhere by messages"},
+     "gradients lie in memory that no other process can map; in ring they go by bounce buffers in "
+     "shared memory, elsewhere by messages"},
     {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
      "rounds before those that are timed"},
 };

@@ -100,9 +100,9 @@ enum status group_memory_map(struct group_memory *memory, const char *places, ui
 enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint32_t world,
                                const struct layout *layout, float *grads)
 {
-    bool has_stage = memory->grads[rank] == NULL;
+    bool has_bounce = memory->grads[rank] == NULL;
     if (memory->board_bytes == NULL ||
-        (rank != 0 && memory->board_view.size < group_board_bytes(layout, world, has_stage))) {
+        (rank != 0 && memory->board_view.size < group_board_bytes(layout, world, has_bounce))) {
         return STATUS_MALFORMED; // what a coordinator of ours does not ask for
     }
     const struct group_options options = {
@@ -110,7 +110,7 @@ enum status group_memory_begin(struct group_memory *memory, uint32_t rank, uint3
         .world = world,
         .layout = layout,
         .own = grads,
-        .grads = has_stage ? NULL : memory->grads,
+        .grads = has_bounce ? NULL : memory->grads,
         .board = memory->board_bytes,
     };
     return group_create(&options, &memory->group);

@@ -1,6 +1,6 @@
-/* The memory in which workers of one host all-reduce: rank 0's board, and everybody's gradients, if
- * all of them lie where others may map them. Else they go by way of the board, which then has a
- * stage. */
+/* The memory in which workers of one host all-reduce: rank 0's board, and every worker's gradients,
+ * if all of them lie where others may map them. Otherwise they go by way of bounce buffers behind
+ * the board. */
 #ifndef WORKER_LINK_GROUP_MEMORY_H
 #define WORKER_LINK_GROUP_MEMORY_H
 
@@ -17,8 +17,8 @@ struct group_memory {
     struct region board;                                         // rank 0's own
     void *board_bytes;                                           // as it is mapped here
     struct region_view board_view, views[ALL_REDUCE_SHARED_MAX]; // of others
-    float *grads[ALL_REDUCE_SHARED_MAX];                         // by rank; NULL with a stage
-    struct group *group;                                         // NULL until group_memory_begin
+    float *grads[ALL_REDUCE_SHARED_MAX]; // by rank; NULL with bounce buffers
+    struct group *group;                 // NULL until group_memory_begin
 };
 
 /* What others need to map what is here goes into `place`: on rank 0 of the board, which is made for

@@ -111,7 +111,7 @@ static void workers_that_have_mapped_each_others_gradients_exchange_them(void **
     check_that_they_exchange(7);
 }
 
-static void workers_whose_gradients_lie_elsewhere_exchange_them_by_the_stage(void **state)
+static void workers_whose_gradients_lie_elsewhere_exchange_them_by_bounce_buffers(void **state)
 {
     (void)state;
     check_that_they_exchange(0);
@@ -139,7 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_that_have_mapped_each_others_gradients_exchange_them),
-        cmocka_unit_test(workers_whose_gradients_lie_elsewhere_exchange_them_by_the_stage),
+        cmocka_unit_test(workers_whose_gradients_lie_elsewhere_exchange_them_by_bounce_buffers),
         cmocka_unit_test(workers_of_which_some_offer_gradients_and_others_do_not_all_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,12 @@
-/* Workers of one host that all-reduce in memory which all of them have mapped.
+/* The workers of one host, which all-reduce in memory that all of them have mapped.
  *
- * Usually that is every worker's gradients, and a board with a few counters for each bucket. Who
- * has a bucket ready says so on the board (arrives). Once all have, the bucket is cut into blocks,
- * and whoever has time takes one after the other: adds up the vectors of all workers, and writes
- * the mean into each of them, while the block is in the cache. So every value is read once and
- * written once for each worker, nobody waits for anybody who is not running, and a bucket that is
- * small is done by the worker that came last, in one go. A bucket of a few values takes even less:
- * see posts.h. Where gradients are not mapped, they go by way of a stage behind the board: see
- * stage.h.
+ * Usually that is every worker's gradients, and a board with a few counters for each bucket. A worker
+ * that has a bucket ready says so on the board (arrives). Once all have, the bucket is cut into
+ * blocks, and each worker with time takes one after the other: it adds up the vectors of all workers,
+ * and writes the mean into each of them, while the block is in the cache (blocks.c). So every value
+ * is read once and written once for each worker, and no worker waits for one that is not running. A
+ * bucket of a few values takes even less (posts.h). Gradients that are not mapped go by way of bounce
+ * buffers behind the board (bounce.h).
  *
  * The sum of chunk c of N is taken in the order of ranks c, c+1, ..., whoever takes it: the bits
  * are those of the ring.
@@ -30,14 +29,14 @@ struct group_options {
     uint32_t rank, world; // world at most ALL_REDUCE_SHARED_MAX
     const struct layout *layout;
     float *own;          // (layout->value_count) this worker's gradients
-    float *const *grads; // (world) of each worker, as mapped here; NULL: they go by the stage
+    float *const *grads; // (world) of each worker, as mapped here; NULL: they go by bounce buffers
     void *board; // (group_board_bytes) aligned to POSTS_ALIGNMENT (posts.h), zeroed before the
                  // first worker came; the same memory for all
 };
 
 /* Of a layout's board, for so many workers. A layout whose buckets are merged of this one's needs
  * no more. */
-size_t group_board_bytes(const struct layout *layout, uint32_t world, bool has_stage);
+size_t group_board_bytes(const struct layout *layout, uint32_t world, bool has_bounce);
 
 /* Copies options but the layout and what is mapped, which it borrows until group_destroy. */
 enum status group_create(const struct group_options *options, struct group **ret_group);

@@ -1,6 +1,7 @@
-/* Tests of the stage: N workers in one thread, who do one thing after another in random order. */
+/* Tests of bounce buffers: N workers in one thread, who do one thing after another in random order.
+ */
 #include "common/base/random.h"
-#include "worker/exchange/shared/stage.h"
+#include "worker/exchange/shared/bounce.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -18,7 +19,7 @@ struct job {
     uint32_t world;
     const struct layout *layout;
     unsigned char *start;
-    struct stage *stages[WORLD_MAX];
+    struct bounce *bounces[WORLD_MAX];
     float *vectors[WORLD_MAX];
     uint32_t ready[WORLD_MAX]; // buckets of this round that a worker has said are
     uint64_t draws;
@@ -39,26 +40,27 @@ static uint32_t draw(struct job *job, uint32_t below)
 static void open_job(struct job *job, uint32_t world, const struct layout *layout)
 {
     *job = (struct job){.world = world, .layout = layout};
-    size_t bytes = (stage_bytes(world) + STAGE_ALIGNMENT - 1) / STAGE_ALIGNMENT * STAGE_ALIGNMENT;
-    job->start = aligned_alloc(STAGE_ALIGNMENT, bytes);
+    size_t bytes =
+        (bounce_bytes(world) + BOUNCE_ALIGNMENT - 1) / BOUNCE_ALIGNMENT * BOUNCE_ALIGNMENT;
+    job->start = aligned_alloc(BOUNCE_ALIGNMENT, bytes);
     memset(job->start, 0, bytes);
     for (uint32_t i = 0; i < world; i++) {
         job->vectors[i] = calloc(layout->value_count, sizeof(float));
-        const struct stage_options options = {
+        const struct bounce_options options = {
             .rank = i,
             .world = world,
             .layout = layout,
             .vector = job->vectors[i],
             .start = job->start,
         };
-        assert_int_equal(stage_create(&options, &job->stages[i]), STATUS_OK);
+        assert_int_equal(bounce_create(&options, &job->bounces[i]), STATUS_OK);
     }
 }
 
 static void close_job(struct job *job)
 {
     for (uint32_t i = 0; i < job->world; i++) {
-        stage_destroy(job->stages[i]);
+        bounce_destroy(job->bounces[i]);
         free(job->vectors[i]);
     }
     free(job->start);
@@ -78,7 +80,7 @@ static bool has_all(const struct job *job, uint32_t rank)
 {
     bool is_complete = job->ready[rank] == job->layout->bucket_count;
     for (uint32_t bucket = 0; bucket < job->layout->bucket_count && is_complete; bucket++) {
-        is_complete = stage_is_complete(job->stages[rank], bucket);
+        is_complete = bounce_is_complete(job->bounces[rank], bucket);
     }
     return is_complete;
 }
@@ -89,13 +91,13 @@ static bool go_on(struct job *job)
     uint32_t first = draw(job, job->world);
     for (uint32_t k = 0; k < job->world; k++) {
         uint32_t rank = (first + k) % job->world;
-        struct stage *stage = job->stages[rank];
+        struct bounce *bounce = job->bounces[rank];
         if (job->ready[rank] < job->layout->bucket_count && draw(job, 3) == 0) {
-            stage_arrive(stage, job->ready[rank]++);
+            bounce_arrive(bounce, job->ready[rank]++);
             return true;
         }
-        bool has_work = stage_has_work(stage);
-        bool did = stage_work(stage) != STAGE_NOTHING;
+        bool has_work = bounce_has_work(bounce);
+        bool did = bounce_work(bounce) != BOUNCE_NOTHING;
         assert_true(did == has_work);
         if (did) {
             return true;
@@ -132,7 +134,7 @@ static void check_round(const struct job *job, uint64_t round)
 static void every_worker_gets_the_mean_whoever_does_what_when(void **state)
 {
     (void)state;
-    // Several pieces of both sizes, of less floats than workers, and more buckets than slots.
+    // Several pieces of both sizes, of less floats than workers, and more buckets than buffers.
     struct layout layout = {.value_count = 160000, .bucket_count = 14};
     uint64_t counts[] = {140000, 9000, 5000, 2048, 2049, 3, 1, 40, 700, 500, 300, 200, 100, 59};
     uint64_t end = layout.value_count;
@@ -159,18 +161,18 @@ static void every_worker_gets_the_mean_whoever_does_what_when(void **state)
 
 static const struct layout three = {.value_count = 3000, .bucket_count = 1, .buckets = {{0, 3000}}};
 
-static void what_is_on_the_stage_is_not_there_before_all_have_come(void **state)
+static void what_is_in_the_buffers_is_not_there_before_all_have_come(void **state)
 {
     (void)state;
     struct job job;
     open_job(&job, 3, &three);
     begin_round(&job, 0);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        assert_false(stage_has_work(job.stages[rank]));
-        stage_arrive(job.stages[rank], 0);
-        while (stage_work(job.stages[rank]) != STAGE_NOTHING) {
+        assert_false(bounce_has_work(job.bounces[rank]));
+        bounce_arrive(job.bounces[rank], 0);
+        while (bounce_work(job.bounces[rank]) != BOUNCE_NOTHING) {
         }
-        assert_false(stage_is_complete(job.stages[rank], 0));
+        assert_false(bounce_is_complete(job.bounces[rank], 0));
         assert_true(job.vectors[rank][0] == value_of(rank, 0, 0));
     }
     close_job(&job);
@@ -184,33 +186,33 @@ static void who_enters_last_tells_the_owner_and_the_owner_tells_all(void **state
     open_job(&job, 3, &one);
     begin_round(&job, 0);
     for (uint32_t rank = 0; rank < 3; rank++) {
-        stage_arrive(job.stages[rank], 0);
+        bounce_arrive(job.bounces[rank], 0);
     }
-    assert_int_equal(stage_work(job.stages[1]), STAGE_WORK); // enters
-    assert_int_equal(stage_work(job.stages[2]), STAGE_NEWS);
-    assert_int_equal(stage_work(job.stages[2]), STAGE_NOTHING);
-    assert_int_equal(stage_work(job.stages[0]), STAGE_WORK); // has it ready
-    assert_int_equal(stage_work(job.stages[0]), STAGE_NEWS); // adds it up
+    assert_int_equal(bounce_work(job.bounces[1]), BOUNCE_WORK); // enters
+    assert_int_equal(bounce_work(job.bounces[2]), BOUNCE_NEWS);
+    assert_int_equal(bounce_work(job.bounces[2]), BOUNCE_NOTHING);
+    assert_int_equal(bounce_work(job.bounces[0]), BOUNCE_WORK); // has it ready
+    assert_int_equal(bounce_work(job.bounces[0]), BOUNCE_NEWS); // adds it up
     for (uint32_t rank = 0; rank < 3; rank++) {
-        assert_false(stage_is_complete(job.stages[rank], 0));
-        assert_int_equal(stage_work(job.stages[rank]), STAGE_WORK); // leaves
-        assert_true(stage_is_complete(job.stages[rank], 0));
+        assert_false(bounce_is_complete(job.bounces[rank], 0));
+        assert_int_equal(bounce_work(job.bounces[rank]), BOUNCE_WORK); // leaves
+        assert_true(bounce_is_complete(job.bounces[rank], 0));
     }
     check_round(&job, 0);
     close_job(&job);
 }
 
-static void what_others_write_over_the_stage_leaves_the_rest_of_memory_alone(void **state)
+static void what_others_write_over_the_buffers_leaves_the_rest_of_memory_alone(void **state)
 {
     (void)state;
     struct job job;
     open_job(&job, 2, &three);
     begin_round(&job, 0);
-    memset(job.start, 0x5A, stage_bytes(2));
-    stage_arrive(job.stages[0], 0);
-    while (stage_work(job.stages[0]) != STAGE_NOTHING) {
+    memset(job.start, 0x5A, bounce_bytes(2));
+    bounce_arrive(job.bounces[0], 0);
+    while (bounce_work(job.bounces[0]) != BOUNCE_NOTHING) {
     }
-    assert_false(stage_is_complete(job.stages[0], 0));
+    assert_false(bounce_is_complete(job.bounces[0], 0));
     assert_true(job.vectors[1][0] == value_of(1, 0, 0));
     close_job(&job);
 }
@@ -219,9 +221,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_worker_gets_the_mean_whoever_does_what_when),
-        cmocka_unit_test(what_is_on_the_stage_is_not_there_before_all_have_come),
+        cmocka_unit_test(what_is_in_the_buffers_is_not_there_before_all_have_come),
         cmocka_unit_test(who_enters_last_tells_the_owner_and_the_owner_tells_all),
-        cmocka_unit_test(what_others_write_over_the_stage_leaves_the_rest_of_memory_alone),
+        cmocka_unit_test(what_others_write_over_the_buffers_leaves_the_rest_of_memory_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ struct worker {
     uint32_t rank, world;
     const struct layout *layout;
     float *const *grads; // of all
-    bool has_stage;      // none is mapped
+    bool has_bounce;     // none is mapped
     struct group *group;
     pthread_t thread;
 };
@@ -111,15 +111,15 @@ static void open_group(struct worker *worker, void *board)
         .world = worker->world,
         .layout = worker->layout,
         .own = worker->grads[worker->rank],
-        .grads = worker->has_stage ? NULL : worker->grads,
+        .grads = worker->has_bounce ? NULL : worker->grads,
         .board = board,
     };
     assert_int_equal(group_create(&options, &worker->group), STATUS_OK);
 }
 
-static void run_group(uint32_t world, const struct layout *layout, bool has_stage)
+static void run_group(uint32_t world, const struct layout *layout, bool has_bounce)
 {
-    size_t board_bytes = (group_board_bytes(layout, world, has_stage) + POSTS_ALIGNMENT - 1) /
+    size_t board_bytes = (group_board_bytes(layout, world, has_bounce) + POSTS_ALIGNMENT - 1) /
                          POSTS_ALIGNMENT * POSTS_ALIGNMENT;
     void *board = aligned_alloc(POSTS_ALIGNMENT, board_bytes);
     memset(board, 0, board_bytes);
@@ -130,7 +130,7 @@ static void run_group(uint32_t world, const struct layout *layout, bool has_stag
     }
     for (uint32_t i = 0; i < world; i++) {
         workers[i] = (struct worker){
-            .rank = i, .world = world, .layout = layout, .grads = grads, .has_stage = has_stage};
+            .rank = i, .world = world, .layout = layout, .grads = grads, .has_bounce = has_bounce};
         open_group(&workers[i], board);
     }
     for (uint32_t i = 0; i < world; i++) {
@@ -171,7 +171,7 @@ static void buckets_of_many_large_blocks_are_shared_out(void **state)
     run_group(3, &layout, false);
 }
 
-static void what_goes_by_the_stage_fills_its_slots_many_times(void **state)
+static void what_goes_by_bounce_buffers_fills_them_many_times(void **state)
 {
     (void)state;
     struct layout layout = {.value_count = 600000, .bucket_count = 2};
@@ -247,7 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_worker_gets_the_mean_bit_by_bit),
         cmocka_unit_test(buckets_of_many_large_blocks_are_shared_out),
-        cmocka_unit_test(what_goes_by_the_stage_fills_its_slots_many_times),
+        cmocka_unit_test(what_goes_by_bounce_buffers_fills_them_many_times),
         cmocka_unit_test(who_waits_for_a_worker_that_never_comes_can_be_stopped),
         cmocka_unit_test(the_last_to_come_does_not_wait),
         cmocka_unit_test(a_board_that_was_overwritten_is_an_error_and_no_access_outside),

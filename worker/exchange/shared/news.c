@@ -1,0 +1,141 @@
+/* Waits for other workers of the host: spins, yields, moves to another core, then sleeps. */
+#include "common/base/clock.h"
+#include "common/base/cores.h"
+#include "worker/exchange/shared/group_state.h"
+#include "worker/exchange/shared/spread.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+// How long a wait spins, where every process has a core, and how long it yields before it sleeps.
+// The kernel may well have put two processes on one core: there spinning only keeps the other out.
+// At first it looks as often as it can: reading the clock alone takes as long as a small
+// all-reduce.
+#define EAGER_SPINS 100
+#define SPIN_NS     1000
+#define YIELD_NS    200000
+#define NAP_MS      100 // longest sleep before is_stopped is asked again
+
+// A move to another core takes some 20 us.
+#define MOVE_PAUSE_NS (UINT64_C(10) * 1000 * 1000)
+
+#if defined(__x86_64__)
+/* Leaves the core to its other thread for a moment. */
+static void spin_pause(void)
+{
+    __builtin_ia32_pause();
+}
+#else
+static void spin_pause(void)
+{
+}
+#endif
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
+                  const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+/* A worker that goes to sleep says so before it looks again, so one of the two sees the other. */
+void news_announce(struct board *board)
+{
+    if (atomic_load(&board->sleepers) > 0) {
+        atomic_fetch_add(&board->event, 1);
+        (void)futex(&board->event, FUTEX_WAKE, ALL_REDUCE_SHARED_MAX, NULL);
+    }
+}
+
+/* The core that this thread runs on, and 1 more; 0: unknown. */
+static uint32_t core_now(void)
+{
+    uint32_t core = cores_current();
+    return core != CORES_UNKNOWN ? core + 1 : 0;
+}
+
+/* For others to see where this worker runs. The line changes hands only when that changes. */
+static void put_core(struct group *group, uint32_t core)
+{
+    if (core != group->core) {
+        group->core = core;
+        atomic_store_explicit(&group->board->cores[group->options.rank], core,
+                              memory_order_relaxed);
+    }
+}
+
+/* Goes to another core if this one has more than its share of the workers. */
+static void make_room(struct group *group, uint64_t now_ns)
+{
+    const struct group_options *options = &group->options;
+    if (now_ns - group->moved_ns < MOVE_PAUSE_NS) {
+        return;
+    }
+    put_core(group, core_now());
+    uint32_t cores[ALL_REDUCE_SHARED_MAX], full[ALL_REDUCE_SHARED_MAX];
+    for (uint32_t rank = 0; rank < options->world; rank++) {
+        cores[rank] = // 0, which the board begins with, is unknown
+            atomic_load_explicit(&group->board->cores[rank], memory_order_relaxed) - 1;
+    }
+    uint32_t full_count =
+        spread_full_cores(cores, options->world, group->core_share, options->rank, full);
+    if (full_count > 0) {
+        group->moved_ns = now_ns;
+        put_core(group, 0); // or others would follow
+        (void)cores_leave(full, full_count);
+        put_core(group, core_now());
+    }
+}
+
+void news_note_core(struct group *group)
+{
+    put_core(group, core_now());
+}
+
+static bool is_complete(const struct group *group, uint32_t bucket)
+{
+    return group->buckets[bucket].algorithm->is_complete(group, bucket);
+}
+
+/* Until there is news, or for a while. */
+static void nap(const struct group *group, uint32_t bucket)
+{
+    static const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000L};
+    struct board *board = group->board;
+    atomic_fetch_add(&board->sleepers, 1);
+    uint32_t seen = atomic_load(&board->event);
+    if (!news_are_there(group, bucket)) {
+        // The kernel compares again: an event between here and there is not missed.
+        (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
+    }
+    atomic_fetch_sub(&board->sleepers, 1);
+}
+
+/* Waits for the bucket to be finished, or for work: as long as it pays by spinning or yielding,
+ * then asleep. */
+void news_wait(struct group *group, uint32_t bucket)
+{
+    for (int i = 0; group->spins && i < EAGER_SPINS; i++) {
+        if (is_complete(group, bucket)) {
+            return;
+        }
+    }
+    uint64_t start_ns = clock_now_ns(), waited_ns = 0;
+    while (waited_ns < YIELD_NS) {
+        if (news_are_there(group, bucket)) {
+            return;
+        }
+        if (group->spins && waited_ns < SPIN_NS) {
+            for (int i = 0; i < 16 && !is_complete(group, bucket); i++) {
+                spin_pause();
+            }
+        } else {
+            make_room(group, start_ns + waited_ns);
+            sched_yield();
+        }
+        waited_ns = clock_now_ns() - start_ns;
+    }
+    nap(group, bucket);
+}
