@@ -166,7 +166,7 @@ static enum status encode_and_send(struct channel *channel, uint64_t peer,
         seals_note_sent(&channel->seals, peer);
     }
     if (status == STATUS_OK) {
-        size_t payload_size = message->code != NULL     ? message->code_bytes
+        size_t payload_size = message->encoded != NULL  ? message->encoded_bytes
                               : message->values != NULL ? message->span.count * sizeof(float)
                                                         : 0;
         atomic_fetch_add_explicit(&channel->bytes_sent, header_size + payload_size,
@@ -182,9 +182,9 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     // Whoever knows a job's id may be of it. Who is refused is not.
     stamped.job_id = message->kind == MESSAGE_REFUSE ? 0 : channel->job_id;
     struct payload payload = {.release = release, .hint = hint};
-    if (message->code != NULL) {
-        payload.bytes = message->code;
-        payload.size = message->code_bytes;
+    if (message->encoded != NULL) {
+        payload.bytes = message->encoded;
+        payload.size = message->encoded_bytes;
     } else if (message->values != NULL) {
         payload.bytes = message->values;
         payload.size = message->span.count * sizeof(float);

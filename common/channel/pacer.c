@@ -148,7 +148,7 @@ static bool add(struct pacer *pacer, const struct pacer_send *values, const stru
 
 static uint64_t bytes_of(const struct message *message)
 {
-    return message->code != NULL ? message->code_bytes : message->span.count * sizeof(float);
+    return message->encoded != NULL ? message->encoded_bytes : message->span.count * sizeof(float);
 }
 
 enum status pacer_send(struct pacer *pacer, uint32_t to, const struct lanes *lanes,

@@ -221,7 +221,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     assert((unsigned)message->kind < MESSAGE_KIND_COUNT);
     const struct kind_row *row = &kinds[message->kind];
     assert(((row->carries & (CARRIES_VALUES | CARRIES_LOAN)) != 0) ==
-           (message->values != NULL || message->loan != NULL || message->code != NULL));
+           (message->values != NULL || message->loan != NULL || message->encoded != NULL));
     assert((row->carries & CARRIES_MEMBER) == 0 || message->member != NULL);
     assert((row->carries & CARRIES_REPORT) == 0 || message->report != NULL);
     assert((row->carries & CARRIES_LAYOUT) == 0 || message->layout != NULL);
@@ -247,7 +247,7 @@ enum status wire_encode(const struct message *message, void *ret_header, size_t 
     packed.is_far = message->is_far;
     packed.lane = message->lane;
     packed.phase = message->phase;
-    packed.is_code = message->code != NULL;
+    packed.is_code = message->encoded != NULL;
     packed.latency_ns = message->way.latency_ns;
     packed.message_ns = message->way.message_ns;
     packed.bandwidth = message->way.bandwidth;
@@ -488,8 +488,8 @@ enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *s
         return STATUS_MALFORMED;
     }
     if (packed->is_code) {
-        message.code = frames->payload;
-        message.code_bytes = frames->payload_size;
+        message.encoded = frames->payload;
+        message.encoded_bytes = frames->payload_size;
     } else if ((carries & CARRIES_VALUES) != 0 && message.loan == NULL) {
         assert((uintptr_t)frames->payload % _Alignof(float) == 0);
         message.values = frames->payload;

@@ -146,9 +146,9 @@ struct message {
     struct span span;
     const float *values; // span.count floats, or NULL; borrowed. After decode NULL for a loan
 
-    // In the place of values: their code, as codec.h has it; borrowed. PARAMS: that of a change.
-    const void *code;
-    size_t code_bytes;
+    // In the place of values: the encoded ones, as codec.h has it; borrowed. PARAMS: a change.
+    const void *encoded;
+    size_t encoded_bytes;
 };
 
 /* Where a decoded message lives. Large: one per channel. */

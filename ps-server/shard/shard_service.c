@@ -6,7 +6,7 @@
 #include "common/channel/member.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
-#include "ps-server/shard/codes.h"
+#include "ps-server/shard/answer_encoder.h"
 #include "ps-server/shard/far_workers.h"
 #include "ps-server/shard/frame_limit.h"
 #include "ps-server/shard/shard.h"
@@ -47,7 +47,7 @@ struct service {
     struct staleness staleness;
     uint64_t late_count, update_count;
 
-    struct codes codes; // of compressed gradients
+    struct answer_encoder answer_encoder; // of compressed gradients
 
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
@@ -77,8 +77,8 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
 {
     struct service *service = context;
     struct message answer = *message;
-    codes_encode(&service->codes, &answer);
-    bool is_stable = answer.code != NULL || shard_values_are_stable(service->shard) ||
+    answer_encoder_encode(&service->answer_encoder, &answer);
+    bool is_stable = answer.encoded != NULL || shard_values_are_stable(service->shard) ||
                      keep_answer(service, rank, &answer);
     if (far_workers_answer(&service->far, rank, &answer, is_stable) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
@@ -161,15 +161,16 @@ static enum status configure(const struct service *service, const struct message
     return status;
 }
 
-static enum status begin_codes(struct service *service, const struct shard_config *config,
-                               const struct phase *phase)
+static enum status begin_encoder(struct service *service, const struct shard_config *config,
+                                 const struct phase *phase)
 {
     struct codec codec;
     char why[OPTION_ERROR_BYTES];
     enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
-    return status == STATUS_OK ? codes_begin(&service->codes, &codec, !phase->is_free,
-                                             &config->layout, config->index, config->shard_count)
-                               : status;
+    return status == STATUS_OK
+               ? answer_encoder_begin(&service->answer_encoder, &codec, !phase->is_free,
+                                      &config->layout, config->index, config->shard_count)
+               : status;
 }
 
 static enum status create_shard(struct service *service, const struct message *start,
@@ -188,7 +189,7 @@ static enum status create_shard(struct service *service, const struct message *s
         status = create_region(service, &config);
     }
     if (status == STATUS_OK) {
-        status = begin_codes(service, &config, phase);
+        status = begin_encoder(service, &config, phase);
     }
     if (status == STATUS_OK) {
         bool is_level = !phase->is_free && config.backup == 0;
@@ -269,9 +270,10 @@ static void handle_data(struct service *service, const struct message *message,
     } else if (is_member) {
         struct message decoded = *message;
         bool is_theirs = callers_are(&service->far.callers, message->rank, envelope->peer);
-        status = is_theirs ? codes_decode(&service->codes, &decoded, envelope) : STATUS_DENIED;
+        status = is_theirs ? answer_encoder_decode(&service->answer_encoder, &decoded, envelope)
+                           : STATUS_DENIED;
         if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
-            codes_note_seed(&service->codes, message);
+            answer_encoder_note_seed(&service->answer_encoder, message);
         }
         if (status == STATUS_OK) {
             status = shard_receive(service->shard, &decoded, envelope, send_to_worker, service);
@@ -490,7 +492,7 @@ enum status shard_service_run(const struct shard_service_options *options)
     channel_close(service.channel, LINGER_MS);
     join_threads(&service);
     shard_destroy(service.shard);
-    codes_finish(&service.codes);
+    answer_encoder_finish(&service.answer_encoder);
     channel_destroy(service.channel, 0);
     region_destroy(&service.region);
     far_workers_destroy(&service.far);

@@ -1,4 +1,5 @@
-/* Training of real images to the accuracy that docs/BENCHMARKS.md states. Minutes: part of tests/run --all.
+/* Training of real images to the accuracy that docs/BENCHMARKS.md states. Minutes: part of
+ * tests/run --all.
  */
 #include "tests/support/programs/programs.h"
 

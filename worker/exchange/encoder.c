@@ -1,5 +1,5 @@
-/* Codes of spans, and their residuals. */
-#include "worker/exchange/coder.h"
+/* Encodes spans of a vector, and keeps the errors for the next step. */
+#include "worker/exchange/encoder.h"
 
 #include "common/base/memory.h"
 #include "common/vector/vector.h"
@@ -7,10 +7,10 @@
 #include <assert.h>
 #include <string.h>
 
-enum status coder_create(const struct codec *codec, const struct layout *layout,
-                         struct coder *ret_coder)
+enum status encoder_create(const struct codec *codec, const struct layout *layout,
+                           struct encoder *ret_encoder)
 {
-    *ret_coder = (struct coder){.codec = *codec, .value_count = layout->value_count};
+    *ret_encoder = (struct encoder){.codec = *codec, .value_count = layout->value_count};
     if (codec->kind == CODEC_NONE) {
         return STATUS_OK;
     }
@@ -19,96 +19,99 @@ enum status coder_create(const struct codec *codec, const struct layout *layout,
             return STATUS_UNSUPPORTED;
         }
     }
-    ret_coder->residual = memory_create_large(layout->value_count * sizeof(float));
-    ret_coder->codes = memory_create_large(layout->value_count * CODEC_VALUE_BYTES_MAX);
-    if (ret_coder->residual == NULL || ret_coder->codes == NULL) {
-        coder_destroy(ret_coder);
+    ret_encoder->residual = memory_create_large(layout->value_count * sizeof(float));
+    ret_encoder->encoded = memory_create_large(layout->value_count * CODEC_VALUE_BYTES_MAX);
+    if (ret_encoder->residual == NULL || ret_encoder->encoded == NULL) {
+        encoder_destroy(ret_encoder);
         return STATUS_NO_MEMORY;
     }
     return STATUS_OK;
 }
 
-void coder_destroy(struct coder *coder)
+void encoder_destroy(struct encoder *encoder)
 {
-    memory_destroy_large(coder->residual, coder->value_count * sizeof(float));
-    memory_destroy_large(coder->codes, coder->value_count * CODEC_VALUE_BYTES_MAX);
-    *coder = (struct coder){0};
+    memory_destroy_large(encoder->residual, encoder->value_count * sizeof(float));
+    memory_destroy_large(encoder->encoded, encoder->value_count * CODEC_VALUE_BYTES_MAX);
+    *encoder = (struct encoder){0};
 }
 
-bool coder_is_on(const struct coder *coder)
+bool encoder_is_on(const struct encoder *encoder)
 {
-    return coder->codec.kind != CODEC_NONE;
+    return encoder->codec.kind != CODEC_NONE;
 }
 
-static unsigned char *place_of(const struct coder *coder, struct span span)
+static unsigned char *place_of(const struct encoder *encoder, struct span span)
 {
-    return coder->codes + CODEC_VALUE_BYTES_MAX * span.offset;
+    return encoder->encoded + CODEC_VALUE_BYTES_MAX * span.offset;
 }
 
-void coder_encode(struct coder *coder, const float *values, struct message *message)
+void encoder_encode(struct encoder *encoder, const float *values, struct message *message)
 {
     struct span span = message->span;
-    if (!coder_is_on(coder)) {
+    if (!encoder_is_on(encoder)) {
         message->values = values + span.offset;
         return;
     }
-    unsigned char *code = place_of(coder, span);
-    assert(codec_bytes(&coder->codec, span.count) <= CODEC_VALUE_BYTES_MAX * span.count);
-    message->code_bytes = codec_encode_with_feedback(
-        &coder->codec, values + span.offset, coder->residual + span.offset, span.count, code);
-    message->code = code;
+    unsigned char *encoded = place_of(encoder, span);
+    assert(codec_bytes(&encoder->codec, span.count) <= CODEC_VALUE_BYTES_MAX * span.count);
+    message->encoded_bytes =
+        codec_encode_with_feedback(&encoder->codec, values + span.offset,
+                                   encoder->residual + span.offset, span.count, encoded);
+    message->encoded = encoded;
 }
 
-void coder_keep(struct coder *coder, const struct message *from, struct message *message)
+void encoder_keep(struct encoder *encoder, const struct message *from, struct message *message)
 {
-    unsigned char *code = place_of(coder, message->span);
-    memcpy(code, from->code, from->code_bytes);
-    message->code = code;
-    message->code_bytes = from->code_bytes;
+    unsigned char *encoded = place_of(encoder, message->span);
+    memcpy(encoded, from->encoded, from->encoded_bytes);
+    message->encoded = encoded;
+    message->encoded_bytes = from->encoded_bytes;
 }
 
-/* Whether a message has a code where that was agreed, of the right length, and values otherwise. */
-static bool is_agreed(const struct coder *coder, const struct message *message)
+/* Whether a message has encoded values where that was agreed, of the right length, and plain ones
+ * otherwise. */
+static bool is_agreed(const struct encoder *encoder, const struct message *message)
 {
-    return coder_is_on(coder)
-               ? message->code != NULL &&
-                     message->code_bytes == codec_bytes(&coder->codec, message->span.count)
+    return encoder_is_on(encoder)
+               ? message->encoded != NULL &&
+                     message->encoded_bytes == codec_bytes(&encoder->codec, message->span.count)
                : message->values != NULL;
 }
 
-enum status coder_check(const struct coder *coder, const struct message *message)
+enum status encoder_check(const struct encoder *encoder, const struct message *message)
 {
-    if (!is_agreed(coder, message)) {
+    if (!is_agreed(encoder, message)) {
         return STATUS_MALFORMED;
     }
-    return coder_is_on(coder)
-               ? codec_check(&coder->codec, message->code, message->code_bytes, message->span.count)
-               : STATUS_OK;
+    return encoder_is_on(encoder) ? codec_check(&encoder->codec, message->encoded,
+                                                message->encoded_bytes, message->span.count)
+                                  : STATUS_OK;
 }
 
-enum status coder_copy(const struct coder *coder, const struct message *message, float *values)
+enum status encoder_copy(const struct encoder *encoder, const struct message *message,
+                         float *values)
 {
     struct span span = message->span;
-    if (!is_agreed(coder, message)) {
+    if (!is_agreed(encoder, message)) {
         return STATUS_MALFORMED;
     }
-    if (coder_is_on(coder)) {
-        return codec_decode(&coder->codec, message->code, message->code_bytes, span.count,
+    if (encoder_is_on(encoder)) {
+        return codec_decode(&encoder->codec, message->encoded, message->encoded_bytes, span.count,
                             values + span.offset);
     }
     memcpy(values + span.offset, message->values, span.count * sizeof(float));
     return STATUS_OK;
 }
 
-enum status coder_add(const struct coder *coder, const struct message *message, float *values)
+enum status encoder_add(const struct encoder *encoder, const struct message *message, float *values)
 {
     struct span span = message->span;
-    if (!is_agreed(coder, message)) {
+    if (!is_agreed(encoder, message)) {
         return STATUS_MALFORMED;
     }
-    if (coder_is_on(coder)) {
-        return codec_decode_add(&coder->codec, message->code, message->code_bytes, span.count,
-                                values + span.offset);
+    if (encoder_is_on(encoder)) {
+        return codec_decode_add(&encoder->codec, message->encoded, message->encoded_bytes,
+                                span.count, values + span.offset);
     }
     vector_add(values + span.offset, message->values, span.count);
     return STATUS_OK;

@@ -13,7 +13,7 @@
  * window also keeps workers together: on a link that all share each gets as much of it as the
  * others. */
 #include "common/channel/pacer.h"
-#include "worker/exchange/coder.h"
+#include "worker/exchange/encoder.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ struct ps_shard {
 
 struct ps {
     struct exchange base;
-    struct coder coder;
+    struct encoder encoder;
     struct pacer *pacer;     // of pushes over a network
     struct ps_shard *shards; // (shard_count), owned
     uint32_t shard_count;
@@ -54,7 +54,7 @@ static struct ps *ps_of(struct exchange *exchange)
 static void ps_destroy(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
-    coder_destroy(&ps->coder);
+    encoder_destroy(&ps->encoder);
     pacer_destroy(ps->pacer);
     for (uint32_t i = 0; ps->shards != NULL && i < ps->shard_count; i++) {
         free(ps->shards[i].states);
@@ -114,7 +114,7 @@ static enum status ps_create(const struct exchange_options *options, struct exch
     }
     enum status status = create_shards(ps, options);
     if (status == STATUS_OK) {
-        status = coder_create(&options->codec, options->layout, &ps->coder);
+        status = encoder_create(&options->codec, options->layout, &ps->encoder);
     }
     if (status == STATUS_OK) {
         status =
@@ -259,7 +259,7 @@ static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uin
         .bucket = bucket,
         .span = part,
     };
-    coder_encode(&ps_of(exchange)->coder, options->grads, &push);
+    encoder_encode(&ps_of(exchange)->encoder, options->grads, &push);
     enum status status = send_pull(exchange, bucket, shard, 0, 0);
     const struct lanes *lanes = &options->peers[shard];
     if (status != STATUS_OK) {
@@ -420,10 +420,10 @@ static enum status take_params(struct exchange *exchange, const struct message *
     state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
-    if (message->code == NULL) {
+    if (message->encoded == NULL) {
         memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
     } else if (message->vector > 0 || exchange->options.is_free ||
-               coder_add(&ps_of(exchange)->coder, message, target) != STATUS_OK) {
+               encoder_add(&ps_of(exchange)->encoder, message, target) != STATUS_OK) {
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
     *missing_count -= message->span.count;

@@ -298,18 +298,18 @@ static void values_come_in_the_payload_or_as_a_loan_and_never_both_ways(void **s
 static void a_code_takes_the_place_of_values(void **state)
 {
     (void)state;
-    static const unsigned char code[7] = {1, 2, 3, 4, 5, 6, 7};
+    static const unsigned char encoded[7] = {1, 2, 3, 4, 5, 6, 7};
     struct message sent = make(MESSAGE_PUSH), got;
     sent.values = NULL;
-    sent.code = code;
-    sent.code_bytes = sizeof(code);
+    sent.encoded = encoded;
+    sent.encoded_bytes = sizeof(encoded);
     uint32_t version;
     const size_t size = encode(&sent);
-    const struct wire_frames frames = {header, size, code, sizeof(code)};
+    const struct wire_frames frames = {header, size, encoded, sizeof(encoded)};
     assert_int_equal(wire_decode(&frames, &scratch, &version, &got), STATUS_OK);
     assert_null(got.values);
-    assert_ptr_equal(got.code, code);
-    assert_int_equal(got.code_bytes, sizeof(code));
+    assert_ptr_equal(got.encoded, encoded);
+    assert_int_equal(got.encoded_bytes, sizeof(encoded));
     const struct wire_frames empty = {header, size, NULL, 0};
     assert_int_equal(wire_decode(&empty, &scratch, &version, &got), STATUS_MALFORMED);
 }

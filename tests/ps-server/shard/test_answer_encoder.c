@@ -1,6 +1,6 @@
 /* Tests of compressed pushes and answers, at the shard's end. */
 #include "common/base/random.h"
-#include "ps-server/shard/codes.h"
+#include "ps-server/shard/answer_encoder.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -15,68 +15,89 @@
 static const struct layout layout = {
     .value_count = 20, .bucket_count = 2, .buckets = {{10, 10}, {0, 10}}};
 
-static struct codes begun(const char *text, bool sends_changes)
+static struct answer_encoder begun(const char *text, bool sends_changes)
 {
     char why[128];
     struct codec codec;
-    struct codes codes = {0};
+    struct answer_encoder encoder = {0};
     assert_int_equal(codec_parse(text, &codec, why, sizeof(why)), STATUS_OK);
-    assert_int_equal(codes_begin(&codes, &codec, sends_changes, &layout, 1, 2), STATUS_OK);
-    return codes;
+    assert_int_equal(answer_encoder_begin(&encoder, &codec, sends_changes, &layout, 1, 2),
+                     STATUS_OK);
+    return encoder;
 }
 
 static void a_push_is_decoded_into_an_envelope_of_its_own(void **state)
 {
     (void)state;
-    struct codes codes = begun("fp16", true);
+    struct answer_encoder encoder = begun("fp16", true);
     const float values[5] = {1, -2, 0.5f, 4, 0};
-    unsigned char code[16];
-    struct message push = {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .code = code};
-    push.code_bytes = codec_encode(&codes.codec, values, 5, code);
+    unsigned char encoded[16];
+    struct message push = {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .encoded = encoded};
+    push.encoded_bytes = codec_encode(&encoder.codec, values, 5, encoded);
     struct envelope envelope;
     assert_int_equal(envelope_copy_floats(values, 1, &envelope), STATUS_OK);
     envelope.peer = 77;
-    assert_int_equal(codes_decode(&codes, &push, &envelope), STATUS_OK);
-    assert_null(push.code);
+    assert_int_equal(answer_encoder_decode(&encoder, &push, &envelope), STATUS_OK);
+    assert_null(push.encoded);
     assert_ptr_equal(push.values, envelope.payload);
     assert_int_equal(envelope.peer, 77);
     assert_memory_equal(push.values, values, sizeof(values));
     envelope_release(&envelope);
-    codes_finish(&codes);
+    answer_encoder_finish(&encoder);
 }
 
 static void what_is_not_as_agreed_is_refused(void **state)
 {
     (void)state;
-    struct codes codes = begun("fp16", true), plain = {0};
+    struct answer_encoder encoder = begun("fp16", true), plain = {0};
     const float values[5] = {1, 2, 3, 4, 5};
-    unsigned char code[16];
-    size_t bytes = codec_encode(&codes.codec, values, 5, code);
+    unsigned char encoded[16];
+    size_t bytes = codec_encode(&encoder.codec, values, 5, encoded);
     const struct message cases[] = {
         {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .values = values},
-        {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 4}, .code = code, .code_bytes = bytes},
-        {.kind = MESSAGE_PUSH, .bucket = 1, .span = {0, 5}, .code = code, .code_bytes = bytes},
-        {.kind = MESSAGE_PUSH, .bucket = 2, .span = {5, 5}, .code = code, .code_bytes = bytes},
-        {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .code = code, .code_bytes = bytes - 1},
-        {.kind = MESSAGE_SEED, .bucket = 1, .span = {5, 5}, .code = code, .code_bytes = bytes},
+        {.kind = MESSAGE_PUSH,
+         .bucket = 1,
+         .span = {5, 4},
+         .encoded = encoded,
+         .encoded_bytes = bytes},
+        {.kind = MESSAGE_PUSH,
+         .bucket = 1,
+         .span = {0, 5},
+         .encoded = encoded,
+         .encoded_bytes = bytes},
+        {.kind = MESSAGE_PUSH,
+         .bucket = 2,
+         .span = {5, 5},
+         .encoded = encoded,
+         .encoded_bytes = bytes},
+        {.kind = MESSAGE_PUSH,
+         .bucket = 1,
+         .span = {5, 5},
+         .encoded = encoded,
+         .encoded_bytes = bytes - 1},
+        {.kind = MESSAGE_SEED,
+         .bucket = 1,
+         .span = {5, 5},
+         .encoded = encoded,
+         .encoded_bytes = bytes},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct message message = cases[i];
         struct envelope envelope;
         assert_int_equal(envelope_copy_floats(values, 5, &envelope), STATUS_OK);
         const void *payload = envelope.payload;
-        assert_int_equal(codes_decode(&codes, &message, &envelope), STATUS_MALFORMED);
+        assert_int_equal(answer_encoder_decode(&encoder, &message, &envelope), STATUS_MALFORMED);
         assert_ptr_equal(envelope.payload, payload);
         assert_memory_equal(&message, &cases[i], sizeof(message));
         envelope_release(&envelope);
     }
-    // A job that does not compress takes no codes.
+    // A job that does not compress takes nothing encoded.
     struct message message = cases[4];
     struct envelope envelope = {0};
-    assert_int_equal(codes_decode(&plain, &message, &envelope), STATUS_MALFORMED);
+    assert_int_equal(answer_encoder_decode(&plain, &message, &envelope), STATUS_MALFORMED);
     message = cases[0];
-    assert_int_equal(codes_decode(&plain, &message, &envelope), STATUS_OK);
-    codes_finish(&codes);
+    assert_int_equal(answer_encoder_decode(&plain, &message, &envelope), STATUS_OK);
+    answer_encoder_finish(&encoder);
 }
 
 /* Parameters that wander; a worker that adds up the changes stays within what the last one lost. */
@@ -85,7 +106,7 @@ static void changes_add_up_to_the_parameters(void **state)
     (void)state;
     static const char *const kinds[] = {"fp16", "bf16", "int8", "topk:0.4"};
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-        struct codes codes = begun(kinds[k], true);
+        struct answer_encoder encoder = begun(kinds[k], true);
         struct random_sequence sequence = {k};
         float params[5], worker[5];
         for (size_t i = 0; i < 5; i++) {
@@ -93,7 +114,7 @@ static void changes_add_up_to_the_parameters(void **state)
         }
         const struct message seed = {
             .kind = MESSAGE_SEED, .bucket = 0, .span = {15, 5}, .values = params};
-        codes_note_seed(&codes, &seed);
+        answer_encoder_note_seed(&encoder, &seed);
         for (uint64_t step = 1; step <= 60; step++) {
             for (size_t i = 0; i < 5 && step <= 40; i++) {
                 params[i] += 0.01f * (random_unit_float((uint32_t)random_next(&sequence)) - 0.5f);
@@ -104,19 +125,20 @@ static void changes_add_up_to_the_parameters(void **state)
                                            .span = {15, 5},
                                            .values = params};
             struct message first = answer, second = answer;
-            codes_encode(&codes, &first);
-            codes_encode(&codes, &second); // for another worker: the same
+            answer_encoder_encode(&encoder, &first);
+            answer_encoder_encode(&encoder, &second); // for another worker: the same
             assert_null(first.values);
-            assert_ptr_equal(first.code, second.code);
+            assert_ptr_equal(first.encoded, second.encoded);
             assert_int_equal(
-                codec_decode_add(&codes.codec, first.code, first.code_bytes, 5, worker), STATUS_OK);
-            assert_memory_equal(worker, codes.known, sizeof(worker));
+                codec_decode_add(&encoder.codec, first.encoded, first.encoded_bytes, 5, worker),
+                STATUS_OK);
+            assert_memory_equal(worker, encoder.known, sizeof(worker));
         }
         // In the last steps nothing changed: what had been lost has come.
         for (size_t i = 0; i < 5; i++) {
             assert_true(fabsf(worker[i] - params[i]) < 1e-5f);
         }
-        codes_finish(&codes);
+        answer_encoder_finish(&encoder);
     }
 }
 
@@ -128,15 +150,16 @@ static void answers_that_are_no_changes_stay_as_they_are(void **state)
         .kind = MESSAGE_PARAMS, .step = 1, .bucket = 0, .span = {15, 5}, .values = values};
     struct message optimizer_state = params;
     optimizer_state.vector = 1;
-    struct codes free_workers = begun("int8", false), synchronous = begun("int8", true), none = {0};
-    codes_encode(&free_workers, &params);
+    struct answer_encoder free_workers = begun("int8", false), synchronous = begun("int8", true),
+                          none = {0};
+    answer_encoder_encode(&free_workers, &params);
     assert_ptr_equal(params.values, values);
-    codes_encode(&none, &params);
+    answer_encoder_encode(&none, &params);
     assert_ptr_equal(params.values, values);
-    codes_encode(&synchronous, &optimizer_state);
+    answer_encoder_encode(&synchronous, &optimizer_state);
     assert_ptr_equal(optimizer_state.values, values);
-    codes_finish(&free_workers);
-    codes_finish(&synchronous);
+    answer_encoder_finish(&free_workers);
+    answer_encoder_finish(&synchronous);
 }
 
 int main(void)

@@ -190,17 +190,17 @@ enum status exchange_worker_deliver_from(struct exchange_worker *worker, uint64_
 {
     struct envelope envelope;
     struct message copy = *message;
-    // An envelope of floats has room for the bytes of a code as well.
+    // An envelope of floats has room for encoded bytes as well.
     size_t bytes =
-        message->code != NULL ? message->code_bytes : message->span.count * sizeof(float);
+        message->encoded != NULL ? message->encoded_bytes : message->span.count * sizeof(float);
     float *floats = calloc(bytes / sizeof(float) + 1, sizeof(float));
     assert_non_null(floats);
-    memcpy(floats, message->code != NULL ? message->code : message->values, bytes);
+    memcpy(floats, message->encoded != NULL ? message->encoded : message->values, bytes);
     assert_int_equal(envelope_copy_floats(floats, bytes / sizeof(float) + 1, &envelope), STATUS_OK);
     free(floats);
     envelope.peer = peer;
-    copy.values = message->code != NULL ? NULL : envelope.payload;
-    copy.code = message->code != NULL ? envelope.payload : NULL;
+    copy.values = message->encoded != NULL ? NULL : envelope.payload;
+    copy.encoded = message->encoded != NULL ? envelope.payload : NULL;
     enum status status = exchange_deliver(worker->exchange, &copy, &envelope);
     envelope_release(&envelope);
     return status;

@@ -48,10 +48,11 @@ static enum status send_mean(struct chunks *chunks, uint32_t bucket, struct span
 {
     const struct exchange_options *options = &chunks->base.options;
     struct message message = {.bucket = bucket, .hop = HOP_MEAN, .span = segment};
-    coder_encode(&chunks->coder, options->grads, &message);
+    encoder_encode(&chunks->encoder, options->grads, &message);
     enum status status = STATUS_OK;
-    if (coder_is_on(&chunks->coder)) {
-        status = coder_copy(&chunks->coder, &message, options->grads); // what the others will have
+    if (encoder_is_on(&chunks->encoder)) {
+        status =
+            encoder_copy(&chunks->encoder, &message, options->grads); // what the others will have
     }
     for (uint32_t k = 1; k < options->world && status == STATUS_OK; k++) {
         status = chunks_send(chunks, (options->rank + k) % options->world, &message);
@@ -75,7 +76,7 @@ static enum status direct_begin(struct chunks *chunks, uint32_t bucket)
             struct message message = {.bucket = bucket,
                                       .hop = HOP_VALUES,
                                       .span = ring_segment(chunk, SEGMENT_FLOATS, i)};
-            coder_encode(&chunks->coder, options->grads, &message);
+            encoder_encode(&chunks->encoder, options->grads, &message);
             enum status status = chunks_send(chunks, to, &message);
             if (status != STATUS_OK) {
                 return status;
@@ -109,7 +110,7 @@ static enum status add_values(struct chunks *chunks, const struct message *messa
         *ret_fate = turn > *position ? CHUNK_EARLY : CHUNK_REFUSED;
         return STATUS_OK;
     }
-    if (coder_add(&chunks->coder, message, options->grads) != STATUS_OK) {
+    if (encoder_add(&chunks->encoder, message, options->grads) != STATUS_OK) {
         *ret_fate = CHUNK_REFUSED;
         return STATUS_OK;
     }
@@ -134,7 +135,7 @@ static enum status direct_handle(struct chunks *chunks, const struct message *me
     }
     unsigned char *mark = mean_mark(chunks, message);
     if (*mark != 0 ||
-        coder_copy(&chunks->coder, message, chunks->base.options.grads) != STATUS_OK) {
+        encoder_copy(&chunks->encoder, message, chunks->base.options.grads) != STATUS_OK) {
         *ret_fate = CHUNK_REFUSED; // the same segment twice, or not in the form that was agreed
         return STATUS_OK;
     }

@@ -7,8 +7,8 @@
  * at.
  *
  * The hops of a slice are taken in turn; what comes out of turn is held. A hop is sent once those
- * before it were taken. Segments, and so their codes, are those of chunk_direct: each rank encodes
- * its values once, the rank that adds up a segment its mean, and codes are handed on as they are.
+ * before it were taken. Segments are those of chunk_direct: each rank encodes its values
+ * once, the rank that adds up a segment its mean, and both are handed on as they were encoded.
  */
 #include "common/job/halving_plan.h"
 #include "common/vector/vector.h"
@@ -78,14 +78,14 @@ static struct span segment_of(const struct exchange_options *options, const stru
                : (struct span){chunk.offset, 0};
 }
 
-/* A message of the piece alone, as coder has it. */
+/* A message of the piece alone, as encoder has it. */
 static struct message piece_of(const struct chunks *chunks, struct span segment,
                                const unsigned char *bytes)
 {
     struct message message = {.span = segment};
-    if (coder_is_on(&chunks->coder)) {
-        message.code = bytes;
-        message.code_bytes = codec_bytes(&chunks->coder.codec, segment.count);
+    if (encoder_is_on(&chunks->encoder)) {
+        message.encoded = bytes;
+        message.encoded_bytes = codec_bytes(&chunks->encoder.codec, segment.count);
     } else {
         message.values = (const float *)(const void *)bytes;
     }
@@ -117,15 +117,15 @@ static size_t halving_store_bytes(const struct exchange_options *options, uint32
 /* What the pieces of a message lie in; NULL if that is not of the kind that was agreed. */
 static const unsigned char *pieces_of(const struct chunks *chunks, const struct message *message)
 {
-    return coder_is_on(&chunks->coder) ? message->code : (const void *)message->values;
+    return encoder_is_on(&chunks->encoder) ? message->encoded : (const void *)message->values;
 }
 
 /* Brings a sound piece into grads: added to them, or in their place. */
 static void use_piece(struct chunks *chunks, const struct message *piece, bool adds)
 {
     float *grads = chunks->base.options.grads;
-    enum status status =
-        adds ? coder_add(&chunks->coder, piece, grads) : coder_copy(&chunks->coder, piece, grads);
+    enum status status = adds ? encoder_add(&chunks->encoder, piece, grads)
+                              : encoder_copy(&chunks->encoder, piece, grads);
     assert(status == STATUS_OK);
     (void)status;
 }
@@ -137,9 +137,9 @@ static void put(struct chunks *chunks, struct span segment, unsigned char *piece
     if (segment.count == 0) {
         return;
     }
-    coder_encode(&chunks->coder, chunks->base.options.grads, &message);
-    if (coder_is_on(&chunks->coder)) {
-        memcpy(piece, message.code, message.code_bytes);
+    encoder_encode(&chunks->encoder, chunks->base.options.grads, &message);
+    if (encoder_is_on(&chunks->encoder)) {
+        memcpy(piece, message.encoded, message.encoded_bytes);
     } else {
         memcpy(piece, message.values, segment.count * sizeof(float));
     }
@@ -153,8 +153,8 @@ static enum status send_hop(struct chunks *chunks, const struct slice *slice, ui
                               slice->index * SEGMENT_FLOATS,
                           hop.count * slice->piece_floats};
     struct message message = piece_of(chunks, pieces, piece_at(slice, hop.first));
-    if (message.code != NULL) {
-        message.code_bytes = hop.count * slice->piece_bytes;
+    if (message.encoded != NULL) {
+        message.encoded_bytes = hop.count * slice->piece_bytes;
     }
     message.bucket = slice->bucket;
     message.hop = index;
@@ -220,13 +220,13 @@ static bool is_sound(const struct chunks *chunks, const struct slice *slice,
                      const struct halving_hop *hop, const struct message *message)
 {
     const unsigned char *bytes = pieces_of(chunks, message);
-    if (bytes == NULL ||
-        (coder_is_on(&chunks->coder) && message->code_bytes != hop->count * slice->piece_bytes)) {
+    if (bytes == NULL || (encoder_is_on(&chunks->encoder) &&
+                          message->encoded_bytes != hop->count * slice->piece_bytes)) {
         return false;
     }
     for (uint32_t i = 0; i < own_count(chunks->base.options.world, hop); i++) {
         struct message piece = own_piece(chunks, slice, hop, bytes, i);
-        if (coder_check(&chunks->coder, &piece) != STATUS_OK) {
+        if (encoder_check(&chunks->encoder, &piece) != STATUS_OK) {
             return false;
         }
     }
@@ -268,7 +268,7 @@ static void complete(struct chunks *chunks, const struct slice *slice)
     unsigned char *first = piece_at(slice, halving_value_count(options->world));
     vector_scale(options->grads + own.offset, chunks->base.mean_factor, own.count);
     put(chunks, own, first);
-    if (coder_is_on(&chunks->coder)) {
+    if (encoder_is_on(&chunks->encoder)) {
         const struct message mean = piece_of(chunks, own, first);
         use_piece(chunks, &mean, false); // what the others will have
     }

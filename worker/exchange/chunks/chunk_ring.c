@@ -30,7 +30,7 @@ static enum status ring_begin(struct chunks *chunks, uint32_t bucket)
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         struct message message = {
             .bucket = bucket, .hop = 1, .span = ring_segment(own, SEGMENT_FLOATS, i)};
-        coder_encode(&chunks->coder, options->grads, &message);
+        encoder_encode(&chunks->encoder, options->grads, &message);
         status = send_on(chunks, &message);
     }
     return status;
@@ -56,14 +56,14 @@ static enum status hand_on(struct chunks *chunks, const struct message *message,
     float *grads = chunks->base.options.grads;
     struct message next = {
         .bucket = message->bucket, .hop = message->hop + 1, .span = message->span};
-    if (!hop->adds && coder_is_on(&chunks->coder)) {
-        coder_keep(&chunks->coder, message, &next);
+    if (!hop->adds && encoder_is_on(&chunks->encoder)) {
+        encoder_keep(&chunks->encoder, message, &next);
         return send_on(chunks, &next);
     }
-    coder_encode(&chunks->coder, grads, &next);
-    if (hop->completes && coder_is_on(&chunks->coder)) {
+    encoder_encode(&chunks->encoder, grads, &next);
+    if (hop->completes && encoder_is_on(&chunks->encoder)) {
         // What the others will have.
-        enum status status = coder_copy(&chunks->coder, &next, grads);
+        enum status status = encoder_copy(&chunks->encoder, &next, grads);
         assert(status == STATUS_OK);
         (void)status;
     }
@@ -81,8 +81,8 @@ static enum status ring_handle(struct chunks *chunks, const struct message *mess
         return STATUS_OK; // the same segment twice
     }
     // Which of the two is added to which makes no difference to the bits.
-    if ((hop.adds ? coder_add(&chunks->coder, message, grads)
-                  : coder_copy(&chunks->coder, message, grads)) != STATUS_OK) {
+    if ((hop.adds ? encoder_add(&chunks->encoder, message, grads)
+                  : encoder_copy(&chunks->encoder, message, grads)) != STATUS_OK) {
         return STATUS_OK;
     }
     *ret_fate = CHUNK_TAKEN;

@@ -15,7 +15,7 @@
 #define WORKER_EXCHANGE_CHUNKS_CHUNKS_H
 
 #include "common/channel/pacer.h"
-#include "worker/exchange/coder.h"
+#include "worker/exchange/encoder.h"
 #include "worker/exchange/exchange.h"
 
 #include <stdbool.h>
@@ -73,7 +73,7 @@ struct chunk_held {
 
 struct chunks {
     struct exchange base;
-    struct coder coder;
+    struct encoder encoder;
     struct pacer *pacer;
     struct chunk_bucket *buckets; // (bucket_count), owned
     uint32_t bucket_count;

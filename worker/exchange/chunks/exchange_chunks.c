@@ -32,7 +32,7 @@ static void chunks_destroy(struct exchange *exchange)
             envelope_release(&held->envelope);
         }
     }
-    coder_destroy(&chunks->coder);
+    encoder_destroy(&chunks->encoder);
     pacer_destroy(chunks->pacer);
     memory_destroy_large(chunks->store, chunks->store_bytes);
     free(chunks->held_pool);
@@ -102,7 +102,7 @@ static enum status chunks_create(const struct exchange_options *options,
     }
     enum status status = create_buckets(chunks, options);
     if (status == STATUS_OK) {
-        status = coder_create(&options->codec, options->layout, &chunks->coder);
+        status = encoder_create(&options->codec, options->layout, &chunks->encoder);
     }
     if (status == STATUS_OK) {
         status = pacer_create(options->channel, options->peer_count, PACER_QUIETEST_LANE,
@@ -253,8 +253,8 @@ static enum status hold(struct chunks *chunks, const struct message *message,
     chunks->buckets[message->bucket].held = held;
     envelope_move(&held->envelope, envelope);
     held->message = *message;
-    if (message->code != NULL) {
-        held->message.code = held->envelope.payload;
+    if (message->encoded != NULL) {
+        held->message.encoded = held->envelope.payload;
     } else {
         held->message.values = held->envelope.payload;
     }

@@ -1,12 +1,12 @@
 /* The workers of one host, which all-reduce in memory that all of them have mapped.
  *
- * Usually that is every worker's gradients, and a board with a few counters for each bucket. A worker
- * that has a bucket ready says so on the board (arrives). Once all have, the bucket is cut into
- * blocks, and each worker with time takes one after the other: it adds up the vectors of all workers,
- * and writes the mean into each of them, while the block is in the cache (blocks.c). So every value
- * is read once and written once for each worker, and no worker waits for one that is not running. A
- * bucket of a few values takes even less (posts.h). Gradients that are not mapped go by way of bounce
- * buffers behind the board (bounce.h).
+ * Usually that is every worker's gradients, and a board with a few counters for each bucket. A
+ * worker that has a bucket ready says so on the board (arrives). Once all have, the bucket is cut
+ * into blocks, and each worker with time takes one after the other: it adds up the vectors of all
+ * workers, and writes the mean into each of them, while the block is in the cache (blocks.c). So
+ * every value is read once and written once for each worker, and no worker waits for one that is
+ * not running. A bucket of a few values takes even less (posts.h). Gradients that are not mapped go
+ * by way of bounce buffers behind the board (bounce.h).
  *
  * The sum of chunk c of N is taken in the order of ranks c, c+1, ..., whoever takes it: the bits
  * are those of the ring.

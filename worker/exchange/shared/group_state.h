@@ -49,7 +49,7 @@ struct group {
     struct bounce *bounce; // or NULL
     struct bucket_state *buckets;
     bool has_blocks; // buckets that are summed in blocks
-    float *grads[]; // (world), unless there are bounce buffers
+    float *grads[];  // (world), unless there are bounce buffers
 };
 
 /* How the mean of a bucket is taken. Nothing here waits. */

@@ -179,24 +179,24 @@ static void codes_that_are_none_are_refused_and_change_nothing(void **state)
     open_lone(&lone, "topk:0.3");
     struct exchange_worker *worker = &lone.worker;
     assert_int_equal(exchange_run_ready(worker->exchange, 0), STATUS_OK);
-    unsigned char code[5], outside[5], longer[10];
-    memcpy(code, &one, sizeof(one));
-    code[4] = 1u << 2; // a bit for each value: the third
-    memcpy(outside, code, sizeof(code));
+    unsigned char encoded[5], outside[5], longer[10];
+    memcpy(encoded, &one, sizeof(one));
+    encoded[4] = 1u << 2; // a bit for each value: the third
+    memcpy(outside, encoded, sizeof(encoded));
     outside[4] = 1u << 3;
-    memcpy(longer, code, sizeof(code));
-    memcpy(longer + 5, code, sizeof(code));
+    memcpy(longer, encoded, sizeof(encoded));
+    memcpy(longer + 5, encoded, sizeof(encoded));
     struct message as_values = hop_of(1, values), message = hop_of(1, NULL);
     assert_int_equal(exchange_worker_deliver(worker, &as_values), STATUS_MALFORMED);
-    message.code = outside;
-    message.code_bytes = sizeof(outside);
+    message.encoded = outside;
+    message.encoded_bytes = sizeof(outside);
     assert_int_equal(exchange_worker_deliver(worker, &message), STATUS_MALFORMED);
-    message.code = longer;
-    message.code_bytes = sizeof(longer);
+    message.encoded = longer;
+    message.encoded_bytes = sizeof(longer);
     assert_int_equal(exchange_worker_deliver(worker, &message), STATUS_MALFORMED);
     assert_true(worker->grads[5] == 0);
-    message.code = code;
-    message.code_bytes = sizeof(code);
+    message.encoded = encoded;
+    message.encoded_bytes = sizeof(encoded);
     assert_int_equal(exchange_worker_deliver(worker, &message), STATUS_OK);
     assert_true(worker->grads[5] == 1);
     exchange_worker_close(worker);
