@@ -1,34 +1,39 @@
-/* One server's part of the parameters, and the rules for changing and reading it.
+/* One part of the parameters, and the rules for changing and reading it.
  *
  * A pure state machine: messages in, messages out. It opens no socket, reads no clock and starts no
- * thread, so tests drive it with any interleaving they like. shard_service.c owns the I/O around
- * it.
+ * thread, so tests drive it with any interleaving they like. A PUSH and the answers to its PULLs go
+ * through four files:
  *
- * Part k of K of every bucket is here. What is updated and read together is a group of parts: in
- * ps-sync each part is one, so that buckets travel while others are computed; where workers are
- * free, all parts are one group, so that nobody reads half an update. Its version counts updates.
+ *     shard_service.c   receives, decodes, sends
+ *     shard.c           keeps pushes and pulls, and answers
+ *     policy_*.c        when pushes are applied and pulls answered: a row for each way to update
+ *     shard_update.c    sums, and runs the optimizer
  *
- * ps-sync updates a group when every worker has pushed its gradient of the step. The sum is taken
- * in ring order, so that it has the bits that a ring all-reduce would give: for each of the
- * bucket's N chunks, rank c first, then c+1, ... modulo N; then the scale by 1/N, then the
- * optimizer. The pushed messages are held, not copied, until then: at most one per worker and
- * bucket.
+ * Part k of K of every bucket is here. Parts that are updated and read together are a unit. In
+ * ps-sync each part is a unit, so that buckets travel while others are computed. Where workers are
+ * unsynchronised, all parts are one unit, so that no worker reads half an update. A unit's version
+ * counts its updates.
  *
- * With B backup workers N - B gradients are enough, whoever is first. A gradient of a step that is
- * over is dropped and counted, and its worker goes on with the parameters of now. Who was first may
- * differ from shard to shard, but not what a gradient is of: a worker asks again (a PULL with
+ * ps-sync updates a unit when every worker has pushed its gradient of the step. The sum is taken in
+ * ring order, so that it has the bits that a ring all-reduce would give: for each of the bucket's N
+ * chunks, rank c first, then c+1, ... modulo N; then the scale by 1/N, then the optimizer. The
+ * pushed messages are held, not copied, until then: at most one per worker and bucket.
+ *
+ * With B backup workers the first N - B gradients are enough. A gradient of a step that is over is
+ * dropped and counted, and its worker goes on with the parameters of now. The first gradients may
+ * be others on another shard, but all are of the same parameters: a worker asks again (a PULL with
  * `params_version`) until all shards have given it the same version. So every shard gets N - B
  * gradients of each version, and makes every update.
  *
  * In ps-ssp and ps-async a push is applied when it is whole, in the order of arrival or of a seeded
  * order (see order.h), and a pull is answered when it is whole, with one version. The staleness of
  * a gradient is the number of updates between the version that its worker had read and its own. An
- * update may take several gradients (their mean), and a remedy may change what a stale one is
- * worth.
+ * update may take several gradients (their mean), and a remedy may change the weight of a stale
+ * one.
  *
- * Where workers are free, the parameters are copied at each mark (see phases.h), and each worker
- * may pull that copy once (a PULL with `epoch`, the number of the mark from 1), to evaluate it;
- * training goes on meanwhile. After the last update nothing changes any more: what comes late is
+ * Where workers are unsynchronised, the parameters are copied at each mark (see phases.h), and each
+ * worker may pull that copy once (a PULL with the number of the mark, from 1), to evaluate it;
+ * training goes on meanwhile. After the last update nothing changes any more: late gradients are
  * dropped and counted.
  *
  * A shard lives for one phase of its job. The parameters, and from the second phase on the
@@ -63,7 +68,7 @@ struct shard_config {
     uint64_t updates_before; // in earlier phases
     bool seeds_states;       // rank 0 seeds the optimizer's states as well
 
-    // Where workers are free.
+    // Where workers are unsynchronised.
     uint32_t sync_every;           // steps that a push stands for; 0: 1
     uint32_t backup;               // ps-sync: workers whose gradients an update does not need
     bool keeps_epochs;             // workers pull the parameters of every mark
@@ -89,8 +94,8 @@ typedef void shard_send_fn(void *context, uint32_t rank, const struct message *m
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard);
 void shard_destroy(struct shard *shard); // NULL is fine
 
-/* Values that are sent lie in the shard's parameters. Unless workers are free they do not change
- * before their receiver has pushed the next step, so they need no copy. */
+/* Values that are sent lie in the shard's parameters. Unless workers are unsynchronised, they do
+ * not change before their receiver has pushed the next step, so they need no copy. */
 bool shard_values_are_stable(const struct shard *shard);
 
 /* SEED, PUSH and PULL of a worker. Takes the envelope of a PUSH that it accepts. STATUS_MALFORMED

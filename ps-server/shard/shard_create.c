@@ -1,6 +1,6 @@
 /* What a shard needs, and how much. */
 #include "common/base/memory.h"
-#include "ps-server/shard/shard_state.h"
+#include "ps-server/shard/shard_policy.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -26,11 +26,11 @@ void shard_destroy(struct shard *shard)
     for (uint32_t i = 0; shard->parts != NULL && i < shard->config.layout.bucket_count; i++) {
         part_destroy(&shard->parts[i], shard->config.workers);
     }
-    for (uint32_t i = 0; shard->groups != NULL && i < shard->group_count; i++) {
-        free(shard->groups[i].seats);
+    for (uint32_t i = 0; shard->units != NULL && i < shard->unit_count; i++) {
+        free(shard->units[i].seats);
     }
     free(shard->parts);
-    free(shard->groups);
+    free(shard->units);
     free(shard->contributors);
     optimizer_destroy(shard->optimizer);
     if (shard->config.params == NULL) {
@@ -57,7 +57,7 @@ static enum status create_parts(struct shard *shard)
         part->span = span_part(shard->config.layout.buckets[i], shard->config.shard_count,
                                shard->config.index);
         part->offset = shard->value_count;
-        part->group = shard_is_free(shard) ? 0 : i;
+        part->unit = shard_is_unsynchronised(shard) ? 0 : i;
         part->pushes = calloc(workers, sizeof(*part->pushes));
         part->values = calloc(workers, sizeof(*part->values));
         part->is_pulled = calloc(workers, sizeof(*part->is_pulled));
@@ -69,25 +69,25 @@ static enum status create_parts(struct shard *shard)
     return STATUS_OK;
 }
 
-static enum status create_groups(struct shard *shard)
+static enum status create_units(struct shard *shard)
 {
     uint32_t parts = shard->config.layout.bucket_count;
-    shard->group_count = shard_is_free(shard) ? 1 : parts;
-    shard->groups = calloc(shard->group_count, sizeof(*shard->groups));
-    for (uint32_t i = 0; shard->groups != NULL && i < shard->group_count; i++) {
-        struct group *group = &shard->groups[i];
-        group->first = shard_is_free(shard) ? 0 : i;
-        group->end = shard_is_free(shard) ? parts : i + 1;
-        for (uint32_t k = group->first; k < group->end; k++) {
-            group->part_count += shard->parts[k].span.count > 0;
+    shard->unit_count = shard_is_unsynchronised(shard) ? 1 : parts;
+    shard->units = calloc(shard->unit_count, sizeof(*shard->units));
+    for (uint32_t i = 0; shard->units != NULL && i < shard->unit_count; i++) {
+        struct unit *unit = &shard->units[i];
+        unit->first = shard_is_unsynchronised(shard) ? 0 : i;
+        unit->end = shard_is_unsynchronised(shard) ? parts : i + 1;
+        for (uint32_t k = unit->first; k < unit->end; k++) {
+            unit->part_count += shard->parts[k].span.count > 0;
         }
-        group->seats = calloc(shard->config.workers, sizeof(*group->seats));
-        if (group->seats == NULL) {
+        unit->seats = calloc(shard->config.workers, sizeof(*unit->seats));
+        if (unit->seats == NULL) {
             return STATUS_NO_MEMORY;
         }
     }
     shard->contributors = calloc(shard->config.workers, sizeof(*shard->contributors));
-    return shard->groups != NULL && shard->contributors != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    return shard->units != NULL && shard->contributors != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static bool create_large(float **buffer, uint64_t count)
@@ -130,7 +130,7 @@ static enum status create_vectors(struct shard *shard)
             return STATUS_NO_MEMORY;
         }
     }
-    if (shard_is_free(shard) && config->keeps_epochs &&
+    if (shard_is_unsynchronised(shard) && config->keeps_epochs &&
         !create_large(&shard->epoch_copy.values, shard->value_count)) {
         return STATUS_NO_MEMORY;
     }
@@ -174,8 +174,19 @@ static void count_seeds(struct shard *shard)
     }
     for (uint32_t i = 0; i < shard->config.layout.bucket_count; i++) {
         const struct part *part = &shard->parts[i];
-        shard->groups[part->group].seeds_missing += part->span.count > 0 ? vectors : 0;
+        shard->units[part->unit].seeds_missing += part->span.count > 0 ? vectors : 0;
     }
+}
+
+static const struct shard_policy *policy_for(const struct shard_config *config)
+{
+    if (config->consistency.update != UPDATE_ON_PUSH) {
+        return config->backup > 0 ? &policy_backup : &policy_sync;
+    }
+    if (config->has_views) {
+        return &policy_views;
+    }
+    return config->order.kind == ORDER_FREE ? &policy_races : &policy_seeded;
 }
 
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
@@ -188,6 +199,7 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
         return STATUS_NO_MEMORY;
     }
     shard->config = *config;
+    shard->policy = policy_for(config);
     if (config->gradients_per_update == 0) {
         shard->config.gradients_per_update = 1;
     }
@@ -197,13 +209,13 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     if (config->marks.period == 0) {
         shard->config.marks.period = UINT64_MAX;
     }
-    if (shard_is_free(shard)) {
+    if (shard_is_unsynchronised(shard)) {
         shard->gradient_total = phases_pushes(&config->marks, config->workers,
                                               shard->config.sync_every, config->marks.end);
     }
     enum status status = create_parts(shard);
     if (status == STATUS_OK) {
-        status = create_groups(shard);
+        status = create_units(shard);
     }
     if (status == STATUS_OK) {
         status = create_vectors(shard);

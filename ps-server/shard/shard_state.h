@@ -1,5 +1,5 @@
-/* What a shard holds: shared by shard.c (who may do what), shard_create.c and
- * shard_update.c (the arithmetic). */
+/* What a shard holds: shared by shard.c (messages), the policies (when what happens),
+ * shard_marks.c, shard_create.c and shard_update.c (the arithmetic). */
 #ifndef PS_SERVER_SHARD_SHARD_STATE_H
 #define PS_SERVER_SHARD_SHARD_STATE_H
 
@@ -13,14 +13,14 @@
 struct part {
     struct span span;        // in the flat vector
     uint64_t offset;         // in the shard's own vectors
-    uint32_t group;          // index
+    uint32_t unit;           // index
     struct envelope *pushes; // (workers) of the step that each is at
     const float **values;    // (workers) of the pushes; NULL: not here yet
     bool *is_pulled;         // (workers) asked for, and not yet answered
     uint32_t seeds;          // bit v: vector v (parameters, then states) has come
 };
 
-/* A worker as a group sees it. */
+/* A worker as a unit sees it. */
 struct seat {
     uint64_t clock;        // of its pushes, those that were applied or dropped
     uint32_t part_pushes;  // parts of its next push that are here
@@ -36,7 +36,7 @@ struct seat {
 };
 
 /* Parts that are updated and read together. */
-struct group {
+struct unit {
     uint32_t first, end;    // parts
     uint32_t part_count;    // those of them that are not empty
     uint32_t seeds_missing; // vectors of these that rank 0 has yet to send
@@ -55,11 +55,21 @@ struct epoch_copy {
     uint32_t readers_left; // workers
 };
 
+/* What a pull may have now. */
+struct answer {
+    const float *values; // (value_count); NULL: nothing yet
+    uint64_t version;
+    bool is_notice; // the worker will ask again
+};
+
+struct shard_policy;
+
 struct shard {
     struct shard_config config;
-    struct part *parts;   // (bucket_count)
-    struct group *groups; // (group_count)
-    uint32_t group_count;
+    const struct shard_policy *policy;
+    struct part *parts; // (bucket_count)
+    struct unit *units; // (unit_count)
+    uint32_t unit_count;
     struct optimizer *optimizer;
     uint64_t value_count;    // of this shard
     uint64_t gradient_total; // where workers are free: gradients of the phase
@@ -81,25 +91,50 @@ static inline bool shard_updates_on_push(const struct shard *shard)
     return shard->config.consistency.update == UPDATE_ON_PUSH;
 }
 
-/* Steps of workers are apart from each other, and all parts are one group. */
-static inline bool shard_is_free(const struct shard *shard)
+/* Steps of workers are apart from each other, and all parts are one unit. */
+static inline bool shard_is_unsynchronised(const struct shard *shard)
 {
     return shard_updates_on_push(shard) || shard->config.backup > 0;
 }
 
-/* Applies the pushes that are whole to a group: their mean, in ring order. Releases them. */
-void shard_update_from_all(struct shard *shard, struct group *group);
+/* Applies the pushes that are whole to a unit: their mean, in ring order. Releases them. */
+void shard_update_from_all(struct shard *shard, struct unit *unit);
 
-/* Takes the push of one worker, and releases it: an update, or a part of the next one. */
-void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank);
+/* Takes the push of one worker, and releases it: an update, or a part of the next one; or drops it
+ * if it comes after the last update. */
+void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank);
 
 /* Drops the push of one worker. */
-void shard_drop_push(struct shard *shard, struct group *group, uint32_t rank);
+void shard_drop_push(struct shard *shard, struct unit *unit, uint32_t rank);
+
+/* Drops a late gradient, and marks it so that its worker is told. */
+void shard_drop_late(struct shard *shard, struct unit *unit, uint32_t rank);
 
 /* Notes what a worker goes on with, if the remedy needs that. */
 void shard_keep_read(struct shard *shard, uint32_t rank, const float *values);
 
 /* Keeps the parameters as the current version, if a seeded order needs that. */
-void shard_keep_version(struct shard *shard, const struct group *group);
+void shard_keep_version(struct shard *shard, const struct unit *unit);
+
+/* After the last update of unsynchronised workers: nothing changes any more. */
+bool shard_is_final(const struct shard *shard, const struct unit *unit);
+
+/* Counts the marks that were passed by an update. */
+void shard_pass_marks(const struct shard *shard, struct unit *unit);
+
+/* Keeps a copy at a mark. False if the last copy has not been read by all: then the parameters must
+ * stay as they are. */
+bool shard_keep_mark(struct shard *shard, const struct unit *unit);
+
+/* Whether there is a copy that this worker has yet to pull. */
+bool shard_mark_waits_for(const struct shard *shard, const struct seat *seat);
+
+/* Parameters of the mark that a worker asks for. After the last update all gradients of all workers
+ * have come before they are told so: nothing of this phase is on its way any more. */
+struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit,
+                                const struct seat *seat);
+
+/* The worker gets what it has asked for. */
+void shard_note_mark_read(struct shard *shard, struct seat *seat);
 
 #endif

@@ -9,18 +9,18 @@
 #define BLOCK_FLOATS 4096
 
 /* The number of the next update in the job, from 1. */
-static uint64_t number_of_update(const struct shard *shard, const struct group *group)
+static uint64_t number_of_update(const struct shard *shard, const struct unit *unit)
 {
-    return shard->config.updates_before + group->version + 1;
+    return shard->config.updates_before + unit->version + 1;
 }
 
 /* The ranks whose pushes are whole, in ring order: from `chunk` on. How many there are. */
-static uint32_t list_contributors(struct shard *shard, const struct group *group, uint32_t chunk)
+static uint32_t list_contributors(struct shard *shard, const struct unit *unit, uint32_t chunk)
 {
     uint32_t workers = shard->config.workers, count = 0;
     for (uint32_t i = 0; i < workers; i++) {
         uint32_t rank = chunk + i < workers ? chunk + i : chunk + i - workers;
-        if (group->seats[rank].part_pushes == group->part_count) {
+        if (unit->seats[rank].part_pushes == unit->part_count) {
             shard->contributors[count++] = rank;
         }
     }
@@ -64,33 +64,34 @@ static void release_push(struct part *part, uint32_t rank)
     }
 }
 
-void shard_drop_push(struct shard *shard, struct group *group, uint32_t rank)
+void shard_drop_push(struct shard *shard, struct unit *unit, uint32_t rank)
 {
-    for (uint32_t i = group->first; i < group->end; i++) {
+    for (uint32_t i = unit->first; i < unit->end; i++) {
         release_push(&shard->parts[i], rank);
     }
-    group->seats[rank].part_pushes = 0;
-    group->seats[rank].clock++;
-    group->handled++;
+    unit->seats[rank].part_pushes = 0;
+    unit->seats[rank].clock++;
+    unit->handled++;
 }
 
 /* The step of the job whose rate counts. Where workers are free it follows the samples that were
  * seen: N gradients are what a step of ps-sync has. */
-static uint64_t step_of(const struct shard *shard, const struct group *group)
+static uint64_t step_of(const struct shard *shard, const struct unit *unit)
 {
     const struct shard_config *config = &shard->config;
-    uint64_t made = shard_is_free(shard) ? group->applied / config->workers : group->version;
+    uint64_t made =
+        shard_is_unsynchronised(shard) ? unit->applied / config->workers : unit->version;
     return config->marks.first + made;
 }
 
-void shard_update_from_all(struct shard *shard, struct group *group)
+void shard_update_from_all(struct shard *shard, struct unit *unit)
 {
     uint32_t workers = shard->config.workers, contributor_count = 0;
-    double rate = schedule_rate(&shard->config.schedule, step_of(shard, group));
-    uint64_t update = number_of_update(shard, group);
+    double rate = schedule_rate(&shard->config.schedule, step_of(shard, unit));
+    uint64_t update = number_of_update(shard, unit);
     for (uint32_t chunk = 0; chunk < workers; chunk++) {
-        contributor_count = list_contributors(shard, group, chunk);
-        for (uint32_t i = group->first; i < group->end; i++) {
+        contributor_count = list_contributors(shard, unit, chunk);
+        for (uint32_t i = unit->first; i < unit->end; i++) {
             const struct part *part = &shard->parts[i];
             struct span bucket = shard->config.layout.buckets[i];
             struct span piece = span_intersect(part->span, span_part(bucket, workers, chunk));
@@ -100,14 +101,14 @@ void shard_update_from_all(struct shard *shard, struct group *group)
         }
     }
     for (uint32_t i = 0; i < contributor_count; i++) {
-        group->seats[shard->contributors[i]].rate = rate;
-        shard_drop_push(shard, group, shard->contributors[i]);
+        unit->seats[shard->contributors[i]].rate = rate;
+        shard_drop_push(shard, unit, shard->contributors[i]);
     }
-    if (shard_is_free(shard)) {
-        group->applied += workers;
+    if (shard_is_unsynchronised(shard)) {
+        unit->applied += workers;
         staleness_add_many(&shard->staleness, 0, contributor_count);
     }
-    group->version++;
+    unit->version++;
 }
 
 /* The gradient of a block as the remedy leaves it: in `scratch`, or where it was. */
@@ -125,7 +126,7 @@ static const float *remedied(struct shard *shard, uint32_t rank, uint64_t at, co
         .squares = shard->squares != NULL ? shard->squares + at : NULL,
         .result = scratch,
         .count = count,
-        .staleness = shard->groups[0].seats[rank].staleness,
+        .staleness = shard->units[0].seats[rank].staleness,
         .lambda = shard->config.remedy_lambda,
     };
     remedy->adjust(&block);
@@ -133,7 +134,7 @@ static const float *remedied(struct shard *shard, uint32_t rank, uint64_t at, co
 }
 
 /* One part of a push: into the sum, or straight into the parameters. */
-static void take_part(struct shard *shard, const struct group *group, const struct part *part,
+static void take_part(struct shard *shard, const struct unit *unit, const struct part *part,
                       uint32_t rank, double rate)
 {
     float scratch[BLOCK_FLOATS];
@@ -147,26 +148,26 @@ static void take_part(struct shard *shard, const struct group *group, const stru
             vector_add(shard->sum + at, gradient, count);
         } else {
             optimizer_apply(shard->optimizer, (struct span){at, count}, shard->params + at,
-                            gradient, number_of_update(shard, group), rate);
+                            gradient, number_of_update(shard, unit), rate);
         }
         done += count;
     }
 }
 
 /* An update from the mean of what was summed. */
-static void apply_sum(struct shard *shard, struct group *group, double rate)
+static void apply_sum(struct shard *shard, struct unit *unit, double rate)
 {
-    vector_scale(shard->sum, 1.0f / (float)group->summed, shard->value_count);
+    vector_scale(shard->sum, 1.0f / (float)unit->summed, shard->value_count);
     optimizer_apply(shard->optimizer, (struct span){0, shard->value_count}, shard->params,
-                    shard->sum, number_of_update(shard, group), rate);
+                    shard->sum, number_of_update(shard, unit), rate);
     memset(shard->sum, 0, shard->value_count * sizeof(float));
 }
 
 /* The rate of an update, and the momentum to go with it. */
-static double prepare_rate(struct shard *shard, const struct group *group)
+static double prepare_rate(struct shard *shard, const struct unit *unit)
 {
     const struct shard_config *config = &shard->config;
-    double rate = schedule_rate(&config->schedule, step_of(shard, group)), momentum, factor;
+    double rate = schedule_rate(&config->schedule, step_of(shard, unit)), momentum, factor;
     if (config->remedy == NULL || !config->remedy->corrects_momentum) {
         return rate;
     }
@@ -176,30 +177,47 @@ static double prepare_rate(struct shard *shard, const struct group *group)
     return factor * rate;
 }
 
-void shard_apply_push(struct shard *shard, struct group *group, uint32_t rank)
+static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
 {
     const struct shard_config *config = &shard->config;
-    struct seat *seat = &group->seats[rank];
-    seat->staleness = group->version - seat->read_version;
+    struct seat *seat = &unit->seats[rank];
+    seat->staleness = unit->version - seat->read_version;
     staleness_add(&shard->staleness, seat->staleness);
-    double rate = prepare_rate(shard, group);
+    double rate = prepare_rate(shard, unit);
     seat->rate = rate;
-    for (uint32_t i = group->first; i < group->end; i++) {
-        take_part(shard, group, &shard->parts[i], rank, rate);
+    for (uint32_t i = unit->first; i < unit->end; i++) {
+        take_part(shard, unit, &shard->parts[i], rank, rate);
     }
-    shard_drop_push(shard, group, rank);
-    group->applied++;
-    group->summed++;
+    shard_drop_push(shard, unit, rank);
+    unit->applied++;
+    unit->summed++;
     bool is_whole =
-        group->summed == config->gradients_per_update || group->applied == shard->gradient_total;
+        unit->summed == config->gradients_per_update || unit->applied == shard->gradient_total;
     if (is_whole) {
         if (shard->sum != NULL) {
-            apply_sum(shard, group, rate);
+            apply_sum(shard, unit, rate);
         }
-        group->summed = 0;
-        group->version++;
-        shard_keep_version(shard, group);
+        unit->summed = 0;
+        unit->version++;
+        shard_keep_version(shard, unit);
     }
+}
+
+void shard_drop_late(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    unit->seats[rank].is_late = true;
+    shard_drop_push(shard, unit, rank);
+    shard->late_count++;
+}
+
+void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    if (shard_is_final(shard, unit)) {
+        shard_drop_late(shard, unit, rank);
+        return;
+    }
+    apply_push(shard, unit, rank);
+    shard_pass_marks(shard, unit);
 }
 
 void shard_keep_read(struct shard *shard, uint32_t rank, const float *values)
@@ -210,11 +228,11 @@ void shard_keep_read(struct shard *shard, uint32_t rank, const float *values)
     }
 }
 
-void shard_keep_version(struct shard *shard, const struct group *group)
+void shard_keep_version(struct shard *shard, const struct unit *unit)
 {
     if (shard->history_count > 0) {
-        uint64_t slot = group->version % shard->history_count;
-        memcpy(shard->history + slot * shard->value_count, shard->params,
+        uint64_t entry = unit->version % shard->history_count;
+        memcpy(shard->history + entry * shard->value_count, shard->params,
                shard->value_count * sizeof(float));
     }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t slot_count_of(const struct shard *shard)
+static uint64_t entry_count_of(const struct shard *shard)
 {
     return order_staleness_max(&shard->config.order, shard->config.workers) + 1;
 }
@@ -16,7 +16,7 @@ static uint64_t slot_count_of(const struct shard *shard)
 uint64_t shard_views_value_count(const struct shard *shard)
 {
     // Views and what is pending for them; the optimizers' states are like those of any mode.
-    uint64_t vectors = (slot_count_of(shard) + 1) * shard->config.workers + 1, count;
+    uint64_t vectors = (entry_count_of(shard) + 1) * shard->config.workers + 1, count;
     bool is_too_large = __builtin_mul_overflow(vectors, shard->value_count, &count);
     return is_too_large ? UINT64_MAX / sizeof(float) : count;
 }
@@ -39,9 +39,9 @@ enum status shard_views_create(struct shard *shard)
         return STATUS_NO_MEMORY;
     }
     shard->views = views;
-    views->slot_count = slot_count_of(shard);
+    views->entry_count = entry_count_of(shard);
     views->params = create_vectors(shard, config->workers);
-    views->pending = create_vectors(shard, views->slot_count * config->workers);
+    views->pending = create_vectors(shard, views->entry_count * config->workers);
     views->change = create_vectors(shard, 1);
     views->optimizers = calloc(config->workers, sizeof(struct optimizer *));
     if (views->params == NULL || views->pending == NULL || views->change == NULL ||
@@ -69,7 +69,7 @@ void shard_views_destroy(struct shard *shard)
     }
     free(views->optimizers);
     memory_destroy_large(views->params, workers * bytes);
-    memory_destroy_large(views->pending, views->slot_count * workers * bytes);
+    memory_destroy_large(views->pending, views->entry_count * workers * bytes);
     memory_destroy_large(views->change, bytes);
     free(views);
 }
@@ -92,21 +92,21 @@ void shard_views_seed(struct shard *shard)
 }
 
 /* What is pending for a worker's view, to be seen in an iteration. */
-static float *slot_of(const struct shard *shard, uint64_t iteration, uint32_t rank)
+static float *entry_of(const struct shard *shard, uint64_t iteration, uint32_t rank)
 {
-    uint64_t slot = iteration % shard->views->slot_count;
-    return shard->views->pending + (slot * shard->config.workers + rank) * shard->value_count;
+    uint64_t entry = iteration % shard->views->entry_count;
+    return shard->views->pending + (entry * shard->config.workers + rank) * shard->value_count;
 }
 
 /* The change that a worker's optimizer makes of its gradient, on its view. */
-static void make_change(struct shard *shard, const struct group *group, uint32_t rank,
+static void make_change(struct shard *shard, const struct unit *unit, uint32_t rank,
                         uint64_t iteration)
 {
     float *change = shard->views->change;
     const float *view = view_of(shard, rank);
-    double rate = group->seats[rank].rate;
+    double rate = unit->seats[rank].rate;
     memcpy(change, view, shard->value_count * sizeof(float));
-    for (uint32_t i = group->first; i < group->end; i++) {
+    for (uint32_t i = unit->first; i < unit->end; i++) {
         const struct part *part = &shard->parts[i];
         if (part->span.count > 0) {
             optimizer_apply(shard->views->optimizers[rank],
@@ -119,31 +119,31 @@ static void make_change(struct shard *shard, const struct group *group, uint32_t
     }
 }
 
-void shard_views_update(struct shard *shard, struct group *group)
+void shard_views_update(struct shard *shard, struct unit *unit)
 {
     const struct shard_config *config = &shard->config;
-    uint64_t iteration = group->version / config->workers;
+    uint64_t iteration = unit->version / config->workers;
     for (uint32_t rank = 0; rank < config->workers; rank++) {
-        group->seats[rank].rate = schedule_rate(&config->schedule, iteration);
-        make_change(shard, group, rank, iteration);
+        unit->seats[rank].rate = schedule_rate(&config->schedule, iteration);
+        make_change(shard, unit, rank, iteration);
         vector_add(shard->params, shard->views->change, shard->value_count);
         for (uint32_t seer = 0; seer < config->workers; seer++) {
             uint64_t delay = order_delay(&config->order, config->seed,
                                          iteration * config->workers + rank + 1, seer);
-            vector_add(slot_of(shard, iteration + 1 + delay, seer), shard->views->change,
+            vector_add(entry_of(shard, iteration + 1 + delay, seer), shard->views->change,
                        shard->value_count);
             staleness_add(&shard->staleness, delay);
             if (seer == rank) {
-                group->seats[rank].staleness = delay;
+                unit->seats[rank].staleness = delay;
             }
         }
-        shard_drop_push(shard, group, rank);
+        shard_drop_push(shard, unit, rank);
     }
     for (uint32_t seer = 0; seer < config->workers; seer++) {
-        float *slot = slot_of(shard, iteration + 1, seer);
-        vector_add(view_of(shard, seer), slot, shard->value_count);
-        memset(slot, 0, shard->value_count * sizeof(float));
+        float *entry = entry_of(shard, iteration + 1, seer);
+        vector_add(view_of(shard, seer), entry, shard->value_count);
+        memset(entry, 0, shard->value_count * sizeof(float));
     }
-    group->version += config->workers;
-    group->applied += config->workers;
+    unit->version += config->workers;
+    unit->applied += config->workers;
 }

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 struct shard;
-struct group;
+struct unit;
 
 struct views {
     float *params;  // (workers, value_count) what each worker sees
-    float *pending; // (slot_count, workers, value_count): changes that are seen in iteration t lie
-                    // in slot t modulo slot_count
+    float *pending; // (entry_count, workers, value_count): changes that are seen in iteration t lie
+                    // in entry t modulo entry_count
     float *change;  // (value_count) room for one
-    uint64_t slot_count;           // the longest delay, and 1
+    uint64_t entry_count;          // the longest delay, and 1
     struct optimizer **optimizers; // (workers)
 };
 
@@ -35,7 +35,7 @@ void shard_views_destroy(struct shard *shard); // without views: nothing
 void shard_views_seed(struct shard *shard);
 
 /* An iteration, from the pushes of all workers, which it releases. */
-void shard_views_update(struct shard *shard, struct group *group);
+void shard_views_update(struct shard *shard, struct unit *unit);
 
 /* What a worker sees. */
 const float *shard_view(const struct shard *shard, uint32_t rank);

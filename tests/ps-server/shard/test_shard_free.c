@@ -126,7 +126,7 @@ static void an_update_takes_so_many_gradients_and_the_last_one_what_is_left(void
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = config.marks.end;
         cluster_open(&cluster, &config, seed);
-        cluster.has_groups = true;
+        cluster.has_sums = true;
         cluster_run(&cluster);
         uint64_t updates = (cluster_gradient_total(&config) + each - 1) / each;
         assert_int_equal(shard_version(cluster.shards[0]), updates);

@@ -102,7 +102,7 @@ static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t 
     if (cluster->check != NULL) {
         cluster->check(cluster, rank, step);
     }
-    if (cluster->has_groups || cluster->check != NULL) {
+    if (cluster->has_sums || cluster->check != NULL) {
         return;
     }
     if (worker->activity == PULLS_EPOCH || worker->activity == PULLS_LAST) {
@@ -181,7 +181,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
         uint64_t staleness = cluster->whole_pushes[shard] - worker->read_version;
         // Only without epochs and orders is a push applied as soon as it is whole.
         if (cluster->whole_pushes[shard]++ < cluster_gradient_total(&cluster->config) &&
-            !cluster->has_groups && cluster->check == NULL) {
+            !cluster->has_sums && cluster->check == NULL) {
             cluster->staleness_counts[staleness]++;
         }
     }

@@ -53,7 +53,7 @@ struct cluster {
     uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each worker, as far as they were pushed whole
     uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
     uint64_t whole_pushes[CLUSTER_SHARDS_MAX];
-    bool has_groups; // versions are not gradients: nothing is expected of them
+    bool has_sums; // versions are not gradients: nothing is expected of them
 
     // Instead of the checks for gradients that are applied one by one: called for every whole
     // answer, which lies in the worker's params. Or NULL.

@@ -1,0 +1,70 @@
+/* Marks of unsynchronised workers: counts those that were passed, and keeps a copy of the
+ * parameters until every worker has pulled it. */
+#include "ps-server/shard/shard_state.h"
+
+#include <string.h>
+
+bool shard_is_final(const struct shard *shard, const struct unit *unit)
+{
+    return shard_is_unsynchronised(shard) && unit->applied >= shard->gradient_total;
+}
+
+/* Gradients that the phase has had when it passes a mark. */
+static uint64_t gradients_at(const struct shard *shard, uint64_t mark)
+{
+    const struct shard_config *config = &shard->config;
+    return phases_pushes(&config->marks, config->workers, config->sync_every,
+                         marks_step(&config->marks, mark));
+}
+
+void shard_pass_marks(const struct shard *shard, struct unit *unit)
+{
+    uint64_t count = marks_count(&shard->config.marks);
+    while (unit->marks_passed < count &&
+           unit->applied >= gradients_at(shard, unit->marks_passed + 1)) {
+        unit->marks_passed++;
+    }
+}
+
+bool shard_keep_mark(struct shard *shard, const struct unit *unit)
+{
+    struct epoch_copy *copy = &shard->epoch_copy;
+    if (copy->values == NULL || copy->epoch == unit->marks_passed || shard_is_final(shard, unit)) {
+        return true;
+    }
+    if (copy->readers_left > 0) {
+        return false;
+    }
+    memcpy(copy->values, shard->params, shard->value_count * sizeof(float));
+    copy->epoch = unit->marks_passed;
+    copy->readers_left = shard->config.workers;
+    return true;
+}
+
+bool shard_mark_waits_for(const struct shard *shard, const struct seat *seat)
+{
+    const struct epoch_copy *copy = &shard->epoch_copy;
+    return copy->readers_left > 0 && copy->epoch > seat->epochs_read;
+}
+
+struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit,
+                                const struct seat *seat)
+{
+    bool is_kept = shard->epoch_copy.epoch == seat->pull_epoch && shard->epoch_copy.values != NULL;
+    bool is_end = shard_is_final(shard, unit) &&
+                  gradients_at(shard, seat->pull_epoch) >= shard->gradient_total;
+    if (is_end && !is_kept) {
+        bool is_quiet = seat->clock == seat->pull_step;
+        return (struct answer){is_quiet ? shard->params : NULL, unit->version, true};
+    }
+    return (struct answer){is_kept ? shard->epoch_copy.values : NULL, 0, true};
+}
+
+void shard_note_mark_read(struct shard *shard, struct seat *seat)
+{
+    struct epoch_copy *copy = &shard->epoch_copy;
+    if (seat->epochs_read < seat->pull_epoch) {
+        seat->epochs_read = seat->pull_epoch;
+        copy->readers_left -= copy->epoch == seat->pull_epoch && copy->readers_left > 0;
+    }
+}
