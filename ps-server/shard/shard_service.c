@@ -1,15 +1,12 @@
-/* The loop around a shard: receive, decode, shard_receive, send. */
+/* The loop around a shard: receives messages of workers, decodes them, and sends its answers. */
 #include "ps-server/shard/shard_service.h"
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/channel/member.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
-#include "ps-server/shard/answer_encoder.h"
-#include "ps-server/shard/far_workers.h"
 #include "ps-server/shard/frame_limit.h"
-#include "ps-server/shard/shard.h"
+#include "ps-server/shard/service_state.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,58 +15,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#define POLL_MS         100
-#define LINGER_MS       200
-#define SLOTS_BYTES_MAX (UINT64_C(1) << 30)
-
-/* One more shard of the same server. */
-struct shard_thread {
-    struct shard_service_options options;
-    pthread_t id;
-};
-
-struct service {
-    const struct shard_service_options *options;
-    struct channel *channel;
-    struct member member;
-    struct job job;
-    uint32_t next_phase; // that the next START begins
-    struct shard *shard; // of this phase; NULL before, and in a phase without servers
-    struct far_workers far;
-
-    // What workers of this host may read: the parameters, and behind them a slot for each worker's
-    // answers while workers are free. Empty if there is none.
-    struct region region;
-    uint64_t slot_count,
-        value_count; // of the slots; that the parameters, and a slot, have room for
-
-    // Of the phases that are over.
-    struct staleness staleness;
-    uint64_t late_count, update_count;
-
-    struct answer_encoder answer_encoder; // of compressed gradients
-
-    struct shard_thread *threads; // (thread_count), owned
-    uint32_t thread_count;
-
-    // Its load.
-    uint64_t started_ns, busy_ns;
-    uint64_t backlog, backlog_max; // messages that came without a wait between them
-};
+#define POLL_MS   100
+#define LINGER_MS 200
 
 /* Copies an answer to where it stays as it is: a worker asks again only after it has read all of
- * the last one, so each has one slot. False if there is none. */
+ * the last one, so each has one buffer. False if there is none. */
 static bool keep_answer(struct service *service, uint32_t rank, struct message *message)
 {
     struct span span;
-    if (service->slot_count == 0) {
+    if (service->answer_count == 0) {
         return false;
     }
     float *params = service->region.bytes;
     const float *part = shard_params(service->shard, message->bucket, &span);
-    float *slot = params + (1 + rank) * service->value_count + (part - params);
-    memcpy(slot, message->values, message->span.count * sizeof(float));
-    message->values = slot;
+    float *buffer = params + (1 + rank) * service->value_count + (part - params);
+    memcpy(buffer, message->values, message->span.count * sizeof(float));
+    message->values = buffer;
     return true;
 }
 
@@ -84,162 +45,6 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
     }
-}
-
-/* Where the parameters lie, if workers of this host may read them there. */
-static enum status create_region(struct service *service, struct shard_config *config)
-{
-    const struct layout *layout = &config->layout;
-    if (!endpoints_may_share(service->job.transport) || shard_value_count(config) == 0) {
-        return STATUS_OK;
-    }
-    config->params = service->region.bytes;
-    if (config->params != NULL) {
-        // Of an earlier phase, which nobody reads any more.
-        return shard_value_count(config) <= service->value_count ? STATUS_OK : STATUS_MALFORMED;
-    }
-    // Later phases may have fewer buckets (--bucket-mb auto): a shard has up to a float more than
-    // its share of each.
-    uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
-    uint64_t slots = job_is_free(&service->job) ? service->job.workers : 0;
-    if (slots * count * sizeof(float) > SLOTS_BYTES_MAX) {
-        slots = 0; // answers are copied into messages then
-    }
-    enum status status = region_create((1 + slots) * count * sizeof(float), &service->region);
-    if (status == STATUS_OK) {
-        service->slot_count = slots;
-        service->value_count = count;
-        config->params = service->region.bytes;
-        channel_share(service->channel, &service->region);
-    }
-    return status;
-}
-
-/* What a shard is to do in a phase. */
-static enum status configure(const struct service *service, const struct message *start,
-                             const struct phase *phase, struct shard_config *ret_config)
-{
-    const struct job *job = &service->job;
-    bool is_local_sgd = job->sync_every > 1;
-    struct shard_config config = {
-        .index = service->options->index,
-        .shard_count = job_shard_count(job),
-        .workers = job->workers,
-        .layout = *start->layout,
-        .schedule = job_schedule(job, start->step),
-        .optimizer = job->optimizer,
-        .settings = job->settings,
-        .marks = phase->marks,
-        .updates_before = phase->updates_before,
-        .seeds_states = start->phase > 0 && !is_local_sgd,
-        .sync_every = job->sync_every,
-        .backup = strcmp(phase->mode, "ps-sync") == 0 ? job->backup : 0,
-        .keeps_epochs = strcmp(job->eval, "epoch") == 0,
-        .seed = job->seed,
-        .has_views = strcmp(job->delay_model, "per-worker") == 0,
-        .gradients_per_update = job->gradients_per_update,
-        .remedy_lambda = (float)job->remedy_lambda,
-    };
-    if (is_local_sgd) {
-        // Workers send by how much their parameters have become less: a gradient of rate 1.
-        config.optimizer = "sgd";
-        config.settings = (struct optimizer_settings){0};
-        config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
-    }
-    char why[OPTION_ERROR_BYTES];
-    enum status status = consistency_find(phase->mode, &config.consistency);
-    if (status == STATUS_OK) {
-        status = remedy_find(job->remedy, &config.remedy);
-    }
-    if (status == STATUS_OK && config.remedy != NULL && job->remedy_lambda <= 0) {
-        config.remedy_lambda = config.remedy->lambda;
-    }
-    if (status == STATUS_OK) {
-        status = order_parse(job->order, &config.order, why, sizeof(why));
-    }
-    *ret_config = config;
-    return status;
-}
-
-static enum status begin_encoder(struct service *service, const struct shard_config *config,
-                                 const struct phase *phase)
-{
-    struct codec codec;
-    char why[OPTION_ERROR_BYTES];
-    enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
-    return status == STATUS_OK
-               ? answer_encoder_begin(&service->answer_encoder, &codec, !phase->is_free,
-                                      &config->layout, config->index, config->shard_count)
-               : status;
-}
-
-static enum status create_shard(struct service *service, const struct message *start,
-                                const struct phase *phase)
-{
-    struct shard_config config;
-    enum status status = configure(service, start, phase, &config);
-    if (status == STATUS_OK) {
-        status = frame_limit_check(&service->job, &config.layout, config.index);
-    }
-    if (status == STATUS_OK && shard_history_bytes(&config) > 0) {
-        log_info("what --order %s keeps takes %.1f MiB", service->job.order,
-                 (double)shard_history_bytes(&config) / (1 << 20));
-    }
-    if (status == STATUS_OK) {
-        status = create_region(service, &config);
-    }
-    if (status == STATUS_OK) {
-        status = begin_encoder(service, &config, phase);
-    }
-    if (status == STATUS_OK) {
-        bool is_level = !phase->is_free && config.backup == 0;
-        status = credits_begin(&service->far.credits, config.workers, config.layout.bucket_count,
-                               is_level);
-    }
-    if (status == STATUS_OK) {
-        status = shard_create(&config, &service->shard);
-    }
-    if (status != STATUS_OK) {
-        log_error("cannot hold shard %u of %u: %s", config.index, config.shard_count,
-                  status_text(status));
-    }
-    return status;
-}
-
-/* Adds what the shard has counted to what the phases before had. */
-static void add_counts(struct service *service)
-{
-    if (service->shard == NULL) {
-        return;
-    }
-    staleness_add_all(&service->staleness, shard_staleness(service->shard));
-    service->late_count += shard_late_count(service->shard);
-    service->update_count += shard_version(service->shard);
-}
-
-/* START: a phase begins. */
-static enum status begin_phase(struct service *service, const struct message *start)
-{
-    struct phases phases;
-    char why[OPTION_ERROR_BYTES];
-    enum status status = phases_of(&service->job, start->step, &phases, why, sizeof(why));
-    if (status != STATUS_OK) {
-        log_error("%s", why);
-        return status;
-    }
-    if (start->phase != service->next_phase || start->phase >= phases.count) {
-        return STATUS_OK; // not due: a coordinator of ours does not send it
-    }
-    service->next_phase++;
-    // Workers have all they need of the last phase, and read nothing of it any more.
-    add_counts(service);
-    shard_destroy(service->shard);
-    service->shard = NULL;
-    const struct phase *phase = &phases.list[start->phase];
-    if (strcmp(phase->mode, "ring") != 0) {
-        status = create_shard(service, start, phase);
-    }
-    return status == STATUS_OK ? member_connected(&service->member) : status;
 }
 
 static enum status meet_worker(struct service *service, const struct message *hello, uint64_t peer)
@@ -259,28 +64,36 @@ static enum status meet_worker(struct service *service, const struct message *he
     return STATUS_OK;
 }
 
-/* Data of a worker. Malformed: dropped, the job is not disturbed. */
+/* SEED, PUSH or PULL of a worker that has said hello by this connection. */
+static enum status take_data(struct service *service, const struct message *message,
+                             struct envelope *envelope)
+{
+    struct message decoded = *message;
+    if (!callers_are(&service->far.callers, message->rank, envelope->peer)) {
+        return STATUS_DENIED;
+    }
+    enum status status = answer_encoder_decode(&service->answer_encoder, &decoded, envelope);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (message->kind == MESSAGE_SEED) {
+        answer_encoder_note_seed(&service->answer_encoder, message);
+    }
+    status = shard_receive(service->shard, &decoded, envelope, send_to_worker, service);
+    if (status == STATUS_OK && message->kind == MESSAGE_PUSH) {
+        far_workers_credit(&service->far, message);
+    }
+    return status;
+}
+
+/* Data of a worker. What does not belong is dropped, and the job is not disturbed. */
 static void handle_data(struct service *service, const struct message *message,
                         struct envelope *envelope)
 {
     enum status status = STATUS_MALFORMED;
-    bool is_member = message->job_id == service->channel->job_id && service->shard != NULL;
-    if (is_member && message->kind == MESSAGE_HELLO) {
-        status = meet_worker(service, message, envelope->peer);
-    } else if (is_member) {
-        struct message decoded = *message;
-        bool is_theirs = callers_are(&service->far.callers, message->rank, envelope->peer);
-        status = is_theirs ? answer_encoder_decode(&service->answer_encoder, &decoded, envelope)
-                           : STATUS_DENIED;
-        if (status == STATUS_OK && message->kind == MESSAGE_SEED) {
-            answer_encoder_note_seed(&service->answer_encoder, message);
-        }
-        if (status == STATUS_OK) {
-            status = shard_receive(service->shard, &decoded, envelope, send_to_worker, service);
-        }
-        if (status == STATUS_OK && message->kind == MESSAGE_PUSH) {
-            far_workers_credit(&service->far, message);
-        }
+    if (message->job_id == service->channel->job_id && service->shard != NULL) {
+        status = message->kind == MESSAGE_HELLO ? meet_worker(service, message, envelope->peer)
+                                                : take_data(service, message, envelope);
     }
     if (status != STATUS_OK) {
         channel_note_dropped(service->channel, envelope, message, status);
@@ -294,7 +107,7 @@ static enum status handle(struct service *service, const struct message *message
         return STATUS_OK;
     }
     if (envelope->peer == service->member.coordinator) {
-        return message->kind == MESSAGE_START ? begin_phase(service, message)
+        return message->kind == MESSAGE_START ? service_begin_phase(service, message)
                                               : STATUS_OK; // GO is for workers: they speak first
     }
     handle_data(service, message, envelope);
@@ -311,7 +124,7 @@ static void send_done(struct service *service)
         .total_ns = clock_now_ns() - service->started_ns,
         .backlog = service->backlog_max,
     };
-    add_counts(service);
+    service_add_counts(service);
     report.late = service->late_count;
     if (service->staleness.total > 0) {
         report.staleness = service->staleness.counts;

@@ -1,0 +1,175 @@
+/* Makes the shard of a phase: what it is to do, and where its parameters lie. */
+#include "common/base/log.h"
+#include "common/job/phases.h"
+#include "common/transport/endpoints.h"
+#include "ps-server/shard/frame_limit.h"
+#include "ps-server/shard/service_state.h"
+
+#include <string.h>
+
+#define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
+
+/* Where the parameters lie, if workers of this host may read them there. */
+static enum status create_region(struct service *service, struct shard_config *config)
+{
+    const struct layout *layout = &config->layout;
+    if (!endpoints_may_share(service->job.transport) || shard_value_count(config) == 0) {
+        return STATUS_OK;
+    }
+    config->params = service->region.bytes;
+    if (config->params != NULL) {
+        // Of an earlier phase, which nobody reads any more.
+        return shard_value_count(config) <= service->value_count ? STATUS_OK : STATUS_MALFORMED;
+    }
+    // Later phases may have fewer buckets (--bucket-mb auto): a shard has up to a float more than
+    // its share of each.
+    uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
+    uint64_t answers = job_is_free(&service->job) ? service->job.workers : 0;
+    if (answers * count * sizeof(float) > ANSWERS_BYTES_MAX) {
+        answers = 0; // they are copied into messages then
+    }
+    enum status status = region_create((1 + answers) * count * sizeof(float), &service->region);
+    if (status == STATUS_OK) {
+        service->answer_count = answers;
+        service->value_count = count;
+        config->params = service->region.bytes;
+        channel_share(service->channel, &service->region);
+    }
+    return status;
+}
+
+/* What a shard is to do in a phase. */
+static enum status configure(const struct service *service, const struct message *start,
+                             const struct phase *phase, struct shard_config *ret_config)
+{
+    const struct job *job = &service->job;
+    bool is_local_sgd = job->sync_every > 1;
+    struct shard_config config = {
+        .index = service->options->index,
+        .shard_count = job_shard_count(job),
+        .workers = job->workers,
+        .layout = *start->layout,
+        .schedule = job_schedule(job, start->step),
+        .optimizer = job->optimizer,
+        .settings = job->settings,
+        .marks = phase->marks,
+        .updates_before = phase->updates_before,
+        .seeds_states = start->phase > 0 && !is_local_sgd,
+        .sync_every = job->sync_every,
+        .backup = strcmp(phase->mode, "ps-sync") == 0 ? job->backup : 0,
+        .keeps_epochs = strcmp(job->eval, "epoch") == 0,
+        .seed = job->seed,
+        .has_views = strcmp(job->delay_model, "per-worker") == 0,
+        .gradients_per_update = job->gradients_per_update,
+        .remedy_lambda = (float)job->remedy_lambda,
+    };
+    if (is_local_sgd) {
+        // Workers send by how much their parameters have become less: a gradient of rate 1.
+        config.optimizer = "sgd";
+        config.settings = (struct optimizer_settings){0};
+        config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
+    }
+    *ret_config = config;
+    char why[OPTION_ERROR_BYTES];
+    enum status status = consistency_find(phase->mode, &ret_config->consistency);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = remedy_find(job->remedy, &ret_config->remedy);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (ret_config->remedy != NULL && job->remedy_lambda <= 0) {
+        ret_config->remedy_lambda = ret_config->remedy->lambda;
+    }
+    return order_parse(job->order, &ret_config->order, why, sizeof(why));
+}
+
+static enum status begin_encoder(struct service *service, const struct shard_config *config,
+                                 const struct phase *phase)
+{
+    struct codec codec;
+    char why[OPTION_ERROR_BYTES];
+    enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
+    return status == STATUS_OK
+               ? answer_encoder_begin(&service->answer_encoder, &codec, !phase->is_free,
+                                      &config->layout, config->index, config->shard_count)
+               : status;
+}
+
+/* Everything that a phase needs besides its shard. */
+static enum status prepare(struct service *service, const struct phase *phase,
+                           struct shard_config *config)
+{
+    enum status status = frame_limit_check(&service->job, &config->layout, config->index);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (shard_history_bytes(config) > 0) {
+        log_info("what --order %s keeps takes %.1f MiB", service->job.order,
+                 (double)shard_history_bytes(config) / (1 << 20));
+    }
+    status = create_region(service, config);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = begin_encoder(service, config, phase);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    bool is_level = !phase->is_free && config->backup == 0;
+    return credits_begin(&service->far.credits, config->workers, config->layout.bucket_count,
+                         is_level);
+}
+
+static enum status create_shard(struct service *service, const struct message *start,
+                                const struct phase *phase)
+{
+    struct shard_config config;
+    enum status status = configure(service, start, phase, &config);
+    if (status == STATUS_OK) {
+        status = prepare(service, phase, &config);
+    }
+    if (status == STATUS_OK) {
+        status = shard_create(&config, &service->shard);
+    }
+    if (status != STATUS_OK) {
+        log_error("cannot hold shard %u of %u: %s", config.index, config.shard_count,
+                  status_text(status));
+    }
+    return status;
+}
+
+void service_add_counts(struct service *service)
+{
+    if (service->shard == NULL) {
+        return;
+    }
+    staleness_add_all(&service->staleness, shard_staleness(service->shard));
+    service->late_count += shard_late_count(service->shard);
+    service->update_count += shard_version(service->shard);
+}
+
+enum status service_begin_phase(struct service *service, const struct message *start)
+{
+    struct phases phases;
+    char why[OPTION_ERROR_BYTES];
+    enum status status = phases_of(&service->job, start->step, &phases, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why);
+        return status;
+    }
+    if (start->phase != service->next_phase || start->phase >= phases.count) {
+        return STATUS_OK; // not due: a coordinator of ours does not send it
+    }
+    service->next_phase++;
+    // Workers have all they need of the last phase, and read nothing of it any more.
+    service_add_counts(service);
+    shard_destroy(service->shard);
+    service->shard = NULL;
+    const struct phase *phase = &phases.list[start->phase];
+    if (strcmp(phase->mode, "ring") != 0) {
+        status = create_shard(service, start, phase);
+    }
+    return status == STATUS_OK ? member_connected(&service->member) : status;
+}

@@ -1,0 +1,56 @@
+/* What the parts of a shard's service share: shard_service.c (the loop) and service_phase.c (the
+ * shard of a phase). */
+#ifndef PS_SERVER_SHARD_SERVICE_STATE_H
+#define PS_SERVER_SHARD_SERVICE_STATE_H
+
+#include "common/channel/member.h"
+#include "ps-server/shard/answer_encoder.h"
+#include "ps-server/shard/far_workers.h"
+#include "ps-server/shard/shard.h"
+#include "ps-server/shard/shard_service.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* One more shard of the same server. */
+struct shard_thread {
+    struct shard_service_options options;
+    pthread_t id;
+};
+
+struct service {
+    const struct shard_service_options *options;
+    struct channel *channel;
+    struct member member;
+    struct job job;
+    uint32_t next_phase; // that the next START begins
+    struct shard *shard; // of this phase; NULL before, and in a phase without servers
+    struct far_workers far;
+
+    // What workers of this host may read: the parameters, and behind them a buffer for each
+    // worker's answers where workers are unsynchronised. Empty if there is none.
+    struct region region;
+    uint64_t answer_count, // of the buffers
+        value_count;       // that the parameters, and each buffer, have room for
+
+    // Of the phases that are over.
+    struct staleness staleness;
+    uint64_t late_count, update_count;
+
+    struct answer_encoder answer_encoder; // of compressed gradients
+
+    struct shard_thread *threads; // (thread_count), owned
+    uint32_t thread_count;
+
+    // Its load.
+    uint64_t started_ns, busy_ns;
+    uint64_t backlog, backlog_max; // messages that came without a wait between them
+};
+
+/* START: a phase begins, with a shard of its own. What is not due is ignored. */
+enum status service_begin_phase(struct service *service, const struct message *start);
+
+/* Adds what the shard has counted to what the phases before had. */
+void service_add_counts(struct service *service);
+
+#endif
