@@ -1,4 +1,4 @@
-/* Accepting connections, and making some, with a look at each. */
+/* Keeps count of connections that have not said anything yet, and checks whose they are. */
 #include "common/transport/door.h"
 
 #include "common/base/clock.h"
@@ -26,12 +26,6 @@
 // More than anybody needs; some systems allow a thousand times as many.
 #define DESCRIPTORS_MAX (UINT64_C(1) << 20)
 
-/* By these names the linker knows them; in C, <sys/socket.h> has them, with types of its own. */
-int door_accept(int fd, struct sockaddr *address, socklen_t *address_size) __asm__("accept");
-int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size,
-                 int flags) __asm__("accept4");
-int door_connect(int fd, const struct sockaddr *address, socklen_t size) __asm__("connect");
-
 /* Another user's process that listens at a name of ours. */
 struct stranger {
     char name[sizeof(((struct sockaddr_un *)0)->sun_path)]; // without the zero in front
@@ -46,7 +40,7 @@ struct visitor {
     uint64_t since_ms;
 };
 
-/* Not of a struct that somebody owns: accept has no argument that could say whose. */
+/* The process's, like its descriptors: accept(2) has no argument that could say whose it is. */
 static struct {
     pthread_mutex_t mutex;
     struct visitor visitors[DOOR_VISITORS_MAX]; // (count), the oldest first
@@ -245,7 +239,7 @@ static int error_of_accept(int error)
     return is_shortage ? ECONNABORTED : error;
 }
 
-int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
 {
     struct sockaddr_storage storage = {0};
     socklen_t size = sizeof(storage);
@@ -271,11 +265,6 @@ int door_accept4(int fd, struct sockaddr *address, socklen_t *address_size, int 
         *address_size = size;
     }
     return taken;
-}
-
-int door_accept(int fd, struct sockaddr *address, socklen_t *address_size)
-{
-    return door_accept4(fd, address, address_size, 0);
 }
 
 /* The abstract name of an address, if it is one of ours. */
@@ -315,7 +304,7 @@ static void note_stranger(const char *name, const char *address)
     snprintf(stranger->address, sizeof(stranger->address), "%s", address);
 }
 
-int door_connect(int fd, const struct sockaddr *address, socklen_t size)
+int door_reach(int fd, const struct sockaddr *address, socklen_t size)
 {
     char name[sizeof(((struct stranger *)0)->name)], peer[DOOR_ADDRESS_BYTES];
     int result = (int)syscall(SYS_connect, fd, address, size);

@@ -1,11 +1,14 @@
-/* The door of this process: who connects to it, before the first message says who that is; and
- * whose it is what it connects to.
+/* The door of this process: which connections have come in that have not said anything yet, and
+ * which user is at the other end of a local one.
  *
- * libzmq takes every connection that comes. It tells nobody whose it was if it fails before it is
- * one of ours, and where it runs out of file descriptors it spins (tcp) or ends the process (ipc).
- * So door.c defines accept(2) and accept4(2) for the whole process: the dynamic linker takes the
- * program's own functions for those of the C library, in the libraries that call them, too. A
- * connection that comes in
+ * libzmq takes every connection that comes. It does not say where a connection came from that fails
+ * before it is a peer, it has no bound on them, and it has no hook before it accepts one. Where it
+ * runs out of file descriptors it spins (tcp) or ends the process (ipc). So the programs that take
+ * part in jobs, `ps` and `worker`, link door_hooks.c, which puts door_take in the place of
+ * accept(2) and door_reach in the place of connect(2). In other programs nothing comes through the
+ * door, and it counts nothing.
+ *
+ * A connection that comes in
  *
  *     is closed at once if too many others have not said anything so far, half of that from one
  *     address, so that one stranger cannot keep out others; or if it would take one of the last
@@ -14,8 +17,8 @@
  *     is a visitor otherwise, with its address, until it sends a message or goes, or is sent away.
  *
  * A Unix socket's name becomes free when its owner ends, and any user of the host may take it then.
- * So door.c defines connect(2) as well: a connection to a name of ours (SECURITY_NAME_PREFIX) at
- * which another user's process listens is shut down before anything is sent, and fails.
+ * So a connection to a name of ours (SECURITY_NAME_PREFIX) at which another user's process listens
+ * is shut down before anything is sent, and fails.
  *
  * The state is the process's, like its descriptors, and any thread may call. */
 #ifndef COMMON_TRANSPORT_DOOR_H
@@ -23,14 +26,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define DOOR_ADDRESS_BYTES 64 // "[2001:db8::7]:40113", terminator included
 
-// Who has said nothing for so long is sent away. It has finished its handshake, for which it has
-// less time (see guard_zmq.h), so nobody else would.
+// A connection that has said nothing for so long is sent away. It has finished its handshake, for
+// which it has less time (see guard_zmq.h), so nothing else would end it.
 #define DOOR_VISIT_MS 15000
 
-// Whom nobody has sent away by then makes room for others, and stays.
+// After this a visitor that nobody has sent away stops counting against the limit, but stays open.
 #define DOOR_FORGET_MS 60000
 
 #define DOOR_VISITORS_MAX 2048 // or half of the file descriptors
@@ -50,6 +54,12 @@ void door_open(void);
 /* Who connects to this socket, which listens, is no visitor: its owner has limits of its own, fewer
  * than DOOR_RESERVE. One at most; -1: none. Before anybody can connect to it. */
 void door_exempt(int listener);
+
+/* As accept4(2), for a connection that may stay; errors are those that libzmq can take. */
+int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int flags);
+
+/* As connect(2); ECONNREFUSED where another user's process listens at a name of ours. */
+int door_reach(int fd, const struct sockaddr *address, socklen_t size);
 
 /* How many visitors there are. 0: nobody needs to be admitted. */
 uint32_t door_visitor_count(void);
