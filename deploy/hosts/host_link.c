@@ -363,11 +363,8 @@ static void take_end(struct host_link *link)
         lose(link, why, "run the job again");
         return;
     }
-    if (is_by_srun(link)) {
-        srun_explain(link->name, result, link->said, why, advice);
-    } else {
-        ssh_explain(link->name, result, link->said, why, advice);
-    }
+    const struct link_program *program = is_by_srun(link) ? &srun_program : &ssh_program;
+    link_end_explain(program, link->name, result, link->said, why, advice);
     lose(link, why, advice);
 }
 

@@ -1,13 +1,8 @@
 /* What to say to srun, and what it says. */
 #include "deploy/hosts/srun_command.h"
 
-#include "deploy/system/advice.h"
-
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-
-enum { EXIT_NOT_RUNNABLE = 126, EXIT_NOT_FOUND = 127 };
 
 void srun_command_make(struct srun_command *command, const struct allocation *allocation,
                        const char *node, const char *script)
@@ -77,25 +72,19 @@ static const struct advice advices[] = {
      "install there what deploy/install-dependencies lists: %s lacks a library"},
 };
 
-void srun_explain(const char *node, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
-                  char ret_advice[OPTION_ERROR_BYTES])
-{
-    int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
-    bool has_said = said[0] != '\0';
-    const char *advice = advice_find(advices, sizeof(advices) / sizeof(advices[0]), said,
-                                     "`srun --overlap --nodes=1 --nodelist=%s true` has to work");
-    if ((code == EXIT_NOT_FOUND || code == EXIT_NOT_RUNNABLE) &&
-        strstr(said, "shared libraries") == NULL) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "srun, or ringside there, cannot be run%s%.300s%s",
-                 has_said ? " (" : "", said, has_said ? ")" : "");
-        advice = "install ringside in a folder that %s sees as well, or say where it is with "
-                 "--remote-ringside";
-    } else if (has_said) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "%.400s", said);
-    } else if (code >= 0) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "its step of srun ended with exit code %d", code);
-    } else {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "srun was killed by signal %d", WTERMSIG(result));
-    }
-    advice_fill(advice, node, ret_advice);
-}
+#define NOT_FOUND "srun, or ringside there, cannot be run"
+#define NOT_FOUND_ADVICE \
+    "install ringside in a folder that %s sees as well, or say where it is with --remote-ringside"
+
+const struct link_program srun_program = {
+    .name = "srun",
+    .advices = advices,
+    .advice_count = sizeof(advices) / sizeof(advices[0]),
+    .otherwise = "`srun --overlap --nodes=1 --nodelist=%s true` has to work",
+    .own_exit_code = -1,
+    .agent = "its step of srun",
+    .not_found = NOT_FOUND,
+    .not_found_advice = NOT_FOUND_ADVICE,
+    .not_runnable = NOT_FOUND,
+    .not_runnable_advice = NOT_FOUND_ADVICE,
+};

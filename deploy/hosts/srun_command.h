@@ -2,8 +2,8 @@
 #ifndef DEPLOY_HOSTS_SRUN_COMMAND_H
 #define DEPLOY_HOSTS_SRUN_COMMAND_H
 
-#include "common/options/options.h"
 #include "deploy/hosts/allocation.h"
+#include "deploy/hosts/link_end.h"
 #include "deploy/hosts/ssh_command.h"
 
 #include <stdbool.h>
@@ -28,9 +28,7 @@ bool srun_is_dropped(const char *variable);
 /* A line on standard error that says nothing: the end of a task is told otherwise. Pure. */
 bool srun_is_noise(const char *line);
 
-/* Why there is no agent: a sentence, and what to do. `result` is of waitpid for srun, `said` the
- * last that it wrote to standard error. */
-void srun_explain(const char *node, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
-                  char ret_advice[OPTION_ERROR_BYTES]);
+/* For link_end_explain. */
+extern const struct link_program srun_program;
 
 #endif

@@ -1,13 +1,8 @@
-/* What to say to ssh, and what it says. */
+/* Makes the command lines of ssh, and explains its failures. */
 #include "deploy/hosts/ssh_command.h"
-
-#include "deploy/system/advice.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-
-enum { EXIT_OF_SSH = 255, EXIT_NOT_FOUND = 127, EXIT_NOT_RUNNABLE = 126 };
 
 enum status ssh_command_make(struct ssh_command *command, const char *ssh, const char *host,
                              const char *script)
@@ -96,28 +91,15 @@ static const struct advice advices[] = {
      "install there what deploy/install-dependencies lists: %s lacks a library"},
 };
 
-void ssh_explain(const char *host, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
-                 char ret_advice[OPTION_ERROR_BYTES])
-{
-    int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
-    bool has_said = said[0] != '\0';
-    const char *advice = advice_find(advices, sizeof(advices) / sizeof(advices[0]), said,
-                                     "`ssh %s true` has to work");
-    if (code == EXIT_NOT_FOUND && strstr(said, "shared libraries") == NULL) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "ringside is not there%s%.300s%s",
-                 has_said ? " (" : "", said, has_said ? ")" : "");
-        advice = "install it on %s, say where it is with --remote-ringside, or use --ship";
-    } else if (code == EXIT_NOT_RUNNABLE) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "ringside cannot be run there%s%.300s%s",
-                 has_said ? " (" : "", said, has_said ? ")" : "");
-        advice = "is it a build for %s's machine, and executable?";
-    } else if (has_said) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "%.400s", said);
-    } else if (code >= 0) {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "%s ended with exit code %d",
-                 code == EXIT_OF_SSH ? "ssh" : "the agent", code);
-    } else {
-        snprintf(ret_why, OPTION_ERROR_BYTES, "ssh was killed by signal %d", WTERMSIG(result));
-    }
-    advice_fill(advice, host, ret_advice);
-}
+const struct link_program ssh_program = {
+    .name = "ssh",
+    .advices = advices,
+    .advice_count = sizeof(advices) / sizeof(advices[0]),
+    .otherwise = "`ssh %s true` has to work",
+    .own_exit_code = 255,
+    .agent = "the agent",
+    .not_found = "ringside is not there",
+    .not_found_advice = "install it on %s, say where it is with --remote-ringside, or use --ship",
+    .not_runnable = "ringside cannot be run there",
+    .not_runnable_advice = "is it a build for %s's machine, and executable?",
+};

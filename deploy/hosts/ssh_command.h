@@ -3,7 +3,7 @@
 #define DEPLOY_HOSTS_SSH_COMMAND_H
 
 #include "common/base/status.h"
-#include "common/options/options.h"
+#include "deploy/hosts/link_end.h"
 
 #include <stddef.h>
 
@@ -33,9 +33,7 @@ enum status ssh_command_make(struct ssh_command *command, const char *ssh, const
 enum status ssh_agent_script(const char *place, const char *own_path, double link_timeout,
                              char ret_script[SSH_SCRIPT_BYTES]);
 
-/* Why there is no agent: a sentence, and what to do. `result` is of waitpid for ssh, `said` the
- * last that it wrote to standard error. */
-void ssh_explain(const char *host, int result, const char *said, char ret_why[OPTION_ERROR_BYTES],
-                 char ret_advice[OPTION_ERROR_BYTES]);
+/* For link_end_explain. */
+extern const struct link_program ssh_program;
 
 #endif

@@ -10,6 +10,7 @@
 #include "deploy/launch/handover.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/log_tail.h"
+#include "deploy/launch/member_command.h"
 #include "deploy/launch/members.h"
 #include "deploy/system/process.h"
 
@@ -27,8 +28,6 @@
 
 // What is killed is gone within this, or its host is.
 #define KILL_MS 3000
-
-#define ARGUMENT_BYTES 1200
 
 /* A running job. Member 0 is the coordinator, then come the other servers, then the workers. */
 struct launch {
@@ -76,19 +75,6 @@ static const char *const *environment_of(const struct launch *launch, size_t hos
     return threads > facts_of(launch, host)->cores ? passive : none;
 }
 
-/* "--name=value" for every option of the job. */
-static enum status add_job_arguments(const struct job *job, char storage[][ARGUMENT_BYTES],
-                                     const char **argv, size_t *count)
-{
-    for (size_t i = 0; i < job_option_count; i++) {
-        char value[OPTION_VALUE_BYTES];
-        option_format(&job_options[i], job, value, sizeof(value));
-        snprintf(storage[i], ARGUMENT_BYTES, "--%s=%s", job_options[i].name, value);
-        argv[(*count)++] = storage[i];
-    }
-    return STATUS_OK;
-}
-
 static enum status start(struct launch *launch, size_t index, size_t host, const char *const *argv)
 {
     char name[MEMBER_NAME_BYTES], log[MEMBER_LOG_BYTES];
@@ -116,37 +102,53 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
     return status;
 }
 
+/* What the commands of all members have: where they may listen, and whether they have keys. */
+static enum status begin_command(const struct launch *launch, size_t host, const char *program,
+                                 struct member_command *ret_command)
+{
+    enum status status = member_command_create(program, ret_command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    member_command_add_option(ret_command, "--bind", launch->launcher->addresses[host]);
+    member_command_add_option(ret_command, "--port-range",
+                              launch->launcher->host_options->port_range);
+    member_command_add_option(ret_command, "--log-level", launch->options->log_level);
+    for (const char *const *at = launch->handover.arguments; *at != NULL; at++) {
+        member_command_add(ret_command, *at);
+    }
+    return STATUS_OK;
+}
+
+/* The folder that the coordinator writes: the user's, or one of the agent where it runs. */
+static enum status choose_folder(struct launch *launch, size_t host)
+{
+    snprintf(launch->folder, sizeof(launch->folder), "%s", launch->options->folder);
+    return is_remote(launch, host) ? fetch_make_folder(&launch->launcher->crew, host,
+                                                       launch->folder, sizeof(launch->folder))
+                                   : STATUS_OK;
+}
+
 static enum status start_coordinator(struct launch *launch)
 {
-    static char storage[64][ARGUMENT_BYTES];
     const struct launch_options *options = launch->options;
     size_t host = launch->placement.host_of_server[0];
-    char port[16];
-    const char *argv[AGENT_LIST_MAX] = {facts_of(launch, host)->programs.ps};
-    size_t count = 1;
-    snprintf(port, sizeof(port), "%u", options->port);
-    snprintf(launch->folder, sizeof(launch->folder), "%s", options->folder);
-    if (is_remote(launch, host)) {
-        enum status status = fetch_make_folder(&launch->launcher->crew, host, launch->folder,
-                                               sizeof(launch->folder));
-        if (status != STATUS_OK) {
-            return status;
-        }
+    struct member_command command;
+    enum status status = choose_folder(launch, host);
+    if (status != STATUS_OK) {
+        return status;
     }
-    const char *const own[] = {"--bind",       launch->launcher->addresses[host],
-                               "--port",       port,
-                               "--port-range", launch->launcher->host_options->port_range,
-                               "--out",        launch->folder,
-                               "--log-level",  options->log_level,
-                               "--progress",   options->shows_progress ? "auto" : "none"};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        argv[count++] = own[i];
+    status = begin_command(launch, host, facts_of(launch, host)->programs.ps, &command);
+    if (status != STATUS_OK) {
+        return status;
     }
-    for (const char *const *at = launch->handover.arguments; *at != NULL; at++) {
-        argv[count++] = *at;
-    }
-    enum status status = add_job_arguments(options->job, storage, argv, &count);
-    return status == STATUS_OK ? start(launch, 0, host, argv) : status;
+    member_command_add_number(&command, "--port", options->port);
+    member_command_add_option(&command, "--out", launch->folder);
+    member_command_add_option(&command, "--progress", options->shows_progress ? "auto" : "none");
+    member_command_add_job(&command, options->job);
+    status = start(launch, 0, host, command.argv);
+    member_command_destroy(&command);
+    return status;
 }
 
 /* Tells the coordinator why the job has to end: see ps-server/coordinator/launcher_news.h. */
@@ -221,60 +223,45 @@ static enum status await_endpoint(struct launch *launch)
 static enum status start_server(struct launch *launch, uint32_t index)
 {
     size_t host = launch->placement.host_of_server[index];
-    char text[16];
-    snprintf(text, sizeof(text), "%u", index);
-    const char *const argv[] = {facts_of(launch, host)->programs.ps,
-                                "--shard-index",
-                                text,
-                                "--server",
-                                launch->endpoint,
-                                "--bind",
-                                launch->launcher->addresses[host],
-                                "--port-range",
-                                launch->launcher->host_options->port_range,
-                                "--log-level",
-                                launch->options->log_level,
-                                launch->handover.arguments[0],
-                                launch->handover.arguments[1],
-                                NULL};
-    return start(launch, index, host, argv);
+    struct member_command command;
+    enum status status = begin_command(launch, host, facts_of(launch, host)->programs.ps, &command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    member_command_add_option(&command, "--server", launch->endpoint);
+    member_command_add_number(&command, "--shard-index", index);
+    status = start(launch, index, host, command.argv);
+    member_command_destroy(&command);
+    return status;
 }
 
 static enum status start_worker(struct launch *launch, uint32_t rank)
 {
-    size_t host = launch->placement.host_of_worker[rank];
-    char rank_text[16], local_rank[16], local_size[16];
-    snprintf(rank_text, sizeof(rank_text), "%u", rank);
-    snprintf(local_rank, sizeof(local_rank), "%u", launch->placement.local_rank[rank]);
-    snprintf(local_size, sizeof(local_size), "%u", launch->placement.local_size[host]);
-    const char *const argv[] = {facts_of(launch, host)->programs.worker,
-                                "--server",
-                                launch->endpoint,
-                                "--rank",
-                                rank_text,
-                                "--local-rank",
-                                local_rank,
-                                "--local-size",
-                                local_size,
-                                "--bind",
-                                launch->launcher->addresses[host],
-                                "--port-range",
-                                launch->launcher->host_options->port_range,
-                                "--log-level",
-                                launch->options->log_level,
-                                launch->handover.arguments[0],
-                                launch->handover.arguments[1],
-                                NULL};
-    return start(launch, launch->placement.server_count + rank, host, argv);
+    const struct placement *placement = &launch->placement;
+    size_t host = placement->host_of_worker[rank];
+    struct member_command command;
+    enum status status =
+        begin_command(launch, host, facts_of(launch, host)->programs.worker, &command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    member_command_add_option(&command, "--server", launch->endpoint);
+    member_command_add_number(&command, "--rank", rank);
+    member_command_add_number(&command, "--local-rank", placement->local_rank[rank]);
+    member_command_add_number(&command, "--local-size", placement->local_size[host]);
+    status = start(launch, placement->server_count + rank, host, command.argv);
+    member_command_destroy(&command);
+    return status;
 }
 
 static enum status start_all(struct launch *launch)
 {
     enum status status = start_coordinator(launch);
-    if (status == STATUS_OK) {
-        crew_listen(&launch->launcher->crew, handle, launch);
-        status = await_endpoint(launch);
+    if (status != STATUS_OK) {
+        return status;
     }
+    crew_listen(&launch->launcher->crew, handle, launch);
+    status = await_endpoint(launch);
     for (uint32_t i = 1; i < launch->placement.server_count && status == STATUS_OK; i++) {
         status = start_server(launch, i);
     }

@@ -70,12 +70,12 @@ static void what_srun_says_comes_with_what_to_do(void **state)
     };
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        srun_explain("n1", cases[i].code << 8, cases[i].said, why, advice);
+        link_end_explain(&srun_program, "n1", cases[i].code << 8, cases[i].said, why, advice);
         if (strstr(why, cases[i].why) == NULL || strstr(advice, cases[i].advice) == NULL) {
             fail_msg("'%s': %s; %s", cases[i].said, why, advice);
         }
     }
-    srun_explain("n1", 9, "", why, advice);
+    link_end_explain(&srun_program, "n1", 9, "", why, advice);
     assert_string_equal(why, "srun was killed by signal 9");
 }
 
