@@ -75,24 +75,49 @@ struct bench {
     struct rounds rounds; // those that are timed
 };
 
-#define FIELD(name) offsetof(struct bench_options, name), sizeof(((struct bench_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, bench_options, field)
 
 static const struct option rows[] = {
-    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
-     "where the coordinator listens, as `ps` prints it"},
-    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on for other workers"},
-    {"rank", 0, OPTION_U32, FIELD(rank), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "RANK",
-     "number of this worker; without it the coordinator chooses"},
-    {"bytes", 0, OPTION_U64, FIELD(bytes), "1048576", 4, 0x1p38, NULL, NULL, "BYTES",
-     "size of the vector that is exchanged; a multiple of 4"},
-    {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
-     "parts of the vector that are handed over one after the other"},
-    {"ordinary", 0, OPTION_FLAG, FIELD(ordinary), "false", 0, 0, NULL, NULL, NULL,
-     "gradients lie in memory that no other process can map; in ring they go by a stage in memory "
-     "that is shared, elsewhere by messages"},
-    {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
-     "rounds before those that are timed"},
+    {.name = "server",
+     FIELD(TEXT, server),
+     .fallback = "",
+     .metavar = "ENDPOINT",
+     .help = "where the coordinator listens, as `ps` prints it"},
+    {.name = "bind",
+     FIELD(TEXT, bind),
+     .fallback = "127.0.0.1",
+     .metavar = "ADDRESS",
+     .help = "address to listen on for other workers"},
+    {.name = "rank",
+     FIELD(U32, rank),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
+     .metavar = "RANK",
+     .help = "number of this worker; without it the coordinator chooses"},
+    {.name = "bytes",
+     FIELD(U64, bytes),
+     .fallback = "1048576",
+     OPTION_RANGE(4, 0x1p38),
+     .metavar = "BYTES",
+     .help = "size of the vector that is exchanged; a multiple of 4"},
+    {.name = "buckets",
+     FIELD(U32, buckets),
+     .fallback = "1",
+     OPTION_RANGE(1, LAYOUT_BUCKETS_MAX),
+     .metavar = "COUNT",
+     .help = "parts of the vector that are handed over one after the other"},
+    {.name = "ordinary",
+     FIELD(FLAG, ordinary),
+     .fallback = "false",
+     .help = "gradients lie in memory that no other process can map; in ring they go by a stage in "
+             "memory "
+             "that is shared, elsewhere by messages"},
+    {.name = "warmup",
+     FIELD(U32, warmup),
+     .fallback = "3",
+     OPTION_RANGE(1, 1 << 30),
+     .metavar = "ROUNDS",
+     .help = "rounds before those that are timed"},
 };
 
 static enum status parse_options(int argc, char **argv, struct bench_options *ret_options,

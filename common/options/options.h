@@ -51,6 +51,12 @@ struct option {
     const char *help;    // one sentence, with the unit
 };
 
+/* For rows: a field of a struct and how it is read, and the limits of a number. */
+#define OPTION_FIELD(kind, owner, field)                            \
+    .type = OPTION_##kind, .offset = offsetof(struct owner, field), \
+    .size = sizeof(((struct owner *)0)->field)
+#define OPTION_RANGE(low, high) .min = (low), .max = (high)
+
 struct option_set {
     const char *title; // heading in --help
     const struct option *rows;

@@ -4,10 +4,12 @@
 #include <jansson.h>
 
 static const struct option general_rows[] = {
-    {"config", 0, OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "FILE",
-     "read options from an INI file first: name = value"},
-    {"version", 0, OPTION_FLAG, 0, 0, NULL, 0, 0, NULL, NULL, NULL, "print the version"},
-    {"help", 'h', OPTION_FLAG, 0, 0, NULL, 0, 0, NULL, NULL, NULL, "print this"},
+    {.name = "config",
+     .type = OPTION_TEXT,
+     .metavar = "FILE",
+     .help = "read options from an INI file first: name = value"},
+    {.name = "version", .type = OPTION_FLAG, .help = "print the version"},
+    {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this"},
 };
 
 struct option_set options_general(const struct option_program *program)

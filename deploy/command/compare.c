@@ -22,8 +22,11 @@
 
 // grid_take_lists reads it.
 static const struct option own_rows[] = {
-    {"modes", 0, OPTION_TEXT, 0, 0, "local,ps-sync,ring", 0, 0, NULL, NULL, "LIST",
-     "the designs to compare, separated by commas"},
+    {.name = "modes",
+     .type = OPTION_TEXT,
+     .fallback = "local,ps-sync,ring",
+     .metavar = "LIST",
+     .help = "the designs to compare, separated by commas"},
 };
 
 /* The runs of one comparison. */

@@ -31,12 +31,21 @@
 
 // experiment_expand and sweep_take_arguments read them.
 static const struct option own_rows[] = {
-    {"experiment", 0, OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "FILE",
-     "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
-    {"grid", 0, OPTION_LIST, 0, 0, NULL, 0, 0, NULL, NULL, "NAME=VALUES",
-     "an option and its values, as often as there are axes: --grid workers=1,2,4"},
-    {"repeat", 0, OPTION_U32, 0, 0, "1", 1, SWEEP_REPEAT_MAX, NULL, NULL, "SEEDS",
-     "jobs of each combination, with one seed after the other"},
+    {.name = "experiment",
+     .type = OPTION_TEXT,
+     .metavar = "FILE",
+     .help = "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
+    {.name = "grid",
+     .type = OPTION_LIST,
+     .metavar = "NAME=VALUES",
+     .help = "an option and its values, as often as there are axes: --grid workers=1,2,4"},
+    {.name = "repeat",
+     .type = OPTION_U32,
+     .fallback = "1",
+     .min = 1,
+     .max = SWEEP_REPEAT_MAX,
+     .metavar = "SEEDS",
+     .help = "jobs of each combination, with one seed after the other"},
 };
 
 struct sweep {

@@ -24,11 +24,15 @@ struct own {
     char name[16];
 };
 
-#define FIELD(name) offsetof(struct own, name), sizeof(((struct own *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, own, field)
 
 static const struct option own_rows[] = {
-    {"loud", 'l', OPTION_FLAG, FIELD(is_loud), "true", 0, 0, NULL, NULL, NULL, "make noise"},
-    {"name", 0, OPTION_TEXT, FIELD(name), "", 0, 0, NULL, NULL, "NAME", "what it is called"},
+    {.name = "loud", .letter = 'l', FIELD(FLAG, is_loud), .fallback = "true", .help = "make noise"},
+    {.name = "name",
+     FIELD(TEXT, name),
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "what it is called"},
 };
 
 struct values {
