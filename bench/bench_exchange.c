@@ -28,6 +28,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/options/log_level.h"
 #include "common/security/security.h"
@@ -348,16 +349,16 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
 {
     const struct job *job = &bench->job;
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
-    if (job->sync_every > 1 || strcmp(job->switches, "none") != 0 || job->eval_every > 0 ||
+    if (job->sync_every > 1 || job_switches(job).count > 0 || job->eval_every > 0 ||
         job_tunes_buckets(job) || job->steps < bench->options->warmup + 2) {
         log_error("bench_exchange needs a job with --steps of at least --warmup and two more, and "
                   "without --sync-every, --switch, --eval-every and --bucket-mb auto");
         return STATUS_INVALID;
     }
-    bench->is_free = job_is_free(job);
-    bench->delivers_gradients = exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS;
+    bench->is_free = job_is_unsynchronised(job);
+    bench->delivers_gradients = exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS;
     bench->schedule = job_schedule(job, samples);
-    bool is_plain = strcmp(job->remedy, "none") == 0 && job->gradients_per_update == 1;
+    bool is_plain = job->remedy == REMEDY_NONE && job->gradients_per_update == 1;
     bench->is_checked = is_plain && job->backup == 0;
     make_layout(&bench->layout, bench->options->bytes / sizeof(float), bench->options->buckets);
     enum status status = create_vectors(bench);
@@ -395,9 +396,9 @@ static void print_result(struct bench *bench)
     printf("{\"library\":\"ringside\",\"mode\":\"%s\",\"transport\":\"%s\",\"workers\":%u,"
            "\"servers\":%u,\"rank\":%u,\"bytes\":%llu,\"buckets\":%u,"
            "\"ordinary\":%s,",
-           job->mode, job->transport, job->workers, job->servers, bench->rank,
-           (unsigned long long)bench->options->bytes, bench->layout.bucket_count,
-           bench->options->ordinary ? "true" : "false");
+           mode_text(job->mode).text, transport_choices[job->transport].name, job->workers,
+           job->servers, bench->rank, (unsigned long long)bench->options->bytes,
+           bench->layout.bucket_count, bench->options->ordinary ? "true" : "false");
     rounds_print(&bench->rounds, stdout);
     printf(",\"verified\":%s}\n", bench->is_checked ? "true" : "false");
     fflush(stdout);

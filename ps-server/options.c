@@ -3,6 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
 
@@ -12,8 +14,8 @@
 #define FIELD(kind, field) OPTION_FIELD(kind, ps_options, field)
 
 static const struct option_choice progress_choices[] = {
-    {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
-    {"none", "nothing on standard output"},
+    [PROGRESS_AUTO] = {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
+    [PROGRESS_NONE] = {"none", "nothing on standard output"},
     {NULL, NULL},
 };
 
@@ -101,7 +103,7 @@ static enum status choose_way(const struct option_program *program, struct ps_op
     bool asks_for_tcp = options_was_given(program, "bind") || options_was_given(program, "port") ||
                         options_was_given(program, "port-range");
     bool is_keyless = options->security.keys[0] == '\0' && !options->security.insecure;
-    if (options->shard == 0 && is_keyless && strcmp(job->transport, "tcp") == 0) {
+    if (options->shard == 0 && is_keyless && job->transport == TRANSPORT_TCP) {
         log_error("--transport tcp needs keys, for every user of this host could connect: give "
                   "--keys FILE to all processes of the job (`ringside keygen FILE` makes it); or "
                   "leave the option out, and they exchange through ipc and shared memory; or say "
@@ -161,7 +163,7 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         check_effects(&program, ret_job) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
+    bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;
     if (ret_options->shard == 0 && has_seals && ret_options->security.keys[0] == '\0') {
         log_error("--security auth-only needs --keys FILE: what authenticates data is handed out "
                   "under those keys; `ringside keygen FILE` makes them");

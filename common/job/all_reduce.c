@@ -4,7 +4,6 @@
 #include "common/job/halving_plan.h"
 
 #include <assert.h>
-#include <string.h>
 
 #define NS_PER_SECOND 1e9
 #define FLOATS_MAX    (UINT64_C(1) << 38) // of a limit that was worked out
@@ -24,10 +23,17 @@ const char *all_reduce_name(enum all_reduce algorithm)
     return names[algorithm];
 }
 
-bool all_reduce_asks_for_messages(const char *asked)
+bool all_reduce_asks_for_messages(enum all_reduce_choice choice)
 {
-    return strcmp(asked, names[ALL_REDUCE_RING]) == 0 ||
-           strcmp(asked, names[ALL_REDUCE_HALVING]) == 0;
+    switch (choice) {
+    case ALL_REDUCE_CHOICE_AUTO:
+    case ALL_REDUCE_CHOICE_DIRECT:
+        return false;
+    case ALL_REDUCE_CHOICE_RING:
+    case ALL_REDUCE_CHOICE_HALVING:
+        return true;
+    }
+    return false;
 }
 
 bool all_reduce_meets(enum all_reduce algorithm, uint32_t workers, uint32_t offset)

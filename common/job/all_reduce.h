@@ -17,11 +17,19 @@ enum all_reduce {
     ALL_REDUCE_COUNT,
 };
 
+/* What --all-reduce asks for. */
+enum all_reduce_choice {
+    ALL_REDUCE_CHOICE_AUTO,
+    ALL_REDUCE_CHOICE_RING,
+    ALL_REDUCE_CHOICE_DIRECT,
+    ALL_REDUCE_CHOICE_HALVING,
+};
+
 /* "ring", "direct", "direct in shared memory", "halving-doubling" */
 const char *all_reduce_name(enum all_reduce algorithm);
 
 /* Whether what --all-reduce asks for is done by messages also where memory could be shared. */
-bool all_reduce_asks_for_messages(const char *asked);
+bool all_reduce_asks_for_messages(enum all_reduce_choice choice);
 
 /* Whether a worker connects to the one that is `offset` ranks ahead of it, modulo the workers.
  * Always to the next one: it is what large buckets go to. */

@@ -1,11 +1,10 @@
-/* The option table of a job. */
+/* The options of a job, a row each, and the checks of single values. */
+#include "common/job/job_options.h"
+
 #include "common/codec/codec.h"
-#include "common/job/consistency.h"
-#include "common/job/job.h"
-#include "common/job/job_choices.h"
 #include "common/job/order.h"
-#include "common/job/phases.h"
 #include "common/job/straggler.h"
+#include "common/job/switches.h"
 #include "common/options/names.h"
 #include "common/transport/lanes.h"
 
@@ -20,10 +19,16 @@
     .offset = offsetof(struct job, settings) + offsetof(struct optimizer_settings, field), \
     .size = sizeof(double)
 
-static bool compress_is_valid(const char *text, char *ret_why, size_t why_size)
+static bool compress_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
 {
-    struct codec codec;
-    return codec_parse(text, &codec, ret_why, why_size) == STATUS_OK;
+    return codec_parse(text, ret_field, ret_why, why_size) == STATUS_OK;
+}
+
+static void compress_format(const void *field, char *ret_text, size_t text_size)
+{
+    char text[CODEC_TEXT_BYTES];
+    codec_text(field, text);
+    snprintf(ret_text, text_size, "%s", text);
 }
 
 static bool data_is_valid(const char *text, char *ret_why, size_t why_size)
@@ -76,11 +81,11 @@ static bool device_is_valid(const char *text, char *ret_why, size_t why_size)
 
 static bool mode_is_valid(const char *text, char *ret_why, size_t why_size)
 {
-    struct consistency consistency;
-    if (strncmp(text, "ps-ssp:", 7) == 0 && consistency_find(text, &consistency) != STATUS_OK) {
+    struct mode mode;
+    if (mode_parse(text, &mode) != STATUS_OK) {
         snprintf(ret_why, why_size,
                  "the bound of ps-ssp is a whole number of steps from 0 to %d: ps-ssp:2",
-                 CONSISTENCY_SLACK_MAX);
+                 MODE_SLACK_MAX);
         return false;
     }
     return true;
@@ -115,6 +120,7 @@ const struct option job_options[] = {
      .letter = 'm',
      FIELD(CHOICE, mode),
      .fallback = "ps-sync",
+     OPTION_RANGE(0, MODE_SLACK_MAX),
      .choices = mode_choices,
      .is_valid = mode_is_valid,
      .help = "the design: how gradients are exchanged"},
@@ -139,7 +145,7 @@ const struct option job_options[] = {
      .metavar = "COUNT",
      .help = "threads of each server; each holds a shard of its own, with a socket of its own"},
     {.name = "model",
-     FIELD(CHOICE, model),
+     FIELD(NAME, model),
      .fallback = "cnn",
      .choices = names_models,
      .help = "the network"},
@@ -420,9 +426,10 @@ const struct option job_options[] = {
      .choices = all_reduce_choices,
      .help = "how ring mode adds up gradients; every algorithm ends with the same bits"},
     {.name = "compress",
-     FIELD(TEXT, compress),
+     FIELD(PARSED, compress),
      .fallback = "none",
-     .is_valid = compress_is_valid,
+     .parse = compress_parse,
+     .format = compress_format,
      .metavar = "KIND",
      .help = "gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that loses is "
              "added to the next gradient"},

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define OPTION_SETS_MAX    4
@@ -23,16 +24,25 @@ enum option_type {
     OPTION_U64,    // uint64_t
     OPTION_REAL,   // double; or the only one of choices, a word that stands for 0
     OPTION_TEXT,   // char[size]
-    OPTION_CHOICE, // char[size], one of choices
+    OPTION_NAME,   // char[size], one of choices
+    OPTION_CHOICE, // an enum whose values are the places of choices; or see struct option_picked
+    OPTION_PARSED, // what parse makes of the text
     OPTION_LIST,   // char[size], items joined by semicolons; may be given several times on the
                    // command line, where the fallback clears what came before
 };
 
-/* A name that an option may take, with a line for --help. A name with a colon stands for all values
- * that begin like it ("ps-ssp:S"); is_valid checks the rest. A list ends with name == NULL. */
+/* A name that an option may take, with a line for --help. A name with a colon is followed by a
+ * whole number ("ps-ssp:S" stands for "ps-ssp:0", "ps-ssp:1" ...). A list ends with name == NULL.
+ */
 struct option_choice {
     const char *name;
     const char *summary;
+};
+
+/* The field of an OPTION_CHOICE whose list has a name with a colon begins like this. */
+struct option_picked {
+    uint32_t index;  // of the choice: the value of its enum
+    uint32_t number; // behind the colon; 0 if there is none
 };
 
 struct option {
@@ -45,8 +55,13 @@ struct option {
     // Of a real number: one, and min is above 0. Of a text: what there is; is_valid decides.
     const struct option_choice *choices;
 
-    /* Extra check of a text or list, NULL if there is none: writes why it is refused. */
+    /* Extra check of a text, a choice or a list, NULL if there is none: writes why it is refused.
+     */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
+
+    /* OPTION_PARSED: reads a text into the field, or writes why it is refused; and the way back. */
+    bool (*parse)(const char *text, void *ret_field, char *ret_why, size_t why_size);
+    void (*format)(const void *field, char *ret_text, size_t text_size);
     const char *metavar; // "MIB" in --help
     const char *help;    // one sentence, with the unit
 };
@@ -89,6 +104,15 @@ void options_reset(const struct option_set *set);
  * choices, and the nearest known name. */
 enum status options_set_text(const struct option_set *sets, size_t set_count, const char *name,
                              const char *value, char *ret_error, size_t error_size);
+
+/* The choice that a text names. False if there is none, or if its number is missing or larger than
+ * number_max. */
+bool option_pick(const struct option_choice *choices, const char *text, uint32_t number_max,
+                 struct option_picked *ret_picked);
+
+/* The text that option_pick reads back to the same. */
+void option_picked_text(const struct option_choice *choices, struct option_picked picked,
+                        char *ret_text, size_t text_size);
 
 /* Writes the value of a row as text that options_set_text reads back to the same value. */
 void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size);

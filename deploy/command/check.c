@@ -1,6 +1,8 @@
 /* ringside check: what this build and this machine can do. */
 #include "common/base/log.h"
 #include "common/job/job.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "common/transport/transport.h"
 #include "common/vector/vector.h"
 #include "deploy/command/commands.h"

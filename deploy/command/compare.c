@@ -2,6 +2,8 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -117,7 +119,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .folder = folder,
         .port = comparison->options.port,
         .security = &comparison->security,
-        .log_level = comparison->options.log_level,
+        .log_level = log_level_choices[comparison->options.log_level].name,
         .shows_progress = true,
     };
     enum exit_code code = launch_job(&comparison->launcher, &launch);

@@ -6,6 +6,8 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -178,7 +180,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
         .folder = folder,
         .port = sweep->options.port,
         .security = &sweep->security,
-        .log_level = sweep->options.log_level,
+        .log_level = log_level_choices[sweep->options.log_level].name,
         .shows_progress = false,
     };
     enum exit_code code = launch_job(&sweep->launcher, &launch);

@@ -13,9 +13,9 @@
 #define FIELD(kind, field) OPTION_FIELD(kind, host_options, field)
 
 static const struct option_choice ways[] = {
-    {"auto", "srun in a job of Slurm, otherwise ssh"},
-    {"ssh", "ssh; a job of Slurm is not looked at"},
-    {"srun", "srun, to the nodes of the job of Slurm that this is"},
+    [REACH_AUTO] = {"auto", "srun in a job of Slurm, otherwise ssh"},
+    [REACH_SSH] = {"ssh", "ssh; a job of Slurm is not looked at"},
+    [REACH_SRUN] = {"srun", "srun, to the nodes of the job of Slurm that this is"},
     {NULL, NULL},
 };
 
@@ -102,8 +102,8 @@ static bool is_named(const struct host_options *options)
 
 static bool uses_slurm(const struct host_options *options)
 {
-    return strcmp(options->reach, "srun") == 0 ||
-           (strcmp(options->reach, "auto") == 0 && allocation_is_there(getenv));
+    return options->reach == REACH_SRUN ||
+           (options->reach == REACH_AUTO && allocation_is_there(getenv));
 }
 
 bool host_options_name_hosts(const struct host_options *options)

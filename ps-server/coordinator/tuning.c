@@ -23,7 +23,7 @@ void tuning_init(const struct job *job, uint64_t sample_count, bool is_shared,
         return; // workers of a job that does not fit its data have said so, and are not ready
     }
     *ret_tuning = (struct tuning){
-        .is_free = phases.list[0].is_free,
+        .is_free = phases.list[0].is_unsynchronised,
         .first_steps = phases.list[0].marks.end,
         .trial_steps = phases_trial_steps(job),
         .bytes = DEFAULT_BYTES,

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/channel/member.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "ps-server/shard/codes.h"
@@ -101,7 +102,7 @@ static enum status create_region(struct service *service, struct shard_config *c
     // Later phases may have fewer buckets (--bucket-mb auto): a shard has up to a float more than
     // its share of each.
     uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
-    uint64_t slots = job_is_free(&service->job) ? service->job.workers : 0;
+    uint64_t slots = job_is_unsynchronised(&service->job) ? service->job.workers : 0;
     if (slots * count * sizeof(float) > SLOTS_BYTES_MAX) {
         slots = 0; // answers are copied into messages then
     }
@@ -133,27 +134,25 @@ static enum status configure(const struct service *service, const struct message
         .updates_before = phase->updates_before,
         .seeds_states = start->phase > 0 && !is_local_sgd,
         .sync_every = job->sync_every,
-        .backup = strcmp(phase->mode, "ps-sync") == 0 ? job->backup : 0,
-        .keeps_epochs = strcmp(job->eval, "epoch") == 0,
+        .backup = phase->mode.kind == MODE_PS_SYNC ? job->backup : 0,
+        .keeps_epochs = job->eval == EVALUATION_EPOCH,
         .seed = job->seed,
-        .has_views = strcmp(job->delay_model, "per-worker") == 0,
+        .has_views = job->delay_model == DELAY_MODEL_PER_WORKER,
         .gradients_per_update = job->gradients_per_update,
+        .remedy = remedy_of(job->remedy),
         .remedy_lambda = (float)job->remedy_lambda,
     };
+    if (config.remedy != NULL && job->remedy_lambda <= 0) {
+        config.remedy_lambda = config.remedy->lambda;
+    }
     if (is_local_sgd) {
         // Workers send by how much their parameters have become less: a gradient of rate 1.
-        config.optimizer = "sgd";
+        config.optimizer = OPTIMIZER_SGD;
         config.settings = (struct optimizer_settings){0};
         config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
     }
     char why[OPTION_ERROR_BYTES];
     enum status status = consistency_find(phase->mode, &config.consistency);
-    if (status == STATUS_OK) {
-        status = remedy_find(job->remedy, &config.remedy);
-    }
-    if (status == STATUS_OK && config.remedy != NULL && job->remedy_lambda <= 0) {
-        config.remedy_lambda = config.remedy->lambda;
-    }
     if (status == STATUS_OK) {
         status = order_parse(job->order, &config.order, why, sizeof(why));
     }
@@ -164,12 +163,8 @@ static enum status configure(const struct service *service, const struct message
 static enum status begin_codes(struct service *service, const struct shard_config *config,
                                const struct phase *phase)
 {
-    struct codec codec;
-    char why[OPTION_ERROR_BYTES];
-    enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
-    return status == STATUS_OK ? codes_begin(&service->codes, &codec, !phase->is_free,
-                                             &config->layout, config->index, config->shard_count)
-                               : status;
+    return codes_begin(&service->codes, &service->job.compress, !phase->is_unsynchronised,
+                       &config->layout, config->index, config->shard_count);
 }
 
 static enum status create_shard(struct service *service, const struct message *start,
@@ -191,7 +186,7 @@ static enum status create_shard(struct service *service, const struct message *s
         status = begin_codes(service, &config, phase);
     }
     if (status == STATUS_OK) {
-        bool is_level = !phase->is_free && config.backup == 0;
+        bool is_level = !phase->is_unsynchronised && config.backup == 0;
         status = credits_begin(&service->far.credits, config.workers, config.layout.bucket_count,
                                is_level);
     }
@@ -235,7 +230,7 @@ static enum status begin_phase(struct service *service, const struct message *st
     shard_destroy(service->shard);
     service->shard = NULL;
     const struct phase *phase = &phases.list[start->phase];
-    if (strcmp(phase->mode, "ring") != 0) {
+    if (phase->mode.kind != MODE_RING) {
         status = create_shard(service, start, phase);
     }
     return status == STATUS_OK ? member_connected(&service->member) : status;

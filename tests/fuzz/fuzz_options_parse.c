@@ -5,6 +5,7 @@
  * bytes, or a config file. */
 #include "common/base/log.h"
 #include "common/job/job.h"
+#include "common/job/job_options.h"
 #include "common/options/options_sources.h"
 
 #include <assert.h>

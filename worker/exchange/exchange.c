@@ -9,33 +9,18 @@
 #include <string.h>
 
 static const struct exchange_strategy *const strategies[] = {
-    &exchange_local, &exchange_chunks, &exchange_ps_sync, &exchange_ps_ssp, &exchange_ps_async,
+    [MODE_LOCAL] = &exchange_local, [MODE_RING] = &exchange_chunks, [MODE_PS_SYNC] = &exchange_ps,
+    [MODE_PS_SSP] = &exchange_ps,   [MODE_PS_ASYNC] = &exchange_ps,
 };
 
-static const struct exchange_strategy *strategy_find(const char *mode)
+const struct exchange_ops *exchange_of(enum mode_kind mode)
 {
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
-        size_t size = strcspn(mode, ":");
-        if (strlen(strategies[i]->ops.mode) == size &&
-            strncmp(strategies[i]->ops.mode, mode, size) == 0) {
-            return strategies[i];
-        }
-    }
-    return NULL;
-}
-
-const struct exchange_ops *exchange_find(const char *mode)
-{
-    const struct exchange_strategy *strategy = strategy_find(mode);
-    return strategy != NULL ? &strategy->ops : NULL;
+    return &strategies[mode]->ops;
 }
 
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
-    const struct exchange_strategy *strategy = strategy_find(options->mode);
-    if (strategy == NULL) {
-        return STATUS_INVALID;
-    }
+    const struct exchange_strategy *strategy = strategies[options->mode];
     if (strategy == &exchange_chunks && options->group != NULL) {
         strategy = &exchange_shared;
     }

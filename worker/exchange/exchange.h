@@ -34,6 +34,7 @@
 #include "common/channel/channel.h"
 #include "common/codec/codec.h"
 #include "common/job/all_reduce.h"
+#include "common/job/mode.h"
 #include "common/transport/lanes.h"
 #include "common/vector/layout.h"
 
@@ -52,7 +53,6 @@ enum exchange_delivers {
 };
 
 struct exchange_ops {
-    const char *mode; // as in --mode, up to a colon
     enum exchange_delivers delivers;
 
     /* On the communication thread; none blocks. Where there is a wait, `ready` is called on the
@@ -79,7 +79,7 @@ struct exchange_ops {
 
 /* Borrows everything until exchange_destroy. */
 struct exchange_options {
-    const char *mode;
+    enum mode_kind mode;
     uint32_t rank, world;
     const struct layout *layout;
     float *params, *grads; // (layout->value_count), host
@@ -144,8 +144,8 @@ struct exchange {
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
 void exchange_destroy(struct exchange *exchange); // NULL is fine
 
-/* What a mode delivers; NULL if there is no such mode. */
-const struct exchange_ops *exchange_find(const char *mode);
+/* What a mode delivers. */
+const struct exchange_ops *exchange_of(enum mode_kind mode);
 
 /* Trainer's thread. */
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step);

@@ -460,22 +460,16 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                : STATUS_MALFORMED;
 }
 
-#define STRATEGY(name)                       \
-    {                                        \
-        .ops =                               \
-            {                                \
-                .mode = name,                \
-                .delivers = EXCHANGE_PARAMS, \
-                .start = ps_start,           \
-                .ready = ps_ready,           \
-                .go_on = ps_go_on,           \
-                .pull = ps_pull,             \
-                .deliver = ps_deliver,       \
-                .destroy = ps_destroy,       \
-            },                               \
-        .create = ps_create,                 \
-    }
-
-const struct exchange_strategy exchange_ps_sync = STRATEGY("ps-sync");
-const struct exchange_strategy exchange_ps_ssp = STRATEGY("ps-ssp");
-const struct exchange_strategy exchange_ps_async = STRATEGY("ps-async");
+const struct exchange_strategy exchange_ps = {
+    .ops =
+        {
+            .delivers = EXCHANGE_PARAMS,
+            .start = ps_start,
+            .ready = ps_ready,
+            .go_on = ps_go_on,
+            .pull = ps_pull,
+            .deliver = ps_deliver,
+            .destroy = ps_destroy,
+        },
+    .create = ps_create,
+};

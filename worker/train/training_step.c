@@ -51,7 +51,7 @@ static enum status begin_backward(const struct trainer *trainer, uint32_t bucket
 static bool keeps_gradients(const struct trainer *trainer)
 {
     return trainer->device_updates && trainer->job->workers == 1 &&
-           exchange_find(trainer->phase->mode)->delivers == EXCHANGE_GRADIENTS;
+           exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
 }
 
 static enum status backward_and_send(struct trainer *trainer, uint64_t step, bool ends_round)
@@ -121,7 +121,7 @@ static enum status apply_gradients(void *context, uint32_t bucket)
  * slices differ by a sample. Where each makes updates of its own, it is the mean of its slice. */
 static float gradient_scale(const struct trainer *trainer, const struct batch *batch)
 {
-    if (trainer->phase->is_free || trainer->base != NULL) {
+    if (trainer->phase->is_unsynchronised || trainer->base != NULL) {
         return 1.0f / (float)batch->count;
     }
     return (float)trainer->job->workers / (float)trainer->job->global_batch;
@@ -139,7 +139,7 @@ static bool mark_follows(const struct trainer *trainer, uint64_t step)
 static bool round_ends(const struct trainer *trainer, uint64_t step)
 {
     return trainer->round_steps + 1 == trainer->job->sync_every ||
-           (mark_follows(trainer, step) && !trainer->phase->is_free);
+           (mark_follows(trainer, step) && !trainer->phase->is_unsynchronised);
 }
 
 static enum status begin_round(struct trainer *trainer)
@@ -163,7 +163,7 @@ static enum status end_round(struct trainer *trainer, uint64_t step)
         return STATUS_OK;
     }
     enum status status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
-    if (status == STATUS_OK && trainer->phase->is_free) {
+    if (status == STATUS_OK && trainer->phase->is_unsynchronised) {
         // The next parameters come with how far the job is: to be known before the next batch.
         status = exchange_settle(trainer->exchange);
     }

@@ -109,10 +109,10 @@ static void the_next_worker_is_always_met_and_direct_meets_all(void **state)
 static void ring_and_halving_are_by_messages_where_asked_for(void **state)
 {
     (void)state;
-    assert_true(all_reduce_asks_for_messages("ring"));
-    assert_true(all_reduce_asks_for_messages("halving-doubling"));
-    assert_false(all_reduce_asks_for_messages("direct"));
-    assert_false(all_reduce_asks_for_messages("auto"));
+    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_RING));
+    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_HALVING));
+    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_DIRECT));
+    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_AUTO));
 }
 
 int main(void)

@@ -1,5 +1,7 @@
 /* Tests of options that would do nothing. */
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "tests/support/common/sample_job.h"
 
 // clang-format off
@@ -18,7 +20,8 @@ static void check(const char *name, struct job job, bool acts)
     const struct job_list jobs = {&job, 1, sizeof(job)};
     enum status status = job_check_effect(name, &jobs, why, sizeof(why));
     if ((status == STATUS_OK) != acts) {
-        fail_msg("--%s with %s, %s, %s: %s", name, job.mode, job.optimizer, job.remedy, why);
+        fail_msg("--%s with %s, %s, %s: %s", name, mode_text(job.mode).text,
+                 names_optimizers[job.optimizer].name, remedy_choices[job.remedy].name, why);
     }
     assert_true(acts || strstr(why, name) != NULL);
 }

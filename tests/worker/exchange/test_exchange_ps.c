@@ -1,5 +1,6 @@
 /* Tests of push and pull, at the worker's end. */
 #include "common/base/clock.h"
+#include "tests/support/common/choices.h"
 #include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 
@@ -52,7 +53,7 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
         worker->shards[i].count = 1;
     }
     const struct exchange_options options = {
-        .mode = mode,
+        .mode = mode_of(mode).kind,
         .world = 2,
         .layout = &worker->layout,
         .params = worker->params,
