@@ -124,7 +124,7 @@ static const struct option rows[] = {
 static enum status parse_options(int argc, char **argv, struct bench_options *ret_options,
                                  bool *ret_has_rank, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "bench_exchange",
         .usage = "bench_exchange --server ENDPOINT [OPTION ...]",
         .summary = "Exchanges a vector as the workers of a job do, and measures how long it takes. "

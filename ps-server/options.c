@@ -134,7 +134,7 @@ static enum status check_effects(const struct option_program *program, const str
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ps",
         .usage = "ps [OPTION ...]",
         .summary = "Coordinates a job and, in the ps modes, holds its parameters.",

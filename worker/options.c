@@ -134,7 +134,7 @@ static enum status find_number(const struct option_program *program, const char 
 enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,
                                  bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "worker",
         .usage = "worker --server ENDPOINT [OPTION ...]",
         .summary = "Trains as one worker of a job.",

@@ -15,6 +15,8 @@
 #include <stdio.h>
 
 #define OPTION_SETS_MAX    4
+#define OPTION_ROWS_MAX    256  // of all sets
+#define OPTION_LISTS_MAX   16   // of type OPTION_LIST
 #define OPTION_VALUE_BYTES 1024 // longest value as text, terminator included
 #define OPTION_ERROR_BYTES 512
 
@@ -79,6 +81,14 @@ struct option_set {
     void *values; // the struct that the rows' offsets point into
 };
 
+/* What options_parse found. */
+struct options_given {
+    const struct option *rows[OPTION_ROWS_MAX]; // that another source than their default has set
+    size_t count;
+    const struct option *lists[OPTION_LISTS_MAX]; // that the command line has begun
+    size_t list_count;
+};
+
 struct option_program {
     const char *name;    // "ps"
     const char *usage;   // "ps [OPTION ...]"
@@ -95,6 +105,8 @@ struct option_program {
     // The command line is the only source. For what another program starts, whose environment may
     // hold options of that one.
     bool takes_arguments_alone;
+
+    struct options_given given; // filled by options_parse; zero before
 };
 
 /* Fills every field with its default. */
@@ -122,8 +134,8 @@ bool options_was_given(const struct option_program *program, const char *name);
 
 /* All sources in order. Logs the first bad value with its source and what to do. With --help,
  * --version or --describe-options it prints, and *ret_is_done is true: the program exits 0.
- * Positional arguments are an error. Call it once a process. */
-enum status options_parse(const struct option_program *program, int argc, char *const *argv,
+ * Positional arguments are an error. */
+enum status options_parse(struct option_program *program, int argc, char *const *argv,
                           bool *ret_is_done);
 
 void options_print_help(const struct option_program *program, FILE *stream);

@@ -16,7 +16,7 @@
 #define FILE_BYTES_MAX (1 << 20)
 
 struct source {
-    const struct option_program *program;
+    struct option_program *program;
     const char *path;
     FILE *file;
     size_t size;    // bytes read
@@ -86,7 +86,7 @@ static int take_line(void *data, const char *section, const char *name, const ch
     return source->has_failed ? 0 : 1;
 }
 
-enum status options_read_file(const struct option_program *program, const char *path)
+enum status options_read_file(struct option_program *program, const char *path)
 {
     struct source source = {.program = program, .path = path, .file = fopen(path, "re")};
     if (source.file == NULL) {

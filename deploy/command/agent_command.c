@@ -38,7 +38,7 @@ enum exit_code command_agent(int argc, char **argv)
 {
     struct agent_settings settings;
     bool is_done;
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside agent",
         .usage = "ringside agent [OPTION ...]",
         .summary = "Starts and ends processes of a job on this host, as the launcher says on "

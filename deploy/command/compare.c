@@ -54,7 +54,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         log_error("too many arguments");
         return STATUS_INVALID;
     }
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside compare",
         .usage = "ringside compare [--modes LIST] [OPTION ...]",
         .taken_before = {.title = "The comparison",

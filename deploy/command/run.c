@@ -23,7 +23,7 @@
 static enum status parse(int argc, char **argv, struct job *job, struct launcher_options *options,
                          struct host_options *hosts, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside run",
         .usage = "ringside run [OPTION ...]",
         .summary =

@@ -92,7 +92,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         log_error("too many arguments");
         return STATUS_INVALID;
     }
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside sweep",
         .taken_before = {.title = "The sweep",
                          .rows = own_rows,

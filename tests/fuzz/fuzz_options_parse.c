@@ -96,7 +96,7 @@ static bool is_for_other_tests(const char *argument)
 }
 
 /* True if there was something to parse. */
-static bool parse_arguments(const struct option_program *program, char *text, size_t size,
+static bool parse_arguments(struct option_program *program, char *text, size_t size,
                             enum status *ret_status)
 {
     char *argv[ARGUMENTS_MAX + 1] = {(char[]){"fuzz"}};
@@ -112,7 +112,7 @@ static bool parse_arguments(const struct option_program *program, char *text, si
     return true;
 }
 
-static bool parse_file(const struct option_program *program, const char *text, size_t size,
+static bool parse_file(struct option_program *program, const char *text, size_t size,
                        enum status *ret_status)
 {
     char path[64];

@@ -71,7 +71,6 @@ static void of_several_jobs_one_is_enough(void **state)
     assert_int_equal(job_check_effect("all-reduce", &jobs, why, sizeof(why)), STATUS_INVALID);
 }
 
-/* One parse a process: see options_parse. */
 static void only_what_was_given_has_to_act(void **state)
 {
     (void)state;
@@ -79,7 +78,7 @@ static void only_what_was_given_has_to_act(void **state)
     char why[OPTION_ERROR_BYTES] = "";
     bool is_done;
     unsetenv("RINGSIDE_DATA"); // the folder of the tests' images is no dataset
-    const struct option_program program = {
+    struct option_program program = {
         .name = "test", .sets = {job_option_set(&job)}, .set_count = 1};
     static char words[][16] = {"test",       "--mode", "local",      "--optimizer", "sgd",
                                "--compress", "none",   "--momentum", "0.9"};

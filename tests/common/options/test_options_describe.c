@@ -123,7 +123,7 @@ static void what_is_read_beside_the_tables_is_there_too(void **state)
 static void a_program_without_tables_has_help_alone(void **state)
 {
     (void)state;
-    const struct option_program program = {.name = "bare", .usage = "bare", .summary = "Nothing."};
+    struct option_program program = {.name = "bare", .usage = "bare", .summary = "Nothing."};
     json_t *lines[LINES_MAX] = {0};
     assert_int_equal(describe(&program, lines), 2);
     assert_string_equal(text_of(lines[1], "option"), "help");
