@@ -72,7 +72,7 @@ struct job {
     uint32_t gradients_per_update; // ps-ssp and ps-async
     enum remedy_kind remedy;
     double remedy_lambda;           // of dc and dc-adaptive; 0: the remedy's default
-    char straggler[JOB_PATH_BYTES]; // who is slow: none, or see straggler.h
+    char straggler[JOB_PATH_BYTES]; // slow workers: none, or see straggler.h
     char order[JOB_NAME_BYTES];     // free, seeded:DIST
     enum delay_model delay_model;
     char switches[JOB_PATH_BYTES]; // to other modes: none, or see phases.h

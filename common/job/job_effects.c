@@ -1,4 +1,4 @@
-/* A rule for each option that does not act in every job. */
+/* Says of each option in which jobs it acts. */
 #include "common/job/job_effects.h"
 
 #include "common/job/job_modes.h"
@@ -15,7 +15,7 @@ struct effect {
     const char *needs;
 };
 
-/* Whether a word is one of those that are joined by bars. */
+/* A word is one of several that are joined by bars. */
 static bool is_one_of(const char *word, const char *words)
 {
     size_t size = strlen(word);

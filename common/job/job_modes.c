@@ -1,4 +1,4 @@
-/* Asks each mode of a job. */
+/* Looks through the modes of a job. */
 #include "common/job/job_modes.h"
 
 #define WHY_BYTES 256

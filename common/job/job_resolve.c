@@ -1,4 +1,4 @@
-/* Resolves a job. */
+/* Fills batch, length, rate and defaults of a job, and has it checked. */
 #include "common/job/job_resolve.h"
 
 #include "common/job/job_checks.h"

@@ -1,4 +1,4 @@
-/* The parts of a job in time: which mode rules when, and when parameters are looked at. Pure.
+/* Cuts a job into phases, and says at which steps parameters are looked at. Pure.
  *
  * --switch cuts a job into phases. At the end of each all workers hold the same parameters (and the
  * optimizer's states, if servers had them), and the next one begins with those:

@@ -1,4 +1,4 @@
-/* Reads --switch. */
+/* Parses the rules of --switch, one by one. */
 #include "common/job/switches.h"
 
 #include "common/base/number.h"

@@ -1,4 +1,4 @@
-/* The lists of names, from their maps. */
+/* Expands the maps of models, datasets and optimizers into lists for option rows. */
 #include "common/options/names.h"
 
 const struct option_choice names_models[] = {

@@ -1,4 +1,4 @@
-/* Values of options: read from text, checked against their rows. */
+/* Sets options from text, checked against their rows. */
 #include "common/options/options.h"
 
 #include "common/base/number.h"

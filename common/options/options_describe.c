@@ -1,4 +1,4 @@
-/* --describe-options, from the tables: what man pages and shell completion are generated from. */
+/* Prints --describe-options, from which man pages and shell completion are generated. */
 #include "common/options/options_format.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* Options from an INI file.
+/* Reads options from an INI file.
  *
  * The parsing is inih's. It takes lines from a buffer of its own size (200 bytes, as Debian builds
  * it) and would cut longer ones in two, it takes an indented line for more of the value above, and

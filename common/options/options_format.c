@@ -1,4 +1,4 @@
-/* Values of options, written as text. */
+/* Writes values of options as text. */
 #include "common/options/options_format.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* --help, from the tables. */
+/* Prints --help from the tables. */
 #include "common/options/options_format.h"
 
 #include <string.h>

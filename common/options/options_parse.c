@@ -1,4 +1,4 @@
-/* The sources of options, in order: defaults, config file, environment, command line. */
+/* Reads options from their sources in order: defaults, config file, environment, command line. */
 #include "common/base/log.h"
 #include "common/options/options_format.h"
 #include "common/options/options_sources.h"

@@ -1,4 +1,4 @@
-/* Where options come from. Private to the options. */
+/* Sets options from a named source. Private to the options. */
 #ifndef COMMON_OPTIONS_OPTIONS_SOURCES_H
 #define COMMON_OPTIONS_OPTIONS_SOURCES_H
 

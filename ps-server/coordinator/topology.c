@@ -63,8 +63,8 @@ void topology_begin(const struct job *job, const struct membership *membership,
 
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
 {
-    const struct all_reduce_way *found = &message->way;
-    struct all_reduce_way *way = &topology->way;
+    const struct all_reduce_path *found = &message->way;
+    struct all_reduce_path *way = &topology->way;
     bool is_first = way->latency_ns == 0;
     if (message->reason != STATUS_OK && !topology->cannot_map) {
         topology->cannot_map = true;

@@ -118,7 +118,7 @@ enum status link_try(struct link *link, const struct message *trial)
  * not learn from them how long the way is, as it does from others. */
 static void fit_connections(struct link *link)
 {
-    const struct all_reduce_way way = probe_way(&link->probe);
+    const struct all_reduce_path way = probe_way(&link->probe);
     const struct lanes *lanes = &link->neighbours.workers[(link->rank + 1) % link->job.workers];
     for (uint32_t i = 0; i < lanes->count; i++) {
         transport_fit(link->channel->transport, lanes->peers[i], way.bandwidth,
