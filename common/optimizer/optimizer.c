@@ -1,4 +1,4 @@
-/* Optimizers: their states, and the coefficients of a step. */
+/* Keeps the states of an optimizer, and works out the coefficients of a step. */
 #include "common/optimizer/optimizer.h"
 
 #include "common/base/memory.h"

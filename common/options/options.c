@@ -19,7 +19,7 @@ static char *field_of(const struct option *row, void *values)
     return (char *)values + row->offset;
 }
 
-/* Adds text behind what is there, cutting what does not fit. */
+/* Appends text, cut to the space that is left. */
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t text_size,
                                                          const char *format, ...)
 {

@@ -140,7 +140,7 @@ enum status options_parse(struct option_program *program, int argc, char *const 
 
 void options_print_help(const struct option_program *program, FILE *stream);
 
-/* What --describe-options prints, for what is generated from the tables: a JSON object a line. The
+/* Prints what manuals and shell completion are generated from: a JSON object a line. The
  * first has the program's "program", "usage", "summary" and "example", each of the others an
  * option's "set", "option", "letter", "variable", "metavar" (null for flags), "default", "range",
  * "choices" (a list of "name" and "summary") and "help", where what there is none of is null. */

@@ -47,7 +47,7 @@ static void describe_row(const struct option_program *program, const struct opti
     option_make_variable_name(row->name, variable, sizeof(variable));
     option_format_range(row, range, sizeof(range));
     bool is_number = row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
-    // Of what is taken out before the tables are read, only --config has a variable.
+    // Of the options that are taken out before the tables are read, only --config has a variable.
     bool has_variable =
         !program->takes_arguments_alone && (set->values != NULL || row == general_rows);
     print_line(json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:s}", "set", set->title,

@@ -25,7 +25,7 @@ struct source {
     bool has_failed;
 };
 
-/* Logs what is wrong with the line that was read last, and ends the reading. */
+/* Logs the error of the line that was read last, and ends the reading. */
 static char *refuse_line(struct source *source, const char *why)
 {
     log_error("%s:%d: %s", source->path, source->line, why);

@@ -1,4 +1,4 @@
-/* Tests of what contradicts itself in a job: each is refused with what would be right. */
+/* Tests that contradictory settings of a job are rejected, with advice. */
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "tests/support/common/sample_job.h"
