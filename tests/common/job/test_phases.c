@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <stdio.h>
 #include <string.h>
 
 static void check_marks(struct marks marks, const uint64_t *expected, uint64_t count)
@@ -183,43 +182,6 @@ static void what_does_not_fit_the_data_is_refused(void **state)
                   "fewer than one global batch");
 }
 
-static void what_is_no_switch_is_refused_with_what_would_be_right(void **state)
-{
-    (void)state;
-    static const char *const cases[][2] = {
-        {"3=ring", "epoch:3=ps-async"},
-        {"epoch:=ring", "epoch:3=ps-async"},
-        {"epoch:3", "epoch:3=ps-async"},
-        {"epoch:3=", "epoch:3=ps-async"},
-        {"step:x=ring", "epoch:3=ps-async"},
-        {"step:-1=ring", "epoch:3=ps-async"},
-        {"step:99999999999999999999=ring", "epoch:3=ps-async"},
-        {"step:3=a-name-that-is-longer-than-any-mode-there-is", "ps-ssp:S or ps-async"},
-        {"epoch:1=rign", "ps-ssp:S or ps-async"},
-        {"epoch:1=ps-ssp", "ps-ssp:S or ps-async"},
-        {"epoch:1=local", "ps-ssp:S or ps-async"},
-        {"epoch:1=ring;;", "epoch:3=ps-async"},
-        {"step:0=ring", "that is --mode"},
-    };
-    struct switch_rules rules = {.count = 7};
-    char why[256];
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(switch_parse(cases[i][0], &rules, why, sizeof(why)), STATUS_INVALID);
-        if (strstr(why, cases[i][1]) == NULL) {
-            fail_msg("'%s' is refused with: %s", cases[i][0], why);
-        }
-        assert_int_equal(rules.count, 7);
-    }
-    char many[PHASES_MAX * 16] = "";
-    for (size_t i = 0; i < PHASES_MAX; i++) {
-        size_t used = strlen(many);
-        snprintf(many + used, sizeof(many) - used, "%sstep:%zu=ring", i > 0 ? ";" : "", i + 1);
-    }
-    assert_int_equal(switch_parse(many, &rules, why, sizeof(why)), STATUS_INVALID);
-    assert_int_equal(switch_parse("none", &rules, why, sizeof(why)), STATUS_OK);
-    assert_int_equal(rules.count, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,7 +194,6 @@ int main(void)
         cmocka_unit_test(a_job_that_is_short_or_has_one_worker_has_no_trials),
         cmocka_unit_test(pushes_count_rounds_of_all_workers),
         cmocka_unit_test(what_does_not_fit_the_data_is_refused),
-        cmocka_unit_test(what_is_no_switch_is_refused_with_what_would_be_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
