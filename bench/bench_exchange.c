@@ -28,6 +28,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/options/log_level.h"
 #include "common/security/security.h"
@@ -62,7 +63,7 @@ struct bench {
     float *params, *grads; // (value_count), owned
     struct link *link;
     struct exchange *exchange;
-    bool delivers_gradients, is_free, is_checked;
+    bool delivers_gradients, is_unsynchronised, is_checked;
 
     // What the parameters of one period must be.
     struct optimizer *optimizer; // of (PATTERN_PERIOD)
@@ -75,30 +76,54 @@ struct bench {
     struct rounds rounds; // those that are timed
 };
 
-#define FIELD(name) offsetof(struct bench_options, name), sizeof(((struct bench_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, bench_options, field)
 
 static const struct option rows[] = {
-    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
-     "where the coordinator listens, as `ps` prints it"},
-    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on for other workers"},
-    {"rank", 0, OPTION_U32, FIELD(rank), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "RANK",
-     "number of this worker; without it the coordinator chooses"},
-    {"bytes", 0, OPTION_U64, FIELD(bytes), "1048576", 4, 0x1p38, NULL, NULL, "BYTES",
-     "size of the vector that is exchanged; a multiple of 4"},
-    {"buckets", 0, OPTION_U32, FIELD(buckets), "1", 1, LAYOUT_BUCKETS_MAX, NULL, NULL, "COUNT",
-     "parts of the vector that are handed over one after the other"},
-    {"ordinary", 0, OPTION_FLAG, FIELD(ordinary), "false", 0, 0, NULL, NULL, NULL,
-     "gradients lie in memory that no other process can map; in ring they go by bounce buffers in "
-     "shared memory, elsewhere by messages"},
-    {"warmup", 0, OPTION_U32, FIELD(warmup), "3", 1, 1 << 30, NULL, NULL, "ROUNDS",
-     "rounds before those that are timed"},
+    {.name = "server",
+     FIELD(TEXT, server),
+     .fallback = "",
+     .metavar = "ENDPOINT",
+     .help = "where the coordinator listens, as `ps` prints it"},
+    {.name = "bind",
+     FIELD(TEXT, bind),
+     .fallback = "127.0.0.1",
+     .metavar = "ADDRESS",
+     .help = "address to listen on for other workers"},
+    {.name = "rank",
+     FIELD(U32, rank),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
+     .metavar = "RANK",
+     .help = "number of this worker; without it the coordinator chooses"},
+    {.name = "bytes",
+     FIELD(U64, bytes),
+     .fallback = "1048576",
+     OPTION_RANGE(4, 0x1p38),
+     .metavar = "BYTES",
+     .help = "size of the vector that is exchanged; a multiple of 4"},
+    {.name = "buckets",
+     FIELD(U32, buckets),
+     .fallback = "1",
+     OPTION_RANGE(1, LAYOUT_BUCKETS_MAX),
+     .metavar = "COUNT",
+     .help = "parts of the vector that are handed over one after the other"},
+    {.name = "ordinary",
+     FIELD(FLAG, ordinary),
+     .fallback = "false",
+     .help = "gradients lie in memory that no other process can map; in ring they go by "
+             "bounce buffers in shared memory, elsewhere by messages"},
+    {.name = "warmup",
+     FIELD(U32, warmup),
+     .fallback = "3",
+     OPTION_RANGE(1, 1 << 30),
+     .metavar = "ROUNDS",
+     .help = "rounds before those that are timed"},
 };
 
 static enum status parse_options(int argc, char **argv, struct bench_options *ret_options,
                                  bool *ret_has_rank, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "bench_exchange",
         .usage = "bench_exchange --server ENDPOINT [OPTION ...]",
         .summary = "Exchanges a vector as the workers of a job do, and measures how long it takes. "
@@ -178,7 +203,7 @@ static void destroy_vectors(struct bench *bench)
 static void catch_up(struct bench *bench, uint64_t update_count)
 {
     // Where workers are free, N gradients are what a step has.
-    uint64_t per_step = bench->is_free ? bench->job.workers : 1;
+    uint64_t per_step = bench->is_unsynchronised ? bench->job.workers : 1;
     while (bench->update_count < update_count) {
         double rate = schedule_rate(&bench->schedule, bench->update_count / per_step);
         optimizer_apply(bench->optimizer, (struct span){0, PATTERN_PERIOD}, bench->expected,
@@ -222,12 +247,12 @@ static enum status apply_nothing(void *context, uint32_t bucket)
 
 static bool is_last(const struct bench *bench)
 {
-    return !bench->is_free && bench->round + 1 == bench->job.steps;
+    return !bench->is_unsynchronised && bench->round + 1 == bench->job.steps;
 }
 
 static bool is_checked_now(const struct bench *bench)
 {
-    return bench->is_checked && !bench->is_free &&
+    return bench->is_checked && !bench->is_unsynchronised &&
            (bench->round % PROBE_ROUNDS == 0 || is_last(bench));
 }
 
@@ -239,8 +264,8 @@ static void fill(struct bench *bench)
         return;
     }
     uint64_t count = bench->layout.value_count, round = bench->round;
-    uint32_t workers = bench->is_free ? 1 : bench->job.workers;
-    uint64_t shift = pattern_shift(bench->is_free ? 0 : bench->rank, round);
+    uint32_t workers = bench->is_unsynchronised ? 1 : bench->job.workers;
+    uint64_t shift = pattern_shift(bench->is_unsynchronised ? 0 : bench->rank, round);
     if (is_whole) {
         pattern_fill(bench->grads, count, shift);
     } else {
@@ -323,20 +348,20 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
 {
     const struct job *job = &bench->job;
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
-    if (job->sync_every > 1 || strcmp(job->switches, "none") != 0 || job->eval_every > 0 ||
+    if (job->sync_every > 1 || job_switches(job).count > 0 || job->eval_every > 0 ||
         job_tunes_buckets(job) || job->steps < bench->options->warmup + 2) {
         log_error("bench_exchange needs a job with --steps of at least --warmup and two more, and "
                   "without --sync-every, --switch, --eval-every and --bucket-mb auto");
         return STATUS_INVALID;
     }
-    bench->is_free = job_is_free(job);
-    bench->delivers_gradients = exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS;
+    bench->is_unsynchronised = job_is_unsynchronised(job);
+    bench->delivers_gradients = exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS;
     bench->schedule = job_schedule(job, samples);
-    bool is_plain = strcmp(job->remedy, "none") == 0 && job->gradients_per_update == 1;
+    bool is_plain = job->remedy == REMEDY_NONE && job->gradients_per_update == 1;
     bench->is_checked = is_plain && job->backup == 0;
     make_layout(&bench->layout, bench->options->bytes / sizeof(float), bench->options->buckets);
     enum status status = create_vectors(bench);
-    uint64_t round_count = job->steps * (bench->is_free ? job->workers : 1);
+    uint64_t round_count = job->steps * (bench->is_unsynchronised ? job->workers : 1);
     if (status == STATUS_OK && rounds_init(&bench->rounds, round_count) != 0) {
         status = STATUS_NO_MEMORY;
     }
@@ -370,9 +395,9 @@ static void print_result(struct bench *bench)
     printf("{\"library\":\"ringside\",\"mode\":\"%s\",\"transport\":\"%s\",\"workers\":%u,"
            "\"servers\":%u,\"rank\":%u,\"bytes\":%llu,\"buckets\":%u,"
            "\"ordinary\":%s,",
-           job->mode, job->transport, job->workers, job->servers, bench->rank,
-           (unsigned long long)bench->options->bytes, bench->layout.bucket_count,
-           bench->options->ordinary ? "true" : "false");
+           mode_text(job->mode).text, transport_choices[job->transport].name, job->workers,
+           job->servers, bench->rank, (unsigned long long)bench->options->bytes,
+           bench->layout.bucket_count, bench->options->ordinary ? "true" : "false");
     rounds_print(&bench->rounds, stdout);
     printf(",\"verified\":%s}\n", bench->is_checked ? "true" : "false");
     fflush(stdout);
@@ -397,7 +422,7 @@ static enum status run(struct bench *bench)
         return status;
     }
     bench->exchange = link_exchange(bench->link);
-    status = bench->is_free ? run_free(bench) : run_in_step(bench);
+    status = bench->is_unsynchronised ? run_free(bench) : run_in_step(bench);
     if (status != STATUS_OK) {
         return status == exchange_stopped(bench->exchange) ? link_verdict(bench->link) : status;
     }

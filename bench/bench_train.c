@@ -201,8 +201,8 @@ static enum status open_bench(struct bench *bench, const char *name, struct shap
         return status;
     }
     struct optimizer_settings settings = {.momentum = 0.9};
-    status = optimizer_create("momentum", &settings, model_layout(bench->model)->value_count,
-                              &bench->optimizer);
+    status = optimizer_create(OPTIMIZER_MOMENTUM, &settings,
+                              model_layout(bench->model)->value_count, &bench->optimizer);
     bench->device_updates = model_may_update(bench->model);
     if (status == STATUS_OK && bench->device_updates) {
         status = model_hold(bench->model, bench->optimizer);

@@ -1,7 +1,8 @@
 /* ps: options, then the coordinator (shard 0) or one more shard. */
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
-#include "common/options/log_level.h"
+#include "common/job/job_resolve.h"
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
@@ -47,7 +48,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .folder = options->out,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
-        .shows_progress = strcmp(options->progress, "auto") == 0,
+        .shows_progress = options->progress == PROGRESS_AUTO,
         .is_interrupted = signals_flag(),
     };
     return server_run(&server);
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
     if (is_done) {
         return EXIT_COMPLETED;
     }
-    log_init("ps", log_level_find(options.log_level));
+    log_init("ps", options.log_level);
     log_set_rank(options.shard);
     if (sodium_init() < 0) {
         log_error("libsodium does not start");

@@ -3,47 +3,97 @@
 
 #include "common/base/log.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define FIELD(name) offsetof(struct ps_options, name), sizeof(((struct ps_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, ps_options, field)
 
 static const struct option_choice progress_choices[] = {
-    {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
-    {"none", "nothing on standard output"},
+    [PROGRESS_AUTO] = {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
+    [PROGRESS_NONE] = {"none", "nothing on standard output"},
     {NULL, NULL},
 };
 
 static const struct option rows[] = {
-    {"shard-index", 0, OPTION_U32, FIELD(shard), "0", 0, JOB_SERVERS_MAX - 1, NULL, NULL, "INDEX",
-     "which shard this process holds; shard 0 is the coordinator as well"},
-    {"server", 0, OPTION_TEXT, FIELD(server), "", 0, 0, NULL, NULL, "ENDPOINT",
-     "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
-    {"join-timeout", 0, OPTION_REAL, FIELD(join_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
-     "how long a shard beyond 0 waits for the coordinator's first answer"},
-    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address to listen on over tcp, which takes --keys; 0.0.0.0 for all of them. Without keys, "
-     "and "
-     "without this option and --port, processes of this user on this host can connect (ipc)"},
-    {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
-     "TCP port of the coordinator; 0 picks a free one. Takes --keys"},
-    {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
-     "TCP ports to choose from, for firewalls; otherwise any that is free"},
-    {"out", 'o', OPTION_TEXT, FIELD(out), "", 0, 0, NULL, NULL, "DIR",
-     "run folder to write; without it none is written"},
-    {"announce-fd", 0, OPTION_U32, FIELD(announce_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
-     "open file descriptor that gets the coordinator's endpoint, for launchers"},
-    {"launcher-fd", 0, OPTION_U32, FIELD(launcher_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
-     "open pipe from a launcher that tells what becomes of the members; the job ends with it"},
-    {"progress", 0, OPTION_CHOICE, FIELD(progress), "auto", 0, 0, progress_choices, NULL, NULL,
-     "what to show of the job"},
-    {"health-port", 0, OPTION_U32, FIELD(health_port), "0", 0, 65535, NULL, NULL, "PORT",
-     "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
-    {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
-     "least severe lines to log on standard error"},
+    {.name = "shard-index",
+     FIELD(U32, shard),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_SERVERS_MAX - 1),
+     .metavar = "INDEX",
+     .help = "which shard this process holds; shard 0 is the coordinator as well"},
+    {.name = "server",
+     FIELD(TEXT, server),
+     .fallback = "",
+     .metavar = "ENDPOINT",
+     .help = "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
+    {.name = "join-timeout",
+     FIELD(REAL, join_timeout),
+     .fallback = "30",
+     OPTION_RANGE(0.1, 86400),
+     .metavar = "SECONDS",
+     .help = "how long a shard beyond 0 waits for the coordinator's first answer"},
+    {.name = "bind",
+     FIELD(TEXT, bind),
+     .fallback = "127.0.0.1",
+     .metavar = "ADDRESS",
+     .help =
+         "address to listen on over tcp, which takes --keys; 0.0.0.0 for all of them. Without "
+         "keys, "
+         "and "
+         "without this option and --port, processes of this user on this host can connect (ipc)"},
+    {.name = "port",
+     .letter = 'p',
+     FIELD(U32, port),
+     .fallback = "0",
+     OPTION_RANGE(0, 65535),
+     .metavar = "PORT",
+     .help = "TCP port of the coordinator; 0 picks a free one. Takes --keys"},
+    {.name = "port-range",
+     FIELD(TEXT, port_range),
+     .fallback = "",
+     .is_valid = port_range_is_valid,
+     .metavar = "A-B",
+     .help = "TCP ports to choose from, for firewalls; otherwise any that is free"},
+    {.name = "out",
+     .letter = 'o',
+     FIELD(TEXT, out),
+     .fallback = "",
+     .metavar = "DIR",
+     .help = "run folder to write; without it none is written"},
+    {.name = "announce-fd",
+     FIELD(U32, announce_fd),
+     .fallback = "0",
+     OPTION_RANGE(0, 1 << 20),
+     .metavar = "FD",
+     .help = "open file descriptor that gets the coordinator's endpoint, for launchers"},
+    {.name = "launcher-fd",
+     FIELD(U32, launcher_fd),
+     .fallback = "0",
+     OPTION_RANGE(0, 1 << 20),
+     .metavar = "FD",
+     .help =
+         "open pipe from a launcher that tells what becomes of the members; the job ends with it"},
+    {.name = "progress",
+     FIELD(CHOICE, progress),
+     .fallback = "auto",
+     .choices = progress_choices,
+     .help = "what to show of the job"},
+    {.name = "health-port",
+     FIELD(U32, health_port),
+     .fallback = "0",
+     OPTION_RANGE(0, 65535),
+     .metavar = "PORT",
+     .help = "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
+    {.name = "log-level",
+     FIELD(CHOICE, log_level),
+     .fallback = "warn",
+     .choices = log_level_choices,
+     .help = "least severe lines to log on standard error"},
 };
 
 /* Chooses how members reach the coordinator: ipc or tcp. Logs. */
@@ -53,7 +103,7 @@ static enum status choose_way(const struct option_program *program, struct ps_op
     bool asks_for_tcp = options_was_given(program, "bind") || options_was_given(program, "port") ||
                         options_was_given(program, "port-range");
     bool is_keyless = options->security.keys[0] == '\0' && !options->security.insecure;
-    if (options->shard == 0 && is_keyless && strcmp(job->transport, "tcp") == 0) {
+    if (options->shard == 0 && is_keyless && job->transport == TRANSPORT_TCP) {
         log_error("--transport tcp needs keys, for every user of this host could connect: give "
                   "--keys FILE to all processes of the job (`ringside keygen FILE` makes it); or "
                   "leave the option out, and they exchange through ipc and shared memory; or say "
@@ -84,7 +134,7 @@ static enum status check_effects(const struct option_program *program, const str
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ps",
         .usage = "ps [OPTION ...]",
         .summary = "Coordinates a job and, in the ps modes, holds its parameters.",
@@ -113,7 +163,7 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         check_effects(&program, ret_job) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
+    bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;
     if (ret_options->shard == 0 && has_seals && ret_options->security.keys[0] == '\0') {
         log_error("--security auth-only needs --keys FILE: what authenticates data is handed out "
                   "under those keys; `ringside keygen FILE` makes them");

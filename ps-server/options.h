@@ -2,12 +2,16 @@
 #ifndef PS_SERVER_OPTIONS_H
 #define PS_SERVER_OPTIONS_H
 
+#include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* What to show of the job. */
+enum progress_choice { PROGRESS_AUTO, PROGRESS_NONE };
 
 struct ps_options {
     uint32_t health_port; // 0: none
@@ -21,8 +25,8 @@ struct ps_options {
     double join_timeout;  // seconds; of shards beyond 0
     uint32_t announce_fd; // 0: none
     uint32_t launcher_fd; // 0: none
-    char progress[16];    // auto, none
-    char log_level[16];
+    enum progress_choice progress;
+    enum log_level log_level;
     struct security_options security;
 };
 

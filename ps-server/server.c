@@ -6,6 +6,7 @@
 #include "common/base/departures.h"
 #include "common/base/log.h"
 #include "common/channel/channel.h"
+#include "common/job/job_text.h"
 #include "common/transport/port_range.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/deadlines.h"
@@ -198,7 +199,7 @@ static enum status open_server(struct server *server)
     };
     status = coordinator_init(&server->coordinator, options->job, server->job_text, &port_functions,
                               clock_now_ms());
-    if (status == STATUS_OK && strcmp(options->job->security, "auth-only") == 0) {
+    if (status == STATUS_OK && options->job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;
     }

@@ -1,7 +1,7 @@
 /* worker: joins a job, builds what it needs, trains. */
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
-#include "common/options/log_level.h"
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     if (is_done) {
         return EXIT_COMPLETED;
     }
-    log_init("worker", log_level_find(options.log_level));
+    log_init("worker", options.log_level);
     if (sodium_init() < 0) {
         log_error("libsodium does not start");
         return EXIT_FAILED;

@@ -2,8 +2,10 @@
 #ifndef WORKER_OPTIONS_H
 #define WORKER_OPTIONS_H
 
+#include "common/base/log.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
+#include "worker/link/rank.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +14,7 @@ struct worker_options {
     char server[256];
     uint32_t rank, local_rank, local_size;
     bool has_rank, has_local_rank, has_local_size; // from any source
-    char launcher[16];
+    enum rank_launcher launcher;
     uint32_t rank_offset; // of what a launcher says
     char bind[128];
     char port_range[16]; // "": any
@@ -22,7 +24,7 @@ struct worker_options {
     double join_timeout;
     uint32_t health_port; // 0: none
     bool probe, backends;
-    char log_level[16];
+    enum log_level log_level;
     struct security_options security;
 };
 

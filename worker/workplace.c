@@ -3,6 +3,7 @@
 
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/job/job_text.h"
 #include "common/vector/layout.h"
 #include "worker/data/resized.h"
 

@@ -1,4 +1,4 @@
-/* The time between two looks, and what of it does not count. */
+/* Measures how long this process did not look at its messages. */
 #include "common/base/attention.h"
 
 #include <stdbool.h>

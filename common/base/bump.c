@@ -1,4 +1,4 @@
-/* One block, from its start to its end. */
+/* Hands out one block from its start to its end. */
 #include "common/base/bump.h"
 
 #define ALIGNMENT ((size_t)16)

@@ -1,4 +1,4 @@
-/* Monotonic time. */
+/* Reads the monotonic clock. */
 #include "common/base/clock.h"
 
 #include <time.h>

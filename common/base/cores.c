@@ -1,4 +1,4 @@
-/* The set of cores that the kernel lets a thread run on. */
+/* Reads and changes the set of cores that a thread may run on. */
 #include "common/base/cores.h"
 
 #include <sched.h>

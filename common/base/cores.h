@@ -1,4 +1,4 @@
-/* Processor cores. */
+/* Says which processor cores a thread runs on, and may run on. */
 #ifndef COMMON_BASE_CORES_H
 #define COMMON_BASE_CORES_H
 
@@ -7,11 +7,11 @@
 
 #define CORES_UNKNOWN UINT32_MAX
 
-/* Those that this process may run on: Slurm, a container or taskset may have left it a part of the
- * machine's. At least 1. */
+/* The number of cores that this process may run on: Slurm, a container or taskset may have left it
+ * only some of the machine's. At least 1. */
 uint32_t cores_available(void);
 
-/* The one that the calling thread runs on, at the moment; CORES_UNKNOWN if the kernel does not say.
+/* The core that the calling thread runs on at the moment; CORES_UNKNOWN if the kernel does not say.
  */
 uint32_t cores_current(void);
 

@@ -1,4 +1,4 @@
-/* Descriptors and peers. */
+/* Maps closed descriptors to the peers that were behind them. */
 #include "common/base/departures.h"
 
 #include <stdlib.h>

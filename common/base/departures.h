@@ -1,14 +1,14 @@
-/* Which peers' connections were closed: the kernel closes those of a process that dies, at once.
+/* Finds peers whose connections were closed: the kernel closes those of a dead process at once.
  *
- * libzmq says which descriptor was closed, and messages say which one they came by; what lies
- * between is remembered here. */
+ * libzmq says which descriptor was closed, and messages say which one they came by. This table
+ * connects the two. */
 #ifndef COMMON_BASE_DEPARTURES_H
 #define COMMON_BASE_DEPARTURES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zeroed: nobody has come. */
+/* Zeroed: no peers. */
 struct departures {
     uint64_t *peers; // (size), by descriptor, 0: none; owned
     uint64_t *gone;  // (size), of which gone_count; owned
@@ -20,8 +20,8 @@ void departures_finish(struct departures *departures);
 /* Whether this descriptor is known to be the peer's. */
 bool departures_know(const struct departures *departures, int fd, uint64_t peer);
 
-/* The peer, which is not 0, speaks by this descriptor. What finds no memory is not noted: its end
- * shows later, by silence. */
+/* Notes that the peer, which is not 0, speaks by this descriptor. Without memory it is not noted:
+ * its end is then found later, by its silence. */
 void departures_note(struct departures *departures, int fd, uint64_t peer);
 
 /* The descriptor was closed. */

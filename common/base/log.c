@@ -1,4 +1,4 @@
-/* Log lines on standard error. */
+/* Writes log lines to standard error. */
 #include "common/base/log.h"
 
 #include <errno.h>

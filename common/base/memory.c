@@ -1,4 +1,4 @@
-/* Large buffers by mmap, and the settings of malloc's heap. */
+/* Maps large buffers, and tunes malloc's heap. */
 #include "common/base/memory.h"
 
 #include <assert.h>

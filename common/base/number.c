@@ -1,4 +1,4 @@
-/* Digits, one by one. */
+/* Reads numbers digit by digit. */
 #include "common/base/number.h"
 
 // More digits than any number of ours has are no part of it.

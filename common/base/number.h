@@ -1,4 +1,4 @@
-/* Numbers in texts of ours: digits, whatever the locale. Pure. */
+/* Reads numbers from text, independent of the locale. Pure. */
 #ifndef COMMON_BASE_NUMBER_H
 #define COMMON_BASE_NUMBER_H
 

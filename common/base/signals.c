@@ -1,4 +1,4 @@
-/* The signal flag, and exit codes. */
+/* Catches the signals that end a program, and turns a status into an exit code. */
 #include "common/base/signals.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* sched_setattr, for which there is no function in the C library. */
+/* Sets the length of a thread's turns by sched_setattr, which the C library does not wrap. */
 #include "common/base/slice.h"
 
 #include "common/base/log.h"

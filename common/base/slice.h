@@ -1,18 +1,19 @@
-/* How long a thread's turn on a core is. */
+/* Sets how long a thread's turn on a core is. */
 #ifndef COMMON_BASE_SLICE_H
 #define COMMON_BASE_SLICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Short turns for the calling thread, and so early ones: for one that moves messages over a network
- * beside threads that compute. The kernel lets it run soon after it is woken, instead of when the
- * turn of who computes is over, and the link is not idle meanwhile. It gets no more of a core than
- * before, and one that yields in a loop gets less, so it has to sleep when it waits.
+/* Gives the calling thread short turns, and so early ones. This is for a thread that moves messages
+ * over a network beside threads that compute. The kernel lets it run soon after it is woken,
+ * instead of at the end of a computing thread's turn, and the link is not idle meanwhile. It gets
+ * no more of a core than before, and one that yields in a loop gets less, so it has to sleep when
+ * it waits.
  *
  * Threads that it starts from then on inherit that. Linux 6.12 and later (sched_setattr(2): the
- * slice of fair tasks); others take no notice. False if the kernel refuses; logs that for those
- * who debug. */
+ * slice of fair tasks); others ignore it. False if the kernel refuses, which is logged at level
+ * debug. */
 bool slice_shorten(void);
 
 /* Of the calling thread, in nanoseconds; 0 if the kernel does not say. */

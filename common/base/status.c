@@ -1,4 +1,4 @@
-/* Texts of the status codes. */
+/* Says what each status code means. */
 #include "common/base/status.h"
 
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/slice.h"
+#include "common/job/job_choices.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -68,7 +69,7 @@ void channel_seal(struct channel *channel, const unsigned char key[SEALS_KEY_BYT
     transport_leave_clear(channel->transport);
 }
 
-enum status channel_listen(struct channel *channel, const char *kind,
+enum status channel_listen(struct channel *channel, enum transport_kind kind,
                            const struct endpoints_wish *wish, char ret_place[ENDPOINTS_PLACE_BYTES])
 {
     enum status status = endpoints_bind(channel->transport, kind, wish, ret_place);
@@ -78,7 +79,7 @@ enum status channel_listen(struct channel *channel, const char *kind,
     return status;
 }
 
-enum status channel_meet(struct channel *channel, const char *place, const char *kind,
+enum status channel_meet(struct channel *channel, const char *place, enum transport_kind kind,
                          uint64_t *ret_peer)
 {
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
@@ -88,7 +89,7 @@ enum status channel_meet(struct channel *channel, const char *place, const char 
         status = endpoints_seal(place, listener);
     }
     if (status != STATUS_OK) {
-        log_error("no way to reach %s with --transport %s", place, kind);
+        log_error("no way to reach %s with --transport %s", place, transport_choices[kind].name);
         return status;
     }
     status = transport_connect(channel->transport, endpoint, ret_peer);

@@ -48,13 +48,13 @@ void channel_seal(struct channel *channel, const unsigned char key[SEALS_KEY_BYT
                   uint64_t coordinator);
 
 /* Listens for data; writes the place that others are told. Logs. */
-enum status channel_listen(struct channel *channel, const char *kind,
+enum status channel_listen(struct channel *channel, enum transport_kind kind,
                            const struct endpoints_wish *wish,
                            char ret_place[ENDPOINTS_PLACE_BYTES]);
 
 /* Connects to a place of others, by what --transport allows, and greets it: who connects and says
  * nothing is taken for a stranger. Logs. */
-enum status channel_meet(struct channel *channel, const char *place, const char *kind,
+enum status channel_meet(struct channel *channel, const char *place, enum transport_kind kind,
                          uint64_t *ret_peer);
 
 /* Values that lie in this region need not travel to peers of this host: see sharing.h. Borrowed

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/job/job_text.h"
 #include "common/service/resources.h"
 
 #include <stdatomic.h>
@@ -76,10 +77,10 @@ static enum status take_welcome(struct member *member, const struct message *wel
         log_error("the coordinator's job makes no sense here: %s", error);
         return STATUS_MISMATCH;
     }
-    bool has_seals = strcmp(ret_job->security, "auth-only") == 0;
+    bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;
     if (has_seals != (welcome->seal_key != NULL)) {
         log_error("the coordinator's job makes no sense here: --security %s, and %s key for seals",
-                  ret_job->security, has_seals ? "no" : "a");
+                  security_choices[ret_job->security].name, has_seals ? "no" : "a");
         return STATUS_MISMATCH;
     }
     enum resources_role role =

@@ -130,7 +130,7 @@ struct message {
     bool is_late;               // PARAMS: it came too late, and was dropped
     uint64_t params_version;    // PARAMS: updates that were made; PULL: at least so many; 0: any
     enum all_reduce all_reduce; // TRY: whether memory is to be mapped; START
-    struct all_reduce_way way;  // TRIED: to the next worker
+    struct all_reduce_path way; // TRIED: to the next worker
     struct all_reduce_limits limits; // START: which buckets take which algorithm
     uint64_t bucket_bytes; // START: what a worker's buckets are merged to, see layout_merge
     uint64_t step_ns;      // PASSED: what a step of the phase took; 0: was not measured

@@ -1,4 +1,4 @@
-/* The encodings, one row each, and error feedback around any of them. */
+/* Parses and applies encodings by their rows, with error feedback around any of them. */
 #include "common/codec/codec.h"
 
 #include "common/base/number.h"
@@ -35,7 +35,7 @@ static bool parse_share(const char *text, uint32_t *ret_millionths)
         return false;
     }
     double millionths = share * CODEC_SHARE_MAX;
-    // What is read is exact up to the last places of a double.
+    // Parsed values are exact up to the last places of a double.
     bool is_whole = fabs(millionths - round(millionths)) < 1e-8;
     *ret_millionths = (uint32_t)round(millionths);
     return is_whole && *ret_millionths > 0;

@@ -16,10 +16,10 @@
  *
  *     sum = values + residual;  bytes = encode(sum);  residual = sum - decode(bytes)
  *
- * Rounding is to nearest, ties to even, and the same in every bit on all machines. What is finite
- * stays finite: beyond the largest value of an encoding it becomes that value. What is not finite
- * stays so (int8: all values of its block become NaN; topk: it counts as larger than what is
- * finite), so that a gradient that is broken arrives as one. */
+ * Rounding is to nearest, ties to even, and the same in every bit on all machines. Finite values
+ * stay finite: beyond the largest value of an encoding they become that value. Infinities and NaN
+ * stay what they are (int8: all values of their block become NaN; topk: they count as larger than
+ * any finite value), so that a broken gradient arrives as one. */
 #ifndef COMMON_CODEC_CODEC_H
 #define COMMON_CODEC_CODEC_H
 
@@ -62,7 +62,7 @@ size_t codec_bytes(const struct codec *codec, size_t count);
  * are. `values` (count) stay as they are. */
 size_t codec_encode(const struct codec *codec, const float *values, size_t count, void *ret_bytes);
 
-/* The same for values + residual; the residual (count), at first 0, becomes what is lost of that.
+/* The same for values + residual; the residual (count), at first 0, becomes the loss of that sum.
  * Where the sum or what arrives of it is not finite it becomes 0. */
 size_t codec_encode_with_feedback(const struct codec *codec, const float *values, float *residual,
                                   size_t count, void *ret_bytes);

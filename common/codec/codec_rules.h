@@ -19,7 +19,7 @@
 #define CODEC_SIGN_BIT 0x80000000u
 #define CODEC_INFINITY 0x7F800000u // bits of a float; greater magnitudes are NaNs
 
-/* What is done with decoded values. */
+/* Where decoded values go. */
 enum codec_use {
     CODEC_SET,       // to[i] = decoded
     CODEC_ADD,       // to[i] += decoded

@@ -120,7 +120,7 @@ VARIANT_BODY void count_group(const float *values, size_t count, struct digit di
     uint32_t mask = (1u << digit.bits) - 1;
     for (size_t i = 0; i < count; i++) {
         uint32_t upper = codec_magnitude(values[i]) >> digit.shift;
-        // Others are counted behind all digits: no branch that nobody can foresee.
+        // Others are counted behind all digits, which avoids an unpredictable branch.
         uint32_t place = upper >> digit.bits == prefix ? upper & mask : DIGIT_MAX;
         lanes[i % LANES][place]++;
     }
@@ -133,7 +133,7 @@ VARIANT_BODY struct known with_digit(const float *values, size_t count, struct k
     uint32_t lanes[LANES][DIGIT_MAX + 1] = {0};
     for (size_t start = 0; start < count; start += GROUP) {
         if (group_largest(values, count, start) < known.floor) {
-            continue; // that is not counted which is below what is looked for
+            continue; // smaller than the values that are looked for
         }
         if (count - start >= GROUP) {
             count_group(values + start, GROUP, digit, known.prefix, lanes);
@@ -167,7 +167,7 @@ struct writer {
     bool has_bitmap;
 };
 
-/* Writes a value down, in any case; what is not sent is written over by the next that is. */
+/* Always writes the value; the next one overwrites it if it is not sent. */
 static inline void put(struct writer *writer, const float *values, size_t i, bool is_sent)
 {
     memcpy(writer->values + writer->written * sizeof(float), &values[i], sizeof(float));

@@ -1,10 +1,9 @@
-/* Names of algorithms, and when which is faster. */
+/* Names the algorithms of the all-reduce, and works out which is fastest. */
 #include "common/job/all_reduce.h"
 
 #include "common/job/halving_plan.h"
 
 #include <assert.h>
-#include <string.h>
 
 #define NS_PER_SECOND 1e9
 #define FLOATS_MAX    (UINT64_C(1) << 38) // of a limit that was worked out
@@ -24,10 +23,17 @@ const char *all_reduce_name(enum all_reduce algorithm)
     return names[algorithm];
 }
 
-bool all_reduce_asks_for_messages(const char *asked)
+bool all_reduce_asks_for_messages(enum all_reduce_choice choice)
 {
-    return strcmp(asked, names[ALL_REDUCE_RING]) == 0 ||
-           strcmp(asked, names[ALL_REDUCE_HALVING]) == 0;
+    switch (choice) {
+    case ALL_REDUCE_CHOICE_AUTO:
+    case ALL_REDUCE_CHOICE_DIRECT:
+        return false;
+    case ALL_REDUCE_CHOICE_RING:
+    case ALL_REDUCE_CHOICE_HALVING:
+        return true;
+    }
+    return false;
 }
 
 bool all_reduce_meets(enum all_reduce algorithm, uint32_t workers, uint32_t offset)
@@ -57,12 +63,13 @@ struct cost {
     double seconds, seconds_per_byte;
 };
 
+/* See all_reduce.h. */
 static struct cost cost_of(enum all_reduce algorithm, uint32_t workers,
-                           const struct all_reduce_way *way)
+                           const struct all_reduce_path *path)
 {
-    assert(workers > 0 && way->bandwidth > 0);
-    double latency = (double)way->latency_ns / NS_PER_SECOND;
-    double message = (double)way->message_ns / NS_PER_SECOND;
+    assert(workers > 0 && path->bandwidth > 0);
+    double latency = (double)path->latency_ns / NS_PER_SECOND;
+    double message = (double)path->message_ns / NS_PER_SECOND;
     double others = workers - 1.0;
     double waits = 2 * others, messages = 0, pieces = 2 * others;
     if (algorithm == ALL_REDUCE_DIRECT) {
@@ -73,17 +80,10 @@ static struct cost cost_of(enum all_reduce algorithm, uint32_t workers,
         pieces = halving_value_count(workers) + others;
     }
     return (struct cost){waits * latency + messages * message,
-                         pieces / workers / (double)way->bandwidth};
+                         pieces / workers / (double)path->bandwidth};
 }
 
-double all_reduce_seconds(enum all_reduce algorithm, uint32_t workers, uint64_t bytes,
-                          const struct all_reduce_way *way)
-{
-    struct cost cost = cost_of(algorithm, workers, way);
-    return cost.seconds + (double)bytes * cost.seconds_per_byte;
-}
-
-/* Up to how many floats `cost` is the lower one. 0: never. */
+/* The number of floats up to which `cost` is the lower one. 0: never. */
 static uint64_t floats_below(struct cost cost, struct cost other)
 {
     if (cost.seconds >= other.seconds) {
@@ -96,14 +96,14 @@ static uint64_t floats_below(struct cost cost, struct cost other)
 }
 
 struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
-                                           const struct all_reduce_way *way)
+                                           const struct all_reduce_path *path)
 {
-    if (workers <= 2 || way->bandwidth == 0) {
+    if (workers <= 2 || path->bandwidth == 0) {
         return (struct all_reduce_limits){0}; // two do the same in each of them
     }
-    struct cost ring = cost_of(ALL_REDUCE_RING, workers, way);
-    struct cost halving = cost_of(ALL_REDUCE_HALVING, workers, way);
-    struct cost direct = cost_of(ALL_REDUCE_DIRECT, workers, way);
+    struct cost ring = cost_of(ALL_REDUCE_RING, workers, path);
+    struct cost halving = cost_of(ALL_REDUCE_HALVING, workers, path);
+    struct cost direct = cost_of(ALL_REDUCE_DIRECT, workers, path);
     ring.seconds *= WORTH;
     ring.seconds_per_byte *= WORTH;
     struct all_reduce_limits limits = {.halving_floats_max = floats_below(halving, ring)};
@@ -114,7 +114,7 @@ struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
             below_direct < limits.halving_floats_max ? below_direct : limits.halving_floats_max;
     }
     if (limits.direct_floats_max <= limits.halving_floats_max) {
-        limits.direct_floats_max = 0; // nobody takes it: who is not needed is not met
+        limits.direct_floats_max = 0; // no bucket takes it, so workers need not all connect
     }
     return limits;
 }

@@ -1,5 +1,5 @@
-/* Algorithms of the all-reduce that `ring` mode runs, and which is faster. All of them add up chunk
- * c of N in the order of ranks c, c+1, ..., so they end with the same bits. Pure. */
+/* The algorithms of the all-reduce that `ring` mode runs, and the choice between them. All of them
+ * add up chunk c of N in the order of ranks c, c+1, ..., so they end with the same bits. Pure. */
 #ifndef COMMON_JOB_ALL_REDUCE_H
 #define COMMON_JOB_ALL_REDUCE_H
 
@@ -17,11 +17,19 @@ enum all_reduce {
     ALL_REDUCE_COUNT,
 };
 
+/* What --all-reduce asks for. */
+enum all_reduce_choice {
+    ALL_REDUCE_CHOICE_AUTO,
+    ALL_REDUCE_CHOICE_RING,
+    ALL_REDUCE_CHOICE_DIRECT,
+    ALL_REDUCE_CHOICE_HALVING,
+};
+
 /* "ring", "direct", "direct in shared memory", "halving-doubling" */
 const char *all_reduce_name(enum all_reduce algorithm);
 
 /* Whether what --all-reduce asks for is done by messages also where memory could be shared. */
-bool all_reduce_asks_for_messages(const char *asked);
+bool all_reduce_asks_for_messages(enum all_reduce_choice choice);
 
 /* Whether a worker connects to the one that is `offset` ranks ahead of it, modulo the workers.
  * Always to the next one: it is what large buckets go to. */
@@ -39,30 +47,27 @@ enum all_reduce all_reduce_of_bucket(const struct all_reduce_limits *limits, uin
 /* Of the algorithms that buckets may take, the one that has a worker connect to most others. */
 enum all_reduce all_reduce_widest(const struct all_reduce_limits *limits);
 
-/* The way between two workers, as measured. */
-struct all_reduce_way {
+/* The path between two workers, as measured. */
+struct all_reduce_path {
     uint64_t latency_ns; // of a message, one way
-    uint64_t message_ns; // that each further one takes which a worker sends and receives meanwhile
+    uint64_t message_ns; // of each further one that a worker sends and receives meanwhile
     uint64_t bandwidth;  // bytes per second
 };
 
-/* What an all-reduce by messages of `bytes` takes, in seconds: L for each message that is waited
- * for after another one, g for each that a worker sends and receives beside those, and the time for
- * what goes out of each worker (the model of latency, gap and bandwidth of Culler et al. 1993,
- * LogP, and of Alexandrov et al. 1995, LogGP). With K and P(N) as in halving_plan.h:
+/* Chooses the algorithm that takes the least time for each size of buckets. An all-reduce of S
+ * bytes by messages is reckoned to take L for each message that is waited for after another one, g
+ * for each that a worker sends and receives beside those, and the time for what goes out of each
+ * worker (the model of latency, gap and bandwidth of Culler et al. 1993, LogP, and of Alexandrov et
+ * al. 1995, LogGP). With K and P(N) as in halving_plan.h:
  *
  *     ring                2(N-1) L                  + 2(N-1)/N       S/B
  *     direct              2 L + 2(N-2) g            + 2(N-1)/N       S/B
  *     halving-doubling    2K L                      + (P(N)+N-1)/N   S/B
  *
- * Additions and copies are not in it. */
-double all_reduce_seconds(enum all_reduce algorithm, uint32_t workers, uint64_t bytes,
-                          const struct all_reduce_way *way);
-
-/* Which buckets take which algorithm so that it takes the least time. The ring is left only for
- * what saves a tenth of its time: no worker has more than one sender in it, and none sends more.
+ * Additions and copies are left out. The ring is left only for what saves a tenth of its time: no
+ * worker has more than one sender in it, and none sends more.
  * may_meet: all workers may connect to all, as direct needs. */
 struct all_reduce_limits all_reduce_choose(uint32_t workers, bool may_meet,
-                                           const struct all_reduce_way *way);
+                                           const struct all_reduce_path *path);
 
 #endif

@@ -1,39 +1,21 @@
-/* The modes of the parameter server, one row each. */
+/* What each mode with servers says of updates and reads. */
 #include "common/job/consistency.h"
 
-#include "common/base/number.h"
-
-#include <stddef.h>
-#include <string.h>
-
-struct row {
-    struct consistency consistency;
-    bool has_bound; // ":S" follows, and replaces the slack
-};
-
-static const struct row modes[] = {
-    {{.mode = "ps-sync", .update = UPDATE_WHEN_ALL_PUSHED, .slack_steps = 0}, false},
-    {{.mode = "ps-ssp", .update = UPDATE_ON_PUSH, .slack_steps = 0}, true},
-    {{.mode = "ps-async", .update = UPDATE_ON_PUSH, .slack_steps = UINT64_MAX}, false},
-};
-
-enum status consistency_find(const char *mode, struct consistency *ret_consistency)
+enum status consistency_find(struct mode mode, struct consistency *ret_consistency)
 {
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        const struct row *row = &modes[i];
-        size_t size = strlen(row->consistency.mode);
-        if (strncmp(mode, row->consistency.mode, size) != 0) {
-            continue;
-        }
-        struct consistency found = row->consistency;
-        bool is_whole = row->has_bound ? mode[size] == ':' &&
-                                             number_whole(mode + size + 1, strlen(mode + size + 1),
-                                                          CONSISTENCY_SLACK_MAX, &found.slack_steps)
-                                       : mode[size] == '\0';
-        if (is_whole) {
-            *ret_consistency = found;
-            return STATUS_OK;
-        }
+    switch (mode.kind) {
+    case MODE_LOCAL:
+    case MODE_RING:
+        return STATUS_INVALID;
+    case MODE_PS_SYNC:
+        *ret_consistency = (struct consistency){UPDATE_WHEN_ALL_PUSHED, 0};
+        return STATUS_OK;
+    case MODE_PS_SSP:
+        *ret_consistency = (struct consistency){UPDATE_ON_PUSH, mode.slack_steps};
+        return STATUS_OK;
+    case MODE_PS_ASYNC:
+        *ret_consistency = (struct consistency){UPDATE_ON_PUSH, UINT64_MAX};
+        return STATUS_OK;
     }
     return STATUS_INVALID;
 }

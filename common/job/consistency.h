@@ -1,10 +1,10 @@
 /* When a server changes its parameters, and when a worker may use parameters that other workers are
  * still changing.
  *
- * The parameter-server modes are rows of one table with two numbers in each. An update is made from
- * the gradients of all workers, or from each one as it comes. The clock of a worker is the number
- * of steps whose gradient has been applied; a worker at `step` may read parameters when the
- * smallest clock of all workers is at least step - slack_steps:
+ * A mode with servers comes down to two numbers. An update is made from the gradients of all
+ * workers, or from each one as it comes. The clock of a worker is the number of steps whose
+ * gradient has been applied; a worker at `step` may read parameters when the smallest clock of all
+ * workers is at least step - slack_steps:
  *
  *     ps-sync     all      0          one update per step, from the mean of all gradients
  *     ps-ssp:S    each     S          bounded staleness (Ho et al. 2013)
@@ -15,11 +15,10 @@
 #define COMMON_JOB_CONSISTENCY_H
 
 #include "common/base/status.h"
+#include "common/job/mode.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define CONSISTENCY_SLACK_MAX 1000000
 
 enum update_rule {
     UPDATE_WHEN_ALL_PUSHED,
@@ -27,13 +26,12 @@ enum update_rule {
 };
 
 struct consistency {
-    const char *mode; // without its number
     enum update_rule update;
     uint64_t slack_steps; // UINT64_MAX: unbounded
 };
 
-/* STATUS_INVALID if the mode has no parameter server, or its bound is missing or no number. */
-enum status consistency_find(const char *mode, struct consistency *ret_consistency);
+/* STATUS_INVALID if the mode has no servers. */
+enum status consistency_find(struct mode mode, struct consistency *ret_consistency);
 
 bool consistency_may_read(const struct consistency *consistency, uint64_t params_clock,
                           uint64_t step);

@@ -1,4 +1,4 @@
-/* Arithmetic of halving and doubling: bits of differences between ranks. */
+/* Works out the hops of halving and doubling from the bits of differences between ranks. */
 #include "common/job/halving_plan.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Who gives what to whom in an all-reduce by halving and doubling. Arithmetic only.
+/* Plans an all-reduce by halving and doubling: which worker gives what to which. Arithmetic only.
  *
  * The textbook's recursive halving (Thakur, Rabenseifner and Gropp 2005) adds up on the way, so
  * its sums have the order of a tree, and needs a power of two. Here values are handed on as they

@@ -1,4 +1,4 @@
-/* Which options of a job go together, and which contradict each other. Pure; of job_resolve. */
+/* Rejects contradictory options of a job; job_resolve calls it. Pure. */
 #ifndef COMMON_JOB_JOB_CHECKS_H
 #define COMMON_JOB_JOB_CHECKS_H
 

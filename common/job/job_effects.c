@@ -1,5 +1,8 @@
-/* A rule for each option that does not act in every job. */
+/* Says of each option in which jobs it acts. */
 #include "common/job/job_effects.h"
+
+#include "common/job/job_modes.h"
+#include "common/job/job_options.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +15,7 @@ struct effect {
     const char *needs;
 };
 
-/* Whether a word is one of those that are joined by bars. */
+/* A word is one of several that are joined by bars. */
 static bool is_one_of(const char *word, const char *words)
 {
     size_t size = strlen(word);
@@ -28,32 +31,32 @@ static bool is_one_of(const char *word, const char *words)
 
 static bool has_momentum(const struct job *job)
 {
-    return is_one_of(job->optimizer, "momentum|nesterov");
+    return job->optimizer == OPTIMIZER_MOMENTUM || job->optimizer == OPTIMIZER_NESTEROV;
 }
 
 static bool has_moments(const struct job *job)
 {
-    return is_one_of(job->optimizer, "adam|adamw");
+    return job->optimizer == OPTIMIZER_ADAM || job->optimizer == OPTIMIZER_ADAMW;
 }
 
 static bool has_decay(const struct job *job)
 {
-    return is_one_of(job->optimizer, "rmsprop|adadelta");
+    return job->optimizer == OPTIMIZER_RMSPROP || job->optimizer == OPTIMIZER_ADADELTA;
 }
 
 static bool has_denominators(const struct job *job)
 {
-    return is_one_of(job->optimizer, "adam|adamw|adagrad|adadelta|rmsprop");
+    return has_moments(job) || has_decay(job) || job->optimizer == OPTIMIZER_ADAGRAD;
 }
 
 static bool is_scaled(const struct job *job)
 {
-    return strcmp(job->lr_scale, "linear") == 0;
+    return job->lr_scale == LR_SCALE_LINEAR;
 }
 
 static bool has_steps(const struct job *job)
 {
-    return strcmp(job->lr_schedule, "step") == 0;
+    return job->lr_schedule == SCHEDULE_STEP;
 }
 
 static bool may_use_cuda(const struct job *job)
@@ -73,7 +76,7 @@ static bool has_several(const struct job *job)
 
 static bool is_no_baseline(const struct job *job)
 {
-    return strcmp(job->mode, "local") != 0;
+    return job->mode.kind != MODE_LOCAL;
 }
 
 /* Whether anything is exchanged. */
@@ -84,17 +87,17 @@ static bool exchanges(const struct job *job)
 
 static bool may_use_network(const struct job *job)
 {
-    return exchanges(job) && is_one_of(job->transport, "auto|tcp");
+    return exchanges(job) && (job->transport == TRANSPORT_AUTO || job->transport == TRANSPORT_TCP);
 }
 
 static bool has_all_reduce(const struct job *job)
 {
-    return job_has_mode(job, "ring") && has_several(job);
+    return job_has_mode(job, MODE_RING) && has_several(job);
 }
 
 static bool has_compensation(const struct job *job)
 {
-    return is_one_of(job->remedy, "dc|dc-adaptive");
+    return job->remedy == REMEDY_DC || job->remedy == REMEDY_DC_ADAPTIVE;
 }
 
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"

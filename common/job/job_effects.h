@@ -1,9 +1,9 @@
-/* Which options do anything in a job. Pure.
+/* Rejects options that were given and do nothing in a job. Pure.
  *
- * An option that was given and does nothing is an error: who asks for a momentum of 0.5 with plain
- * SGD does not get what they think. Contradictions between values are job_checks'; here it matters
- * that somebody has given the option, so programs ask that read them (ringside, and ps by hand).
- * Where one command line is for several jobs, it has to act in one of them. */
+ * A user who asks for a momentum of 0.5 with plain SGD would not get what they expect. job_checks
+ * looks for contradictions between values. Here it matters that an option was given at all, so the
+ * programs that read the command line ask (ringside, and ps when it is started by hand). Where one
+ * command line is for several jobs, the option has to act in one of them. */
 #ifndef COMMON_JOB_JOB_EFFECTS_H
 #define COMMON_JOB_JOB_EFFECTS_H
 

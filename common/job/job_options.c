@@ -1,108 +1,35 @@
-/* The option table of a job. */
+/* The options of a job, a row each, and the checks of single values. */
+#include "common/job/job_options.h"
+
 #include "common/codec/codec.h"
-#include "common/job/consistency.h"
-#include "common/job/job.h"
 #include "common/job/order.h"
-#include "common/job/phases.h"
 #include "common/job/straggler.h"
+#include "common/job/switches.h"
 #include "common/options/names.h"
 #include "common/transport/lanes.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define FIELD(name) offsetof(struct job, name), sizeof(((struct job *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, job, field)
 
 // What an option of the optimizer's settings points to.
-#define SETTING(name) \
-    offsetof(struct job, settings) + offsetof(struct optimizer_settings, name), sizeof(double)
+#define SETTING(field)                                                                     \
+    .type = OPTION_REAL,                                                                   \
+    .offset = offsetof(struct job, settings) + offsetof(struct optimizer_settings, field), \
+    .size = sizeof(double)
 
-static const struct option_choice modes[] = {
-    {"local", "one worker with the whole global batch, no exchange: the baseline"},
-    {"ring", "ring all-reduce among the workers"},
-    {"ps-sync", "parameter server: one update a step, from the gradients of all workers"},
-    {"ps-ssp:S",
-     "parameter server: an update for each gradient; nobody is more than S steps ahead of "
-     "the slowest (stale synchronous parallel)"},
-    {"ps-async", "parameter server: an update for each gradient; nobody waits for others"},
-    {NULL, NULL},
-};
-
-static const struct option_choice lr_scales[] = {
-    {"none", "the rate as it is given"},
-    {"linear", "the rate times the number of workers"},
-    {NULL, NULL},
-};
-
-static const struct option_choice lr_schedules[] = {
-    {"constant", "the same rate in every step"},
-    {"step", "times --lr-gamma every --lr-step-epochs"},
-    {"cosine", "down to 0 at the last step, along half a cosine"},
-    {NULL, NULL},
-};
-
-static const struct option_choice shards[] = {
-    {"global", "every worker takes its slice of one permutation of all samples"},
-    {"local", "every worker keeps to a fixed part of the samples"},
-    {NULL, NULL},
-};
-
-static const struct option_choice evals[] = {
-    {"epoch", "on the test set, at the end of every epoch"},
-    {"end", "on the test set, after the last step"},
-    {"none", "never"},
-    {NULL, NULL},
-};
-
-static const struct option_choice convs[] = {
-    {"auto", "by the shape of each convolution"},
-    {"direct", "direct convolution throughout"},
-    {"winograd", "Winograd wherever oneDNN has it; 3 has none for x86-64"},
-    {NULL, NULL},
-};
-
-static const struct option_choice precisions[] = {
-    {"fp32", "float throughout"},
-    {"tf32", "float whose products are taken in 10 bits on tensor cores; cuda"},
-    {"bf16", "bfloat16 between layers; parameters, gradients and sums stay float; cuda, and cpu "
-             "where the processor has it"},
-    {NULL, NULL},
-};
-
-static const struct option_choice securities[] = {
-    {"curve", "all tcp connections are encrypted and authenticated"},
-    {"auth-only", "those to the coordinator are; on those for data headers are authenticated, and "
-                  "gradients and parameters travel in clear"},
-    {NULL, NULL},
-};
-
-static const struct option_choice transports[] = {
-    {"auto", "shared memory or ipc on one host, tcp across hosts"},
-    {"tcp", "TCP throughout"},
-    {"ipc", "Unix sockets: all processes on one host"},
-    {"shm", "shared memory: values are read where they lie; all processes on one host"},
-    {NULL, NULL},
-};
-
-static bool compress_is_valid(const char *text, char *ret_why, size_t why_size)
+static bool compress_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
 {
-    struct codec codec;
-    return codec_parse(text, &codec, ret_why, why_size) == STATUS_OK;
+    return codec_parse(text, ret_field, ret_why, why_size) == STATUS_OK;
 }
 
-static const struct option_choice all_reduces[] = {
-    {"auto",
-     "direct in shared memory on one host; by messages halving-doubling or direct for small "
-     "buckets and ring for large ones, by what the network was measured to take"},
-    {"ring", "each gives to the next, 2(N-1) times, by messages"},
-    {"direct",
-     "each part is added up by one worker, who gives the mean to all; in shared memory on "
-     "one host"},
-    {"halving-doubling",
-     "the same, but values and means go by way of others, so that each worker sends 2 log2 N "
-     "messages; by messages also on one host"},
-    {NULL, NULL},
-};
+static void compress_format(const void *field, char *ret_text, size_t text_size)
+{
+    char text[CODEC_TEXT_BYTES];
+    codec_text(field, text);
+    snprintf(ret_text, text_size, "%s", text);
+}
 
 static bool data_is_valid(const char *text, char *ret_why, size_t why_size)
 {
@@ -154,32 +81,15 @@ static bool device_is_valid(const char *text, char *ret_why, size_t why_size)
 
 static bool mode_is_valid(const char *text, char *ret_why, size_t why_size)
 {
-    struct consistency consistency;
-    if (strncmp(text, "ps-ssp:", 7) == 0 && consistency_find(text, &consistency) != STATUS_OK) {
+    struct mode mode;
+    if (mode_parse(text, &mode) != STATUS_OK) {
         snprintf(ret_why, why_size,
                  "the bound of ps-ssp is a whole number of steps from 0 to %d: ps-ssp:2",
-                 CONSISTENCY_SLACK_MAX);
+                 MODE_SLACK_MAX);
         return false;
     }
     return true;
 }
-
-static const struct option_choice remedies[] = {
-    {"none", "gradients as they come"},
-    {"staleness-lr", "a gradient that is tau updates old counts 1/tau (Zhang et al. 2015)"},
-    {"dc", "delay compensation (DC-ASGD; Zheng et al. 2017), constant lambda"},
-    {"dc-adaptive", "the same, lambda over the root of mean squares"},
-    {"momentum", "momentum is lowered by what staleness adds to it (after Mitliagkas et al. 2016)"},
-    {NULL, NULL},
-};
-
-static const struct option_choice delay_models[] = {
-    {"server", "how many updates old the parameters are that a gradient is computed on"},
-    {"per-worker",
-     "how many steps later each worker sees a change made by each (Dai et al. 2018); the server "
-     "keeps the parameters and the optimizer of every worker"},
-    {NULL, NULL},
-};
 
 static bool switch_is_valid(const char *text, char *ret_why, size_t why_size)
 {
@@ -205,146 +115,379 @@ static const struct option_choice bucket_sizes[] = {
     {NULL, NULL},
 };
 
-#define NO_RANGE 0, 0
-
 const struct option job_options[] = {
-    {"mode", 'm', OPTION_CHOICE, FIELD(mode), "ps-sync", NO_RANGE, modes, mode_is_valid, NULL,
-     "the design: how gradients are exchanged"},
-    {"workers", 'n', OPTION_U32, FIELD(workers), "2", 1, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
-     "training processes"},
-    {"servers", 's', OPTION_U32, FIELD(servers), "1", 0, JOB_SERVERS_MAX, NULL, NULL, "COUNT",
-     "parameter-server processes, each with a shard of the parameters; ps modes only"},
-    {"server-threads", 0, OPTION_U32, FIELD(server_threads), "1", 1, JOB_SERVERS_MAX, NULL, NULL,
-     "COUNT", "threads of each server; each holds a shard of its own, with a socket of its own"},
-    {"model", 0, OPTION_CHOICE, FIELD(model), "cnn", NO_RANGE, names_models, NULL, NULL,
-     "the network"},
-    {"data", 0, OPTION_TEXT, FIELD(data), "shapes", NO_RANGE, names_data, data_is_valid,
-     "NAME[:DIR]", "the images"},
-    {"image-size", 0, OPTION_U32, FIELD(image_size), "0", 0, JOB_IMAGE_SIZE_MAX, NULL, NULL,
-     "PIXELS", "scale images to so many rows and columns (bilinear); 0: as the data have them"},
-    {"batch", 'b', OPTION_U32, FIELD(batch), "0", 0, JOB_BATCH_MAX, NULL, NULL, "IMAGES",
-     "images per worker and step; 0: from --global-batch, or 32"},
-    {"global-batch", 0, OPTION_U32, FIELD(global_batch), "0", 0, JOB_BATCH_MAX, NULL, NULL,
-     "IMAGES", "images per step of all workers together; 0: workers times --batch"},
-    {"epochs", 'e', OPTION_U32, FIELD(epochs), "0", 0, 1000000, NULL, NULL, "COUNT",
-     "passes over the training images; 0: from --steps, or 1"},
-    {"steps", 0, OPTION_U64, FIELD(steps), "0", 0, 1e15, NULL, NULL, "COUNT",
-     "steps to train instead of whole epochs"},
-    {"optimizer", 0, OPTION_CHOICE, FIELD(optimizer), "momentum", NO_RANGE, names_optimizers, NULL,
-     NULL, "how a gradient changes the parameters"},
-    {"lr", 0, OPTION_REAL, FIELD(lr), "0", 0, 1e6, NULL, NULL, "RATE",
-     "learning rate; 0: the optimizer's default"},
-    {"momentum", 0, OPTION_REAL, SETTING(momentum), "0.9", 0, 0.999999, NULL, NULL, "FACTOR",
-     "of momentum and nesterov"},
-    {"beta1", 0, OPTION_REAL, SETTING(beta1), "0.9", 0, 0.999999, NULL, NULL, "FACTOR",
-     "decay of the first moment, of adam and adamw"},
-    {"beta2", 0, OPTION_REAL, SETTING(beta2), "0.999", 0, 0.9999999, NULL, NULL, "FACTOR",
-     "decay of the second moment, of adam and adamw"},
-    {"decay", 0, OPTION_REAL, SETTING(decay), "0", 0, 0.9999999, NULL, NULL, "FACTOR",
-     "alpha of rmsprop, rho of adadelta; 0: the optimizer's default"},
-    {"epsilon", 0, OPTION_REAL, SETTING(epsilon), "0", 0, 1, NULL, NULL, "VALUE",
-     "added to denominators of the adaptive optimizers; 0: the optimizer's default"},
-    {"weight-decay", 0, OPTION_REAL, SETTING(weight_decay), "0", 0, 1, NULL, NULL, "FACTOR",
-     "L2 penalty on the parameters; decoupled for adamw"},
-    {"lr-scale", 0, OPTION_CHOICE, FIELD(lr_scale), "none", NO_RANGE, lr_scales, NULL, NULL,
-     "how the rate follows the number of workers"},
-    {"lr-workers", 0, OPTION_U32, FIELD(lr_workers), "0", 0, JOB_WORKERS_MAX, NULL, NULL, "COUNT",
-     "number of workers that --lr-scale linear counts; 0: --workers, also where mode local "
-     "replaces them by one"},
-    {"warmup-epochs", 0, OPTION_REAL, FIELD(warmup_epochs), "0", 0, 1e6, NULL, NULL, "EPOCHS",
-     "linear warm-up: from the rate of one worker to the scaled one, or from near 0 if it is not "
-     "scaled"},
-    {"lr-schedule", 0, OPTION_CHOICE, FIELD(lr_schedule), "constant", NO_RANGE, lr_schedules, NULL,
-     NULL, "the rate after the warm-up"},
-    {"lr-step-epochs", 0, OPTION_REAL, FIELD(lr_step_epochs), "30", 0.001, 1e6, NULL, NULL,
-     "EPOCHS", "period of the step schedule"},
-    {"lr-gamma", 0, OPTION_REAL, FIELD(lr_gamma), "0.1", 0, 1, NULL, NULL, "FACTOR",
-     "factor of the step schedule"},
-    {"seed", 0, OPTION_U64, FIELD(seed), "1", 0, 9007199254740992.0, NULL, NULL, "SEED",
-     "of everything random: first parameters, order of samples, dropout, drawn images"},
-    {"shard", 0, OPTION_CHOICE, FIELD(shard), "global", NO_RANGE, shards, NULL, NULL,
-     "how samples are dealt to workers"},
-    {"eval", 0, OPTION_CHOICE, FIELD(eval), "epoch", NO_RANGE, evals, NULL, NULL,
-     "when to evaluate"},
-    {"eval-every", 0, OPTION_U64, FIELD(eval_every), "0", 0, 1e15, NULL, NULL, "STEPS",
-     "steps between evaluations, the last one at the end; 0: at the end of each epoch"},
-    {"target-accuracy", 0, OPTION_REAL, FIELD(target_accuracy), "0", 0, 1, NULL, NULL, "FRACTION",
-     "end the job at the first evaluation that reaches it, such as 0.9; 0: no target"},
-    {"limit-train", 0, OPTION_U64, FIELD(limit_train), "0", 0, 1e12, NULL, NULL, "IMAGES",
-     "use only the first so many training images; 0: all"},
-    {"limit-test", 0, OPTION_U64, FIELD(limit_test), "0", 0, 1e12, NULL, NULL, "IMAGES",
-     "use only the first so many test images; 0: all"},
-    {"device", 0, OPTION_TEXT, FIELD(device), "auto", NO_RANGE, NULL, device_is_valid, "NAME",
-     "what workers compute on: auto, ref, cpu, cuda or cuda:INDEX"},
-    {"threads", 't', OPTION_U32, FIELD(threads), "0", 0, 1024, NULL, NULL, "COUNT",
-     "compute threads of each worker; 0: the host's cores shared out among its workers"},
-    {"conv", 0, OPTION_CHOICE, FIELD(conv), "auto", NO_RANGE, convs, NULL, NULL,
-     "algorithm of convolutions on cpu"},
-    {"precision", 0, OPTION_CHOICE, FIELD(precision), "fp32", NO_RANGE, precisions, NULL, NULL,
-     "what is computed in"},
-    {"allow-nondeterministic", 0, OPTION_FLAG, FIELD(allow_nondeterministic), "false", NO_RANGE,
-     NULL, NULL, NULL,
-     "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
-    {"cuda-graphs", 0, OPTION_FLAG, FIELD(cuda_graphs), "true", NO_RANGE, NULL, NULL, NULL,
-     "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same bits as "
-     "kernel by kernel (--no-cuda-graphs)"},
-    {"bucket-mb", 0, OPTION_REAL, FIELD(bucket_mb), "1", 0.001, 65536, bucket_sizes, NULL, "MIB",
-     "size of the buckets in which gradients travel"},
-    {"order", 0, OPTION_TEXT, FIELD(order), "free", NO_RANGE, NULL, order_is_valid, "ORDER",
-     "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
-     "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
-    {"delay-model", 0, OPTION_CHOICE, FIELD(delay_model), "server", NO_RANGE, delay_models, NULL,
-     NULL, "whose delay a seeded order draws"},
-    {"switch", 0, OPTION_LIST, FIELD(switches), "none", NO_RANGE, NULL, switch_is_valid,
-     "WHEN=MODE",
-     "go on in another mode: epoch:3=ps-async after three epochs, step:2000=ring after so many "
-     "steps; may be given several times"},
-    {"backup", 0, OPTION_U32, FIELD(backup), "0", 0, JOB_WORKERS_MAX - 1, NULL, NULL, "COUNT",
-     "backup workers in ps-sync: an update needs the gradients of all workers but so many, and "
-     "drops those that come late (Chen et al. 2016)"},
-    {"sync-bn", 0, OPTION_FLAG, FIELD(sync_bn), "false", NO_RANGE, NULL, NULL, NULL,
-     "batch normalisation over the batches of all workers instead of each worker's own; in ring "
-     "and ps-sync"},
-    {"sync-every", 0, OPTION_U32, FIELD(sync_every), "1", 1, 1000000, NULL, NULL, "STEPS",
-     "local SGD: every worker makes so many steps with an optimizer of its own, then their "
-     "changes are exchanged instead of gradients; 1: gradients in every step"},
-    {"gradients-per-update", 0, OPTION_U32, FIELD(gradients_per_update), "1", 1, JOB_WORKERS_MAX,
-     NULL, NULL, "COUNT",
-     "gradients whose mean is an update in ps-ssp and ps-async (n-softsync; Gupta et al. 2016)"},
-    {"remedy", 0, OPTION_CHOICE, FIELD(remedy), "none", NO_RANGE, remedies, NULL, NULL,
-     "what is done to stale gradients in ps-ssp and ps-async"},
-    {"remedy-lambda", 0, OPTION_REAL, FIELD(remedy_lambda), "0", 0, 1e6, NULL, NULL, "LAMBDA",
-     "weight of delay compensation; 0: 0.04 for dc, 2 for dc-adaptive"},
-    {"straggler", 0, OPTION_LIST, FIELD(straggler), "none", NO_RANGE, NULL, straggler_is_valid,
-     "WHO",
-     "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
-     "dist=exponential:mean=20ms,share=P (each step is late with probability P); may be "
-     "given several times"},
-    {"all-reduce", 0, OPTION_CHOICE, FIELD(all_reduce), "auto", NO_RANGE, all_reduces, NULL, NULL,
-     "how ring mode adds up gradients; every algorithm ends with the same bits"},
-    {"compress", 0, OPTION_TEXT, FIELD(compress), "none", NO_RANGE, NULL, compress_is_valid, "KIND",
-     "gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that loses is "
-     "added to the next gradient"},
-    {"transport", 0, OPTION_CHOICE, FIELD(transport), "auto", NO_RANGE, transports, NULL, NULL,
-     "what gradients and parameters travel over"},
-    {"connections", 0, OPTION_U32, FIELD(connections), "1", 1, LANES_MAX, NULL, NULL, "COUNT",
-     "connections of each two that exchange over a network: several where one does not fill the "
-     "link, as where each flow has a limit of its own"},
-    {"security", 0, OPTION_CHOICE, FIELD(security), "curve", NO_RANGE, securities, NULL, NULL,
-     "what keys are used for, where there are some"},
-    {"report-every", 0, OPTION_U32, FIELD(report_every), "10", 1, 1000000000, NULL, NULL, "STEPS",
-     "steps between the first lines of metrics.jsonl; a long job has longer intervals later"},
-    {"start-timeout", 0, OPTION_REAL, FIELD(start_timeout), "30", 0.1, 86400, NULL, NULL, "SECONDS",
-     "how long to wait for the next process to come or to get ready, as many times longer where a "
-     "host has more of them than cores"},
-    {"lost-after", 0, OPTION_REAL, FIELD(lost_after), "5", 1, 86400, NULL, NULL, "SECONDS",
-     "silence of a process after which it counts as lost, as many times longer where its host has "
-     "more processes of the job than cores; who is killed is missed at once, and who only starves "
-     "on the coordinator's host is given --stall-fail"},
-    {"stall-warn", 0, OPTION_REAL, FIELD(stall_warn), "10", 0.1, 86400, NULL, NULL, "SECONDS",
-     "time without a step after which the log says who waits for whom"},
-    {"stall-fail", 0, OPTION_REAL, FIELD(stall_fail), "120", 0.1, 86400, NULL, NULL, "SECONDS",
-     "time without a step after which the job fails"},
+    {.name = "mode",
+     .letter = 'm',
+     FIELD(CHOICE, mode),
+     .fallback = "ps-sync",
+     OPTION_RANGE(0, MODE_SLACK_MAX),
+     .choices = mode_choices,
+     .is_valid = mode_is_valid,
+     .help = "the design: how gradients are exchanged"},
+    {.name = "workers",
+     .letter = 'n',
+     FIELD(U32, workers),
+     .fallback = "2",
+     OPTION_RANGE(1, JOB_WORKERS_MAX),
+     .metavar = "COUNT",
+     .help = "training processes"},
+    {.name = "servers",
+     .letter = 's',
+     FIELD(U32, servers),
+     .fallback = "1",
+     OPTION_RANGE(0, JOB_SERVERS_MAX),
+     .metavar = "COUNT",
+     .help = "parameter-server processes, each with a shard of the parameters; ps modes only"},
+    {.name = "server-threads",
+     FIELD(U32, server_threads),
+     .fallback = "1",
+     OPTION_RANGE(1, JOB_SERVERS_MAX),
+     .metavar = "COUNT",
+     .help = "threads of each server; each holds a shard of its own, with a socket of its own"},
+    {.name = "model",
+     FIELD(NAME, model),
+     .fallback = "cnn",
+     .choices = names_models,
+     .help = "the network"},
+    {.name = "data",
+     FIELD(TEXT, data),
+     .fallback = "shapes",
+     .choices = names_data,
+     .is_valid = data_is_valid,
+     .metavar = "NAME[:DIR]",
+     .help = "the images"},
+    {.name = "image-size",
+     FIELD(U32, image_size),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_IMAGE_SIZE_MAX),
+     .metavar = "PIXELS",
+     .help = "scale images to so many rows and columns (bilinear); 0: as the data have them"},
+    {.name = "batch",
+     .letter = 'b',
+     FIELD(U32, batch),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_BATCH_MAX),
+     .metavar = "IMAGES",
+     .help = "images per worker and step; 0: from --global-batch, or 32"},
+    {.name = "global-batch",
+     FIELD(U32, global_batch),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_BATCH_MAX),
+     .metavar = "IMAGES",
+     .help = "images per step of all workers together; 0: workers times --batch"},
+    {.name = "epochs",
+     .letter = 'e',
+     FIELD(U32, epochs),
+     .fallback = "0",
+     OPTION_RANGE(0, 1000000),
+     .metavar = "COUNT",
+     .help = "passes over the training images; 0: from --steps, or 1"},
+    {.name = "steps",
+     FIELD(U64, steps),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e15),
+     .metavar = "COUNT",
+     .help = "steps to train instead of whole epochs"},
+    {.name = "optimizer",
+     FIELD(CHOICE, optimizer),
+     .fallback = "momentum",
+     .choices = names_optimizers,
+     .help = "how a gradient changes the parameters"},
+    {.name = "lr",
+     FIELD(REAL, lr),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e6),
+     .metavar = "RATE",
+     .help = "learning rate; 0: the optimizer's default"},
+    {.name = "momentum",
+     SETTING(momentum),
+     .fallback = "0.9",
+     OPTION_RANGE(0, 0.999999),
+     .metavar = "FACTOR",
+     .help = "of momentum and nesterov"},
+    {.name = "beta1",
+     SETTING(beta1),
+     .fallback = "0.9",
+     OPTION_RANGE(0, 0.999999),
+     .metavar = "FACTOR",
+     .help = "decay of the first moment, of adam and adamw"},
+    {.name = "beta2",
+     SETTING(beta2),
+     .fallback = "0.999",
+     OPTION_RANGE(0, 0.9999999),
+     .metavar = "FACTOR",
+     .help = "decay of the second moment, of adam and adamw"},
+    {.name = "decay",
+     SETTING(decay),
+     .fallback = "0",
+     OPTION_RANGE(0, 0.9999999),
+     .metavar = "FACTOR",
+     .help = "alpha of rmsprop, rho of adadelta; 0: the optimizer's default"},
+    {.name = "epsilon",
+     SETTING(epsilon),
+     .fallback = "0",
+     OPTION_RANGE(0, 1),
+     .metavar = "VALUE",
+     .help = "added to denominators of the adaptive optimizers; 0: the optimizer's default"},
+    {.name = "weight-decay",
+     SETTING(weight_decay),
+     .fallback = "0",
+     OPTION_RANGE(0, 1),
+     .metavar = "FACTOR",
+     .help = "L2 penalty on the parameters; decoupled for adamw"},
+    {.name = "lr-scale",
+     FIELD(CHOICE, lr_scale),
+     .fallback = "none",
+     .choices = lr_scale_choices,
+     .help = "how the rate follows the number of workers"},
+    {.name = "lr-workers",
+     FIELD(U32, lr_workers),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX),
+     .metavar = "COUNT",
+     .help = "number of workers that --lr-scale linear counts; 0: --workers, also where mode local "
+             "replaces them by one"},
+    {.name = "warmup-epochs",
+     FIELD(REAL, warmup_epochs),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e6),
+     .metavar = "EPOCHS",
+     .help = "linear warm-up: from the rate of one worker to the scaled one, or from near 0 if it "
+             "is not "
+             "scaled"},
+    {.name = "lr-schedule",
+     FIELD(CHOICE, lr_schedule),
+     .fallback = "constant",
+     .choices = lr_schedule_choices,
+     .help = "the rate after the warm-up"},
+    {.name = "lr-step-epochs",
+     FIELD(REAL, lr_step_epochs),
+     .fallback = "30",
+     OPTION_RANGE(0.001, 1e6),
+     .metavar = "EPOCHS",
+     .help = "period of the step schedule"},
+    {.name = "lr-gamma",
+     FIELD(REAL, lr_gamma),
+     .fallback = "0.1",
+     OPTION_RANGE(0, 1),
+     .metavar = "FACTOR",
+     .help = "factor of the step schedule"},
+    {.name = "seed",
+     FIELD(U64, seed),
+     .fallback = "1",
+     OPTION_RANGE(0, 9007199254740992.0),
+     .metavar = "SEED",
+     .help = "of everything random: first parameters, order of samples, dropout, drawn images"},
+    {.name = "shard",
+     FIELD(CHOICE, shard),
+     .fallback = "global",
+     .choices = sample_split_choices,
+     .help = "how samples are dealt to workers"},
+    {.name = "eval",
+     FIELD(CHOICE, eval),
+     .fallback = "epoch",
+     .choices = evaluation_choices,
+     .help = "when to evaluate"},
+    {.name = "eval-every",
+     FIELD(U64, eval_every),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e15),
+     .metavar = "STEPS",
+     .help = "steps between evaluations, the last one at the end; 0: at the end of each epoch"},
+    {.name = "target-accuracy",
+     FIELD(REAL, target_accuracy),
+     .fallback = "0",
+     OPTION_RANGE(0, 1),
+     .metavar = "FRACTION",
+     .help = "end the job at the first evaluation that reaches it, such as 0.9; 0: no target"},
+    {.name = "limit-train",
+     FIELD(U64, limit_train),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e12),
+     .metavar = "IMAGES",
+     .help = "use only the first so many training images; 0: all"},
+    {.name = "limit-test",
+     FIELD(U64, limit_test),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e12),
+     .metavar = "IMAGES",
+     .help = "use only the first so many test images; 0: all"},
+    {.name = "device",
+     FIELD(TEXT, device),
+     .fallback = "auto",
+     .is_valid = device_is_valid,
+     .metavar = "NAME",
+     .help = "what workers compute on: auto, ref, cpu, cuda or cuda:INDEX"},
+    {.name = "threads",
+     .letter = 't',
+     FIELD(U32, threads),
+     .fallback = "0",
+     OPTION_RANGE(0, 1024),
+     .metavar = "COUNT",
+     .help = "compute threads of each worker; 0: the host's cores shared out among its workers"},
+    {.name = "conv",
+     FIELD(CHOICE, conv),
+     .fallback = "auto",
+     .choices = conv_choices,
+     .help = "algorithm of convolutions on cpu"},
+    {.name = "precision",
+     FIELD(CHOICE, precision),
+     .fallback = "fp32",
+     .choices = precision_choices,
+     .help = "what is computed in"},
+    {.name = "allow-nondeterministic",
+     FIELD(FLAG, allow_nondeterministic),
+     .fallback = "false",
+     .help = "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
+    {.name = "cuda-graphs",
+     FIELD(FLAG, cuda_graphs),
+     .fallback = "true",
+     .help = "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same "
+             "bits as "
+             "kernel by kernel (--no-cuda-graphs)"},
+    {.name = "bucket-mb",
+     FIELD(REAL, bucket_mb),
+     .fallback = "1",
+     OPTION_RANGE(0.001, 65536),
+     .choices = bucket_sizes,
+     .metavar = "MIB",
+     .help = "size of the buckets in which gradients travel"},
+    {.name = "order",
+     FIELD(TEXT, order),
+     .fallback = "free",
+     .is_valid = order_is_valid,
+     .metavar = "ORDER",
+     .help = "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
+             "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
+    {.name = "delay-model",
+     FIELD(CHOICE, delay_model),
+     .fallback = "server",
+     .choices = delay_model_choices,
+     .help = "whose delay a seeded order draws"},
+    {.name = "switch",
+     FIELD(LIST, switches),
+     .fallback = "none",
+     .is_valid = switch_is_valid,
+     .metavar = "WHEN=MODE",
+     .help =
+         "go on in another mode: epoch:3=ps-async after three epochs, step:2000=ring after so many "
+         "steps; may be given several times"},
+    {.name = "backup",
+     FIELD(U32, backup),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
+     .metavar = "COUNT",
+     .help =
+         "backup workers in ps-sync: an update needs the gradients of all workers but so many, and "
+         "drops those that come late (Chen et al. 2016)"},
+    {.name = "sync-bn",
+     FIELD(FLAG, sync_bn),
+     .fallback = "false",
+     .help = "batch normalisation over the batches of all workers instead of each worker's own; in "
+             "ring "
+             "and ps-sync"},
+    {.name = "sync-every",
+     FIELD(U32, sync_every),
+     .fallback = "1",
+     OPTION_RANGE(1, 1000000),
+     .metavar = "STEPS",
+     .help = "local SGD: every worker makes so many steps with an optimizer of its own, then their "
+             "changes are exchanged instead of gradients; 1: gradients in every step"},
+    {.name = "gradients-per-update",
+     FIELD(U32, gradients_per_update),
+     .fallback = "1",
+     OPTION_RANGE(1, JOB_WORKERS_MAX),
+     .metavar = "COUNT",
+     .help = "gradients whose mean is an update in ps-ssp and ps-async (n-softsync; Gupta et al. "
+             "2016)"},
+    {.name = "remedy",
+     FIELD(CHOICE, remedy),
+     .fallback = "none",
+     .choices = remedy_choices,
+     .help = "what is done to stale gradients in ps-ssp and ps-async"},
+    {.name = "remedy-lambda",
+     FIELD(REAL, remedy_lambda),
+     .fallback = "0",
+     OPTION_RANGE(0, 1e6),
+     .metavar = "LAMBDA",
+     .help = "weight of delay compensation; 0: 0.04 for dc, 2 for dc-adaptive"},
+    {.name = "straggler",
+     FIELD(LIST, straggler),
+     .fallback = "none",
+     .is_valid = straggler_is_valid,
+     .metavar = "WHO",
+     .help =
+         "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
+         "dist=exponential:mean=20ms,share=P (each step is late with probability P); may be "
+         "given several times"},
+    {.name = "all-reduce",
+     FIELD(CHOICE, all_reduce),
+     .fallback = "auto",
+     .choices = all_reduce_choices,
+     .help = "how ring mode adds up gradients; every algorithm ends with the same bits"},
+    {.name = "compress",
+     FIELD(PARSED, compress),
+     .fallback = "none",
+     .parse = compress_parse,
+     .format = compress_format,
+     .metavar = "KIND",
+     .help = "gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that loses is "
+             "added to the next gradient"},
+    {.name = "transport",
+     FIELD(CHOICE, transport),
+     .fallback = "auto",
+     .choices = transport_choices,
+     .help = "what gradients and parameters travel over"},
+    {.name = "connections",
+     FIELD(U32, connections),
+     .fallback = "1",
+     OPTION_RANGE(1, LANES_MAX),
+     .metavar = "COUNT",
+     .help = "connections of each two that exchange over a network: several where one does not "
+             "fill the "
+             "link, as where each flow has a limit of its own"},
+    {.name = "security",
+     FIELD(CHOICE, security),
+     .fallback = "curve",
+     .choices = security_choices,
+     .help = "what keys are used for, where there are some"},
+    {.name = "report-every",
+     FIELD(U32, report_every),
+     .fallback = "10",
+     OPTION_RANGE(1, 1000000000),
+     .metavar = "STEPS",
+     .help =
+         "steps between the first lines of metrics.jsonl; a long job has longer intervals later"},
+    {.name = "start-timeout",
+     FIELD(REAL, start_timeout),
+     .fallback = "30",
+     OPTION_RANGE(0.1, 86400),
+     .metavar = "SECONDS",
+     .help = "how long to wait for the next process to come or to get ready, as many times longer "
+             "where a "
+             "host has more of them than cores"},
+    {.name = "lost-after",
+     FIELD(REAL, lost_after),
+     .fallback = "5",
+     OPTION_RANGE(1, 86400),
+     .metavar = "SECONDS",
+     .help = "silence of a process after which it counts as lost, as many times longer where its "
+             "host has "
+             "more processes of the job than cores; who is killed is missed at once, and who only "
+             "starves "
+             "on the coordinator's host is given --stall-fail"},
+    {.name = "stall-warn",
+     FIELD(REAL, stall_warn),
+     .fallback = "10",
+     OPTION_RANGE(0.1, 86400),
+     .metavar = "SECONDS",
+     .help = "time without a step after which the log says who waits for whom"},
+    {.name = "stall-fail",
+     FIELD(REAL, stall_fail),
+     .fallback = "120",
+     OPTION_RANGE(0.1, 86400),
+     .metavar = "SECONDS",
+     .help = "time without a step after which the job fails"},
 };
 const size_t job_option_count = sizeof(job_options) / sizeof(job_options[0]);
 

@@ -1,4 +1,4 @@
-/* Drawing the staleness of each update. */
+/* Reads --order, and draws the staleness of each update. */
 #include "common/job/order.h"
 
 #include "common/base/number.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of the geometric distribution, what is more seldom than this is cut off.
+// The geometric distribution is cut off where its tail has this probability.
 #define TAIL 1e-6
 
 static bool parse_count(const char *text, size_t size, uint64_t *ret_count)

@@ -1,10 +1,10 @@
-/* Which gradients of an asynchronous job are computed on which parameters. Pure.
+/* Draws which parameters each gradient of an unsynchronised job is computed on. Pure.
  *
- * Versions of the parameters are counted by updates: version v is what v updates have made. Left
- * free, races between workers decide. A seeded order draws it instead, so that a job with staleness
- * has the same bits on any machine: update t (from 1) is made by worker (t-1) mod N, from the
- * gradient of its step (t-1) / N, computed on version max(0, t - 1 - tau(t)), where tau(t) is drawn
- * from (seed, t) alone:
+ * Versions of the parameters are counted by updates: version v is what v updates have made. Without
+ * an order, races between workers decide. A seeded order draws it instead, so that a job with
+ * staleness has the same bits on any machine: update t (from 1) is made by worker (t-1) mod N, from
+ * the gradient of its step (t-1) / N, computed on version max(0, t - 1 - tau(t)), where tau(t) is
+ * drawn from (seed, t) alone:
  *
  *     free                   races
  *     seeded:round-robin     tau = N - 1: every worker reads once per round

@@ -1,13 +1,11 @@
-/* Reading --switch, and placing it on the steps of a job. */
+/* Places the switches of a job, its trials and its marks on its steps. */
 #include "common/job/phases.h"
 
-#include "common/base/number.h"
+#include "common/job/job_modes.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-#define AT_MAX UINT64_C(1000000000000000)
 
 /* ==========================================================================================
  * Marks
@@ -34,66 +32,6 @@ uint64_t marks_step(const struct marks *marks, uint64_t number)
     bool is_too_large =
         __builtin_mul_overflow(first_multiple(marks) - 1 + number, marks->period, &step);
     return is_too_large || step > marks->end ? marks->end : step;
-}
-
-/* ==========================================================================================
- * --switch
- * ========================================================================================== */
-
-/* One rule of `size` characters. */
-static bool parse_rule(const char *text, size_t size, struct switch_rule *rule)
-{
-    static const char *const units[] = {"step:", "epoch:"};
-    for (size_t unit = 0; unit < 2; unit++) {
-        size_t prefix = strlen(units[unit]), at = prefix;
-        if (size <= prefix || strncmp(text, units[unit], prefix) != 0) {
-            continue;
-        }
-        *rule = (struct switch_rule){.is_epoch = unit == 1};
-        size_t digits = strspn(text + prefix, "0123456789");
-        at += digits;
-        size_t mode_size = size - at - 1;
-        bool is_whole = at + 1 < size && text[at] == '=' && mode_size < sizeof(rule->mode) &&
-                        number_whole(text + prefix, digits, AT_MAX, &rule->at);
-        if (is_whole) {
-            memcpy(rule->mode, text + at + 1, mode_size);
-        }
-        return is_whole;
-    }
-    return false;
-}
-
-enum status switch_parse(const char *text, struct switch_rules *ret_rules, char *ret_why,
-                         size_t why_size)
-{
-    struct switch_rules rules = {.count = 0};
-    if (strcmp(text, "none") == 0) {
-        *ret_rules = rules;
-        return STATUS_OK;
-    }
-    while (*text != '\0') {
-        size_t size = strcspn(text, ";");
-        if (rules.count == SWITCHES_MAX) {
-            snprintf(ret_why, why_size, "more than %d switches", SWITCHES_MAX);
-            return STATUS_INVALID;
-        }
-        struct switch_rule *rule = &rules.rules[rules.count++];
-        if (!parse_rule(text, size, rule)) {
-            snprintf(ret_why, why_size,
-                     "'%.*s' is no switch: wanted is epoch:N=MODE or step:N=MODE, such as "
-                     "epoch:3=ps-async",
-                     (int)(size < 60 ? size : 60), text);
-            return STATUS_INVALID;
-        }
-        if (rule->at == 0) {
-            snprintf(ret_why, why_size, "'%.*s' is the beginning of the job: that is --mode",
-                     (int)(size < 60 ? size : 60), text);
-            return STATUS_INVALID;
-        }
-        text += size + (text[size] == ';');
-    }
-    *ret_rules = rules;
-    return STATUS_OK;
 }
 
 /* ==========================================================================================
@@ -135,7 +73,7 @@ uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t syn
 static uint64_t update_count(const struct job *job, const struct phase *phase)
 {
     uint64_t steps = phase->marks.end - phase->marks.first;
-    return mode_updates_on_push(phase->mode)
+    return mode_updates_on_push(phase->mode.kind)
                ? divide_up(times(steps, job->workers), job->gradients_per_update)
                : steps;
 }
@@ -159,7 +97,8 @@ static enum status check_rules(const struct job *job, const struct switch_rules 
         if (step >= total) {
             snprintf(ret_error, error_size,
                      "--switch %s:%llu=%s never comes: the job has %llu steps, %llu an epoch", unit,
-                     (unsigned long long)rule->at, rule->mode, (unsigned long long)total,
+                     (unsigned long long)rule->at, mode_text(rule->mode).text,
+                     (unsigned long long)total,
                      (unsigned long long)job_steps_per_epoch(job, sample_count));
             return STATUS_INVALID;
         }
@@ -167,8 +106,8 @@ static enum status check_rules(const struct job *job, const struct switch_rules 
             snprintf(ret_error, error_size,
                      "--switch %s:%llu=%s is at step %llu, and the one before it at step %llu: "
                      "they must come in their order",
-                     unit, (unsigned long long)rule->at, rule->mode, (unsigned long long)step,
-                     (unsigned long long)before);
+                     unit, (unsigned long long)rule->at, mode_text(rule->mode).text,
+                     (unsigned long long)step, (unsigned long long)before);
             return STATUS_INVALID;
         }
         before = step;
@@ -177,15 +116,15 @@ static enum status check_rules(const struct job *job, const struct switch_rules 
 }
 
 /* Ends the last phase at a step, and begins another. */
-static void add_phase(const struct job *job, struct phases *phases, const char *mode, uint64_t step,
+static void add_phase(const struct job *job, struct phases *phases, struct mode mode, uint64_t step,
                       uint64_t total, uint64_t period)
 {
     struct phase *phase = &phases->list[phases->count++];
     *phase = (struct phase){
         .marks = {.first = step, .end = total, .period = period},
-        .is_free = job_is_free_in(job, mode),
+        .mode = mode,
+        .is_unsynchronised = job_is_unsynchronised_in(job, mode.kind),
     };
-    snprintf(phase->mode, sizeof(phase->mode), "%s", mode);
     if (phases->count > 1) {
         struct phase *before = phase - 1;
         before->marks.end = step;
@@ -197,6 +136,12 @@ uint64_t phases_trial_bytes(uint32_t trial)
 {
     assert(trial < PHASES_TRIALS);
     return (UINT64_C(256) * 1024) << (2 * trial);
+}
+
+uint64_t phases_bucket_bytes(const struct job *job)
+{
+    return job_tunes_buckets(job) ? phases_trial_bytes(0)
+                                  : (uint64_t)(job->bucket_mb * 1024 * 1024);
 }
 
 uint64_t phases_trial_steps(const struct job *job)
@@ -220,7 +165,7 @@ static void add_first(const struct job *job, struct phases *phases, uint64_t end
 enum status phases_of(const struct job *job, uint64_t sample_count, struct phases *ret_phases,
                       char *ret_error, size_t error_size)
 {
-    struct switch_rules rules;
+    struct switch_rules rules = job_switches(job);
     struct phases phases = {.count = 0};
     uint64_t total = job_total_steps(job, sample_count);
     uint64_t period = phases_period(job, sample_count);
@@ -238,10 +183,7 @@ enum status phases_of(const struct job *job, uint64_t sample_count, struct phase
                  job->sync_every, (unsigned long long)period);
         return STATUS_INVALID;
     }
-    enum status status = switch_parse(job->switches, &rules, ret_error, error_size);
-    if (status == STATUS_OK) {
-        status = check_rules(job, &rules, sample_count, ret_error, error_size);
-    }
+    enum status status = check_rules(job, &rules, sample_count, ret_error, error_size);
     if (status != STATUS_OK) {
         return status;
     }

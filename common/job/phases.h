@@ -1,4 +1,4 @@
-/* The parts of a job in time: which mode rules when, and when parameters are looked at. Pure.
+/* Cuts a job into phases, and says at which steps parameters are looked at. Pure.
  *
  * --switch cuts a job into phases. At the end of each all workers hold the same parameters (and the
  * optimizer's states, if servers had them), and the next one begins with those:
@@ -16,12 +16,12 @@
 
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "common/job/mode.h"
+#include "common/job/switches.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define SWITCHES_MAX 15
 
 // With --bucket-mb auto: sizes of buckets that are tried, the smallest first, and for how many
 // rounds each (a round is a step, or --sync-every of them).
@@ -42,27 +42,10 @@ struct marks {
 uint64_t marks_count(const struct marks *marks);
 uint64_t marks_step(const struct marks *marks, uint64_t number); // number from 1
 
-/* As it is written: "epoch:3=ps-async" or "step:2000=ring". */
-struct switch_rule {
-    bool is_epoch;
-    uint64_t at; // epochs or steps that were made before
-    char mode[JOB_NAME_BYTES];
-};
-
-struct switch_rules {
-    struct switch_rule rules[SWITCHES_MAX];
-    uint32_t count;
-};
-
-/* Reads --switch: "none", or rules joined by semicolons. STATUS_INVALID: ret_why says what would be
- * right. Does not know whether there are such modes. */
-enum status switch_parse(const char *text, struct switch_rules *ret_rules, char *ret_why,
-                         size_t why_size);
-
 struct phase {
-    char mode[JOB_NAME_BYTES];
+    struct mode mode;
     struct marks marks;
-    bool is_free;            // steps of workers are apart from each other; see job_is_free_in
+    bool is_unsynchronised;  // see job_is_unsynchronised_in
     uint64_t updates_before; // of the parameters, in earlier phases
 };
 
@@ -74,6 +57,10 @@ struct phases {
 
 /* Bytes of the buckets of a trial. */
 uint64_t phases_trial_bytes(uint32_t trial);
+
+/* Bytes of the buckets that a model is cut into: with auto those of the smallest trial, which are
+ * then merged. */
+uint64_t phases_bucket_bytes(const struct job *job);
 
 /* Steps of all trials of a job. Capped. */
 uint64_t phases_trial_steps(const struct job *job);
@@ -89,8 +76,8 @@ uint64_t phases_period(const struct job *job, uint64_t sample_count);
 /* The step at the end of a period, from 0; the last one may be short. */
 uint64_t phases_period_end(const struct job *job, uint64_t sample_count, uint64_t index);
 
-/* Gradients (or, with --sync-every K, changes by K local steps) that a phase where workers are
- * free has had when the average worker is at `step`. Capped. */
+/* Gradients (or, with --sync-every K, changes by K local steps) that an
+ * unsynchronised phase has had when the average worker is at `step`. Capped. */
 uint64_t phases_pushes(const struct marks *marks, uint32_t workers, uint32_t sync_every,
                        uint64_t step);
 

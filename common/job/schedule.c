@@ -1,4 +1,4 @@
-/* Warm-up and schedules of the learning rate. */
+/* Computes the learning rate of a step: warm-up, then the schedule. */
 #include "common/job/schedule.h"
 
 #include "common/base/power.h"

@@ -1,4 +1,4 @@
-/* Reading who is slow, and drawing by how much. */
+/* Reads --straggler, and draws the delay of each step. */
 #include "common/job/straggler.h"
 
 #include "common/base/number.h"

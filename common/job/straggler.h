@@ -1,4 +1,4 @@
-/* Workers that are slowed down on purpose, alike in every mode. Pure.
+/* Slows workers down on purpose, alike in every mode. Pure.
  *
  * Delays are a function of (seed, rank, step), so that all designs that are compared meet the same
  * bad luck:

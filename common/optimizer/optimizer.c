@@ -1,4 +1,4 @@
-/* Optimizers: their states, and the coefficients of a step. */
+/* Keeps the states of an optimizer, and works out the coefficients of a step. */
 #include "common/optimizer/optimizer.h"
 
 #include "common/base/memory.h"
@@ -21,27 +21,17 @@ struct optimizer {
     float *states[OPTIMIZER_STATES_MAX]; // owned; (value_count) each, NULL from state_count on
 };
 
-struct optimizer_name {
-    const char *name;
+struct optimizer_row {
     double default_rate;
     const struct optimizer_rule *rule;
 };
 
-static const struct optimizer_name optimizers[] = {
-#define X(identifier, name, rate, summary) {name, rate, &optimizer_rule_##identifier},
+static const struct optimizer_row optimizers[OPTIMIZER_KIND_COUNT] = {
+#define X(identifier, kind, name, rate, summary) \
+    [OPTIMIZER_##kind] = {rate, &optimizer_rule_##identifier},
     OPTIMIZER_MAP(X)
 #undef X
 };
-
-static const struct optimizer_name *find(const char *name)
-{
-    for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++) {
-        if (strcmp(optimizers[i].name, name) == 0) {
-            return &optimizers[i];
-        }
-    }
-    return NULL;
-}
 
 /* As the loops need it: a number above 0 once it is a float, or there is division by 0. */
 static bool is_positive_float(double value)
@@ -79,25 +69,20 @@ static void fill_defaults(const struct optimizer_rule *rule, struct optimizer_se
     settings->decay = settings->decay == 0 ? rule->decay : settings->decay;
 }
 
-void optimizer_fill_defaults(const char *name, struct optimizer_settings *settings)
+void optimizer_fill_defaults(enum optimizer_kind kind, struct optimizer_settings *settings)
 {
-    const struct optimizer_name *row = find(name);
-    if (row != NULL) {
-        fill_defaults(row->rule, settings);
-    }
+    fill_defaults(optimizers[kind].rule, settings);
 }
 
-enum status optimizer_create_variant(const char *name, const struct optimizer_settings *settings,
+enum status optimizer_create_variant(enum optimizer_kind kind,
+                                     const struct optimizer_settings *settings,
                                      uint64_t value_count, enum variant variant,
                                      struct optimizer **ret_optimizer)
 {
-    const struct optimizer_name *row = find(name);
-    if (row == NULL) {
-        return STATUS_INVALID;
-    }
+    const struct optimizer_rule *rule = optimizers[kind].rule;
     struct optimizer_settings filled = *settings;
-    fill_defaults(row->rule, &filled);
-    if (!settings_are_valid(row->rule, &filled)) {
+    fill_defaults(rule, &filled);
+    if (!settings_are_valid(rule, &filled)) {
         return STATUS_INVALID;
     }
     if (value_count > SIZE_MAX / sizeof(float)) {
@@ -107,11 +92,11 @@ enum status optimizer_create_variant(const char *name, const struct optimizer_se
     if (optimizer == NULL) {
         return STATUS_NO_MEMORY;
     }
-    optimizer->rule = row->rule;
+    optimizer->rule = rule;
     optimizer->settings = filled;
     optimizer->variant = variant;
     optimizer->value_count = value_count;
-    for (uint32_t i = 0; i < row->rule->state_count; i++) {
+    for (uint32_t i = 0; i < rule->state_count; i++) {
         optimizer->states[i] = memory_create_large(value_count * sizeof(float));
         if (optimizer->states[i] == NULL) {
             optimizer_destroy(optimizer);
@@ -122,10 +107,10 @@ enum status optimizer_create_variant(const char *name, const struct optimizer_se
     return STATUS_OK;
 }
 
-enum status optimizer_create(const char *name, const struct optimizer_settings *settings,
+enum status optimizer_create(enum optimizer_kind kind, const struct optimizer_settings *settings,
                              uint64_t value_count, struct optimizer **ret_optimizer)
 {
-    return optimizer_create_variant(name, settings, value_count, variant_best(), ret_optimizer);
+    return optimizer_create_variant(kind, settings, value_count, variant_best(), ret_optimizer);
 }
 
 void optimizer_destroy(struct optimizer *optimizer)
@@ -216,8 +201,7 @@ float *optimizer_state(struct optimizer *optimizer, uint32_t index)
     return optimizer->states[index];
 }
 
-double optimizer_default_rate(const char *name)
+double optimizer_default_rate(enum optimizer_kind kind)
 {
-    const struct optimizer_name *row = find(name);
-    return row == NULL ? (double)NAN : row->default_rate;
+    return optimizers[kind].default_rate;
 }

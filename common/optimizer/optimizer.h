@@ -7,6 +7,7 @@
 #define COMMON_OPTIMIZER_OPTIMIZER_H
 
 #include "common/base/status.h"
+#include "common/options/names.h"
 #include "common/vector/layout.h"
 
 #include <stddef.h>
@@ -26,9 +27,9 @@ struct optimizer_settings {
 
 struct optimizer;
 
-/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if there is no such name or a setting that it
- * uses is out of range, STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
-enum status optimizer_create(const char *name, const struct optimizer_settings *settings,
+/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if a setting that it uses is out of range,
+ * STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
+enum status optimizer_create(enum optimizer_kind kind, const struct optimizer_settings *settings,
                              uint64_t value_count, struct optimizer **ret_optimizer);
 void optimizer_destroy(struct optimizer *optimizer); // NULL is fine
 
@@ -54,9 +55,9 @@ float *optimizer_state(struct optimizer *optimizer, uint32_t index);
 
 /* Replaces an epsilon and a decay of 0 by the optimizer's own, as optimizer_create does. What the
  * optimizer does not use stays. */
-void optimizer_fill_defaults(const char *name, struct optimizer_settings *settings);
+void optimizer_fill_defaults(enum optimizer_kind kind, struct optimizer_settings *settings);
 
-/* The learning rate that --lr 0 stands for; NaN if there is no such optimizer. */
-double optimizer_default_rate(const char *name);
+/* The learning rate that --lr 0 stands for. */
+double optimizer_default_rate(enum optimizer_kind kind);
 
 #endif

@@ -1,9 +1,9 @@
 /* The arithmetic of the optimizers, element by element: for the loops of optimizer_rules.c, and for
  * a GPU.
  *
- * The formulas are those of torch.optim. Bits must not depend on who computes them, so every
- * operation is written out as one that IEEE 754 rounds correctly: fmaf, *, / and sqrtf, in this
- * order. A multiply-add that is not written as fmaf is not fused.
+ * The formulas are those of torch.optim. Bits must not depend on the device that computes them, so
+ * every operation is written out as one that IEEE 754 rounds correctly: fmaf, *, / and sqrtf, in
+ * this order. A multiply-add that is not written as fmaf is not fused.
  *
  * Weight decay 0 is not a case of its own: fmaf(0, param, grad) is grad.
  *

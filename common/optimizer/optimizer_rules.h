@@ -34,13 +34,14 @@ struct optimizer_rule {
 };
 
 // A row of OPTIMIZER_MAP without a rule does not link.
-#define X(identifier, name, rate, summary) \
+#define X(identifier, kind, name, rate, summary) \
     extern const struct optimizer_rule optimizer_rule_##identifier;
 OPTIMIZER_MAP(X)
 #undef X
 
 /* optimizer_create with a variant of the caller's choice. */
-enum status optimizer_create_variant(const char *name, const struct optimizer_settings *settings,
+enum status optimizer_create_variant(enum optimizer_kind kind,
+                                     const struct optimizer_settings *settings,
                                      uint64_t value_count, enum variant variant,
                                      struct optimizer **ret_optimizer);
 

@@ -1,8 +1,7 @@
-/* Names of log levels. */
+/* Names the levels of the log, with a line of --help for each. */
 #include "common/options/log_level.h"
 
 #include <stddef.h>
-#include <string.h>
 
 const struct option_choice log_level_choices[] = {
     [LOG_ERROR] = {"error", "what ended the job, or this process"},
@@ -11,13 +10,3 @@ const struct option_choice log_level_choices[] = {
     [LOG_DEBUG] = {"debug", "everything"},
     {NULL, NULL},
 };
-
-enum log_level log_level_find(const char *name)
-{
-    for (unsigned i = 0; log_level_choices[i].name != NULL; i++) {
-        if (strcmp(log_level_choices[i].name, name) == 0) {
-            return (enum log_level)i;
-        }
-    }
-    return LOG_WARN;
-}

@@ -1,4 +1,4 @@
-/* The lists of names, from their maps. */
+/* Expands the maps of models, datasets and optimizers into lists for option rows. */
 #include "common/options/names.h"
 
 const struct option_choice names_models[] = {
@@ -23,7 +23,7 @@ const struct option_choice names_data[] = {
 };
 
 const struct option_choice names_optimizers[] = {
-#define X(identifier, name, rate, summary) {name, summary},
+#define X(identifier, kind, name, rate, summary) {name, summary},
     OPTIMIZER_MAP(X)
 #undef X
         {NULL, NULL},

@@ -22,21 +22,30 @@
     X(fashion_mnist, "fashion-mnist", true, "Fashion-MNIST's IDX files, plain or .gz") \
     X(synthetic, "synthetic", false, "noise in memory: the baseline without input")
 
-// X(identifier, "name", default learning rate, "summary")
-#define OPTIMIZER_MAP(X)                                                                     \
-    X(sgd, "sgd", 0.05, "plain stochastic gradient descent")                                 \
-    X(momentum, "momentum", 0.01, "SGD with Polyak's momentum")                              \
-    X(nesterov, "nesterov", 0.01, "SGD with Nesterov's momentum")                            \
-    X(adam, "adam", 0.001, "Kingma and Ba 2015")                                             \
-    X(adamw, "adamw", 0.001, "Adam with decoupled weight decay, Loshchilov and Hutter 2019") \
-    X(adagrad, "adagrad", 0.01, "Duchi et al. 2011")                                         \
-    X(adadelta, "adadelta", 1.0, "Zeiler 2012")                                              \
-    X(rmsprop, "rmsprop", 0.001, "Tieleman and Hinton 2012")
+// X(identifier, kind, "name", default learning rate, "summary")
+#define OPTIMIZER_MAP(X)                                                    \
+    X(sgd, SGD, "sgd", 0.05, "plain stochastic gradient descent")           \
+    X(momentum, MOMENTUM, "momentum", 0.01, "SGD with Polyak's momentum")   \
+    X(nesterov, NESTEROV, "nesterov", 0.01, "SGD with Nesterov's momentum") \
+    X(adam, ADAM, "adam", 0.001, "Kingma and Ba 2015")                      \
+    X(adamw, ADAMW, "adamw", 0.001,                                         \
+      "Adam with decoupled weight decay, Loshchilov and Hutter 2019")       \
+    X(adagrad, ADAGRAD, "adagrad", 0.01, "Duchi et al. 2011")               \
+    X(adadelta, ADADELTA, "adadelta", 1.0, "Zeiler 2012")                   \
+    X(rmsprop, RMSPROP, "rmsprop", 0.001, "Tieleman and Hinton 2012")
+
+/* The values of --optimizer, in the order of the map. */
+enum optimizer_kind {
+#define X(identifier, kind, name, rate, summary) OPTIMIZER_##kind,
+    OPTIMIZER_MAP(X)
+#undef X
+        OPTIMIZER_KIND_COUNT
+};
 
 /* Each list ends with a row whose name is NULL. */
 extern const struct option_choice names_models[];
 extern const struct option_choice names_datasets[];
-extern const struct option_choice names_data[]; // as --data takes them: "cifar10:DIR"
-extern const struct option_choice names_optimizers[];
+extern const struct option_choice names_data[];       // as --data takes them: "cifar10:DIR"
+extern const struct option_choice names_optimizers[]; // by enum optimizer_kind
 
 #endif

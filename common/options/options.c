@@ -1,4 +1,4 @@
-/* Values of options: read from text, checked against their rows. */
+/* Sets options from text, checked against their rows. */
 #include "common/options/options.h"
 
 #include "common/base/number.h"
@@ -19,7 +19,7 @@ static char *field_of(const struct option *row, void *values)
     return (char *)values + row->offset;
 }
 
-/* Adds text behind what is there, cutting what does not fit. */
+/* Appends text, cut to the space that is left. */
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t text_size,
                                                          const char *format, ...)
 {
@@ -124,17 +124,37 @@ static enum status refuse_choice(const struct option *row, const char *value, ch
     return STATUS_INVALID;
 }
 
-static bool is_choice(const struct option *row, const char *value)
+/* Finds a name, or the beginning of a text up to the colon of a name. */
+static bool find_choice(const struct option_choice *choices, const char *text, uint32_t *ret_index)
 {
-    for (size_t i = 0; row->choices[i].name != NULL; i++) {
-        const char *name = row->choices[i].name;
+    for (uint32_t i = 0; choices[i].name != NULL; i++) {
+        const char *name = choices[i].name;
         size_t size = strcspn(name, ":");
-        bool takes_more = name[size] == ':' && strncmp(name, value, size + 1) == 0;
-        if (strcmp(name, value) == 0 || takes_more) {
+        bool takes_number = name[size] == ':' && strncmp(name, text, size + 1) == 0;
+        if (strcmp(name, text) == 0 || takes_number) {
+            *ret_index = i;
             return true;
         }
     }
     return false;
+}
+
+bool option_pick(const struct option_choice *choices, const char *text, uint32_t number_max,
+                 struct option_picked *ret_picked)
+{
+    uint32_t index;
+    uint64_t number = 0;
+    if (!find_choice(choices, text, &index)) {
+        return false;
+    }
+    size_t size = strcspn(choices[index].name, ":");
+    bool takes_number = choices[index].name[size] == ':';
+    if (takes_number &&
+        !number_whole(text + size + 1, strlen(text + size + 1), number_max, &number)) {
+        return false;
+    }
+    *ret_picked = (struct option_picked){.index = index, .number = (uint32_t)number};
+    return true;
 }
 
 /* The length of the UTF-8 character that the text begins with; 0 if it begins with none, or with a
@@ -175,11 +195,48 @@ static bool is_plain_text(const char *value)
     return true;
 }
 
+static enum status refuse_why(const struct option *row, const char *value, const char *why,
+                              char *ret_error, size_t error_size)
+{
+    snprintf(ret_error, error_size, "%s is '%.60s': %s", row->name, value, why);
+    return STATUS_INVALID;
+}
+
+static enum status set_choice(const struct option *row, void *values, const char *value,
+                              char *ret_error, size_t error_size)
+{
+    char why[OPTION_ERROR_BYTES / 2];
+    uint32_t index;
+    struct option_picked picked;
+    if (!find_choice(row->choices, value, &index)) {
+        return refuse_choice(row, value, ret_error, error_size);
+    }
+    if (row->is_valid != NULL && !row->is_valid(value, why, sizeof(why))) {
+        return refuse_why(row, value, why, ret_error, error_size);
+    }
+    if (!option_pick(row->choices, value, (uint32_t)row->max, &picked)) {
+        return refuse_choice(row, value, ret_error, error_size);
+    }
+    assert(row->size == sizeof(index) || row->size == sizeof(picked));
+    memcpy(field_of(row, values), &picked, row->size); // an enum alone is the index
+    return STATUS_OK;
+}
+
+static enum status set_parsed(const struct option *row, void *values, const char *value,
+                              char *ret_error, size_t error_size)
+{
+    char why[OPTION_ERROR_BYTES / 2];
+    return row->parse(value, field_of(row, values), why, sizeof(why))
+               ? STATUS_OK
+               : refuse_why(row, value, why, ret_error, error_size);
+}
+
 static enum status set_text(const struct option *row, void *values, const char *value,
                             char *ret_error, size_t error_size)
 {
     char why[OPTION_ERROR_BYTES / 2];
-    if (row->type == OPTION_CHOICE && !is_choice(row, value)) {
+    uint32_t index;
+    if (row->type == OPTION_NAME && !find_choice(row->choices, value, &index)) {
         return refuse_choice(row, value, ret_error, error_size);
     }
     if (strlen(value) >= row->size) {
@@ -195,8 +252,7 @@ static enum status set_text(const struct option *row, void *values, const char *
         return STATUS_INVALID;
     }
     if (row->is_valid != NULL && !row->is_valid(value, why, sizeof(why))) {
-        snprintf(ret_error, error_size, "%s is '%.60s': %s", row->name, value, why);
-        return STATUS_INVALID;
+        return refuse_why(row, value, why, ret_error, error_size);
     }
     // Bytes behind the terminator are zero: values of equal text are equal memory.
     memset(field_of(row, values), 0, row->size);
@@ -223,8 +279,12 @@ static enum status set_value(const struct option *row, void *values, const char 
         return set_whole(row, values, value, ret_error, error_size);
     case OPTION_REAL:
         return set_real(row, values, value, ret_error, error_size);
-    case OPTION_TEXT:
     case OPTION_CHOICE:
+        return set_choice(row, values, value, ret_error, error_size);
+    case OPTION_PARSED:
+        return set_parsed(row, values, value, ret_error, error_size);
+    case OPTION_TEXT:
+    case OPTION_NAME:
     case OPTION_LIST:
         return set_text(row, values, value, ret_error, error_size);
     }

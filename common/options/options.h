@@ -11,9 +11,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define OPTION_SETS_MAX    4
+#define OPTION_ROWS_MAX    256  // of all sets
+#define OPTION_LISTS_MAX   16   // of type OPTION_LIST
 #define OPTION_VALUE_BYTES 1024 // longest value as text, terminator included
 #define OPTION_ERROR_BYTES 512
 
@@ -23,16 +26,25 @@ enum option_type {
     OPTION_U64,    // uint64_t
     OPTION_REAL,   // double; or the only one of choices, a word that stands for 0
     OPTION_TEXT,   // char[size]
-    OPTION_CHOICE, // char[size], one of choices
+    OPTION_NAME,   // char[size], one of choices
+    OPTION_CHOICE, // an enum whose values are the places of choices; or see struct option_picked
+    OPTION_PARSED, // what parse makes of the text
     OPTION_LIST,   // char[size], items joined by semicolons; may be given several times on the
                    // command line, where the fallback clears what came before
 };
 
-/* A name that an option may take, with a line for --help. A name with a colon stands for all values
- * that begin like it ("ps-ssp:S"); is_valid checks the rest. A list ends with name == NULL. */
+/* A name that an option may take, with a line for --help. A name with a colon is followed by a
+ * whole number ("ps-ssp:S" stands for "ps-ssp:0", "ps-ssp:1" ...). A list ends with name == NULL.
+ */
 struct option_choice {
     const char *name;
     const char *summary;
+};
+
+/* The field of an OPTION_CHOICE whose list has a name with a colon begins like this. */
+struct option_picked {
+    uint32_t index;  // of the choice: the value of its enum
+    uint32_t number; // behind the colon; 0 if there is none
 };
 
 struct option {
@@ -45,17 +57,36 @@ struct option {
     // Of a real number: one, and min is above 0. Of a text: what there is; is_valid decides.
     const struct option_choice *choices;
 
-    /* Extra check of a text or list, NULL if there is none: writes why it is refused. */
+    /* Extra check of a text, a choice or a list, NULL if there is none: writes why it is refused.
+     */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
+
+    /* OPTION_PARSED: reads a text into the field, or writes why it is refused; and the way back. */
+    bool (*parse)(const char *text, void *ret_field, char *ret_why, size_t why_size);
+    void (*format)(const void *field, char *ret_text, size_t text_size);
     const char *metavar; // "MIB" in --help
     const char *help;    // one sentence, with the unit
 };
+
+/* For rows: a field of a struct and how it is read, and the limits of a number. */
+#define OPTION_FIELD(kind, owner, field)                            \
+    .type = OPTION_##kind, .offset = offsetof(struct owner, field), \
+    .size = sizeof(((struct owner *)0)->field)
+#define OPTION_RANGE(low, high) .min = (low), .max = (high)
 
 struct option_set {
     const char *title; // heading in --help
     const struct option *rows;
     size_t count;
     void *values; // the struct that the rows' offsets point into
+};
+
+/* What options_parse found. */
+struct options_given {
+    const struct option *rows[OPTION_ROWS_MAX]; // that another source than their default has set
+    size_t count;
+    const struct option *lists[OPTION_LISTS_MAX]; // that the command line has begun
+    size_t list_count;
 };
 
 struct option_program {
@@ -74,6 +105,8 @@ struct option_program {
     // The command line is the only source. For what another program starts, whose environment may
     // hold options of that one.
     bool takes_arguments_alone;
+
+    struct options_given given; // filled by options_parse; zero before
 };
 
 /* Fills every field with its default. */
@@ -84,6 +117,15 @@ void options_reset(const struct option_set *set);
 enum status options_set_text(const struct option_set *sets, size_t set_count, const char *name,
                              const char *value, char *ret_error, size_t error_size);
 
+/* The choice that a text names. False if there is none, or if its number is missing or larger than
+ * number_max. */
+bool option_pick(const struct option_choice *choices, const char *text, uint32_t number_max,
+                 struct option_picked *ret_picked);
+
+/* The text that option_pick reads back to the same. */
+void option_picked_text(const struct option_choice *choices, struct option_picked picked,
+                        char *ret_text, size_t text_size);
+
 /* Writes the value of a row as text that options_set_text reads back to the same value. */
 void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size);
 
@@ -92,13 +134,13 @@ bool options_was_given(const struct option_program *program, const char *name);
 
 /* All sources in order. Logs the first bad value with its source and what to do. With --help,
  * --version or --describe-options it prints, and *ret_is_done is true: the program exits 0.
- * Positional arguments are an error. Call it once a process. */
-enum status options_parse(const struct option_program *program, int argc, char *const *argv,
+ * Positional arguments are an error. */
+enum status options_parse(struct option_program *program, int argc, char *const *argv,
                           bool *ret_is_done);
 
 void options_print_help(const struct option_program *program, FILE *stream);
 
-/* What --describe-options prints, for what is generated from the tables: a JSON object a line. The
+/* Prints what manuals and shell completion are generated from: a JSON object a line. The
  * first has the program's "program", "usage", "summary" and "example", each of the others an
  * option's "set", "option", "letter", "variable", "metavar" (null for flags), "default", "range",
  * "choices" (a list of "name" and "summary") and "help", where what there is none of is null. */

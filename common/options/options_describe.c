@@ -1,13 +1,15 @@
-/* --describe-options, from the tables: what man pages and shell completion are generated from. */
+/* Prints --describe-options, from which man pages and shell completion are generated. */
 #include "common/options/options_format.h"
 
 #include <jansson.h>
 
 static const struct option general_rows[] = {
-    {"config", 0, OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "FILE",
-     "read options from an INI file first: name = value"},
-    {"version", 0, OPTION_FLAG, 0, 0, NULL, 0, 0, NULL, NULL, NULL, "print the version"},
-    {"help", 'h', OPTION_FLAG, 0, 0, NULL, 0, 0, NULL, NULL, NULL, "print this"},
+    {.name = "config",
+     .type = OPTION_TEXT,
+     .metavar = "FILE",
+     .help = "read options from an INI file first: name = value"},
+    {.name = "version", .type = OPTION_FLAG, .help = "print the version"},
+    {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "print this"},
 };
 
 struct option_set options_general(const struct option_program *program)
@@ -45,7 +47,7 @@ static void describe_row(const struct option_program *program, const struct opti
     option_make_variable_name(row->name, variable, sizeof(variable));
     option_format_range(row, range, sizeof(range));
     bool is_number = row->type == OPTION_U32 || row->type == OPTION_U64 || row->type == OPTION_REAL;
-    // Of what is taken out before the tables are read, only --config has a variable.
+    // Of the options that are taken out before the tables are read, only --config has a variable.
     bool has_variable =
         !program->takes_arguments_alone && (set->values != NULL || row == general_rows);
     print_line(json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:s?, s:s?, s:o, s:s}", "set", set->title,

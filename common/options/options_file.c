@@ -1,4 +1,4 @@
-/* Options from an INI file.
+/* Reads options from an INI file.
  *
  * The parsing is inih's. It takes lines from a buffer of its own size (200 bytes, as Debian builds
  * it) and would cut longer ones in two, it takes an indented line for more of the value above, and
@@ -16,7 +16,7 @@
 #define FILE_BYTES_MAX (1 << 20)
 
 struct source {
-    const struct option_program *program;
+    struct option_program *program;
     const char *path;
     FILE *file;
     size_t size;    // bytes read
@@ -25,7 +25,7 @@ struct source {
     bool has_failed;
 };
 
-/* Logs what is wrong with the line that was read last, and ends the reading. */
+/* Logs the error of the line that was read last, and ends the reading. */
 static char *refuse_line(struct source *source, const char *why)
 {
     log_error("%s:%d: %s", source->path, source->line, why);
@@ -86,7 +86,7 @@ static int take_line(void *data, const char *section, const char *name, const ch
     return source->has_failed ? 0 : 1;
 }
 
-enum status options_read_file(const struct option_program *program, const char *path)
+enum status options_read_file(struct option_program *program, const char *path)
 {
     struct source source = {.program = program, .path = path, .file = fopen(path, "re")};
     if (source.file == NULL) {

@@ -1,4 +1,4 @@
-/* Values of options, written as text. */
+/* Writes values of options as text. */
 #include "common/options/options_format.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ void option_make_variable_name(const char *name, char *ret_name, size_t name_siz
 
 const char *option_metavar(const struct option *row)
 {
-    return row->type == OPTION_CHOICE ? "NAME" : row->type == OPTION_FLAG ? NULL : row->metavar;
+    bool is_name = row->type == OPTION_CHOICE || row->type == OPTION_NAME;
+    return is_name ? "NAME" : row->type == OPTION_FLAG ? NULL : row->metavar;
 }
 
 locale_t options_enter_plain_locale(void)
@@ -60,12 +61,25 @@ void option_format_range(const struct option *row, char *ret_text, size_t text_s
     snprintf(ret_text, text_size, "%s to %s", min, max);
 }
 
+void option_picked_text(const struct option_choice *choices, struct option_picked picked,
+                        char *ret_text, size_t text_size)
+{
+    const char *name = choices[picked.index].name;
+    int size = (int)strcspn(name, ":");
+    if (name[size] == ':') {
+        snprintf(ret_text, text_size, "%.*s:%u", size, name, picked.number);
+    } else {
+        snprintf(ret_text, text_size, "%s", name);
+    }
+}
+
 void option_format(const struct option *row, const void *values, char *ret_text, size_t text_size)
 {
     const char *field = (const char *)values + row->offset;
     uint32_t narrow;
     uint64_t whole;
     double real;
+    struct option_picked picked = {0};
     switch (row->type) {
     case OPTION_FLAG:
         snprintf(ret_text, text_size, "%s", field[0] != 0 ? "true" : "false");
@@ -86,8 +100,15 @@ void option_format(const struct option *row, const void *values, char *ret_text,
             format_real(real, ret_text, text_size);
         }
         break;
-    case OPTION_TEXT:
     case OPTION_CHOICE:
+        memcpy(&picked, field, row->size);
+        option_picked_text(row->choices, picked, ret_text, text_size);
+        break;
+    case OPTION_PARSED:
+        row->format(field, ret_text, text_size);
+        break;
+    case OPTION_TEXT:
+    case OPTION_NAME:
     case OPTION_LIST:
         snprintf(ret_text, text_size, "%s", field);
         break;

@@ -1,5 +1,4 @@
-/* How values of options are written: in --help, in errors, in the text of a job. Private to the
- * options. */
+/* Writes values of options, for --help, errors and the text of a job. Private to the options. */
 #ifndef COMMON_OPTIONS_OPTIONS_FORMAT_H
 #define COMMON_OPTIONS_OPTIONS_FORMAT_H
 

@@ -1,4 +1,4 @@
-/* --help, from the tables. */
+/* Prints --help from the tables. */
 #include "common/options/options_format.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void print_wrapped(FILE *stream, const char *text, int column)
     fputc('\n', stream);
 }
 
-/* The same behind what is `used` of a line; on the next one if that reaches the column. */
+/* The same behind the `used` columns of a line; on the next line if those reach the column. */
 static void print_from(FILE *stream, const char *text, int used, int column)
 {
     if (used >= column) {

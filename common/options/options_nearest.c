@@ -1,4 +1,4 @@
-/* Which name was meant, when one is not known. */
+/* Guesses which name was meant by one that is not known. */
 #include "common/options/options.h"
 
 #include <stdint.h>

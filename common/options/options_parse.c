@@ -1,4 +1,4 @@
-/* The sources of options, in order: defaults, config file, environment, command line. */
+/* Reads options from their sources in order: defaults, config file, environment, command line. */
 #include "common/base/log.h"
 #include "common/options/options_format.h"
 #include "common/options/options_sources.h"
@@ -7,33 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIVEN_MAX  256
 #define NAME_BYTES 64
-#define LISTS_MAX  16
-
-// Options that came from anywhere but their default. One program, one parse: see options.h.
-static const char *given[GIVEN_MAX];
-static size_t given_count;
-
-// Lists that the command line has begun.
-static const struct option *begun_lists[LISTS_MAX];
-static size_t begun_list_count;
 
 bool options_was_given(const struct option_program *program, const char *name)
 {
-    (void)program;
-    for (size_t i = 0; i < given_count; i++) {
-        if (strcmp(given[i], name) == 0) {
+    for (size_t i = 0; i < program->given.count; i++) {
+        if (strcmp(program->given.rows[i]->name, name) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static bool list_was_begun(const struct option *row)
+static bool list_was_begun(const struct option_program *program, const struct option *row)
 {
-    for (size_t i = 0; i < begun_list_count; i++) {
-        if (begun_lists[i] == row) {
+    for (size_t i = 0; i < program->given.list_count; i++) {
+        if (program->given.lists[i] == row) {
             return true;
         }
     }
@@ -76,8 +65,8 @@ static const struct option *find_letter(const struct option_program *program, ch
     return NULL;
 }
 
-enum status options_set_from(const struct option_program *program, const char *where,
-                             const char *name, const char *value)
+enum status options_set_from(struct option_program *program, const char *where, const char *name,
+                             const char *value)
 {
     char error[OPTION_ERROR_BYTES];
     enum status status =
@@ -88,8 +77,8 @@ enum status options_set_from(const struct option_program *program, const char *w
     }
     const struct option *row = find_row(program, name);
     if (!options_was_given(program, name)) {
-        assert(given_count < GIVEN_MAX);
-        given[given_count++] = row->name;
+        assert(program->given.count < OPTION_ROWS_MAX);
+        program->given.rows[program->given.count++] = row;
     }
     return STATUS_OK;
 }
@@ -102,8 +91,7 @@ static const char *read_variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static enum status read_environment(const struct option_program *program,
-                                    const struct option_set *set)
+static enum status read_environment(struct option_program *program, const struct option_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         char variable[NAME_BYTES + sizeof(OPTION_VARIABLE_PREFIX)], where[sizeof(variable) + 32];
@@ -123,14 +111,14 @@ static enum status read_environment(const struct option_program *program,
 
 static enum status refuse_name(const struct option_program *program, const char *name)
 {
-    const char *names[GIVEN_MAX];
+    const char *names[OPTION_ROWS_MAX];
     size_t count = 0;
     const struct option_set general = options_general(program);
     for (; count < general.count; count++) {
         names[count] = general.rows[count].name;
     }
     for (size_t s = 0; s < program->set_count; s++) {
-        for (size_t i = 0; i < program->sets[s].count && count < GIVEN_MAX; i++) {
+        for (size_t i = 0; i < program->sets[s].count && count < OPTION_ROWS_MAX; i++) {
             names[count++] = program->sets[s].rows[i].name;
         }
     }
@@ -164,13 +152,13 @@ static enum status refuse_missing_value(const char *name)
 }
 
 /* Adds to what the command line has already said of a list. */
-static enum status add_to_list(const struct option_program *program, const struct option *row,
+static enum status add_to_list(struct option_program *program, const struct option *row,
                                const char *value)
 {
     char before[OPTION_VALUE_BYTES], joined[2 * OPTION_VALUE_BYTES];
-    if (!list_was_begun(row)) {
-        assert(begun_list_count < LISTS_MAX);
-        begun_lists[begun_list_count++] = row;
+    if (!list_was_begun(program, row)) {
+        assert(program->given.list_count < OPTION_LISTS_MAX);
+        program->given.lists[program->given.list_count++] = row;
         return options_set_from(program, "command line", row->name, value);
     }
     option_format(row, values_of(program, row), before, sizeof(before));
@@ -180,7 +168,7 @@ static enum status add_to_list(const struct option_program *program, const struc
 }
 
 /* Sets a row from the argument at *index, whose value may be the next argument. */
-static enum status take_row(const struct option_program *program, const struct option *row,
+static enum status take_row(struct option_program *program, const struct option *row,
                             const char *attached, int argc, char *const *argv, int *index)
 {
     const char *value = attached;
@@ -195,7 +183,7 @@ static enum status take_row(const struct option_program *program, const struct o
 }
 
 /* "-n4", "-n=4", "-n 4" */
-static enum status take_short(const struct option_program *program, int argc, char *const *argv,
+static enum status take_short(struct option_program *program, int argc, char *const *argv,
                               int *index)
 {
     const char *text = argv[*index];
@@ -209,7 +197,7 @@ static enum status take_short(const struct option_program *program, int argc, ch
 }
 
 /* "--name=value", "--name value", "--flag", "--no-flag" */
-static enum status take_long(const struct option_program *program, int argc, char *const *argv,
+static enum status take_long(struct option_program *program, int argc, char *const *argv,
                              int *index)
 {
     char name[NAME_BYTES];
@@ -237,8 +225,7 @@ static enum status take_long(const struct option_program *program, int argc, cha
     return refuse_name(program, name);
 }
 
-static enum status read_command_line(const struct option_program *program, int argc,
-                                     char *const *argv)
+static enum status read_command_line(struct option_program *program, int argc, char *const *argv)
 {
     for (int i = 1; i < argc; i++) {
         enum status status;
@@ -293,7 +280,7 @@ static bool print_information(const struct option_program *program, int argc, ch
     return false;
 }
 
-enum status options_parse(const struct option_program *program, int argc, char *const *argv,
+enum status options_parse(struct option_program *program, int argc, char *const *argv,
                           bool *ret_is_done)
 {
     assert(program->set_count <= OPTION_SETS_MAX);
@@ -301,8 +288,7 @@ enum status options_parse(const struct option_program *program, int argc, char *
     if (*ret_is_done) {
         return STATUS_OK;
     }
-    given_count = 0;
-    begun_list_count = 0;
+    program->given = (struct options_given){.count = 0};
     for (size_t s = 0; s < program->set_count; s++) {
         options_reset(&program->sets[s]);
     }

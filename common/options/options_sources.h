@@ -1,4 +1,4 @@
-/* Where options come from. Private to the options. */
+/* Sets options from a named source. Private to the options. */
 #ifndef COMMON_OPTIONS_OPTIONS_SOURCES_H
 #define COMMON_OPTIONS_OPTIONS_SOURCES_H
 
@@ -7,10 +7,10 @@
 
 /* Sets an option, and notes that it was given. `where` is the source ("job.ini:3"), for the log if
  * the name or the value is refused. */
-enum status options_set_from(const struct option_program *program, const char *where,
-                             const char *name, const char *value);
+enum status options_set_from(struct option_program *program, const char *where, const char *name,
+                             const char *value);
 
 /* Sets what an INI file has: NAME = VALUE, a line each, in any section or none. Logs. */
-enum status options_read_file(const struct option_program *program, const char *path);
+enum status options_read_file(struct option_program *program, const char *path);
 
 #endif

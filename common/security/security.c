@@ -20,15 +20,19 @@ static const char *const verbs[] = {
     [SECURITY_CONNECT] = "connect to",
 };
 
-#define FIELD(name) \
-    offsetof(struct security_options, name), sizeof(((struct security_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, security_options, field)
 
 static const struct option rows[] = {
-    {"keys", 0, OPTION_TEXT, FIELD(keys), "", 0, 0, NULL, NULL, "FILE",
-     "the job's key file, as `ringside keygen` makes it; - reads it from standard input"},
-    {"insecure", 0, OPTION_FLAG, FIELD(insecure), "false", 0, 0, NULL, NULL, NULL,
-     "go without keys over tcp: whoever reaches a port can read and change the job; on the "
-     "loopback interface that is every user of this host"},
+    {.name = "keys",
+     FIELD(TEXT, keys),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "the job's key file, as `ringside keygen` makes it; - reads it from standard input"},
+    {.name = "insecure",
+     FIELD(FLAG, insecure),
+     .fallback = "false",
+     .help = "go without keys over tcp: whoever reaches a port can read and change the job; on the "
+             "loopback interface that is every user of this host"},
 };
 
 struct option_set security_option_set(struct security_options *options)

@@ -1,6 +1,7 @@
 /* Needs by role, and the system's limits. */
 #include "common/service/resources.h"
 
+#include "common/job/job_modes.h"
 #include "common/transport/door.h"
 
 #include <limits.h>
@@ -38,7 +39,7 @@ static struct resources_need need_of(enum resources_role role, const struct job 
     struct resources_need need = {0};
     if (role == RESOURCES_WORKER) {
         uint32_t links = job_shard_count(job);
-        links += job_has_mode(job, "ring") ? job->workers - 1 : 0;
+        links += job_has_mode(job, MODE_RING) ? job->workers - 1 : 0;
         need.files = FILES_WORKER + FILES_PER_LINK * links * connections_of(job);
         need.threads = THREADS_WORKER + (job->threads > 0 ? job->threads : 1) - 1;
         return need;

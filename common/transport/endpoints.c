@@ -18,15 +18,15 @@
 #define REGION_PREFIX "shm:"
 #define SEAL_PREFIX   "seal:"
 
-bool endpoints_may_share(const char *kind)
+bool endpoints_may_share(enum transport_kind kind)
 {
-    return strcmp(kind, "auto") == 0 || strcmp(kind, "shm") == 0;
+    return kind == TRANSPORT_AUTO || kind == TRANSPORT_SHM;
 }
 
 /* All processes have to be on one host. */
-static bool is_host_only(const char *kind)
+static bool is_host_only(enum transport_kind kind)
 {
-    return strcmp(kind, "ipc") == 0 || strcmp(kind, "shm") == 0;
+    return kind == TRANSPORT_IPC || kind == TRANSPORT_SHM;
 }
 
 bool endpoints_is_wildcard(const char *address)
@@ -81,11 +81,11 @@ enum status endpoints_bind_tcp(struct transport *transport, const struct endpoin
     return format_tcp(address, ports, ret_endpoint);
 }
 
-enum status endpoints_bind(struct transport *transport, const char *kind,
+enum status endpoints_bind(struct transport *transport, enum transport_kind kind,
                            const struct endpoints_wish *wish, char ret_place[ENDPOINTS_PLACE_BYTES])
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
-    bool wants_ipc = strcmp(kind, "tcp") != 0;
+    bool wants_ipc = kind != TRANSPORT_TCP;
     // What leaves the choice to us does without tcp where every user of the host could connect.
     bool wants_tcp = !is_host_only(kind) && (!wants_ipc || transport_allows_tcp(transport));
     if (wants_ipc) {
@@ -130,7 +130,7 @@ static bool is_behind_endpoints(const char *at)
            strncmp(at, SEAL_PREFIX, strlen(SEAL_PREFIX)) == 0;
 }
 
-enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
+enum status endpoints_choose(const char *place, enum transport_kind kind, uint64_t own_host_id,
                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
 {
     uint64_t host_id;
@@ -138,7 +138,7 @@ enum status endpoints_choose(const char *place, const char *kind, uint64_t own_h
     if (!parse_host_id(place, &host_id, &at)) {
         return STATUS_MALFORMED;
     }
-    bool may_ipc = strcmp(kind, "tcp") != 0 && host_id == own_host_id;
+    bool may_ipc = kind != TRANSPORT_TCP && host_id == own_host_id;
     bool may_tcp = !is_host_only(kind);
     // ipc comes first in a place, so the first that is allowed is the best.
     while (*at == ' ') {

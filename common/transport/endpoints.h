@@ -14,6 +14,7 @@
 #include "common/base/status.h"
 #include "common/security/seals.h"
 #include "common/transport/transport.h"
+#include "common/transport/transport_kind.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@
 #define ENDPOINTS_HOST_BYTES 128
 
 /* Whether --transport lets processes of one host read each other's memory. Pure. */
-bool endpoints_may_share(const char *kind);
+bool endpoints_may_share(enum transport_kind kind);
 
 /* "0.0.0.0", "::", "*": all addresses of the host. Pure. */
 bool endpoints_is_wildcard(const char *address);
@@ -46,14 +47,14 @@ enum status endpoints_bind_tcp(struct transport *transport, const struct endpoin
 
 /* Listens as --transport (auto, tcp, ipc, shm) says: auto by ipc, and by tcp where the transport
  * allows it. Writes the place. Logs. */
-enum status endpoints_bind(struct transport *transport, const char *kind,
+enum status endpoints_bind(struct transport *transport, enum transport_kind kind,
                            const struct endpoints_wish *wish,
                            char ret_place[ENDPOINTS_PLACE_BYTES]);
 
 /* The endpoint of a peer's place that --transport allows: ipc on the same host, tcp otherwise.
  * What shm sends in messages goes by ipc.
  * STATUS_INVALID if there is none, STATUS_MALFORMED if it is not a place. Pure. */
-enum status endpoints_choose(const char *place, const char *kind, uint64_t own_host_id,
+enum status endpoints_choose(const char *place, enum transport_kind kind, uint64_t own_host_id,
                              char ret_endpoint[TRANSPORT_ENDPOINT_BYTES]);
 
 /* Adds a region to a place. Pure. */

@@ -117,7 +117,7 @@ enum status layout_make_buckets(const struct span *tensors, const unsigned char 
         uint64_t count = end - tensors[i].offset;
         bool is_full = may_close[i] != 0 && has_enough(bucket_count, count, bucket_bytes) &&
                        bucket_count < LAYOUT_BUCKETS_MAX - 1;
-        // What is left over makes the last bucket, however small, or large once they run out.
+        // The rest makes the last bucket, however small, or large once buckets run out.
         if (is_full || i == 0) {
             ret_layout->buckets[bucket_count++] = (struct span){tensors[i].offset, count};
             end = tensors[i].offset;

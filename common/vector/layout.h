@@ -3,10 +3,10 @@
  * params and grads are each one allocation; every tensor is a span of it. The network, the
  * optimizer and the checkpoint work on spans and know nothing about layers.
  *
- *     bucket   what is exchanged at once; numbered in the order in which backward completes them,
- * so bucket 0 is the end of the vector shard    the part of each bucket that one ps process holds:
- * part k of K of every bucket, so that all shards share the load of each bucket chunk    part c of
- * N of a bucket: the unit of the ring, and of the order of summation */
+ *     bucket   is exchanged at once; numbered in the order in which backward completes them, so
+ *              bucket 0 is the end of the vector
+ *     shard    part k of K of every bucket, so that all shards share the load of each bucket
+ *     chunk    part c of N of a bucket: the unit of the ring, and of the order of summation */
 #ifndef COMMON_VECTOR_LAYOUT_H
 #define COMMON_VECTOR_LAYOUT_H
 
@@ -55,8 +55,8 @@ enum status layout_make_buckets(const struct span *tensors, const unsigned char 
 void layout_split_buckets(struct layout *layout, uint64_t bucket_bytes);
 
 /* Joins neighbouring buckets of `fine`, in their order: a bucket is closed as soon as it holds at
- * least bucket_bytes (the first one: a quarter of it); what is left over makes the last one. So a
- * cut can be changed while the gradients stay where they are, alike on every process. The digest
+ * least bucket_bytes (the first one: a quarter of it); the rest makes the last one. So a cut
+ * can be changed while the gradients stay where they are, alike on every process. The digest
  * stays. bucket_bytes 0: the layout as it is. */
 void layout_merge(const struct layout *fine, uint64_t bucket_bytes, struct layout *ret_layout);
 

@@ -12,23 +12,33 @@ struct agent_settings {
     char lock[4096];
 };
 
-#define FIELD(name) \
-    offsetof(struct agent_settings, name), sizeof(((struct agent_settings *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, agent_settings, field)
 
 static const struct option rows[] = {
-    {"link-timeout", 0, OPTION_REAL, FIELD(link_timeout), "0", 0, 3600, NULL, NULL, "SECONDS",
-     "how long to hear nothing before all is ended here; 0: for ever"},
-    {"terminal-fd", 0, OPTION_U32, FIELD(terminal_fd), "0", 0, 1 << 20, NULL, NULL, "FD",
-     "open file descriptor that is the launcher's standard output, on its own host"},
-    {"lock", 0, OPTION_TEXT, FIELD(lock), "", 0, 0, NULL, NULL, "FILE",
-     "lock of the launcher's folder, on its own host: removed if the launcher goes first"},
+    {.name = "link-timeout",
+     FIELD(REAL, link_timeout),
+     .fallback = "0",
+     OPTION_RANGE(0, 3600),
+     .metavar = "SECONDS",
+     .help = "how long to hear nothing before all is ended here; 0: for ever"},
+    {.name = "terminal-fd",
+     FIELD(U32, terminal_fd),
+     .fallback = "0",
+     OPTION_RANGE(0, 1 << 20),
+     .metavar = "FD",
+     .help = "open file descriptor that is the launcher's standard output, on its own host"},
+    {.name = "lock",
+     FIELD(TEXT, lock),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "lock of the launcher's folder, on its own host: removed if the launcher goes first"},
 };
 
 enum exit_code command_agent(int argc, char **argv)
 {
     struct agent_settings settings;
     bool is_done;
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside agent",
         .usage = "ringside agent [OPTION ...]",
         .summary = "Starts and ends processes of a job on this host, as the launcher says on "

@@ -1,6 +1,8 @@
 /* ringside check: what this build and this machine can do. */
 #include "common/base/log.h"
 #include "common/job/job.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "common/transport/transport.h"
 #include "common/vector/vector.h"
 #include "deploy/command/commands.h"
@@ -143,7 +145,7 @@ enum exit_code command_check(int argc, char **argv)
     static struct host_options hosts;
     char error[OPTION_ERROR_BYTES];
     bool is_done;
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside check",
         .usage = "ringside check [--data NAME[:DIR]] [-H HOSTS] [OPTION ...]",
         .summary = "Prints what this build and this machine can do; with --data, tries a job's "

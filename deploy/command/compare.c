@@ -2,6 +2,8 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -22,8 +24,11 @@
 
 // grid_take_lists reads it.
 static const struct option own_rows[] = {
-    {"modes", 0, OPTION_TEXT, 0, 0, "local,ps-sync,ring", 0, 0, NULL, NULL, "LIST",
-     "the designs to compare, separated by commas"},
+    {.name = "modes",
+     .type = OPTION_TEXT,
+     .fallback = "local,ps-sync,ring",
+     .metavar = "LIST",
+     .help = "the designs to compare, separated by commas"},
 };
 
 /* The runs of one comparison. */
@@ -49,7 +54,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         log_error("too many arguments");
         return STATUS_INVALID;
     }
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside compare",
         .usage = "ringside compare [--modes LIST] [OPTION ...]",
         .taken_before = {.title = "The comparison",
@@ -114,7 +119,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .folder = folder,
         .port = comparison->options.port,
         .security = &comparison->security,
-        .log_level = comparison->options.log_level,
+        .log_level = log_level_choices[comparison->options.log_level].name,
         .shows_progress = true,
     };
     enum exit_code code = launch_job(&comparison->launcher, &launch);

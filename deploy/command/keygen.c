@@ -10,8 +10,10 @@
 #include <string.h>
 
 static const struct option own_rows[] = {
-    {"force", 0, OPTION_FLAG, 0, 0, "false", 0, 0, NULL, NULL, NULL,
-     "replace a file that is there: whoever has the old keys is locked out"},
+    {.name = "force",
+     .type = OPTION_FLAG,
+     .fallback = "false",
+     .help = "replace a file that is there: whoever has the old keys is locked out"},
 };
 
 static const struct option_program program = {

@@ -59,8 +59,11 @@ static enum status add_folder(struct report *report, const char *path)
 }
 
 static const struct option own_rows[] = {
-    {"out", 'o', OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "DIR",
-     "folder to write; otherwise the first FOLDER"},
+    {.name = "out",
+     .letter = 'o',
+     .type = OPTION_TEXT,
+     .metavar = "DIR",
+     .help = "folder to write; otherwise the first FOLDER"},
 };
 
 static const struct option_program program = {

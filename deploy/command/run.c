@@ -2,6 +2,9 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
+#include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -20,7 +23,7 @@
 static enum status parse(int argc, char **argv, struct job *job, struct launcher_options *options,
                          struct host_options *hosts, bool *ret_is_done)
 {
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside run",
         .usage = "ringside run [OPTION ...]",
         .summary =
@@ -89,7 +92,7 @@ static enum exit_code run(struct launcher *launcher, const struct job *job,
         .folder = options->out,
         .port = options->port,
         .security = security,
-        .log_level = options->log_level,
+        .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
     };
     enum exit_code code = launch_job(launcher, &launch);
@@ -112,7 +115,7 @@ enum exit_code command_run(int argc, char **argv)
         return EXIT_COMPLETED;
     }
     char what[80];
-    snprintf(what, sizeof(what), "%s-%s", job.mode, job.model);
+    snprintf(what, sizeof(what), "%s-%s", mode_text(job.mode).text, job.model);
     launcher_default_folder(&options, what);
     launch_block_signals();
     enum status status = security_open(&options.security, &security);

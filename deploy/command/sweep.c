@@ -6,6 +6,8 @@
 #include "common/base/log.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/options/log_level.h"
 #include "deploy/command/commands.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -31,12 +33,21 @@
 
 // experiment_expand and sweep_take_arguments read them.
 static const struct option own_rows[] = {
-    {"experiment", 0, OPTION_TEXT, 0, 0, NULL, 0, 0, NULL, NULL, "FILE",
-     "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
-    {"grid", 0, OPTION_LIST, 0, 0, NULL, 0, 0, NULL, NULL, "NAME=VALUES",
-     "an option and its values, as often as there are axes: --grid workers=1,2,4"},
-    {"repeat", 0, OPTION_U32, 0, 0, "1", 1, SWEEP_REPEAT_MAX, NULL, NULL, "SEEDS",
-     "jobs of each combination, with one seed after the other"},
+    {.name = "experiment",
+     .type = OPTION_TEXT,
+     .metavar = "FILE",
+     .help = "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
+    {.name = "grid",
+     .type = OPTION_LIST,
+     .metavar = "NAME=VALUES",
+     .help = "an option and its values, as often as there are axes: --grid workers=1,2,4"},
+    {.name = "repeat",
+     .type = OPTION_U32,
+     .fallback = "1",
+     .min = 1,
+     .max = SWEEP_REPEAT_MAX,
+     .metavar = "SEEDS",
+     .help = "jobs of each combination, with one seed after the other"},
 };
 
 struct sweep {
@@ -81,7 +92,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         log_error("too many arguments");
         return STATUS_INVALID;
     }
-    const struct option_program program = {
+    struct option_program program = {
         .name = "ringside sweep",
         .taken_before = {.title = "The sweep",
                          .rows = own_rows,
@@ -169,7 +180,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
         .folder = folder,
         .port = sweep->options.port,
         .security = &sweep->security,
-        .log_level = sweep->options.log_level,
+        .log_level = log_level_choices[sweep->options.log_level].name,
         .shows_progress = false,
     };
     enum exit_code code = launch_job(&sweep->launcher, &launch);

@@ -10,41 +10,81 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIELD(name) offsetof(struct host_options, name), sizeof(((struct host_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, host_options, field)
 
 static const struct option_choice ways[] = {
-    {"auto", "srun in a job of Slurm, otherwise ssh"},
-    {"ssh", "ssh; a job of Slurm is not looked at"},
-    {"srun", "srun, to the nodes of the job of Slurm that this is"},
+    [REACH_AUTO] = {"auto", "srun in a job of Slurm, otherwise ssh"},
+    [REACH_SSH] = {"ssh", "ssh; a job of Slurm is not looked at"},
+    [REACH_SRUN] = {"srun", "srun, to the nodes of the job of Slurm that this is"},
     {NULL, NULL},
 };
 
 static const struct option rows[] = {
-    {"hosts", 'H', OPTION_TEXT, FIELD(hosts), "", 0, 0, NULL, NULL, "HOST:SLOTS,...",
-     "hosts to run on, and how many workers each takes (1 where it is left out); ranks are dealt "
-     "host by host. In a job of Slurm otherwise its nodes, with a worker for each task"},
-    {"hostfile", 0, OPTION_TEXT, FIELD(hostfile), "", 0, 0, NULL, NULL, "FILE",
-     "the same from a file: a line for each host, HOST:SLOTS or HOST slots=SLOTS"},
-    {"coordinator", 0, OPTION_TEXT, FIELD(coordinator), "", 0, 0, NULL, NULL, "HOST",
-     "host of the coordinator, also one without workers; otherwise the first host"},
-    {"network-interface", 0, OPTION_TEXT, FIELD(network_interface), "", 0, 0, NULL,
-     interfaces_wanted_is_valid, "NAME|CIDR,...",
-     "interface for the job, by name or by its network; the first of the list that a host has; "
-     "otherwise the one by which hosts reach each other"},
-    {"port-range", 0, OPTION_TEXT, FIELD(port_range), "", 0, 0, NULL, port_range_is_valid, "A-B",
-     "TCP ports that processes may listen on, for firewalls; otherwise any that is free"},
-    {"reach", 0, OPTION_CHOICE, FIELD(reach), "auto", 0, 0, ways, NULL, NULL,
-     "how other hosts are reached"},
-    {"ssh", 0, OPTION_TEXT, FIELD(ssh), "ssh", 0, 0, NULL, NULL, "COMMAND",
-     "ssh, with options of your own if you like; it reads your ssh configuration as always"},
-    {"remote-ringside", 0, OPTION_TEXT, FIELD(remote_ringside), "", 0, 0, NULL, NULL, "PATH",
-     "where ringside is on other hosts; otherwise at the same path as here, or on PATH there"},
-    {"ship", 0, OPTION_FLAG, FIELD(ship), "false", 0, 0, NULL, NULL, NULL,
-     "copy the programs through ssh to ~/.cache/ringside of hosts that lack this build"},
-    {"preflight", 0, OPTION_FLAG, FIELD(preflight), "true", 0, 0, NULL, NULL, NULL,
-     "before a job on other hosts, try versions, clocks, data, devices and every connection"},
-    {"link-timeout", 0, OPTION_REAL, FIELD(link_timeout), "5", 2, 3600, NULL, NULL, "SECONDS",
-     "how long a host, or this launcher, may give no sign of life until its processes are ended"},
+    {.name = "hosts",
+     .letter = 'H',
+     FIELD(TEXT, hosts),
+     .fallback = "",
+     .metavar = "HOST:SLOTS,...",
+     .help = "hosts to run on, and how many workers each takes (1 where it is left out); ranks are "
+             "dealt "
+             "host by host. In a job of Slurm otherwise its nodes, with a worker for each task"},
+    {.name = "hostfile",
+     FIELD(TEXT, hostfile),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "the same from a file: a line for each host, HOST:SLOTS or HOST slots=SLOTS"},
+    {.name = "coordinator",
+     FIELD(TEXT, coordinator),
+     .fallback = "",
+     .metavar = "HOST",
+     .help = "host of the coordinator, also one without workers; otherwise the first host"},
+    {.name = "network-interface",
+     FIELD(TEXT, network_interface),
+     .fallback = "",
+     .is_valid = interfaces_wanted_is_valid,
+     .metavar = "NAME|CIDR,...",
+     .help =
+         "interface for the job, by name or by its network; the first of the list that a host has; "
+         "otherwise the one by which hosts reach each other"},
+    {.name = "port-range",
+     FIELD(TEXT, port_range),
+     .fallback = "",
+     .is_valid = port_range_is_valid,
+     .metavar = "A-B",
+     .help = "TCP ports that processes may listen on, for firewalls; otherwise any that is free"},
+    {.name = "reach",
+     FIELD(CHOICE, reach),
+     .fallback = "auto",
+     .choices = ways,
+     .help = "how other hosts are reached"},
+    {.name = "ssh",
+     FIELD(TEXT, ssh),
+     .fallback = "ssh",
+     .metavar = "COMMAND",
+     .help =
+         "ssh, with options of your own if you like; it reads your ssh configuration as always"},
+    {.name = "remote-ringside",
+     FIELD(TEXT, remote_ringside),
+     .fallback = "",
+     .metavar = "PATH",
+     .help =
+         "where ringside is on other hosts; otherwise at the same path as here, or on PATH there"},
+    {.name = "ship",
+     FIELD(FLAG, ship),
+     .fallback = "false",
+     .help = "copy the programs through ssh to ~/.cache/ringside of hosts that lack this build"},
+    {.name = "preflight",
+     FIELD(FLAG, preflight),
+     .fallback = "true",
+     .help =
+         "before a job on other hosts, try versions, clocks, data, devices and every connection"},
+    {.name = "link-timeout",
+     FIELD(REAL, link_timeout),
+     .fallback = "5",
+     OPTION_RANGE(2, 3600),
+     .metavar = "SECONDS",
+     .help = "how long a host, or this launcher, may give no sign of life until its processes are "
+             "ended"},
 };
 
 struct option_set host_option_set(struct host_options *options)
@@ -62,8 +102,8 @@ static bool is_named(const struct host_options *options)
 
 static bool uses_slurm(const struct host_options *options)
 {
-    return strcmp(options->reach, "srun") == 0 ||
-           (strcmp(options->reach, "auto") == 0 && allocation_is_there(getenv));
+    return options->reach == REACH_SRUN ||
+           (options->reach == REACH_AUTO && allocation_is_there(getenv));
 }
 
 bool host_options_name_hosts(const struct host_options *options)

@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How other hosts are reached. */
+enum reach { REACH_AUTO, REACH_SSH, REACH_SRUN };
+
 struct host_options {
     char hosts[4096], hostfile[1024], coordinator[HOST_NAME_BYTES];
     char network_interface[256];
     char port_range[16];
-    char reach[8]; // "auto", "ssh", "srun"
+    enum reach reach;
     char ssh[512], remote_ringside[1024];
     bool ship;
     bool preflight;

@@ -9,18 +9,32 @@
 
 #define SAME_SECOND_MAX 1000
 
-#define FIELD(name) \
-    offsetof(struct launcher_options, name), sizeof(((struct launcher_options *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, launcher_options, field)
 
 static const struct option rows[] = {
-    {"out", 'o', OPTION_TEXT, FIELD(out), "", 0, 0, NULL, NULL, "DIR",
-     "folder to write, new or empty; otherwise runs/DATE-TIME-..."},
-    {"bind", 0, OPTION_TEXT, FIELD(bind), "127.0.0.1", 0, 0, NULL, NULL, "ADDRESS",
-     "address that the processes listen on"},
-    {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT",
-     "TCP port of the coordinator; 0 picks a free one"},
-    {"log-level", 0, OPTION_CHOICE, FIELD(log_level), "warn", 0, 0, log_level_choices, NULL, NULL,
-     "least severe lines in the logs"},
+    {.name = "out",
+     .letter = 'o',
+     FIELD(TEXT, out),
+     .fallback = "",
+     .metavar = "DIR",
+     .help = "folder to write, new or empty; otherwise runs/DATE-TIME-..."},
+    {.name = "bind",
+     FIELD(TEXT, bind),
+     .fallback = "127.0.0.1",
+     .metavar = "ADDRESS",
+     .help = "address that the processes listen on"},
+    {.name = "port",
+     .letter = 'p',
+     FIELD(U32, port),
+     .fallback = "0",
+     OPTION_RANGE(0, 65535),
+     .metavar = "PORT",
+     .help = "TCP port of the coordinator; 0 picks a free one"},
+    {.name = "log-level",
+     FIELD(CHOICE, log_level),
+     .fallback = "warn",
+     .choices = log_level_choices,
+     .help = "least severe lines in the logs"},
 };
 
 struct option_set launcher_option_set(struct launcher_options *options)

@@ -2,6 +2,7 @@
 #ifndef DEPLOY_HOSTS_LAUNCHER_OPTIONS_H
 #define DEPLOY_HOSTS_LAUNCHER_OPTIONS_H
 
+#include "common/base/log.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
 
@@ -11,7 +12,7 @@ struct launcher_options {
     char out[1024];
     char bind[128];
     uint32_t port;
-    char log_level[16];
+    enum log_level log_level;
     struct security_options security; // its rows are a set of their own: security_option_set
 };
 

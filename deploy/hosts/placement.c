@@ -1,6 +1,8 @@
 /* Dealing ranks and servers to hosts. */
 #include "deploy/hosts/placement.h"
 
+#include "common/job/job_modes.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +68,9 @@ bool placement_connects(const struct placement *placement, const struct job *job
         return false;
     }
     bool are_workers = placement->local_size[from] > 0 && placement->local_size[to] > 0;
-    bool goes_round = strcmp(job->all_reduce, "ring") == 0;
+    bool goes_round = job->all_reduce == ALL_REDUCE_CHOICE_RING;
     return to == placement->host_of_server[0] ||
            (job_has_servers(job) && placement->local_size[from] > 0 && has_server(placement, to)) ||
-           (job_has_mode(job, "ring") && are_workers &&
+           (job_has_mode(job, MODE_RING) && are_workers &&
             (!goes_round || is_next(placement, from, to)));
 }

@@ -9,7 +9,7 @@
 
 enum status handover_check(const struct security_options *security, const struct job *job)
 {
-    if (security->insecure && strcmp(job->security, "auth-only") == 0) {
+    if (security->insecure && job->security == SECURITY_AUTH_ONLY) {
         log_error("--insecure and --security auth-only contradict each other: what authenticates "
                   "data is handed out under keys; leave --insecure out, and the job gets some");
         return STATUS_INVALID;

@@ -81,11 +81,12 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
     json_t *summary = json_pack(
         "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f, s:o, s:o, "
         "s:n}",
-        "version", RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
-        (int)job->servers, "model", job->model, "parameters", read_parameters(folder), "dataset",
-        job->data, "device", job->device, "transport", job->transport, "seed",
-        (json_int_t)job->seed, "batch_per_worker", batch_json(job), "global_batch",
-        (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr, "lr_effective",
+        "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
+        (int)job->workers, "servers", (int)job->servers, "model", job->model, "parameters",
+        read_parameters(folder), "dataset", job->data, "device", job->device, "transport",
+        transport_choices[job->transport].name, "seed", (json_int_t)job->seed, "batch_per_worker",
+        batch_json(job), "global_batch", (int)job->global_batch, "optimizer",
+        names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
         job_schedule(job, 0).base_rate, "steps", steps, "seconds", seconds, "images_per_second");
     json_t *rest = json_pack(
         "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:n, s:i, "

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/job_options.h"
 #include "common/transport/transport.h"
 #include "deploy/hosts/host_limits.h"
 #include "deploy/hosts/placement.h"

@@ -1,6 +1,8 @@
 /* Makes the command lines of members. */
 #include "deploy/launch/member_command.h"
 
+#include "common/job/job_options.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/job_text.h"
 #include "deploy/hosts/placement.h"
 #include "deploy/sweep/grid.h"
 #include "deploy/system/programs.h"

@@ -2,6 +2,7 @@
 #include "deploy/report/sweep_report.h"
 
 #include "common/base/log.h"
+#include "common/job/job_options.h"
 #include "deploy/report/html.h"
 #include "deploy/report/sweep_plots.h"
 #include "deploy/report/sweep_rates.h"

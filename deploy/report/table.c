@@ -1,7 +1,7 @@
 /* Prints and writes tables of runs. */
 #include "deploy/report/table.h"
 
-#include "common/job/consistency.h"
+#include "common/job/mode.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/system/folder.h"
 
@@ -203,7 +203,7 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count)
  * are dropped. */
 static bool is_synchronous(const struct run_folder *run)
 {
-    struct consistency consistency;
+    struct mode parsed;
     const json_t *options = json_object_get(run->job, "options");
     const char *mode = json_string_value(json_object_get(run->summary, "mode"));
     const char *switches = json_string_value(json_object_get(options, "switch"));
@@ -211,8 +211,8 @@ static bool is_synchronous(const struct run_folder *run)
         (switches != NULL && (strstr(switches, "ps-async") || strstr(switches, "ps-ssp")))) {
         return false;
     }
-    return mode != NULL && (consistency_find(mode, &consistency) != STATUS_OK ||
-                            consistency.update == UPDATE_WHEN_ALL_PUSHED);
+    return mode != NULL &&
+           (mode_parse(mode, &parsed) != STATUS_OK || !mode_updates_on_push(parsed.kind));
 }
 
 static bool is_comparable(const struct run_folder *a, const struct run_folder *b)

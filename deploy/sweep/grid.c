@@ -1,6 +1,10 @@
 /* Builds the runs of a comparison from lists of values. */
 #include "deploy/sweep/grid.h"
 
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
+#include "common/job/job_text.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -248,14 +252,15 @@ enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t ax
 static void name_cell(struct grid_cell *cell, size_t number)
 {
     const struct job *job = &cell->job;
-    int used =
-        snprintf(cell->name, sizeof(cell->name), "%02zu-%s-n%u", number, job->mode, job->workers);
+    int used = snprintf(cell->name, sizeof(cell->name), "%02zu-%s-n%u", number,
+                        mode_text(job->mode).text, job->workers);
     if (job->servers > 0) {
         used +=
             snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-s%u", job->servers);
     }
-    if (strcmp(job->transport, "auto") != 0) {
-        snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-%s", job->transport);
+    if (job->transport != TRANSPORT_AUTO) {
+        snprintf(cell->name + used, sizeof(cell->name) - (size_t)used, "-%s",
+                 transport_choices[job->transport].name);
     }
     // ps-ssp:2: a colon in a path separates other things.
     for (char *colon; (colon = strchr(cell->name, ':')) != NULL;) {
@@ -301,7 +306,7 @@ enum status grid_make_cells(const struct job *job, const struct grid_lists *list
         bool is_alone = chosen.workers == 1 && chosen.servers == 0;
         if (status == STATUS_OK && is_alone) {
             // Nothing travels: one run stands for all transports.
-            memcpy(chosen.transport, job->transport, sizeof(chosen.transport));
+            chosen.transport = job->transport;
         }
         if (status == STATUS_OK) {
             status = add_cell(&chosen, ret_cells, &count, ret_error);

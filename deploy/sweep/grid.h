@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/job/job.h"
+#include "common/job/job_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,6 +2,7 @@
 #include "deploy/sweep/sweep_file.h"
 
 #include "common/base/log.h"
+#include "common/job/job_text.h"
 #include "deploy/system/folder.h"
 
 #include <stdio.h>

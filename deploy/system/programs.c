@@ -2,6 +2,7 @@
 #include "deploy/system/programs.h"
 
 #include "common/base/log.h"
+#include "common/job/job_text.h"
 #include "deploy/system/process_run.h"
 
 #include <stdbool.h>

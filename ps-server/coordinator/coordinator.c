@@ -1,6 +1,7 @@
 /* The state machine of a job: members join, training starts, is watched, and ends. */
 #include "ps-server/coordinator/coordinator.h"
 
+#include "common/job/job_modes.h"
 #include "ps-server/coordinator/agreement.h"
 #include "ps-server/coordinator/connecting.h"
 #include "ps-server/coordinator/deadlines.h"
@@ -123,7 +124,7 @@ __attribute__((format(printf, 4, 5))) static void fail_job(struct coordinator *c
 
 bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text, size_t text_size)
 {
-    bool has_any = job_has_mode(coordinator->job, "ring") && coordinator->job->workers > 1;
+    bool has_any = job_has_mode(coordinator->job, MODE_RING) && coordinator->job->workers > 1;
     if (has_any) {
         topology_describe(&coordinator->topology, ret_text, text_size);
     }

@@ -1,6 +1,7 @@
 /* Places of servers and workers, as lines. */
 #include "ps-server/coordinator/topology.h"
 
+#include "common/job/job_modes.h"
 #include "common/transport/endpoints.h"
 
 #include <stdbool.h>
@@ -17,31 +18,28 @@ static bool is_one_host(const struct membership *membership)
     return true;
 }
 
-static bool asks_for(const struct job *job, const char *algorithm)
-{
-    return strcmp(job->all_reduce, algorithm) == 0;
-}
-
 /* Whether every worker may connect to every other. */
 static bool may_meet(const struct job *job)
 {
-    return job->workers <= ALL_REDUCE_DIRECT_MAX || asks_for(job, "direct");
+    return job->workers <= ALL_REDUCE_DIRECT_MAX || job->all_reduce == ALL_REDUCE_CHOICE_DIRECT;
 }
 
 /* By messages, as the options have it, or as is best by what was measured. */
 static void take_messages(const struct job *job, struct topology *topology)
 {
     topology->limits = (struct all_reduce_limits){0};
-    if (asks_for(job, all_reduce_name(ALL_REDUCE_RING))) {
-        topology->all_reduce = ALL_REDUCE_RING;
-        return;
-    }
-    if (asks_for(job, all_reduce_name(ALL_REDUCE_HALVING))) {
-        topology->limits.halving_floats_max = UINT64_MAX;
-    } else if (asks_for(job, all_reduce_name(ALL_REDUCE_DIRECT))) {
-        topology->limits.direct_floats_max = UINT64_MAX;
-    } else {
+    switch (job->all_reduce) {
+    case ALL_REDUCE_CHOICE_AUTO:
         topology->limits = all_reduce_choose(job->workers, may_meet(job), &topology->way);
+        break;
+    case ALL_REDUCE_CHOICE_RING:
+        break; // for buckets of any size
+    case ALL_REDUCE_CHOICE_DIRECT:
+        topology->limits.direct_floats_max = UINT64_MAX;
+        break;
+    case ALL_REDUCE_CHOICE_HALVING:
+        topology->limits.halving_floats_max = UINT64_MAX;
+        break;
     }
     topology->all_reduce = all_reduce_widest(&topology->limits);
 }
@@ -49,8 +47,8 @@ static void take_messages(const struct job *job, struct topology *topology)
 void topology_begin(const struct job *job, const struct membership *membership,
                     struct topology *ret_topology, bool *ret_needs_trial)
 {
-    bool is_ring = job_has_mode(job, "ring") && job->workers > 1;
-    bool has_codes = strcmp(job->compress, "none") != 0; // what is not sent cannot be compressed
+    bool is_ring = job_has_mode(job, MODE_RING) && job->workers > 1;
+    bool has_codes = job->compress.kind != CODEC_NONE; // what is not sent cannot be compressed
     bool may_share = is_ring && !has_codes && !all_reduce_asks_for_messages(job->all_reduce) &&
                      endpoints_may_share(job->transport) && is_one_host(membership) &&
                      job->workers <= ALL_REDUCE_SHARED_MAX;
@@ -60,13 +58,13 @@ void topology_begin(const struct job *job, const struct membership *membership,
     } else if (is_ring) {
         take_messages(job, ret_topology);
     }
-    *ret_needs_trial = may_share || (is_ring && asks_for(job, "auto"));
+    *ret_needs_trial = may_share || (is_ring && job->all_reduce == ALL_REDUCE_CHOICE_AUTO);
 }
 
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
 {
-    const struct all_reduce_way *found = &message->way;
-    struct all_reduce_way *way = &topology->way;
+    const struct all_reduce_path *found = &message->way;
+    struct all_reduce_path *way = &topology->way;
     bool is_first = way->latency_ns == 0;
     if (message->reason != STATUS_OK && !topology->cannot_map) {
         topology->cannot_map = true;
@@ -89,7 +87,7 @@ enum status topology_decide(const struct job *job, struct topology *topology)
     if (is_shared && !topology->cannot_map) {
         return STATUS_OK;
     }
-    if (is_shared && strcmp(job->transport, "shm") == 0) {
+    if (is_shared && job->transport == TRANSPORT_SHM) {
         return STATUS_UNREACHABLE;
     }
     take_messages(job, topology);
@@ -149,7 +147,7 @@ void topology_places(const struct job *job, const struct membership *membership,
         fits = fits && add_line(membership->servers[i].place, ret_text, text_size);
     }
     bool is_shared = algorithm == ALL_REDUCE_SHARED;
-    uint32_t count = job_has_mode(job, "ring") ? membership->worker_count : 0;
+    uint32_t count = job_has_mode(job, MODE_RING) ? membership->worker_count : 0;
     for (uint32_t i = is_shared ? 0 : 1; i < count && fits; i++) {
         uint32_t other = is_shared ? i : (rank + i) % count;
         if (is_shared || all_reduce_meets(algorithm, count, i)) {

@@ -23,7 +23,7 @@ void tuning_init(const struct job *job, uint64_t sample_count, bool is_shared,
         return; // workers of a job that does not fit its data have said so, and are not ready
     }
     *ret_tuning = (struct tuning){
-        .is_free = phases.list[0].is_free,
+        .is_unsynchronised = phases.list[0].is_unsynchronised,
         .first_steps = phases.list[0].marks.end,
         .trial_steps = phases_trial_steps(job),
         .bytes = DEFAULT_BYTES,
@@ -56,7 +56,7 @@ double tuning_trial_ms(const struct tuning *tuning, uint32_t trial)
     if (of->count == 0) {
         return 0;
     }
-    return (tuning->is_free ? of->count / of->rate_sum : (double)of->slowest_ns) / 1e6;
+    return (tuning->is_unsynchronised ? of->count / of->rate_sum : (double)of->slowest_ns) / 1e6;
 }
 
 /* The largest of those that are as good as the fastest; the default if none was measured. */

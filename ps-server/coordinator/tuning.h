@@ -33,9 +33,9 @@ struct tuning_trial {
 
 struct tuning {
     enum tuning_state state;
-    bool is_free;         // workers are, in the trials
-    uint64_t first_steps; // of the first phase, if it is too short
-    uint64_t trial_steps; // of all trials
+    bool is_unsynchronised; // workers are, in the trials
+    uint64_t first_steps;   // of the first phase, if it is too short
+    uint64_t trial_steps;   // of all trials
     struct tuning_trial trials[PHASES_TRIALS];
     uint64_t bytes; // of the buckets of phases that are no trials; once it is known
 };

@@ -1,6 +1,7 @@
 /* Prints the progress of a job on standard output. */
 #include "ps-server/record/progress.h"
 
+#include "common/job/job_modes.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/shard/shard.h"
 
@@ -49,7 +50,7 @@ static void print_history(const struct coordinator *coordinator)
         .workers = job->workers,
         .layout = coordinator->layout,
         .consistency = {.update = UPDATE_ON_PUSH},
-        .has_views = strcmp(job->delay_model, "per-worker") == 0,
+        .has_views = job->delay_model == DELAY_MODEL_PER_WORKER,
     };
     char why[128];
     if (order_parse(job->order, &config.order, why, sizeof(why)) == STATUS_OK &&
@@ -86,9 +87,10 @@ static void print_length(const struct job *job, uint64_t samples)
 static void print_rate(const struct job *job, uint64_t samples)
 {
     const struct schedule schedule = job_schedule(job, samples);
-    printf("%s, lr %g (effective %g", job->optimizer, job->lr, schedule.base_rate);
-    if (strcmp(job->lr_scale, "none") != 0) {
-        printf(": %s, %u workers", job->lr_scale, job->lr_workers);
+    printf("%s, lr %g (effective %g", names_optimizers[job->optimizer].name, job->lr,
+           schedule.base_rate);
+    if (job->lr_scale != LR_SCALE_NONE) {
+        printf(": %s, %u workers", lr_scale_choices[job->lr_scale].name, job->lr_workers);
     }
     printf(")");
     if (schedule.warmup_steps > 0) {
@@ -96,7 +98,7 @@ static void print_rate(const struct job *job, uint64_t samples)
                (unsigned long long)schedule.warmup_steps);
     }
     if (schedule.kind != SCHEDULE_CONSTANT) {
-        printf(", then %s", job->lr_schedule);
+        printf(", then %s", lr_schedule_choices[job->lr_schedule].name);
     }
     printf(", seed %llu\n", (unsigned long long)job->seed);
 }
@@ -118,7 +120,8 @@ void progress_started(struct progress *progress, const struct coordinator *coord
         return;
     }
     const struct job *job = coordinator->job;
-    printf("%s, %u worker%s", job->mode, job->workers, job->workers == 1 ? "" : "s");
+    printf("%s, %u worker%s", mode_text(job->mode).text, job->workers,
+           job->workers == 1 ? "" : "s");
     if (job->servers > 0) {
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
@@ -154,7 +157,8 @@ void progress_switched(struct progress *progress, const struct coordinator *coor
     uint32_t index = coordinator->phase_index;
     const struct phase *phase = &phases.list[index];
     if (index > phases.trial_count) {
-        printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first, phase->mode);
+        printf("step %llu: on in %s\n", (unsigned long long)phase->marks.first,
+               mode_text(phase->mode).text);
     } else if (tuning_describe_news(&coordinator->tuning, index, buckets, sizeof(buckets))) {
         printf("%s\n", buckets);
     }
@@ -171,7 +175,7 @@ static uint64_t step_of_all(const struct coordinator *coordinator)
         step = results->ranks[i].step < step ? results->ranks[i].step : step;
         sum += results->ranks[i].step;
     }
-    return job_is_free(coordinator->job) ? sum / results->worker_count : step;
+    return job_is_unsynchronised(coordinator->job) ? sum / results->worker_count : step;
 }
 
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,

@@ -1,6 +1,7 @@
 /* Builds the JSON trees of job.json, metrics.jsonl, summary.json and details.json. */
 #include "ps-server/record/summary.h"
 
+#include "common/job/job_options.h"
 #include "common/job/phases.h"
 
 #include <math.h>
@@ -36,7 +37,9 @@ static json_t *option_json(const struct option *row, const struct job *job)
         }
         return json_real(*(const double *)(const void *)field);
     case OPTION_TEXT:
+    case OPTION_NAME:
     case OPTION_CHOICE:
+    case OPTION_PARSED:
     case OPTION_LIST:
         option_format(row, job, text, sizeof(text));
         return json_string(text);
@@ -205,7 +208,7 @@ static json_t *histogram_json(const struct coordinator *coordinator)
     bool is_counted = staleness->total > 0, is_capped = staleness_is_capped(staleness);
     uint64_t each = is_counted ? job_shard_count(job) : 1;
     // A change that every worker sees by a delay of its own.
-    each *= is_counted && strcmp(job->delay_model, "per-worker") == 0 ? job->workers : 1;
+    each *= is_counted && job->delay_model == DELAY_MODEL_PER_WORKER ? job->workers : 1;
     return json_pack("{s:I, s:o, s:I}", "counts_per_gradient", (json_int_t)each, "capped_at",
                      is_capped ? integer(STALENESS_BINS - 1) : json_null(), "capped_count",
                      (json_int_t)(is_capped ? staleness->counts[STALENESS_BINS - 1] : 0));
@@ -269,7 +272,8 @@ static void describe_transport(const struct coordinator *coordinator,
     static const char *const names[] = {"shm", "ipc", "tcp"}; // by enum wire_transport
     uint32_t transports = results_transports(&coordinator->results);
     bool is_known = totals(&coordinator->results).steps > 0;
-    snprintf(ret_text, TRANSPORT_BYTES, "%s", is_known ? "none" : coordinator->job->transport);
+    snprintf(ret_text, TRANSPORT_BYTES, "%s",
+             is_known ? "none" : transport_choices[coordinator->job->transport].name);
     size_t used = 0;
     for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if ((transports >> i & 1) != 0) {
@@ -294,14 +298,15 @@ json_t *summary_json(const struct coordinator *coordinator)
     const char *device = coordinator->membership.workers[0].device;
     char transport[TRANSPORT_BYTES];
     describe_transport(coordinator, transport);
-    json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}", "version",
-        RINGSIDE_VERSION, "mode", job->mode, "workers", (int)job->workers, "servers",
-        (int)job->servers, "model", job->model, "parameters", (json_int_t)coordinator->parameters,
-        "dataset", job->data, "device", device[0] != '\0' ? device : job->device, "transport",
-        transport, "seed", (json_int_t)job->seed, "batch_per_worker", batch_json(job),
-        "global_batch", (int)job->global_batch, "optimizer", job->optimizer, "lr", job->lr,
-        "lr_effective", job_schedule(job, coordinator->train_samples).base_rate);
+    json_t *summary =
+        json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}",
+                  "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
+                  (int)job->workers, "servers", (int)job->servers, "model", job->model,
+                  "parameters", (json_int_t)coordinator->parameters, "dataset", job->data, "device",
+                  device[0] != '\0' ? device : job->device, "transport", transport, "seed",
+                  (json_int_t)job->seed, "batch_per_worker", batch_json(job), "global_batch",
+                  (int)job->global_batch, "optimizer", names_optimizers[job->optimizer].name, "lr",
+                  job->lr, "lr_effective", job_schedule(job, coordinator->train_samples).base_rate);
     if (summary == NULL) {
         return NULL;
     }

@@ -8,7 +8,8 @@
 /* Buckets are closed once they hold so many bytes. */
 static uint64_t largest_target(const struct job *job)
 {
-    return job_tunes_buckets(job) ? phases_trial_bytes(PHASES_TRIALS - 1) : job_bucket_bytes(job);
+    return job_tunes_buckets(job) ? phases_trial_bytes(PHASES_TRIALS - 1)
+                                  : phases_bucket_bytes(job);
 }
 
 uint64_t frame_limit_of(const struct job *job)

@@ -10,7 +10,7 @@
 #ifndef PS_SERVER_SHARD_REMEDY_H
 #define PS_SERVER_SHARD_REMEDY_H
 
-#include "common/base/status.h"
+#include "common/job/job_choices.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,6 @@ struct remedy_block {
 };
 
 struct remedy {
-    const char *name;   // as in --remedy
     float lambda;       // default of --remedy-lambda; 0: it has none
     bool needs_read;    // what each worker has read: as much memory as N times the parameters
     bool needs_squares; // as much memory as the parameters
@@ -37,8 +36,8 @@ struct remedy {
     bool corrects_momentum;                           // of the optimizer: remedy_momentum
 };
 
-/* NULL for none; STATUS_INVALID if there is no such remedy. */
-enum status remedy_find(const char *name, const struct remedy **ret_remedy);
+/* NULL for none. */
+const struct remedy *remedy_of(enum remedy_kind kind);
 
 void remedy_staleness_lr(const struct remedy_block *block);
 void remedy_dc(const struct remedy_block *block);

@@ -1,11 +1,10 @@
 /* Makes the shard of a phase: what it is to do, and where its parameters lie. */
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "ps-server/shard/frame_limit.h"
 #include "ps-server/shard/service_state.h"
-
-#include <string.h>
 
 #define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
 
@@ -24,7 +23,7 @@ static enum status create_region(struct service *service, struct shard_config *c
     // Later phases may have fewer buckets (--bucket-mb auto): a shard has up to a float more than
     // its share of each.
     uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
-    uint64_t answers = job_is_free(&service->job) ? service->job.workers : 0;
+    uint64_t answers = job_is_unsynchronised(&service->job) ? service->job.workers : 0;
     if (answers * count * sizeof(float) > ANSWERS_BYTES_MAX) {
         answers = 0; // they are copied into messages then
     }
@@ -56,18 +55,22 @@ static enum status configure(const struct service *service, const struct message
         .updates_before = phase->updates_before,
         .seeds_states = start->phase > 0 && !is_local_sgd,
         .sync_every = job->sync_every,
-        .backup = strcmp(phase->mode, "ps-sync") == 0 ? job->backup : 0,
-        .keeps_epochs = strcmp(job->eval, "epoch") == 0,
+        .backup = phase->mode.kind == MODE_PS_SYNC ? job->backup : 0,
+        .keeps_epochs = job->eval == EVALUATION_EPOCH,
         .seed = job->seed,
-        .has_views = strcmp(job->delay_model, "per-worker") == 0,
+        .has_views = job->delay_model == DELAY_MODEL_PER_WORKER,
         .gradients_per_update = job->gradients_per_update,
+        .remedy = remedy_of(job->remedy),
         .remedy_lambda = (float)job->remedy_lambda,
     };
     if (is_local_sgd) {
         // Workers send by how much their parameters have become less: a gradient of rate 1.
-        config.optimizer = "sgd";
+        config.optimizer = OPTIMIZER_SGD;
         config.settings = (struct optimizer_settings){0};
         config.schedule = (struct schedule){.base_rate = 1, .start_rate = 1};
+    }
+    if (config.remedy != NULL && job->remedy_lambda <= 0) {
+        config.remedy_lambda = config.remedy->lambda;
     }
     *ret_config = config;
     char why[OPTION_ERROR_BYTES];
@@ -75,26 +78,15 @@ static enum status configure(const struct service *service, const struct message
     if (status != STATUS_OK) {
         return status;
     }
-    status = remedy_find(job->remedy, &ret_config->remedy);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (ret_config->remedy != NULL && job->remedy_lambda <= 0) {
-        ret_config->remedy_lambda = ret_config->remedy->lambda;
-    }
     return order_parse(job->order, &ret_config->order, why, sizeof(why));
 }
 
 static enum status begin_encoder(struct service *service, const struct shard_config *config,
                                  const struct phase *phase)
 {
-    struct codec codec;
-    char why[OPTION_ERROR_BYTES];
-    enum status status = codec_parse(service->job.compress, &codec, why, sizeof(why));
-    return status == STATUS_OK
-               ? answer_encoder_begin(&service->answer_encoder, &codec, !phase->is_free,
-                                      &config->layout, config->index, config->shard_count)
-               : status;
+    return answer_encoder_begin(&service->answer_encoder, &service->job.compress,
+                                !phase->is_unsynchronised, &config->layout, config->index,
+                                config->shard_count);
 }
 
 /* Everything that a phase needs besides its shard. */
@@ -117,7 +109,7 @@ static enum status prepare(struct service *service, const struct phase *phase,
     if (status != STATUS_OK) {
         return status;
     }
-    bool is_level = !phase->is_free && config->backup == 0;
+    bool is_level = !phase->is_unsynchronised && config->backup == 0;
     return credits_begin(&service->far.credits, config->workers, config->layout.bucket_count,
                          is_level);
 }
@@ -168,7 +160,7 @@ enum status service_begin_phase(struct service *service, const struct message *s
     shard_destroy(service->shard);
     service->shard = NULL;
     const struct phase *phase = &phases.list[start->phase];
-    if (strcmp(phase->mode, "ring") != 0) {
+    if (phase->mode.kind != MODE_RING) {
         status = create_shard(service, start, phase);
     }
     return status == STATUS_OK ? member_connected(&service->member) : status;

@@ -60,7 +60,7 @@ struct shard_config {
     struct layout layout;
     struct consistency consistency;
     struct schedule schedule;
-    const char *optimizer; // of OPTIMIZER_MAP
+    enum optimizer_kind optimizer;
     struct optimizer_settings settings;
     float *params; // (shard_value_count) zeros, borrowed; NULL: the shard's own
 

@@ -1,6 +1,7 @@
 /* Fuzzes the text of a job, as a peer sends it. What is taken is resolved, comes back from its own
  * text as the same bytes, and its numbers are safe to train with; what is refused has a reason. */
 #include "common/job/job.h"
+#include "common/job/job_text.h"
 #include "common/job/phases.h"
 
 #include <assert.h>

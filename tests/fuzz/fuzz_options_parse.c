@@ -5,6 +5,7 @@
  * bytes, or a config file. */
 #include "common/base/log.h"
 #include "common/job/job.h"
+#include "common/job/job_options.h"
 #include "common/options/options_sources.h"
 
 #include <assert.h>
@@ -24,11 +25,15 @@ struct own {
     char name[16];
 };
 
-#define FIELD(name) offsetof(struct own, name), sizeof(((struct own *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, own, field)
 
 static const struct option own_rows[] = {
-    {"loud", 'l', OPTION_FLAG, FIELD(is_loud), "true", 0, 0, NULL, NULL, NULL, "make noise"},
-    {"name", 0, OPTION_TEXT, FIELD(name), "", 0, 0, NULL, NULL, "NAME", "what it is called"},
+    {.name = "loud", .letter = 'l', FIELD(FLAG, is_loud), .fallback = "true", .help = "make noise"},
+    {.name = "name",
+     FIELD(TEXT, name),
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "what it is called"},
 };
 
 struct values {
@@ -91,7 +96,7 @@ static bool is_for_other_tests(const char *argument)
 }
 
 /* True if there was something to parse. */
-static bool parse_arguments(const struct option_program *program, char *text, size_t size,
+static bool parse_arguments(struct option_program *program, char *text, size_t size,
                             enum status *ret_status)
 {
     char *argv[ARGUMENTS_MAX + 1] = {(char[]){"fuzz"}};
@@ -107,7 +112,7 @@ static bool parse_arguments(const struct option_program *program, char *text, si
     return true;
 }
 
-static bool parse_file(const struct option_program *program, const char *text, size_t size,
+static bool parse_file(struct option_program *program, const char *text, size_t size,
                        enum status *ret_status)
 {
     char path[64];

@@ -8,33 +8,18 @@
 #include <string.h>
 
 static const struct exchange_strategy *const strategies[] = {
-    &exchange_local, &exchange_chunks, &exchange_ps_sync, &exchange_ps_ssp, &exchange_ps_async,
+    [MODE_LOCAL] = &exchange_local, [MODE_RING] = &exchange_chunks, [MODE_PS_SYNC] = &exchange_ps,
+    [MODE_PS_SSP] = &exchange_ps,   [MODE_PS_ASYNC] = &exchange_ps,
 };
 
-static const struct exchange_strategy *strategy_find(const char *mode)
+const struct exchange_ops *exchange_of(enum mode_kind mode)
 {
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
-        size_t size = strcspn(mode, ":");
-        if (strlen(strategies[i]->ops.mode) == size &&
-            strncmp(strategies[i]->ops.mode, mode, size) == 0) {
-            return strategies[i];
-        }
-    }
-    return NULL;
-}
-
-const struct exchange_ops *exchange_find(const char *mode)
-{
-    const struct exchange_strategy *strategy = strategy_find(mode);
-    return strategy != NULL ? &strategy->ops : NULL;
+    return &strategies[mode]->ops;
 }
 
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
-    const struct exchange_strategy *strategy = strategy_find(options->mode);
-    if (strategy == NULL) {
-        return STATUS_INVALID;
-    }
+    const struct exchange_strategy *strategy = strategies[options->mode];
     if (strategy == &exchange_chunks && options->group != NULL) {
         strategy = &exchange_shared;
     }
@@ -50,7 +35,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
     exchange->step = UINT64_MAX;
-    exchange->is_awaiting = options->is_free; // the first parameters
+    exchange->is_awaiting = options->is_unsynchronised; // the first parameters
     pthread_mutex_init(&exchange->mutex, NULL);
     pthread_cond_init(&exchange->changed, NULL);
     *ret_exchange = exchange;
@@ -82,7 +67,7 @@ void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
 bool exchange_overlaps(const struct exchange *exchange)
 {
     return exchange->driver->await_bucket != NULL && exchange->options.world > 1 &&
-           !exchange->options.is_free;
+           !exchange->options.is_unsynchronised;
 }
 
 enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,

@@ -36,6 +36,7 @@
 #include "common/channel/channel.h"
 #include "common/codec/codec.h"
 #include "common/job/all_reduce.h"
+#include "common/job/mode.h"
 #include "common/transport/lanes.h"
 #include "common/vector/layout.h"
 
@@ -55,7 +56,6 @@ enum exchange_delivers {
 };
 
 struct exchange_ops {
-    const char *mode; // as in --mode, up to a colon
     enum exchange_delivers delivers;
 
     /* On the communication thread; none blocks. Where there is a wait, `ready` is called on the
@@ -82,14 +82,14 @@ struct exchange_ops {
 
 /* Borrows everything until exchange_destroy. */
 struct exchange_options {
-    const char *mode;
+    enum mode_kind mode;
     uint32_t rank, world;
     const struct layout *layout;
     float *params, *grads; // (layout->value_count), host
 
     /* Steps of workers are apart from each other: the first parameters are pulled as well, and the
      * servers say how far the job is. */
-    bool is_free;
+    bool is_unsynchronised;
 
     // The optimizer's states that rank 0 gives to servers with the first parameters.
     float *const *states; // (state_count, layout->value_count)
@@ -135,7 +135,7 @@ struct exchange {
     _Atomic uint64_t pull_epoch;  // what is pulled: 0 parameters to go on with, e those of a mark
     _Atomic uint32_t pull_vector; // from 1: states of the optimizer
     float *pull_target;           // (layout->value_count) where those go
-    uint64_t epochs_passed;       // marks of the phase, as servers say; is_free only
+    uint64_t epochs_passed;       // marks of the phase, as servers say; is_unsynchronised only
     double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
     double rate;        // that the last gradient was applied with; 0: not known
@@ -148,8 +148,8 @@ struct exchange {
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
 void exchange_destroy(struct exchange *exchange); // NULL is fine
 
-/* What a mode delivers; NULL if there is no such mode. */
-const struct exchange_ops *exchange_find(const char *mode);
+/* What a mode delivers. */
+const struct exchange_ops *exchange_of(enum mode_kind mode);
 
 /* Trainer's thread. */
 enum status exchange_begin_step(struct exchange *exchange, uint64_t step);

@@ -46,7 +46,6 @@ static void local_destroy(struct exchange *exchange)
 const struct exchange_strategy exchange_local = {
     .ops =
         {
-            .mode = "local",
             .delivers = EXCHANGE_GRADIENTS,
             .start = local_start,
             .ready = local_ready,

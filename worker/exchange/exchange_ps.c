@@ -243,7 +243,7 @@ static enum status ps_start(struct exchange *exchange)
         }
     }
     // A seeded order may give a later version to the first gradient already.
-    return exchange->options.is_free ? ps_pull(exchange) : STATUS_OK;
+    return exchange->options.is_unsynchronised ? ps_pull(exchange) : STATUS_OK;
 }
 
 /* The pull goes first and waits at the shard: so a free worker reads in the very moment in which
@@ -422,19 +422,19 @@ static enum status take_params(struct exchange *exchange, const struct message *
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
     if (message->encoded == NULL) {
         memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
-    } else if (message->vector > 0 || exchange->options.is_free ||
+    } else if (message->vector > 0 || exchange->options.is_unsynchronised ||
                encoder_add(&ps_of(exchange)->encoder, message, target) != STATUS_OK) {
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
     *missing_count -= message->span.count;
-    if (exchange->options.is_free && exchange->pull_epoch == 0 && message->vector == 0) {
+    if (exchange->options.is_unsynchronised && exchange->pull_epoch == 0 && message->vector == 0) {
         exchange_note_progress(exchange, message);
         state->is_late = message->is_late;
     }
     if (*missing_count > 0) {
         return STATUS_OK;
     }
-    if (exchange->options.is_free) {
+    if (exchange->options.is_unsynchronised) {
         return has_everything(exchange) ? agree_on_version(exchange) : STATUS_OK;
     }
     exchange_mark_done(exchange, message->bucket);
@@ -460,22 +460,16 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                : STATUS_MALFORMED;
 }
 
-#define STRATEGY(name)                       \
-    {                                        \
-        .ops =                               \
-            {                                \
-                .mode = name,                \
-                .delivers = EXCHANGE_PARAMS, \
-                .start = ps_start,           \
-                .ready = ps_ready,           \
-                .go_on = ps_go_on,           \
-                .pull = ps_pull,             \
-                .deliver = ps_deliver,       \
-                .destroy = ps_destroy,       \
-            },                               \
-        .create = ps_create,                 \
-    }
-
-const struct exchange_strategy exchange_ps_sync = STRATEGY("ps-sync");
-const struct exchange_strategy exchange_ps_ssp = STRATEGY("ps-ssp");
-const struct exchange_strategy exchange_ps_async = STRATEGY("ps-async");
+const struct exchange_strategy exchange_ps = {
+    .ops =
+        {
+            .delivers = EXCHANGE_PARAMS,
+            .start = ps_start,
+            .ready = ps_ready,
+            .go_on = ps_go_on,
+            .pull = ps_pull,
+            .deliver = ps_deliver,
+            .destroy = ps_destroy,
+        },
+    .create = ps_create,
+};

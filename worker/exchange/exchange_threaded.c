@@ -127,7 +127,7 @@ static enum status end_step(struct exchange *exchange,
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
     // A server may hold a push until this worker has read the end of an epoch: no wait for that
     // here.
-    bool waits_for_sends = !exchange->options.is_free;
+    bool waits_for_sends = !exchange->options.is_unsynchronised;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&exchange->mutex);
     while (status == STATUS_OK && exchange->stopped == STATUS_OK &&
@@ -229,7 +229,7 @@ static enum status pull_and_wait(struct exchange *exchange, uint64_t epoch, uint
 
 enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
 {
-    assert(exchange->options.is_free);
+    assert(exchange->options.is_unsynchronised);
     return pull_and_wait(exchange, epoch, 0, NULL);
 }
 

@@ -28,6 +28,6 @@ extern const struct exchange_driver exchange_inline;   // the trainer's own
 
 extern const struct exchange_strategy exchange_local;
 extern const struct exchange_strategy exchange_chunks, exchange_shared;
-extern const struct exchange_strategy exchange_ps_sync, exchange_ps_ssp, exchange_ps_async;
+extern const struct exchange_strategy exchange_ps;
 
 #endif

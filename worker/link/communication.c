@@ -1,6 +1,7 @@
 /* The communication thread: joins, waits, starts, then moves messages until the end. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 #include "worker/link/link_phases.h"
 #include "worker/link/link_state.h"
 
@@ -134,7 +135,7 @@ static enum status handle_coordinator(struct link *link, const struct message *m
 static enum status check_sharing(struct link *link)
 {
     enum status refusal = link->channel->sharing.refusal;
-    if (refusal == STATUS_OK || strcmp(link->job.transport, "shm") != 0) {
+    if (refusal == STATUS_OK || link->job.transport != TRANSPORT_SHM) {
         return STATUS_OK;
     }
     log_error("a neighbour cannot read this process's memory: %s; --transport auto goes without",
@@ -263,7 +264,7 @@ static uint64_t largest_frame(struct link *link)
 /* The address that other hosts reach this one by: loopback if the coordinator is reached so. */
 static enum status listen(struct link *link)
 {
-    bool has_peers = job_has_mode(&link->job, "ring") && link->job.workers > 1;
+    bool has_peers = job_has_mode(&link->job, MODE_RING) && link->job.workers > 1;
     if (!has_peers) {
         return STATUS_OK;
     }

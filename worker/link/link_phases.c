@@ -2,6 +2,7 @@
 #include "worker/link/link_phases.h"
 
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 
 #include <string.h>
 
@@ -32,16 +33,16 @@ static enum status create_exchange(struct link *link, const struct message *star
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
     struct neighbours *neighbours = &link->neighbours;
-    bool is_ring = strcmp(phase->mode, "ring") == 0;
-    char why[OPTION_ERROR_BYTES];
+    bool is_ring = phase->mode.kind == MODE_RING;
     struct exchange_options options = {
-        .mode = phase->mode,
+        .mode = phase->mode.kind,
         .rank = link->rank,
         .world = link->job.workers,
         .layout = link->layout,
         .params = link->prepared.params,
         .grads = link->prepared.grads,
-        .is_free = phase->is_free,
+        .is_unsynchronised = phase->is_unsynchronised,
+        .codec = link->job.compress,
         .group = link->group_memory.group,
         .limits = start->limits,
         .peers = is_ring ? neighbours->workers : neighbours->shards,
@@ -54,12 +55,10 @@ static enum status create_exchange(struct link *link, const struct message *star
         .context = link,
     };
     struct exchange *exchange;
-    enum status status = codec_parse(link->job.compress, &options.codec, why, sizeof(why));
-    if (status == STATUS_OK) {
-        status = exchange_create(&options, &exchange);
-    }
+    enum status status = exchange_create(&options, &exchange);
     if (status != STATUS_OK) {
-        log_error("cannot exchange in mode %s: %s", phase->mode, status_text(status));
+        log_error("cannot exchange in mode %s: %s", mode_text(phase->mode).text,
+                  status_text(status));
         return status;
     }
     if (has_far_peer(&options)) {
@@ -98,7 +97,7 @@ enum status link_try(struct link *link, const struct message *trial)
 {
     const struct job *job = &link->job;
     uint32_t next = (link->rank + 1) % job->workers;
-    if (job->workers == 1 || !job_has_mode(job, "ring") || link->probe.is_running) {
+    if (job->workers == 1 || !job_has_mode(job, MODE_RING) || link->probe.is_running) {
         return STATUS_OK; // what a coordinator of ours does not ask for
     }
     enum status status = connect_to_others(link, trial);
@@ -119,7 +118,7 @@ enum status link_try(struct link *link, const struct message *trial)
  * not learn from them how long the way is, as it does from others. */
 static void fit_connections(struct link *link)
 {
-    const struct all_reduce_way way = probe_way(&link->probe);
+    const struct all_reduce_path way = probe_way(&link->probe);
     const struct lanes *lanes = &link->neighbours.workers[(link->rank + 1) % link->job.workers];
     for (uint32_t i = 0; i < lanes->count; i++) {
         transport_fit(link->channel->transport, lanes->peers[i], way.bandwidth,
@@ -193,7 +192,7 @@ enum status link_begin_phase(struct link *link, const struct message *start,
 enum status link_run_phase(struct link *link)
 {
     // By now the shards of this phase have memory of their own to offer.
-    bool has_servers = strcmp(link->phases.list[link->phase_index].mode, "ring") != 0;
+    bool has_servers = link->phases.list[link->phase_index].mode.kind != MODE_RING;
     enum status status = neighbours_offer(link->channel, &link->neighbours, has_servers);
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }
@@ -207,7 +206,7 @@ static uint32_t transports_to(const struct exchange_options *options, uint64_t p
     bool is_coded = options->codec.kind != CODEC_NONE;
     bool is_spared = sharing_spares(&options->channel->sharing, peer);
     // Codes are sent; servers answer free workers with values as they are.
-    bool has_values = !is_coded || options->is_free;
+    bool has_values = !is_coded || options->is_unsynchronised;
     return (is_spared && has_values ? WIRE_TRANSPORT_SHM : 0u) |
            (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);
 }
@@ -219,7 +218,7 @@ uint32_t link_transports(const struct link *link)
         return transports;
     }
     const struct exchange_options *options = &link->exchange->options;
-    if (strcmp(options->mode, "ring") == 0 && options->group != NULL) {
+    if (options->mode == MODE_RING && options->group != NULL) {
         return WIRE_TRANSPORT_SHM;
     }
     for (uint32_t i = 0; i < options->peer_count; i++) {

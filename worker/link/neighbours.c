@@ -2,6 +2,7 @@
 #include "worker/link/neighbours.h"
 
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ enum status neighbours_connect(struct neighbours *neighbours, struct channel *ch
         status =
             connect_place(channel, job, neighbours_skip(named->places, i), &neighbours->shards[i]);
     }
-    if (status == STATUS_OK && job_has_mode(job, "ring") && job->workers > 1) {
+    if (status == STATUS_OK && job_has_mode(job, MODE_RING) && job->workers > 1) {
         status = connect_workers(neighbours, channel, job, named);
     }
     return status;

@@ -100,10 +100,10 @@ static uint64_t more_than_small(const struct probe *probe, uint64_t ns)
     return ns > probe->small_ns ? ns - probe->small_ns : 1;
 }
 
-struct all_reduce_way probe_way(const struct probe *probe)
+struct all_reduce_path probe_way(const struct probe *probe)
 {
     double large_ns = (double)more_than_small(probe, probe->large_ns);
-    return (struct all_reduce_way){
+    return (struct all_reduce_path){
         .latency_ns = probe->small_ns / 2 + 1,
         .message_ns = more_than_small(probe, probe->burst_ns) / (BURST - 1) + 1,
         .bandwidth = (uint64_t)((double)(LARGE_FLOATS * sizeof(float)) * 1e9 / large_ns),

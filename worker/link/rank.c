@@ -5,62 +5,63 @@
 #include <string.h>
 
 const struct option_choice rank_launchers[] = {
-    {"auto", "all of those below; they must not contradict each other"},
-    {"none", "no launcher: the coordinator assigns ranks"},
-    {"torchrun", "torchrun and its like: RANK, WORLD_SIZE"},
-    {"open-mpi", "mpirun of Open MPI"},
-    {"mpich", "mpiexec of MPICH (hydra), and others that speak PMI"},
-    {"slurm", "srun"},
-    {"kubernetes", "an Indexed Job"},
+    [RANK_LAUNCHER_AUTO] = {"auto", "all of those below; they must not contradict each other"},
+    [RANK_LAUNCHER_NONE] = {"none", "no launcher: the coordinator assigns ranks"},
+    [RANK_LAUNCHER_TORCHRUN] = {"torchrun", "torchrun and its like: RANK, WORLD_SIZE"},
+    [RANK_LAUNCHER_OPEN_MPI] = {"open-mpi", "mpirun of Open MPI"},
+    [RANK_LAUNCHER_MPICH] = {"mpich", "mpiexec of MPICH (hydra), and others that speak PMI"},
+    [RANK_LAUNCHER_SLURM] = {"slurm", "srun"},
+    [RANK_LAUNCHER_KUBERNETES] = {"kubernetes", "an Indexed Job"},
     {NULL, NULL},
 };
 
 const struct rank_variable rank_variables[] = {
-    {NULL, "RINGSIDE_RANK"},
-    {"torchrun", "RANK"},
-    {"open-mpi", "OMPI_COMM_WORLD_RANK"},
-    {"open-mpi", "PMIX_RANK"},
-    {"mpich", "PMI_RANK"},
-    {"slurm", "SLURM_PROCID"},
-    {"kubernetes", "JOB_COMPLETION_INDEX"},
-    {NULL, NULL},
+    {RANK_LAUNCHER_AUTO, "RINGSIDE_RANK"},
+    {RANK_LAUNCHER_TORCHRUN, "RANK"},
+    {RANK_LAUNCHER_OPEN_MPI, "OMPI_COMM_WORLD_RANK"},
+    {RANK_LAUNCHER_OPEN_MPI, "PMIX_RANK"},
+    {RANK_LAUNCHER_MPICH, "PMI_RANK"},
+    {RANK_LAUNCHER_SLURM, "SLURM_PROCID"},
+    {RANK_LAUNCHER_KUBERNETES, "JOB_COMPLETION_INDEX"},
+    {.name = NULL},
 };
 
 const struct rank_variable rank_local_variables[] = {
-    {NULL, "RINGSIDE_LOCAL_RANK"},
-    {"torchrun", "LOCAL_RANK"},
-    {"open-mpi", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"mpich", "MPI_LOCALRANKID"},
-    {"slurm", "SLURM_LOCALID"},
-    {NULL, NULL},
+    {RANK_LAUNCHER_AUTO, "RINGSIDE_LOCAL_RANK"},
+    {RANK_LAUNCHER_TORCHRUN, "LOCAL_RANK"},
+    {RANK_LAUNCHER_OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {RANK_LAUNCHER_MPICH, "MPI_LOCALRANKID"},
+    {RANK_LAUNCHER_SLURM, "SLURM_LOCALID"},
+    {.name = NULL},
 };
 
 const struct rank_variable rank_local_size_variables[] = {
-    {NULL, "RINGSIDE_LOCAL_SIZE"},
-    {"torchrun", "LOCAL_WORLD_SIZE"},
-    {"open-mpi", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"mpich", "MPI_LOCALNRANKS"},
-    {NULL, NULL},
+    {RANK_LAUNCHER_AUTO, "RINGSIDE_LOCAL_SIZE"},
+    {RANK_LAUNCHER_TORCHRUN, "LOCAL_WORLD_SIZE"},
+    {RANK_LAUNCHER_OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {RANK_LAUNCHER_MPICH, "MPI_LOCALNRANKS"},
+    {.name = NULL},
 };
 
 /* How many processes a launcher has started, beside the rank that it gave to each of them. */
 struct size_variable {
-    const char *launcher, *rank, *size;
+    enum rank_launcher launcher;
+    const char *rank, *size;
     const char *instead; // where there is no `size`; or NULL
 };
 
 static const struct size_variable size_variables[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", NULL},
-    {"open-mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
-    {"mpich", "PMI_RANK", "PMI_SIZE", NULL},
+    {RANK_LAUNCHER_TORCHRUN, "RANK", "WORLD_SIZE", NULL},
+    {RANK_LAUNCHER_OPEN_MPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
+    {RANK_LAUNCHER_MPICH, "PMI_RANK", "PMI_SIZE", NULL},
     // The tasks of the step; in a job script, outside of srun, those of the job.
-    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+    {RANK_LAUNCHER_SLURM, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 };
 
-static bool counts(const char *variables_launcher, const char *launcher)
+/* Whether what one launcher sets counts where another is asked for. */
+static bool counts(enum rank_launcher setter, enum rank_launcher asked)
 {
-    return variables_launcher == NULL || strcmp(launcher, "auto") == 0 ||
-           strcmp(launcher, variables_launcher) == 0;
+    return setter == RANK_LAUNCHER_AUTO || asked == RANK_LAUNCHER_AUTO || setter == asked;
 }
 
 static bool parse_number(const char *text, uint32_t *ret_value)
@@ -100,7 +101,7 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
                      text);
             return STATUS_INVALID;
         }
-        uint32_t offset = variables[i].launcher != NULL ? sources->offset : 0;
+        uint32_t offset = variables[i].launcher != RANK_LAUNCHER_AUTO ? sources->offset : 0;
         if (found < offset) {
             snprintf(
                 ret_error, error_size,
@@ -127,7 +128,7 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
     return STATUS_OK;
 }
 
-enum status rank_check_size(const char *launcher, uint32_t offset, uint32_t workers,
+enum status rank_check_size(enum rank_launcher launcher, uint32_t offset, uint32_t workers,
                             char *(*get)(const char *name), char *ret_error, size_t error_size)
 {
     for (size_t i = 0; i < sizeof(size_variables) / sizeof(size_variables[0]); i++) {

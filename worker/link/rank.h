@@ -16,9 +16,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A variable, and who sets it; NULL: our own, which always counts. */
+/* Values of --launcher. */
+enum rank_launcher {
+    RANK_LAUNCHER_AUTO, // all of them
+    RANK_LAUNCHER_NONE,
+    RANK_LAUNCHER_TORCHRUN,
+    RANK_LAUNCHER_OPEN_MPI,
+    RANK_LAUNCHER_MPICH,
+    RANK_LAUNCHER_SLURM,
+    RANK_LAUNCHER_KUBERNETES,
+};
+extern const struct option_choice rank_launchers[];
+
+/* A variable, and which launcher sets it. RANK_LAUNCHER_AUTO: our own, which always counts. */
 struct rank_variable {
-    const char *launcher, *name;
+    enum rank_launcher launcher;
+    const char *name;
 };
 
 /* What a number is read from, in this order; the list ends with name == NULL. */
@@ -26,15 +39,12 @@ extern const struct rank_variable rank_variables[];
 extern const struct rank_variable rank_local_variables[];
 extern const struct rank_variable rank_local_size_variables[];
 
-/* Values of --launcher. */
-extern const struct option_choice rank_launchers[];
-
 /* Where a number may come from. */
 struct rank_sources {
     const char *option; // "--rank"; NULL if it was not given
     uint32_t option_value;
-    const char *launcher; // of rank_launchers: "auto" for all of them
-    uint32_t offset;      // of launchers' numbers: processes before the first that is meant
+    enum rank_launcher launcher;
+    uint32_t offset; // of launchers' numbers: processes before the first that is meant
     const struct rank_variable *variables;
     char *(*get)(const char *name); // getenv, or a test's own
 };
@@ -48,7 +58,7 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
  * behind the `offset` others.
  * (The number alone says nothing: an allocation of Slurm has it, too.) STATUS_MISMATCH with a
  * sentence. */
-enum status rank_check_size(const char *launcher, uint32_t offset, uint32_t workers,
+enum status rank_check_size(enum rank_launcher launcher, uint32_t offset, uint32_t workers,
                             char *(*get)(const char *name), char *ret_error, size_t error_size);
 
 #endif

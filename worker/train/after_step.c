@@ -54,7 +54,8 @@ static void note_fate(struct trainer *trainer)
  * updates for free workers, they know it. */
 static double rate_in_force(const struct trainer *trainer, uint64_t step)
 {
-    bool is_theirs = trainer->phase->is_free && trainer->base == NULL && trainer->applied_rate > 0;
+    bool is_theirs =
+        trainer->phase->is_unsynchronised && trainer->base == NULL && trainer->applied_rate > 0;
     return is_theirs ? trainer->applied_rate : schedule_rate(&trainer->schedule, step - 1);
 }
 
@@ -68,8 +69,9 @@ static void report_interval(struct trainer *trainer, struct link *link, uint64_t
     trainer->sent_before = sent;
     trainer->received_before = received;
     // Where workers are free, the job is where its servers are.
-    uint64_t made =
-        trainer->phase->is_free ? trainer->epochs_closed * trainer->phase->marks.period : step - 1;
+    uint64_t made = trainer->phase->is_unsynchronised
+                        ? trainer->epochs_closed * trainer->phase->marks.period
+                        : step - 1;
     link_report(link, step, made / trainer->steps_per_epoch, &trainer->interval);
     trainer->interval = (struct wire_report){0};
 }
@@ -80,7 +82,7 @@ static enum status average_statistics(struct trainer *trainer)
 {
     uint64_t count = model_statistic_count(trainer->model);
     float *statistics = model_statistics(trainer->model);
-    if (trainer->statistics == NULL || trainer->phase->is_free) {
+    if (trainer->statistics == NULL || trainer->phase->is_unsynchronised) {
         return STATUS_OK;
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -131,8 +133,8 @@ static bool is_evaluated_at(const struct trainer *trainer, uint64_t step)
     bool is_last = step == trainer->step_count;
     // --eval-every has the end of the job, too.
     bool is_due = ends_period(trainer, step) || (is_last && trainer->job->eval_every > 0);
-    return (is_due && strcmp(trainer->job->eval, "epoch") == 0) ||
-           (is_last && strcmp(trainer->job->eval, "end") == 0);
+    return (is_due && trainer->job->eval == EVALUATION_EPOCH) ||
+           (is_last && trainer->job->eval == EVALUATION_END);
 }
 
 /* Closes a mark that the servers have passed: evaluates what they kept of it. */
@@ -176,7 +178,7 @@ static enum status close_passed_marks(struct trainer *trainer, struct link *link
 
 enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step)
 {
-    if (!trainer->phase->is_free) {
+    if (!trainer->phase->is_unsynchronised) {
         return STATUS_OK;
     }
     enum status status = exchange_settle(trainer->exchange);
@@ -186,7 +188,7 @@ enum status trainer_before_steps(struct trainer *trainer, struct link *link, uin
 enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step)
 {
     link_set_step(link, step);
-    if (trainer->phase->is_free) {
+    if (trainer->phase->is_unsynchronised) {
         note_fate(trainer);
         return close_passed_marks(trainer, link, step);
     }
@@ -205,7 +207,7 @@ enum status trainer_after_step(struct trainer *trainer, struct link *link, uint6
 bool trainer_phase_is_over(const struct trainer *trainer, uint64_t step)
 {
     const struct marks *marks = &trainer->phase->marks;
-    bool is_over =
-        trainer->phase->is_free ? trainer->marks_closed == marks_count(marks) : step == marks->end;
+    bool is_over = trainer->phase->is_unsynchronised ? trainer->marks_closed == marks_count(marks)
+                                                     : step == marks->end;
     return is_over || trainer->is_enough;
 }

@@ -81,7 +81,7 @@ static bool mark_follows(const struct marks *marks, uint64_t step)
 static bool round_ends(const struct trainer *trainer, uint64_t step)
 {
     return trainer->round_steps + 1 == trainer->job->sync_every ||
-           (mark_follows(&trainer->phase->marks, step) && !trainer->phase->is_free);
+           (mark_follows(&trainer->phase->marks, step) && !trainer->phase->is_unsynchronised);
 }
 
 enum status round_settle(struct trainer *trainer)
@@ -164,7 +164,7 @@ static enum status end_round(struct trainer *trainer, uint64_t step)
         return STATUS_OK;
     }
     enum status status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
-    if (status == STATUS_OK && trainer->phase->is_free) {
+    if (status == STATUS_OK && trainer->phase->is_unsynchronised) {
         // The next parameters come with how far the job is: to be known before the next batch.
         status = exchange_settle(trainer->exchange);
     }

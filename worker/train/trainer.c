@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "worker/link/outbox.h"
 #include "worker/train/trainer_state.h"
@@ -46,7 +47,7 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
 static enum status pass_phase(struct trainer *trainer, struct link *link)
 {
     const struct phase *next = trainer->phase + 1;
-    bool servers_have_states = strcmp(trainer->phase->mode, "ring") != 0 && trainer->base == NULL;
+    bool servers_have_states = trainer->phase->mode.kind != MODE_RING && trainer->base == NULL;
     uint32_t count = trainer->base == NULL ? optimizer_state_count(trainer->optimizer) : 0;
     float *states[OPTIMIZER_STATES_MAX];
     enum status status = model_fetch(trainer->model);
@@ -100,7 +101,7 @@ static void describe_divergence(const struct trainer *trainer, uint64_t step, ch
         snprintf(effective, sizeof(effective), " (%g by --lr-scale linear)", rate);
     }
     if (trainer->staleness_max > 0) {
-        bool has_remedy = strcmp(job->remedy, "none") != 0;
+        bool has_remedy = job->remedy != REMEDY_NONE;
         snprintf(stale, sizeof(stale),
                  "; gradients were up to %.0f updates old, and the rate that training survives "
                  "falls with that: less staleness%s helps, too",
@@ -154,20 +155,30 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     return link_verdict(link);
 }
 
-static enum conv_algorithm conv_find(const char *name)
+static enum conv_algorithm conv_of(enum job_conv conv)
 {
-    if (strcmp(name, "direct") == 0) {
+    switch (conv) {
+    case JOB_CONV_AUTO:
+        return CONV_AUTO;
+    case JOB_CONV_DIRECT:
         return CONV_DIRECT;
+    case JOB_CONV_WINOGRAD:
+        return CONV_WINOGRAD;
     }
-    return strcmp(name, "winograd") == 0 ? CONV_WINOGRAD : CONV_AUTO;
+    return CONV_AUTO;
 }
 
-static enum precision precision_find(const char *name)
+static enum precision precision_of(enum job_precision precision)
 {
-    if (strcmp(name, "tf32") == 0) {
+    switch (precision) {
+    case JOB_PRECISION_FP32:
+        return PRECISION_FP32;
+    case JOB_PRECISION_TF32:
         return PRECISION_TF32;
+    case JOB_PRECISION_BF16:
+        return PRECISION_BF16;
     }
-    return strcmp(name, "bf16") == 0 ? PRECISION_BF16 : PRECISION_FP32;
+    return PRECISION_FP32;
 }
 
 static enum status create_model(struct trainer *trainer, struct device *device,
@@ -181,9 +192,9 @@ static enum status create_model(struct trainer *trainer, struct device *device,
         .class_count = train->class_count,
         .batch_size = job_batch_of(job, trainer->rank),
         .seed = job->seed,
-        .bucket_bytes = job_bucket_bytes(job),
-        .conv = conv_find(job->conv),
-        .precision = precision_find(job->precision),
+        .bucket_bytes = phases_bucket_bytes(job),
+        .conv = conv_of(job->conv),
+        .precision = precision_of(job->precision),
         .has_region = has_peers && endpoints_may_share(job->transport),
     };
     enum status status = model_create(&options, device, &trainer->model);
@@ -210,7 +221,7 @@ static bool makes_updates(const struct trainer *trainer)
     bool makes = false;
     for (uint32_t i = 0; i < trainer->phases.count; i++) {
         makes =
-            makes || exchange_find(trainer->phases.list[i].mode)->delivers == EXCHANGE_GRADIENTS;
+            makes || exchange_of(trainer->phases.list[i].mode.kind)->delivers == EXCHANGE_GRADIENTS;
     }
     return makes && trainer->job->sync_every <= 1;
 }
@@ -225,7 +236,7 @@ static enum status create_optimizers(struct trainer *trainer)
     enum status status = STATUS_OK;
     // Also to carry states from one phase to the next.
     if (is_local_sgd || trainer->phases.count > 1 ||
-        exchange_find(job->mode)->delivers == EXCHANGE_GRADIENTS) {
+        exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS) {
         status = optimizer_create(job->optimizer, &job->settings, count, &trainer->optimizer);
     }
     trainer->device_updates = makes_updates(trainer) && model_may_update(trainer->model);
@@ -233,7 +244,7 @@ static enum status create_optimizers(struct trainer *trainer)
         status = model_hold(trainer->model, trainer->optimizer);
     }
     if (status == STATUS_OK && is_local_sgd) {
-        status = optimizer_create("sgd", &plain, count, &trainer->averager);
+        status = optimizer_create(OPTIMIZER_SGD, &plain, count, &trainer->averager);
         trainer->base = memory_create_large(count * sizeof(float));
     }
     return status == STATUS_OK && is_local_sgd && trainer->base == NULL ? STATUS_NO_MEMORY : status;
@@ -273,7 +284,7 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
         .world = job->workers,
         .seed = job->seed,
         .sample_count = trainer->train_samples,
-        .is_local = strcmp(job->shard, "local") == 0,
+        .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
         .is_training = true,
         .depth = READ_AHEAD,
     };

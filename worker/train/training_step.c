@@ -24,7 +24,7 @@ static enum status sum_over_workers(void *context, double *values, uint32_t coun
 static bool keeps_gradients(const struct trainer *trainer)
 {
     return trainer->device_updates && trainer->job->workers == 1 &&
-           exchange_find(trainer->phase->mode)->delivers == EXCHANGE_GRADIENTS;
+           exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
 }
 
 /* Every rank's gradient is scaled so that their mean is that of the global batch, also where the
@@ -32,7 +32,7 @@ static bool keeps_gradients(const struct trainer *trainer)
  * its local batch. */
 static float gradient_scale(const struct trainer *trainer, const struct batch *batch)
 {
-    if (trainer->phase->is_free || trainer->base != NULL) {
+    if (trainer->phase->is_unsynchronised || trainer->base != NULL) {
         return 1.0f / (float)batch->count;
     }
     return (float)trainer->job->workers / (float)trainer->job->global_batch;

@@ -92,8 +92,8 @@ static void open_sealed_pair(struct channel_pair *pair)
     assert_int_equal(channel_secure(pair->client, &test_insecure), STATUS_OK);
     channel_seal(pair->server, key, UINT64_MAX);
     channel_seal(pair->client, key, UINT64_MAX);
-    assert_int_equal(channel_listen(pair->server, "tcp", &wish, place), STATUS_OK);
-    assert_int_equal(channel_meet(pair->client, place, "tcp", &pair->to_server), STATUS_OK);
+    assert_int_equal(channel_listen(pair->server, TRANSPORT_TCP, &wish, place), STATUS_OK);
+    assert_int_equal(channel_meet(pair->client, place, TRANSPORT_TCP, &pair->to_server), STATUS_OK);
 }
 
 static void sealed_messages_arrive_and_are_answered(void **state)
@@ -199,7 +199,7 @@ static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
     channel_seal(channel, key, UINT64_MAX);
     captured_log_begin();
     enum status status =
-        channel_meet(channel, "00000000000000ab tcp://127.0.0.1:5555", "tcp", &peer);
+        channel_meet(channel, "00000000000000ab tcp://127.0.0.1:5555", TRANSPORT_TCP, &peer);
     captured_log_end();
     assert_int_equal(status, STATUS_INVALID);
     channel_destroy(channel, 0);

@@ -1,5 +1,6 @@
 /* Tests of what each algorithm is reckoned to take, and of the choice between them. */
 #include "common/job/all_reduce.h"
+#include "common/job/halving_plan.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -10,27 +11,41 @@
 #include <math.h>
 
 // Of some networks: a fast and a slow one, and a host where messages cost about what they wait.
-static const struct all_reduce_way ways[] = {
+static const struct all_reduce_path ways[] = {
     {10000, 1000, 10000000000}, {200000, 5000, 100000000}, {30000, 12000, 1000000000}, {1, 1, 1}};
+
+/* The formulas of all_reduce.h. */
+static double seconds_by(enum all_reduce algorithm, uint32_t workers, uint64_t bytes,
+                         const struct all_reduce_path *path)
+{
+    double latency = (double)path->latency_ns * 1e-9, message = (double)path->message_ns * 1e-9;
+    double n = workers, part = (double)bytes / n / (double)path->bandwidth;
+    if (algorithm == ALL_REDUCE_DIRECT) {
+        return 2 * latency + 2 * (n - 2) * message + 2 * (n - 1) * part;
+    }
+    if (algorithm == ALL_REDUCE_HALVING) {
+        return halving_hop_count(workers) * latency + (halving_value_count(workers) + n - 1) * part;
+    }
+    return 2 * (n - 1) * latency + 2 * (n - 1) * part;
+}
 
 static void the_cost_of_each_is_that_of_its_formula(void **state)
 {
     (void)state;
     // 100 us, 10 us, 1 GB/s; 8 workers, 8 MB: a part is 1 ms.
-    const struct all_reduce_way way = {100000, 10000, 1000000000};
-    double ring = all_reduce_seconds(ALL_REDUCE_RING, 8, 8000000, &way);
-    double direct = all_reduce_seconds(ALL_REDUCE_DIRECT, 8, 8000000, &way);
-    double halving = all_reduce_seconds(ALL_REDUCE_HALVING, 8, 8000000, &way);
+    const struct all_reduce_path way = {100000, 10000, 1000000000};
+    double ring = seconds_by(ALL_REDUCE_RING, 8, 8000000, &way);
+    double direct = seconds_by(ALL_REDUCE_DIRECT, 8, 8000000, &way);
+    double halving = seconds_by(ALL_REDUCE_HALVING, 8, 8000000, &way);
     assert_true(fabs(ring - (14 * 100e-6 + 14e-3)) < 1e-9);
     assert_true(fabs(direct - (2 * 100e-6 + 12 * 10e-6 + 14e-3)) < 1e-9);
     assert_true(fabs(halving - (6 * 100e-6 + (12 + 7) * 1e-3)) < 1e-9);
 }
 
 static double seconds_of(uint32_t workers, uint64_t floats, const struct all_reduce_limits *limits,
-                         const struct all_reduce_way *way)
+                         const struct all_reduce_path *way)
 {
-    return all_reduce_seconds(all_reduce_of_bucket(limits, floats), workers, floats * sizeof(float),
-                              way);
+    return seconds_by(all_reduce_of_bucket(limits, floats), workers, floats * sizeof(float), way);
 }
 
 /* Whatever is chosen takes no longer than what could have been, but for the tenth of the ring. */
@@ -44,10 +59,9 @@ static void what_is_chosen_takes_the_least_time(void **state)
                 for (uint64_t floats = 1; floats < UINT64_C(1) << 33; floats *= 2) {
                     uint64_t bytes = floats * sizeof(float);
                     double chosen = seconds_of(workers, floats, &limits, &ways[i]);
-                    double ring = all_reduce_seconds(ALL_REDUCE_RING, workers, bytes, &ways[i]);
-                    double halving =
-                        all_reduce_seconds(ALL_REDUCE_HALVING, workers, bytes, &ways[i]);
-                    double direct = all_reduce_seconds(ALL_REDUCE_DIRECT, workers, bytes, &ways[i]);
+                    double ring = seconds_by(ALL_REDUCE_RING, workers, bytes, &ways[i]);
+                    double halving = seconds_by(ALL_REDUCE_HALVING, workers, bytes, &ways[i]);
+                    double direct = seconds_by(ALL_REDUCE_DIRECT, workers, bytes, &ways[i]);
                     assert_true(chosen <= ring);
                     assert_true(chosen <= halving / 0.899);
                     assert_true(!may_meet || chosen <= direct / 0.899);
@@ -63,7 +77,7 @@ static void what_is_chosen_takes_the_least_time(void **state)
 static void small_buckets_of_many_go_by_halving_and_larger_ones_directly(void **state)
 {
     (void)state;
-    const struct all_reduce_way way = {50000, 5000, 100000000};
+    const struct all_reduce_path way = {50000, 5000, 100000000};
     struct all_reduce_limits few = all_reduce_choose(8, true, &way);
     struct all_reduce_limits many = all_reduce_choose(64, true, &way);
     struct all_reduce_limits strangers = all_reduce_choose(1000, false, &way);
@@ -82,7 +96,7 @@ static void small_buckets_of_many_go_by_halving_and_larger_ones_directly(void **
 static void two_workers_and_who_has_measured_nothing_take_the_ring(void **state)
 {
     (void)state;
-    const struct all_reduce_way way = {50000, 5000, 100000000}, none = {0};
+    const struct all_reduce_path way = {50000, 5000, 100000000}, none = {0};
     struct all_reduce_limits two = all_reduce_choose(2, true, &way);
     struct all_reduce_limits unknown = all_reduce_choose(8, true, &none);
     assert_int_equal(all_reduce_widest(&two), ALL_REDUCE_RING);
@@ -109,10 +123,10 @@ static void the_next_worker_is_always_met_and_direct_meets_all(void **state)
 static void ring_and_halving_are_by_messages_where_asked_for(void **state)
 {
     (void)state;
-    assert_true(all_reduce_asks_for_messages("ring"));
-    assert_true(all_reduce_asks_for_messages("halving-doubling"));
-    assert_false(all_reduce_asks_for_messages("direct"));
-    assert_false(all_reduce_asks_for_messages("auto"));
+    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_RING));
+    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_HALVING));
+    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_DIRECT));
+    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_AUTO));
 }
 
 int main(void)

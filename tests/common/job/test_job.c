@@ -1,6 +1,8 @@
 /* Tests of the job: its defaults, what follows from what, what contradicts, and its way over the
  * wire. */
 #include "common/job/job.h"
+#include "common/job/job_options.h"
+#include "common/job/job_text.h"
 #include "common/options/names.h"
 #include "tests/support/common/sample_job.h"
 
@@ -37,7 +39,7 @@ static void the_default_job_trains_one_epoch_with_32_images_per_worker(void **st
 {
     (void)state;
     struct job job = sample_job_resolved(SAMPLE_JOB(NULL));
-    assert_string_equal(job.mode, "ps-sync");
+    assert_int_equal(job.mode.kind, MODE_PS_SYNC);
     assert_int_equal(job.workers, 2);
     assert_int_equal(job.servers, 1);
     assert_string_equal(job.model, "cnn");
@@ -46,7 +48,7 @@ static void the_default_job_trains_one_epoch_with_32_images_per_worker(void **st
     assert_int_equal(job.global_batch, 64);
     assert_int_equal(job.epochs, 1);
     assert_int_equal(job.steps, 0);
-    assert_string_equal(job.optimizer, "momentum");
+    assert_int_equal(job.optimizer, OPTIMIZER_MOMENTUM);
     check_real(job.settings.momentum, 0.9);
     check_real(job.lr, 0.01);
 }
@@ -399,9 +401,9 @@ static void every_row_has_what_help_shows(void **state)
         assert_true(!is_number || row->max > row->min);
         bool may_have_word = row->type == OPTION_REAL && row->min > 0;
         bool is_offered = row->type == OPTION_TEXT && row->is_valid != NULL;
-        assert_true(row->choices != NULL ? row->type == OPTION_CHOICE || may_have_word || is_offered
-                                         : row->type != OPTION_CHOICE);
-        assert_true(row->type == OPTION_CHOICE || row->type == OPTION_FLAG || row->metavar != NULL);
+        bool is_chosen = row->type == OPTION_CHOICE || row->type == OPTION_NAME;
+        assert_true(row->choices != NULL ? is_chosen || may_have_word || is_offered : !is_chosen);
+        assert_true(is_chosen || row->type == OPTION_FLAG || row->metavar != NULL);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(row->name, job_options[j].name);
             assert_true(row->letter == 0 || row->letter != job_options[j].letter);

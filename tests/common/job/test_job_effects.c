@@ -1,5 +1,7 @@
 /* Tests of options that would do nothing. */
 #include "common/job/job_effects.h"
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
 #include "tests/support/common/sample_job.h"
 
 // clang-format off
@@ -18,7 +20,8 @@ static void check(const char *name, struct job job, bool acts)
     const struct job_list jobs = {&job, 1, sizeof(job)};
     enum status status = job_check_effect(name, &jobs, why, sizeof(why));
     if ((status == STATUS_OK) != acts) {
-        fail_msg("--%s with %s, %s, %s: %s", name, job.mode, job.optimizer, job.remedy, why);
+        fail_msg("--%s with %s, %s, %s: %s", name, mode_text(job.mode).text,
+                 names_optimizers[job.optimizer].name, remedy_choices[job.remedy].name, why);
     }
     assert_true(acts || strstr(why, name) != NULL);
 }
@@ -68,7 +71,6 @@ static void of_several_jobs_one_is_enough(void **state)
     assert_int_equal(job_check_effect("all-reduce", &jobs, why, sizeof(why)), STATUS_INVALID);
 }
 
-/* One parse a process: see options_parse. */
 static void only_what_was_given_has_to_act(void **state)
 {
     (void)state;
@@ -76,7 +78,7 @@ static void only_what_was_given_has_to_act(void **state)
     char why[OPTION_ERROR_BYTES] = "";
     bool is_done;
     unsetenv("RINGSIDE_DATA"); // the folder of the tests' images is no dataset
-    const struct option_program program = {
+    struct option_program program = {
         .name = "test", .sets = {job_option_set(&job)}, .set_count = 1};
     static char words[][16] = {"test",       "--mode", "local",      "--optimizer", "sgd",
                                "--compress", "none",   "--momentum", "0.9"};

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
-#include <stdio.h>
 #include <string.h>
 
 static void check_marks(struct marks marks, const uint64_t *expected, uint64_t count)
@@ -46,8 +45,8 @@ static void a_job_without_switches_is_one_phase(void **state)
     (void)state;
     struct phases phases = phases_for(SAMPLE_JOB("global-batch=10", "epochs=3", "mode=ring"), 105);
     assert_int_equal(phases.count, 1);
-    assert_string_equal(phases.list[0].mode, "ring");
-    assert_false(phases.list[0].is_free);
+    assert_string_equal(mode_text(phases.list[0].mode).text, "ring");
+    assert_false(phases.list[0].is_unsynchronised);
     check_marks(phases.list[0].marks, (const uint64_t[]){10, 20, 30}, 3);
 }
 
@@ -61,8 +60,9 @@ static void switches_cut_a_job_and_updates_are_counted_through(void **state)
                    100);
     assert_int_equal(phases.count, 3);
     const struct phase *list = phases.list;
-    assert_string_equal(list[1].mode, "ps-async");
-    assert_true(!list[0].is_free && list[1].is_free && !list[2].is_free);
+    assert_string_equal(mode_text(list[1].mode).text, "ps-async");
+    assert_true(!list[0].is_unsynchronised && list[1].is_unsynchronised &&
+                !list[2].is_unsynchronised);
     check_marks(list[0].marks, (const uint64_t[]){4, 8, 10}, 3);
     check_marks(list[1].marks, (const uint64_t[]){12, 14}, 2);
     check_marks(list[2].marks, (const uint64_t[]){16, 20, 24, 28, 30}, 5);
@@ -89,7 +89,7 @@ static void trials_of_buckets_are_the_first_phases_of_a_job(void **state)
     assert_int_equal(phases.count, PHASES_TRIALS + 1);
     for (uint32_t i = 0; i < PHASES_TRIALS; i++) {
         check_phase(&phases.list[i], 12 * (uint64_t)i, 12 * (uint64_t)i + 12, 12 * (uint64_t)i);
-        assert_string_equal(phases.list[i].mode, "ring");
+        assert_string_equal(mode_text(phases.list[i].mode).text, "ring");
     }
     check_phase(&phases.list[4], 48, 300, 48);
     // Evaluations stay where they are.
@@ -109,9 +109,10 @@ static void trials_are_in_the_phase_before_the_first_switch(void **state)
                    100);
     assert_int_equal(phases.count, PHASES_TRIALS + 2);
     check_phase(&phases.list[4], 48, 192, 96);
-    assert_true(phases.list[3].is_free && phases.list[4].is_free && !phases.list[5].is_free);
+    assert_true(phases.list[3].is_unsynchronised && phases.list[4].is_unsynchronised &&
+                !phases.list[5].is_unsynchronised);
     check_phase(&phases.list[5], 192, 400, 384);
-    assert_string_equal(phases.list[5].mode, "ring");
+    assert_string_equal(mode_text(phases.list[5].mode).text, "ring");
 }
 
 static void trials_have_whole_rounds_of_local_steps(void **state)
@@ -181,40 +182,6 @@ static void what_does_not_fit_the_data_is_refused(void **state)
                   "fewer than one global batch");
 }
 
-static void what_is_no_switch_is_refused_with_what_would_be_right(void **state)
-{
-    (void)state;
-    static const char *const cases[][2] = {
-        {"3=ring", "epoch:3=ps-async"},
-        {"epoch:=ring", "epoch:3=ps-async"},
-        {"epoch:3", "epoch:3=ps-async"},
-        {"epoch:3=", "epoch:3=ps-async"},
-        {"step:x=ring", "epoch:3=ps-async"},
-        {"step:-1=ring", "epoch:3=ps-async"},
-        {"step:99999999999999999999=ring", "epoch:3=ps-async"},
-        {"step:3=a-name-that-is-longer-than-any-mode-there-is", "epoch:3=ps-async"},
-        {"epoch:1=ring;;", "epoch:3=ps-async"},
-        {"step:0=ring", "that is --mode"},
-    };
-    struct switch_rules rules = {.count = 7};
-    char why[256];
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(switch_parse(cases[i][0], &rules, why, sizeof(why)), STATUS_INVALID);
-        if (strstr(why, cases[i][1]) == NULL) {
-            fail_msg("'%s' is refused with: %s", cases[i][0], why);
-        }
-        assert_int_equal(rules.count, 7);
-    }
-    char many[PHASES_MAX * 16] = "";
-    for (size_t i = 0; i < PHASES_MAX; i++) {
-        size_t used = strlen(many);
-        snprintf(many + used, sizeof(many) - used, "%sstep:%zu=ring", i > 0 ? ";" : "", i + 1);
-    }
-    assert_int_equal(switch_parse(many, &rules, why, sizeof(why)), STATUS_INVALID);
-    assert_int_equal(switch_parse("none", &rules, why, sizeof(why)), STATUS_OK);
-    assert_int_equal(rules.count, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,7 +194,6 @@ int main(void)
         cmocka_unit_test(a_job_that_is_short_or_has_one_worker_has_no_trials),
         cmocka_unit_test(pushes_count_rounds_of_all_workers),
         cmocka_unit_test(what_does_not_fit_the_data_is_refused),
-        cmocka_unit_test(what_is_no_switch_is_refused_with_what_would_be_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

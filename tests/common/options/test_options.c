@@ -63,7 +63,7 @@ static void defaults_are_set(void **state)
     assert_int_equal(sample.workers, 2);
     assert_true(sample.rate >= 0.5 && sample.rate <= 0.5);
     assert_string_equal(sample.name, "");
-    assert_string_equal(sample.color, "red");
+    assert_int_equal(sample.color, SAMPLE_RED);
     assert_string_equal(sample.even, "ab");
 }
 
@@ -73,7 +73,7 @@ static void a_default_covers_what_was_there(void **state)
     struct sample sample, fresh;
     struct option_program program = sample_program(&sample);
     memset(sample.name, 'x', sizeof(sample.name));
-    memset(sample.color, 'x', sizeof(sample.color));
+    sample.color = SAMPLE_BLUISH;
     options_reset(&program.sets[0]);
     sample_program(&fresh);
     assert_memory_equal(&sample, &fresh, sizeof(sample));

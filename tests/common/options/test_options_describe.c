@@ -101,8 +101,11 @@ static void a_row_has_all_that_help_says(void **state)
 static void what_is_read_beside_the_tables_is_there_too(void **state)
 {
     (void)state;
-    static const struct option own = {"list", 0, OPTION_TEXT, 0,    0,       "\"a\\b\"",
-                                      0,      0, NULL,        NULL, "ITEMS", "what to take out"};
+    static const struct option own = {.name = "list",
+                                      .type = OPTION_TEXT,
+                                      .fallback = "\"a\\b\"",
+                                      .metavar = "ITEMS",
+                                      .help = "what to take out"};
     struct sample sample;
     struct option_program program = sample_program(&sample);
     program.taken_before = (struct option_set){.title = "Own", .rows = &own, .count = 1};
@@ -120,7 +123,7 @@ static void what_is_read_beside_the_tables_is_there_too(void **state)
 static void a_program_without_tables_has_help_alone(void **state)
 {
     (void)state;
-    const struct option_program program = {.name = "bare", .usage = "bare", .summary = "Nothing."};
+    struct option_program program = {.name = "bare", .usage = "bare", .summary = "Nothing."};
     json_t *lines[LINES_MAX] = {0};
     assert_int_equal(describe(&program, lines), 2);
     assert_string_equal(text_of(lines[1], "option"), "help");

@@ -83,7 +83,7 @@ static void an_indented_line_is_a_line_of_its_own(void **state)
     (void)state;
     struct sample sample = read_text("[job]\n  name = one\n  color = blue\n\tworkers = 3\n");
     assert_string_equal(sample.name, "one");
-    assert_string_equal(sample.color, "blue");
+    assert_int_equal(sample.color, SAMPLE_BLUE);
     assert_int_equal(sample.workers, 3);
 }
 

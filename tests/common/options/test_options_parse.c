@@ -74,7 +74,7 @@ static void every_set_has_its_options(void **state)
     (void)state;
     struct sample sample = parse(ARGUMENTS("--port", "80", "--color", "blue"));
     assert_int_equal(sample.port, 80);
-    assert_string_equal(sample.color, "blue");
+    assert_int_equal(sample.color, SAMPLE_BLUE);
 }
 
 static void an_unknown_option_is_refused_with_the_nearest(void **state)
@@ -197,18 +197,39 @@ static void the_environment_may_name_the_config_file(void **state)
 static void what_was_given_is_known_whatever_its_source(void **state)
 {
     (void)state;
-    const char *config, *log;
+    const char *config;
     struct sample sample;
     char *folder = write_config("name = x\n", &config);
+    struct option_program program = sample_program(&sample);
+    char name[] = "sample", workers[] = "-n2", file[256];
+    snprintf(file, sizeof(file), "%s", config);
+    char *argv[] = {name, workers, file, NULL};
+    bool is_done;
     setenv("RINGSIDE_PORT", "0", 1);
-    assert_int_equal(sample_parse(&sample, ARGUMENTS("-n2", config), &log), STATUS_OK);
+    assert_int_equal(options_parse(&program, 3, argv, &is_done), STATUS_OK);
     unsetenv("RINGSIDE_PORT");
     temp_folder_destroy(folder);
-    struct option_program program = sample_program(&sample);
     assert_true(options_was_given(&program, "name"));
     assert_true(options_was_given(&program, "port"));
     assert_true(options_was_given(&program, "workers"));
     assert_false(options_was_given(&program, "color"));
+}
+
+static void each_program_knows_what_it_was_given_itself(void **state)
+{
+    (void)state;
+    struct sample samples[2];
+    struct option_program first = sample_program(&samples[0]), second = sample_program(&samples[1]);
+    static char words[][16] = {"sample", "--items=a", "--items=b", "-n4"};
+    char *argv[] = {words[0], words[1], words[2], words[3], NULL};
+    bool is_done;
+    assert_int_equal(options_parse(&first, 3, argv, &is_done), STATUS_OK);
+    argv[2] = words[3];
+    assert_int_equal(options_parse(&second, 3, argv, &is_done), STATUS_OK);
+    assert_true(options_was_given(&first, "items") && !options_was_given(&first, "workers"));
+    assert_true(options_was_given(&second, "items") && options_was_given(&second, "workers"));
+    assert_string_equal(samples[0].items, "a;b");
+    assert_string_equal(samples[1].items, "a");
 }
 
 static void a_program_without_arguments_has_its_defaults(void **state)
@@ -319,6 +340,7 @@ int main(void)
         cmocka_unit_test(later_sources_win),
         cmocka_unit_test(the_environment_may_name_the_config_file),
         cmocka_unit_test(what_was_given_is_known_whatever_its_source),
+        cmocka_unit_test(each_program_knows_what_it_was_given_itself),
         cmocka_unit_test(a_program_without_arguments_has_its_defaults),
         cmocka_unit_test(a_program_may_take_its_arguments_alone),
         cmocka_unit_test(help_has_every_row_of_every_set),

@@ -1,5 +1,6 @@
 /* Tests of what processes need, and of limits that are too low. */
 #include "common/service/resources.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -18,7 +19,7 @@ static struct job job_of(const char *mode, uint32_t workers, uint32_t servers)
 {
     struct job job = {
         .workers = workers, .servers = servers, .server_threads = 1, .connections = 1};
-    snprintf(job.mode, sizeof(job.mode), "%s", mode);
+    job.mode = mode_of(mode);
     return job;
 }
 

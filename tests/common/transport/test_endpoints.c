@@ -18,11 +18,11 @@ static void the_same_host_is_reached_by_ipc_and_others_by_tcp(void **state)
 {
     (void)state;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(endpoints_choose(place, "auto", 0xab, endpoint), STATUS_OK);
+    assert_int_equal(endpoints_choose(place, TRANSPORT_AUTO, 0xab, endpoint), STATUS_OK);
     assert_string_equal(endpoint, "ipc://@name");
-    assert_int_equal(endpoints_choose(place, "auto", 0xac, endpoint), STATUS_OK);
+    assert_int_equal(endpoints_choose(place, TRANSPORT_AUTO, 0xac, endpoint), STATUS_OK);
     assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
-    assert_int_equal(endpoints_choose(place, "tcp", 0xab, endpoint), STATUS_OK);
+    assert_int_equal(endpoints_choose(place, TRANSPORT_TCP, 0xab, endpoint), STATUS_OK);
     assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
 }
 
@@ -30,8 +30,8 @@ static void ipc_and_shared_memory_to_another_host_are_refused(void **state)
 {
     (void)state;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(endpoints_choose(place, "ipc", 0xac, endpoint), STATUS_INVALID);
-    assert_int_equal(endpoints_choose(place, "shm", 0xac, endpoint), STATUS_INVALID);
+    assert_int_equal(endpoints_choose(place, TRANSPORT_IPC, 0xac, endpoint), STATUS_INVALID);
+    assert_int_equal(endpoints_choose(place, TRANSPORT_SHM, 0xac, endpoint), STATUS_INVALID);
 }
 
 static void what_is_no_place_is_refused(void **state)
@@ -48,17 +48,18 @@ static void what_is_no_place_is_refused(void **state)
     };
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_int_equal(endpoints_choose(texts[i], "tcp", 1, endpoint), STATUS_MALFORMED);
+        assert_int_equal(endpoints_choose(texts[i], TRANSPORT_TCP, 1, endpoint), STATUS_MALFORMED);
     }
     char large[2 * TRANSPORT_ENDPOINT_BYTES];
     snprintf(large, sizeof(large), "00000000000000ab tcp://%0300d", 1);
-    assert_int_equal(endpoints_choose(large, "tcp", 1, endpoint), STATUS_MALFORMED);
+    assert_int_equal(endpoints_choose(large, TRANSPORT_TCP, 1, endpoint), STATUS_MALFORMED);
 }
 
 static void a_bound_place_leads_back_to_its_sockets(void **state)
 {
     (void)state;
-    const char *const kinds[] = {"auto", "tcp", "ipc", "shm"};
+    const enum transport_kind kinds[] = {TRANSPORT_AUTO, TRANSPORT_TCP, TRANSPORT_IPC,
+                                         TRANSPORT_SHM};
     const struct endpoints_wish loopback = {.address = "127.0.0.1", .port_range = ""};
     for (size_t i = 0; i < 4; i++) {
         struct transport *transport;
@@ -92,11 +93,11 @@ static void without_keys_there_is_no_tcp(void **state)
     struct transport *transport;
     char bound[ENDPOINTS_PLACE_BYTES];
     assert_int_equal(transport_create(&transport), STATUS_OK);
-    assert_int_equal(endpoints_bind(transport, "auto", &loopback, bound), STATUS_OK);
+    assert_int_equal(endpoints_bind(transport, TRANSPORT_AUTO, &loopback, bound), STATUS_OK);
     assert_non_null(strstr(bound, " ipc://@ringside-"));
     assert_null(strstr(bound, "tcp://"));
     captured_log_begin();
-    enum status status = endpoints_bind(transport, "tcp", &loopback, bound);
+    enum status status = endpoints_bind(transport, TRANSPORT_TCP, &loopback, bound);
     const char *said = captured_log_end();
     assert_int_equal(status, STATUS_INVALID);
     assert_non_null(strstr(said, "cannot listen at tcp://127.0.0.1:* without keys"));
@@ -136,10 +137,11 @@ static void regions_of_a_place_are_found_and_do_not_disturb_its_endpoints(void *
     }
     assert_int_equal(endpoints_region(text, 2, &key), STATUS_INVALID);
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(endpoints_choose(text, "tcp", 0xab, endpoint), STATUS_OK);
+    assert_int_equal(endpoints_choose(text, TRANSPORT_TCP, 0xab, endpoint), STATUS_OK);
     assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
-    assert_int_equal(endpoints_choose("00000000000000ab shm:1:2:3:4", "tcp", 0xab, endpoint),
-                     STATUS_INVALID);
+    assert_int_equal(
+        endpoints_choose("00000000000000ab shm:1:2:3:4", TRANSPORT_TCP, 0xab, endpoint),
+        STATUS_INVALID);
 }
 
 static void what_is_no_region_is_refused(void **state)
@@ -179,9 +181,9 @@ static void the_name_of_who_listens_is_found_and_does_not_disturb_the_rest(void 
     assert_int_equal(endpoints_seal(text, got), STATUS_OK);
     assert_memory_equal(got, id, sizeof(id));
     assert_int_equal(endpoints_region(text, 0, &got_key), STATUS_OK);
-    assert_int_equal(endpoints_choose(text, "auto", 0xac, endpoint), STATUS_OK);
+    assert_int_equal(endpoints_choose(text, TRANSPORT_AUTO, 0xac, endpoint), STATUS_OK);
     assert_string_equal(endpoint, "tcp://10.0.0.7:40113");
-    assert_int_equal(endpoints_choose(text, "ipc", 0xac, endpoint), STATUS_INVALID);
+    assert_int_equal(endpoints_choose(text, TRANSPORT_IPC, 0xac, endpoint), STATUS_INVALID);
 }
 
 static void what_is_no_name_is_refused(void **state)
@@ -212,7 +214,7 @@ static void of_all_addresses_others_are_told_the_one_that_leads_to_the_coordinat
         assert_true(endpoints_is_wildcard(wildcards[i]));
         assert_int_equal(transport_create(&transport), STATUS_OK);
         assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
-        assert_int_equal(endpoints_bind(transport, "tcp", &wish, bound), STATUS_OK);
+        assert_int_equal(endpoints_bind(transport, TRANSPORT_TCP, &wish, bound), STATUS_OK);
         assert_non_null(strstr(bound, " tcp://127.0.0.1:"));
         transport_destroy(transport, 0);
     }

@@ -84,10 +84,10 @@ static void sockets_take_the_ports_of_a_range_and_say_when_it_is_used_up(void **
         assert_int_equal(transport_secure(transports[i], &test_insecure), STATUS_OK);
     }
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = range};
-    assert_int_equal(endpoints_bind(transports[0], "tcp", &wish, place), STATUS_OK);
+    assert_int_equal(endpoints_bind(transports[0], TRANSPORT_TCP, &wish, place), STATUS_OK);
     assert_non_null(strstr(place, end));
     captured_log_begin();
-    enum status status = endpoints_bind(transports[1], "tcp", &wish, place);
+    enum status status = endpoints_bind(transports[1], TRANSPORT_TCP, &wish, place);
     const char *log = captured_log_end();
     assert_int_equal(status, STATUS_IO);
     assert_non_null(strstr(log, range));

@@ -1,5 +1,7 @@
 /* Tests of who runs where, and who connects to whom. */
+#include "common/job/job_options.h"
 #include "deploy/hosts/placement.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -19,7 +21,7 @@ static struct job *make_job(const char *mode, uint32_t workers, uint32_t servers
     static struct job job;
     const struct option_set set = job_option_set(&job);
     options_reset(&set);
-    snprintf(job.mode, sizeof(job.mode), "%s", mode);
+    job.mode = mode_of(mode);
     job.workers = workers;
     job.servers = servers;
     return &job;
@@ -96,7 +98,7 @@ static void everybody_connects_to_the_coordinator_and_to_whom_the_mode_says(void
     job = make_job("ring", 4, 0);
     place("a,b,c,d", job, 0);
     check_pairs(job, "ab ac ad ba bc bd ca cb cd da db dc"); // small buckets go directly
-    snprintf(job->all_reduce, sizeof(job->all_reduce), "ring");
+    job->all_reduce = ALL_REDUCE_CHOICE_RING;
     check_pairs(job, "ab ba bc ca cd da");
 }
 

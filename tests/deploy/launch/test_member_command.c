@@ -1,4 +1,5 @@
 /* Tests of members' command lines: what is added is there, in order, and the list ends. */
+#include "common/job/job_options.h"
 #include "deploy/launch/member_command.h"
 #include "tests/support/common/sample_job.h"
 

@@ -1,4 +1,6 @@
 /* Tests of the lists that `ringside compare` crosses. */
+#include "common/job/job_options.h"
+#include "common/job/job_text.h"
 #include "deploy/sweep/grid.h"
 
 // clang-format off
@@ -280,12 +282,12 @@ static void axes_of_several_options_need_as_many_values(void **state)
 static void change(const struct option *row, struct job *job)
 {
     char *field = (char *)job + row->offset;
-    if (row->type == OPTION_TEXT || row->type == OPTION_CHOICE || row->type == OPTION_LIST) {
+    if (row->type == OPTION_TEXT || row->type == OPTION_NAME || row->type == OPTION_LIST) {
         snprintf(field, row->size, "another");
     } else if (row->type == OPTION_REAL) {
         *(double *)(void *)field += 0.125;
     } else {
-        *(unsigned char *)field ^= 1; // little-endian
+        *(unsigned char *)field ^= 1; // little-endian; every list of choices has two or more
     }
 }
 

@@ -1,4 +1,5 @@
 /* Tests of the plan of a sweep: what is crossed, what is left out, and how runs are called. */
+#include "common/job/job_options.h"
 #include "deploy/sweep/sweep_plan.h"
 
 // clang-format off
@@ -112,7 +113,7 @@ static void options_may_change_together(void **state)
     make(TAKE("--grid", "optimizer+lr=sgd+0.5,adam+0.25", "--grid=mode=ring"), &plan);
     assert_int_equal(plan.count, 2);
     assert_string_equal(plan.runs[0].label, "optimizer=sgd lr=0.5 mode=ring");
-    assert_string_equal(plan.runs[1].job.optimizer, "adam");
+    assert_int_equal(plan.runs[1].job.optimizer, OPTIMIZER_ADAM);
     assert_true(plan.runs[1].job.lr == 0.25);
     sweep_plan_free(&plan);
     make(TAKE("--grid", "lr=1e-2,1e+2", "--grid=mode=ring"), &plan);
@@ -126,7 +127,7 @@ static void the_last_axis_of_a_name_wins(void **state)
     struct sweep_plan plan;
     make(TAKE("--grid", "mode=ring,ps-sync", "--grid=mode=ps-async"), &plan);
     assert_int_equal(plan.count, 1);
-    assert_string_equal(plan.runs[0].job.mode, "ps-async");
+    assert_int_equal(plan.runs[0].job.mode.kind, MODE_PS_ASYNC);
     sweep_plan_free(&plan);
 }
 

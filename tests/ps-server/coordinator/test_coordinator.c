@@ -1,5 +1,6 @@
 /* Tests of the coordinator: stories of joining, training and losing, in virtual time. */
 #include "common/base/log.h"
+#include "tests/support/common/choices.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
@@ -40,8 +41,8 @@ static void give_tried(struct story *story, uint64_t peer, enum status refusal)
 static void open_trial(struct story *story, const char *transport, enum status first_answer)
 {
     story_open(story, "ring", 2, 0);
-    snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "auto");
-    snprintf(story->job.transport, sizeof(story->job.transport), "%s", transport);
+    story->job.all_reduce = ALL_REDUCE_CHOICE_AUTO;
+    story->job.transport = choice_of(transport_choices, transport);
     for (uint32_t i = 0; i < 2; i++) {
         story_join(story, 1 + i, ROLE_WORKER, i);
     }

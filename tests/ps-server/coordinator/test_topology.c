@@ -1,5 +1,6 @@
 /* Tests of what a START says: which algorithm, and whose places. */
 #include "ps-server/coordinator/topology.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -11,9 +12,9 @@
 
 static struct job job_of(const char *all_reduce, const char *transport, uint32_t workers)
 {
-    struct job job = {.workers = workers, .mode = "ring", .switches = "none", .compress = "none"};
-    snprintf(job.all_reduce, sizeof(job.all_reduce), "%s", all_reduce);
-    snprintf(job.transport, sizeof(job.transport), "%s", transport);
+    struct job job = {.workers = workers, .mode.kind = MODE_RING, .switches = "none"};
+    job.all_reduce = choice_of(all_reduce_choices, all_reduce);
+    job.transport = choice_of(transport_choices, transport);
     return job;
 }
 
@@ -100,7 +101,7 @@ static void what_is_compressed_is_sent_also_on_one_host(void **state)
     const char *const transports[] = {"auto", "shm"};
     for (size_t i = 0; i < 2; i++) {
         struct job job = job_of("auto", transports[i], 4);
-        snprintf(job.compress, sizeof(job.compress), "int8");
+        job.compress.kind = CODEC_INT8;
         bool needs_trial;
         struct topology topology = begun(&job, one, &needs_trial);
         const struct message can = found(STATUS_OK, 1000, 4000000000);
@@ -212,7 +213,7 @@ static void each_hears_of_those_that_it_connects_to(void **state)
     // Half a list would be worse than none.
     topology_places(&job, &membership, ALL_REDUCE_DIRECT, 2, text, 30);
     assert_string_equal(text, "");
-    snprintf(job.mode, sizeof(job.mode), "ps-sync");
+    job.mode.kind = MODE_PS_SYNC;
     topology_places(&job, &membership, ALL_REDUCE_RING, 2, text, sizeof(text));
     assert_string_equal(text, "server-0\nserver-1\n");
     membership_finish(&membership);

@@ -32,9 +32,10 @@ static struct layout cut(const struct job *job, const uint64_t *counts, uint32_t
         tensors[i] = (struct span){offset, counts[i]};
         offset += counts[i];
     }
-    assert_int_equal(layout_make_buckets(tensors, may_close, count, job_bucket_bytes(job), &layout),
-                     STATUS_OK);
-    layout_split_buckets(&layout, job_bucket_bytes(job));
+    assert_int_equal(
+        layout_make_buckets(tensors, may_close, count, phases_bucket_bytes(job), &layout),
+        STATUS_OK);
+    layout_split_buckets(&layout, phases_bucket_bytes(job));
     return layout;
 }
 

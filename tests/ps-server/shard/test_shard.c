@@ -2,6 +2,7 @@
 #include "common/base/random.h"
 #include "common/optimizer/optimizer.h"
 #include "ps-server/shard/shard.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -41,11 +42,11 @@ static struct shard_config config_of(uint32_t workers, uint32_t shard_count, uin
         .workers = workers,
         .layout = {.value_count = VALUES, .bucket_count = BUCKETS},
         .schedule = {.base_rate = 0.1, .start_rate = 0.1},
-        .optimizer = "momentum",
+        .optimizer = OPTIMIZER_MOMENTUM,
         .settings = {.momentum = 0.9},
     };
     memcpy(config.layout.buckets, buckets, sizeof(buckets));
-    assert_int_equal(consistency_find("ps-sync", &config.consistency), STATUS_OK);
+    assert_int_equal(consistency_find(mode_of("ps-sync"), &config.consistency), STATUS_OK);
     return config;
 }
 
@@ -133,7 +134,8 @@ static void expected_params(uint32_t workers, uint64_t steps, float *params)
 {
     struct optimizer *optimizer;
     struct optimizer_settings settings = {.momentum = 0.9};
-    assert_int_equal(optimizer_create("momentum", &settings, VALUES, &optimizer), STATUS_OK);
+    assert_int_equal(optimizer_create(OPTIMIZER_MOMENTUM, &settings, VALUES, &optimizer),
+                     STATUS_OK);
     for (uint64_t i = 0; i < VALUES; i++) {
         params[i] = (float)i;
     }

@@ -1,6 +1,7 @@
 /* Tests of a shard at the ends of its phase: what it begins with, and what it hands over. */
 #include "common/optimizer/optimizer.h"
 #include "ps-server/shard/shard.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -40,7 +41,7 @@ static struct shard *open_shard(const char *mode)
         .workers = 1,
         .layout = {.value_count = VALUES, .bucket_count = 2},
         .schedule = {.base_rate = 0.5, .start_rate = 0.5},
-        .optimizer = "adam",
+        .optimizer = OPTIMIZER_ADAM,
         .settings = {.beta1 = 0.9, .beta2 = 0.999},
         .marks = {.first = 10, .end = 12, .period = 100},
         .updates_before = 10,
@@ -48,7 +49,7 @@ static struct shard *open_shard(const char *mode)
     };
     struct shard *shard;
     memcpy(config.layout.buckets, buckets, sizeof(buckets));
-    assert_int_equal(consistency_find(mode, &config.consistency), STATUS_OK);
+    assert_int_equal(consistency_find(mode_of(mode), &config.consistency), STATUS_OK);
     assert_int_equal(shard_create(&config, &shard), STATUS_OK);
     return shard;
 }
@@ -99,7 +100,7 @@ static void expect_steps(unsigned steps, float ret_params[VALUES], float ret_mea
     const struct optimizer_settings settings = {.beta1 = 0.9, .beta2 = 0.999};
     struct optimizer *optimizer;
     float grads[VALUES];
-    assert_int_equal(optimizer_create("adam", &settings, VALUES, &optimizer), STATUS_OK);
+    assert_int_equal(optimizer_create(OPTIMIZER_ADAM, &settings, VALUES, &optimizer), STATUS_OK);
     for (size_t i = 0; i < VALUES; i++) {
         ret_params[i] = 3;
         optimizer_state(optimizer, 0)[i] = 0.25f;

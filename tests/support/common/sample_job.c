@@ -1,6 +1,9 @@
 /* Sets, resolves, and looks at what was said. */
 #include "tests/support/common/sample_job.h"
 
+#include "common/job/job_options.h"
+#include "common/job/job_resolve.h"
+
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>

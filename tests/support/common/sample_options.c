@@ -11,7 +11,7 @@
 // clang-format on
 #include <string.h>
 
-#define FIELD(name) offsetof(struct sample, name), sizeof(((struct sample *)0)->name)
+#define FIELD(kind, field) OPTION_FIELD(kind, sample, field)
 
 #define ARGUMENTS_MAX 8
 
@@ -31,20 +31,61 @@ static const struct option_choice colors[] = {
 };
 
 static const struct option rows[] = {
-    {"loud", 'l', OPTION_FLAG, FIELD(is_loud), "false", 0, 0, NULL, NULL, NULL, "make noise"},
-    {"workers", 'n', OPTION_U32, FIELD(workers), "2", 1, 4096, NULL, NULL, "COUNT", "processes"},
-    {"total-steps", 0, OPTION_U64, FIELD(total_steps), "0", 0, 9007199254740992.0, NULL, NULL,
-     "COUNT", "steps"},
-    {"rate", 0, OPTION_REAL, FIELD(rate), "0.5", 0, 1e6, NULL, NULL, "RATE", "how fast"},
-    {"name", 0, OPTION_TEXT, FIELD(name), "", 0, 0, NULL, NULL, "NAME", "what it is called"},
-    {"color", 0, OPTION_CHOICE, FIELD(color), "red", 0, 0, colors, NULL, NULL,
-     "what it looks like"},
-    {"items", 0, OPTION_LIST, FIELD(items), "none", 0, 0, NULL, NULL, "ITEM", "what it has"},
-    {"even", 0, OPTION_TEXT, FIELD(even), "ab", 0, 0, NULL, is_even, "TEXT", "an even text"},
+    {.name = "loud",
+     .letter = 'l',
+     FIELD(FLAG, is_loud),
+     .fallback = "false",
+     .help = "make noise"},
+    {.name = "workers",
+     .letter = 'n',
+     FIELD(U32, workers),
+     .fallback = "2",
+     OPTION_RANGE(1, 4096),
+     .metavar = "COUNT",
+     .help = "processes"},
+    {.name = "total-steps",
+     FIELD(U64, total_steps),
+     .fallback = "0",
+     OPTION_RANGE(0, 9007199254740992.0),
+     .metavar = "COUNT",
+     .help = "steps"},
+    {.name = "rate",
+     FIELD(REAL, rate),
+     .fallback = "0.5",
+     OPTION_RANGE(0, 1e6),
+     .metavar = "RATE",
+     .help = "how fast"},
+    {.name = "name",
+     FIELD(TEXT, name),
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "what it is called"},
+    {.name = "color",
+     FIELD(CHOICE, color),
+     .fallback = "red",
+     .choices = colors,
+     .help = "what it looks like"},
+    {.name = "items",
+     FIELD(LIST, items),
+     .fallback = "none",
+     .metavar = "ITEM",
+     .help = "what it has"},
+    {.name = "even",
+     FIELD(TEXT, even),
+     .fallback = "ab",
+     .is_valid = is_even,
+     .metavar = "TEXT",
+     .help = "an even text"},
 };
 
 static const struct option more_rows[] = {
-    {"port", 'p', OPTION_U32, FIELD(port), "0", 0, 65535, NULL, NULL, "PORT", "where it listens"},
+    {.name = "port",
+     .letter = 'p',
+     FIELD(U32, port),
+     .fallback = "0",
+     OPTION_RANGE(0, 65535),
+     .metavar = "PORT",
+     .help = "where it listens"},
 };
 
 struct option_program sample_program(struct sample *sample)

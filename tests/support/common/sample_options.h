@@ -7,13 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum sample_color { SAMPLE_RED, SAMPLE_GREEN, SAMPLE_BLUE, SAMPLE_BLUISH };
+
 struct sample {
     bool is_loud;
     uint32_t workers;
     uint64_t total_steps;
     double rate;
     char name[8];
-    char color[16];
+    enum sample_color color;
     char items[32];
     char even[16]; // must have an even number of characters
     uint32_t port; // of the second set

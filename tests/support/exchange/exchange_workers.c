@@ -140,7 +140,7 @@ static void connect_to(struct exchange_worker *worker, uint32_t rank, const char
 struct exchange_options exchange_worker_options(struct exchange_worker *worker)
 {
     return (struct exchange_options){
-        .mode = "ring",
+        .mode = MODE_RING,
         .rank = worker->rank,
         .world = worker->world,
         .layout = worker->layout,

@@ -1,6 +1,8 @@
 /* A transcript of what the coordinator did. */
 #include "tests/support/ps-server/coordinator_story.h"
 
+#include "tests/support/common/choices.h"
+
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,12 +71,11 @@ static enum presence look(void *context, struct sighting *sighting)
 void story_open(struct story *story, const char *mode, uint32_t workers, uint32_t servers)
 {
     memset(story, 0, sizeof(*story));
-    snprintf(story->job.mode, sizeof(story->job.mode), "%s", mode);
+    story->job.mode = mode_of(mode);
     story->job.workers = workers;
     story->job.servers = servers;
     story->job.server_threads = 1;
-    snprintf(story->job.all_reduce, sizeof(story->job.all_reduce), "ring");
-    snprintf(story->job.compress, sizeof(story->job.compress), "none");
+    story->job.all_reduce = ALL_REDUCE_CHOICE_RING;
     story->job.bucket_mb = 1;
     story->job.start_timeout = 30;
     story->job.lost_after = 5;

@@ -2,6 +2,7 @@
 #include "tests/support/ps-server/shard_cluster.h"
 
 #include "common/base/random.h"
+#include "tests/support/common/choices.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -203,12 +204,12 @@ struct shard_config cluster_config(const char *mode, const char *order, uint32_t
         .workers = workers,
         .layout = {.value_count = CLUSTER_VALUES, .bucket_count = CLUSTER_BUCKETS},
         .schedule = {.base_rate = 1, .start_rate = 1},
-        .optimizer = "sgd",
+        .optimizer = OPTIMIZER_SGD,
         .seed = 5,
     };
     char why[256];
     memcpy(config.layout.buckets, buckets, sizeof(buckets));
-    assert_int_equal(consistency_find(mode, &config.consistency), STATUS_OK);
+    assert_int_equal(consistency_find(mode_of(mode), &config.consistency), STATUS_OK);
     assert_int_equal(order_parse(order, &config.order, why, sizeof(why)), STATUS_OK);
     return config;
 }

@@ -3,6 +3,7 @@
 #include "common/base/random.h"
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/optimizer_formulas.h"
+#include "tests/support/common/choices.h"
 #include "tests/support/model/program_fixture.h"
 
 #include <math.h>
@@ -58,8 +59,9 @@ static void open_pair(struct pair *pair, const char *name)
     uint64_t count = pair->plan.value_count;
     assert_int_equal(device_open("cuda", &device, &pair->device), STATUS_OK);
     assert_int_equal(device_compile(pair->device, &options, &pair->program), STATUS_OK);
-    assert_int_equal(optimizer_create(name, &settings, count, &pair->held), STATUS_OK);
-    assert_int_equal(optimizer_create(name, &settings, count, &pair->reference), STATUS_OK);
+    enum optimizer_kind kind = (enum optimizer_kind)choice_of(names_optimizers, name);
+    assert_int_equal(optimizer_create(kind, &settings, count, &pair->held), STATUS_OK);
+    assert_int_equal(optimizer_create(kind, &settings, count, &pair->reference), STATUS_OK);
     float *states[OPTIMIZER_STATES_MAX] = {NULL};
     for (uint32_t i = 0; i < optimizer_state_count(pair->held); i++) {
         states[i] = optimizer_state(pair->held, i);

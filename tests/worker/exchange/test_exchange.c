@@ -97,7 +97,7 @@ static void an_earlier_stop_ends_the_wait_for_sends_as_well(void **state)
     struct exchange_worker worker;
     exchange_worker_open(&worker, 0, 2, &layout);
     struct exchange_options options = exchange_worker_options(&worker);
-    options.mode = "ps-sync";
+    options.mode = MODE_PS_SYNC;
     exchange_worker_create(&worker, &options);
     assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
     worker.exchange->sends_outstanding = 1;

@@ -1,5 +1,6 @@
 /* Tests of push and pull, at the worker's end. */
 #include "common/base/clock.h"
+#include "tests/support/common/choices.h"
 #include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 
@@ -43,8 +44,8 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     worker->grads = calloc(worker->layout.value_count, sizeof(float));
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
     assert_int_equal(channel_secure(worker->channel, &test_insecure), STATUS_OK);
-    bool is_free = strcmp(mode, "ps-async") == 0;
-    uint32_t shard_count = is_free ? SHARDS : 1;
+    bool is_unsynchronised = strcmp(mode, "ps-async") == 0;
+    uint32_t shard_count = is_unsynchronised ? SHARDS : 1;
     for (uint32_t i = 0; i < shard_count; i++) {
         assert_int_equal(
             transport_connect(worker->channel->transport, endpoint, &worker->shards[i].peers[0]),
@@ -52,12 +53,12 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
         worker->shards[i].count = 1;
     }
     const struct exchange_options options = {
-        .mode = mode,
+        .mode = mode_of(mode).kind,
         .world = 2,
         .layout = &worker->layout,
         .params = worker->params,
         .grads = worker->grads,
-        .is_free = is_free,
+        .is_unsynchronised = is_unsynchronised,
         .channel = worker->channel,
         .peers = worker->shards,
         .peer_count = shard_count,

@@ -1,4 +1,5 @@
 /* Tests of whom a worker connects to, of those that the coordinator has named. */
+#include "tests/support/common/choices.h"
 #include "tests/support/common/insecure.h"
 #include "worker/link/neighbours.h"
 
@@ -24,13 +25,14 @@ struct scene {
 static void open_scene_on(struct scene *scene, const char *transport)
 {
     memset(scene, 0, sizeof(*scene));
-    scene->job =
-        (struct job){.workers = WORKERS, .mode = "ring", .switches = "none", .connections = 1};
-    snprintf(scene->job.transport, sizeof(scene->job.transport), "%s", transport);
+    scene->job = (struct job){
+        .workers = WORKERS, .mode.kind = MODE_RING, .switches = "none", .connections = 1};
+    scene->job.transport = choice_of(transport_choices, transport);
     assert_int_equal(channel_create(&scene->channel), STATUS_OK);
     assert_int_equal(channel_secure(scene->channel, &test_insecure), STATUS_OK);
     const struct endpoints_wish wish = {.address = "127.0.0.1", .port_range = ""};
-    assert_int_equal(channel_listen(scene->channel, transport, &wish, scene->place), STATUS_OK);
+    assert_int_equal(channel_listen(scene->channel, scene->job.transport, &wish, scene->place),
+                     STATUS_OK);
 }
 
 static void open_scene(struct scene *scene)

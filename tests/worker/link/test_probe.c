@@ -62,7 +62,7 @@ static void one_side_finds_out_and_the_other_only_answers(void **state)
     assert_int_equal(asking.handled, answering.handled);
     assert_false(answering.is_over);
     // A message takes more than a nanosecond and less than a minute; memory has its limits.
-    struct all_reduce_way way = probe_way(&asking.probe);
+    struct all_reduce_path way = probe_way(&asking.probe);
     assert_in_range(way.latency_ns, 1, UINT64_C(60000000000));
     assert_in_range(way.message_ns, 1, UINT64_C(60000000000));
     assert_in_range(way.bandwidth, 1000, UINT64_C(10000000000000));

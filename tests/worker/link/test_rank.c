@@ -1,4 +1,5 @@
 /* Tests of ranks from the option and the environment of launchers. */
+#include "tests/support/common/choices.h"
 #include "worker/link/rank.h"
 
 // clang-format off
@@ -46,7 +47,7 @@ static struct outcome resolve_by(const char *launcher, const char *option,
     const struct rank_sources sources = {
         .option = option[0] != '\0' ? "--rank" : NULL,
         .option_value = (uint32_t)strtoul(option, NULL, 10),
-        .launcher = launcher,
+        .launcher = (enum rank_launcher)choice_of(rank_launchers, launcher),
         .variables = rank_variables,
         .get = get,
     };
@@ -100,7 +101,7 @@ static enum status check_size_behind(uint32_t offset, uint32_t workers, struct v
 {
     environment = variables;
     environment_count = count;
-    return rank_check_size("auto", offset, workers, get, ret_error, 256);
+    return rank_check_size(RANK_LAUNCHER_AUTO, offset, workers, get, ret_error, 256);
 }
 
 static void processes_before_worker_0_are_no_workers(void **state)
@@ -109,7 +110,7 @@ static void processes_before_worker_0_are_no_workers(void **state)
     char error[256];
     struct variable third[] = {{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}};
     struct rank_sources sources = {
-        .launcher = "auto", .offset = 1, .variables = rank_variables, .get = get};
+        .launcher = RANK_LAUNCHER_AUTO, .offset = 1, .variables = rank_variables, .get = get};
     bool has;
     uint32_t rank;
     environment = third;
@@ -138,7 +139,8 @@ static enum status check_size(const char *launcher, uint32_t workers, struct var
 {
     environment = variables;
     environment_count = count;
-    return rank_check_size(launcher, 0, workers, get, ret_error, 256);
+    return rank_check_size((enum rank_launcher)choice_of(rank_launchers, launcher), 0, workers, get,
+                           ret_error, 256);
 }
 
 static void a_launcher_that_started_another_number_is_refused(void **state)

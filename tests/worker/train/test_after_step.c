@@ -53,7 +53,7 @@ static void run_at_once(void *context, uint32_t bucket)
 static void open_worker(struct worker *worker)
 {
     *worker = (struct worker){.layout = {.value_count = VALUES, .bucket_count = 1},
-                              .job = {.report_every = 1, .eval = "none"}};
+                              .job = {.report_every = 1, .eval = EVALUATION_NONE}};
     worker->layout.buckets[0] = (struct span){0, VALUES};
     worker->link = calloc(1, sizeof(*worker->link));
     assert_non_null(worker->link);
@@ -66,13 +66,13 @@ static void open_worker(struct worker *worker)
                      STATUS_OK);
     worker->shard.count = 1;
     const struct exchange_options options = {
-        .mode = "ps-async",
+        .mode = MODE_PS_ASYNC,
         .rank = 1,
         .world = 3,
         .layout = &worker->layout,
         .params = worker->params,
         .grads = worker->grads,
-        .is_free = true,
+        .is_unsynchronised = true,
         .channel = worker->link->channel,
         .peers = &worker->shard,
         .peer_count = 1,
@@ -80,8 +80,8 @@ static void open_worker(struct worker *worker)
         .context = worker,
     };
     worker->trainer = (struct trainer){.job = &worker->job, .steps_per_epoch = 2, .step_count = 2};
-    worker->trainer.phases.list[0] =
-        (struct phase){.mode = "ps-async", .is_free = true, .marks = {.end = 2, .period = 2}};
+    worker->trainer.phases.list[0] = (struct phase){
+        .mode.kind = MODE_PS_ASYNC, .is_unsynchronised = true, .marks = {.end = 2, .period = 2}};
     worker->trainer.phase = &worker->trainer.phases.list[0];
     assert_int_equal(exchange_create(&options, &worker->trainer.exchange), STATUS_OK);
     assert_int_equal(exchange_start(worker->trainer.exchange), STATUS_OK);

@@ -26,7 +26,7 @@ static struct straggling open_straggling(const char *text)
 static struct exchange *open_exchange(void)
 {
     const struct exchange_options options = {
-        .mode = "local", .world = 1, .layout = &layout, .params = values, .grads = values};
+        .mode = MODE_LOCAL, .world = 1, .layout = &layout, .params = values, .grads = values};
     struct exchange *exchange;
     assert_int_equal(exchange_create(&options, &exchange), STATUS_OK);
     return exchange;

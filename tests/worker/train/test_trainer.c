@@ -56,7 +56,7 @@ static void open_team(struct team *team, uint32_t world, const struct dataset *d
         assert_int_equal(batcher_create(&batches, dataset, &team->batchers[rank]), STATUS_OK);
     }
     struct optimizer_settings settings = {.momentum = 0.9};
-    assert_int_equal(optimizer_create("momentum", &settings,
+    assert_int_equal(optimizer_create(OPTIMIZER_MOMENTUM, &settings,
                                       model_layout(team->models[0])->value_count, &team->optimizer),
                      STATUS_OK);
 }

@@ -303,7 +303,6 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
 const struct exchange_strategy exchange_chunks = {
     .ops =
         {
-            .mode = "ring",
             .delivers = EXCHANGE_GRADIENTS,
             .start = chunks_start,
             .ready = chunks_ready,

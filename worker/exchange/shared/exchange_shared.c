@@ -66,7 +66,6 @@ static void shared_destroy(struct exchange *exchange)
 const struct exchange_strategy exchange_shared = {
     .ops =
         {
-            .mode = "ring",
             .delivers = EXCHANGE_GRADIENTS,
             .start = shared_start,
             .ready = shared_ready,

@@ -86,9 +86,9 @@ static void open_run(struct run *run, const struct course *course, bool replays)
     run->course = course;
     assert_int_equal(device_open("cuda", &device, &run->device), STATUS_OK);
     assert_int_equal(model_create(&options, run->device, &run->model), STATUS_OK);
-    assert_int_equal(
-        optimizer_create("adam", &settings, model_layout(run->model)->value_count, &run->optimizer),
-        STATUS_OK);
+    assert_int_equal(optimizer_create(OPTIMIZER_ADAM, &settings,
+                                      model_layout(run->model)->value_count, &run->optimizer),
+                     STATUS_OK);
     if (course->updates != UPDATES_HOST) {
         assert_int_equal(model_hold(run->model, run->optimizer), STATUS_OK);
     }

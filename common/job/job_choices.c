@@ -1,0 +1,106 @@
+/* Names the choices of a job, with a line of --help for each. */
+#include "common/job/job_choices.h"
+
+#include <stddef.h>
+
+const struct option_choice lr_scale_choices[] = {
+    [LR_SCALE_NONE] = {"none", "the rate as it is given"},
+    [LR_SCALE_LINEAR] = {"linear", "the rate times the number of workers"},
+    {NULL, NULL},
+};
+
+const struct option_choice lr_schedule_choices[] = {
+    [SCHEDULE_CONSTANT] = {"constant", "the same rate in every step"},
+    [SCHEDULE_STEP] = {"step", "times --lr-gamma every --lr-step-epochs"},
+    [SCHEDULE_COSINE] = {"cosine", "down to 0 at the last step, along half a cosine"},
+    {NULL, NULL},
+};
+
+const struct option_choice sample_split_choices[] = {
+    [SAMPLE_SPLIT_GLOBAL] = {"global",
+                             "every worker takes its slice of one permutation of all samples"},
+    [SAMPLE_SPLIT_LOCAL] = {"local", "every worker keeps to a fixed part of the samples"},
+    {NULL, NULL},
+};
+
+const struct option_choice evaluation_choices[] = {
+    [EVALUATION_EPOCH] = {"epoch", "on the test set, at the end of every epoch"},
+    [EVALUATION_END] = {"end", "on the test set, after the last step"},
+    [EVALUATION_NONE] = {"none", "never"},
+    {NULL, NULL},
+};
+
+const struct option_choice conv_choices[] = {
+    [JOB_CONV_AUTO] = {"auto", "by the shape of each convolution"},
+    [JOB_CONV_DIRECT] = {"direct", "direct convolution throughout"},
+    [JOB_CONV_WINOGRAD] = {"winograd", "Winograd wherever oneDNN has it; 3 has none for x86-64"},
+    {NULL, NULL},
+};
+
+const struct option_choice precision_choices[] = {
+    [JOB_PRECISION_FP32] = {"fp32", "float throughout"},
+    [JOB_PRECISION_TF32] = {"tf32",
+                            "float whose products are taken in 10 bits on tensor cores; cuda"},
+    [JOB_PRECISION_BF16] =
+        {"bf16",
+         "bfloat16 between layers; parameters, gradients and sums stay float; cuda, and cpu "
+         "where the processor has it"},
+    {NULL, NULL},
+};
+
+const struct option_choice security_choices[] = {
+    [SECURITY_CURVE] = {"curve", "all tcp connections are encrypted and authenticated"},
+    [SECURITY_AUTH_ONLY] =
+        {"auth-only",
+         "those to the coordinator are; on those for data headers are authenticated, and "
+         "gradients and parameters travel in clear"},
+    {NULL, NULL},
+};
+
+const struct option_choice transport_choices[] = {
+    [TRANSPORT_AUTO] = {"auto", "shared memory or ipc on one host, tcp across hosts"},
+    [TRANSPORT_TCP] = {"tcp", "TCP throughout"},
+    [TRANSPORT_IPC] = {"ipc", "Unix sockets: all processes on one host"},
+    [TRANSPORT_SHM] = {"shm",
+                       "shared memory: values are read where they lie; all processes on one host"},
+    {NULL, NULL},
+};
+
+const struct option_choice all_reduce_choices[] = {
+    [ALL_REDUCE_CHOICE_AUTO] =
+        {"auto",
+         "direct in shared memory on one host; by messages halving-doubling or direct for small "
+         "buckets and ring for large ones, by what the network was measured to take"},
+    [ALL_REDUCE_CHOICE_RING] = {"ring", "each gives to the next, 2(N-1) times, by messages"},
+    [ALL_REDUCE_CHOICE_DIRECT] =
+        {"direct",
+         "each part is added up by one worker, who gives the mean to all; in shared memory on "
+         "one host"},
+    [ALL_REDUCE_CHOICE_HALVING] =
+        {"halving-doubling",
+         "the same, but values and means go by way of others, so that each worker sends 2 log2 N "
+         "messages; by messages also on one host"},
+    {NULL, NULL},
+};
+
+const struct option_choice remedy_choices[] = {
+    [REMEDY_NONE] = {"none", "gradients as they come"},
+    [REMEDY_STALENESS_LR] = {"staleness-lr",
+                             "a gradient that is tau updates old counts 1/tau (Zhang et al. 2015)"},
+    [REMEDY_DC] = {"dc", "delay compensation (DC-ASGD; Zheng et al. 2017), constant lambda"},
+    [REMEDY_DC_ADAPTIVE] = {"dc-adaptive", "the same, lambda over the root of mean squares"},
+    [REMEDY_MOMENTUM] =
+        {"momentum",
+         "momentum is lowered by what staleness adds to it (after Mitliagkas et al. 2016)"},
+    {NULL, NULL},
+};
+
+const struct option_choice delay_model_choices[] = {
+    [DELAY_MODEL_SERVER] =
+        {"server", "how many updates old the parameters are that a gradient is computed on"},
+    [DELAY_MODEL_PER_WORKER] = {"per-worker",
+                                "how many steps later each worker sees a change made by each (Dai "
+                                "et al. 2018); the server "
+                                "keeps the parameters and the optimizer of every worker"},
+    {NULL, NULL},
+};

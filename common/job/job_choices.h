@@ -1,0 +1,58 @@
+/* The choices that a job makes: an enum for each, and the table of its names. The modes are in
+ * mode.h, optimizers, models and datasets in names.h. */
+#ifndef COMMON_JOB_JOB_CHOICES_H
+#define COMMON_JOB_JOB_CHOICES_H
+
+#include "common/job/all_reduce.h"
+#include "common/job/schedule.h"
+#include "common/options/options.h"
+#include "common/transport/transport_kind.h"
+
+/* How the learning rate follows the number of workers. */
+enum lr_scale { LR_SCALE_NONE, LR_SCALE_LINEAR };
+
+/* How samples are dealt to workers. */
+enum sample_split {
+    SAMPLE_SPLIT_GLOBAL, // slices of one permutation of all samples
+    SAMPLE_SPLIT_LOCAL,  // each worker keeps to a fixed part
+};
+
+/* When the test set is evaluated. */
+enum evaluation { EVALUATION_EPOCH, EVALUATION_END, EVALUATION_NONE };
+
+/* What workers ask of their device: see worker/device/device.h. */
+enum job_conv { JOB_CONV_AUTO, JOB_CONV_DIRECT, JOB_CONV_WINOGRAD };
+enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_TF32, JOB_PRECISION_BF16 };
+
+/* What keys are used for. */
+enum security_kind {
+    SECURITY_CURVE,     // all connections are encrypted
+    SECURITY_AUTH_ONLY, // headers of data messages are authenticated, values travel in clear
+};
+
+/* What is done to stale gradients: see ps-server/shard/remedy.h. */
+enum remedy_kind {
+    REMEDY_NONE,
+    REMEDY_STALENESS_LR,
+    REMEDY_DC,
+    REMEDY_DC_ADAPTIVE,
+    REMEDY_MOMENTUM,
+};
+
+/* Whose delay a seeded order draws. */
+enum delay_model { DELAY_MODEL_SERVER, DELAY_MODEL_PER_WORKER };
+
+/* Each table is by its enum, and ends with a row whose name is NULL. */
+extern const struct option_choice lr_scale_choices[];
+extern const struct option_choice lr_schedule_choices[]; // enum schedule_kind
+extern const struct option_choice sample_split_choices[];
+extern const struct option_choice evaluation_choices[];
+extern const struct option_choice conv_choices[];
+extern const struct option_choice precision_choices[];
+extern const struct option_choice security_choices[];   // enum security_kind
+extern const struct option_choice transport_choices[];  // enum transport_kind
+extern const struct option_choice all_reduce_choices[]; // enum all_reduce_choice
+extern const struct option_choice remedy_choices[];
+extern const struct option_choice delay_model_choices[];
+
+#endif

@@ -1,0 +1,57 @@
+/* Looks through the modes of a job. */
+#include "common/job/job_modes.h"
+
+#define WHY_BYTES 256
+
+struct switch_rules job_switches(const struct job *job)
+{
+    char why[WHY_BYTES];
+    struct switch_rules rules = {.count = 0};
+    (void)switch_parse(job->switches, &rules, why, sizeof(why));
+    return rules;
+}
+
+/* The modes in their order: that of --mode, then those of the rules. */
+static enum mode_kind mode_at(const struct job *job, const struct switch_rules *rules,
+                              uint32_t index)
+{
+    return index == 0 ? job->mode.kind : rules->rules[index - 1].mode.kind;
+}
+
+bool job_has_mode(const struct job *job, enum mode_kind kind)
+{
+    struct switch_rules rules = job_switches(job);
+    for (uint32_t i = 0; i <= rules.count; i++) {
+        if (mode_at(job, &rules, i) == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool job_has_servers(const struct job *job)
+{
+    struct switch_rules rules = job_switches(job);
+    for (uint32_t i = 0; i <= rules.count; i++) {
+        if (mode_has_servers(mode_at(job, &rules, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind)
+{
+    return mode_updates_on_push(kind) || (job->backup > 0 && kind == MODE_PS_SYNC);
+}
+
+bool job_is_unsynchronised(const struct job *job)
+{
+    struct switch_rules rules = job_switches(job);
+    for (uint32_t i = 0; i <= rules.count; i++) {
+        if (job_is_unsynchronised_in(job, mode_at(job, &rules, i))) {
+            return true;
+        }
+    }
+    return false;
+}

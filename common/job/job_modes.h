@@ -1,0 +1,26 @@
+/* The modes of a job over its whole length: --mode and those that --switch goes on with. Pure. */
+#ifndef COMMON_JOB_JOB_MODES_H
+#define COMMON_JOB_JOB_MODES_H
+
+#include "common/job/job.h"
+#include "common/job/mode.h"
+#include "common/job/switches.h"
+
+#include <stdbool.h>
+
+/* The rules of --switch, which were checked when they were set. */
+struct switch_rules job_switches(const struct job *job);
+
+/* In any of its phases. */
+bool job_has_mode(const struct job *job, enum mode_kind kind);
+bool job_has_servers(const struct job *job);
+
+/* Workers are unsynchronised in this mode: every push is an update, or late gradients are dropped
+ * (--backup). Then steps_per_epoch and total_steps count those of the average worker, and the
+ * servers say how much of the job is done. */
+bool job_is_unsynchronised_in(const struct job *job, enum mode_kind kind);
+
+/* In any of its phases. */
+bool job_is_unsynchronised(const struct job *job);
+
+#endif

@@ -1,0 +1,16 @@
+/* The option rows of a job: one table for command lines, config files and the text of a job. */
+#ifndef COMMON_JOB_JOB_OPTIONS_H
+#define COMMON_JOB_JOB_OPTIONS_H
+
+#include "common/job/job.h"
+#include "common/options/options.h"
+
+#include <stddef.h>
+
+extern const struct option job_options[];
+extern const size_t job_option_count;
+
+/* The set of `job` for a program's tables. */
+struct option_set job_option_set(struct job *job);
+
+#endif

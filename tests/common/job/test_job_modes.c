@@ -1,0 +1,47 @@
+/* Tests of the modes that a job has over its length. */
+#include "common/job/job_modes.h"
+#include "tests/support/common/sample_job.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+static void a_job_has_its_mode_and_those_it_switches_to(void **state)
+{
+    (void)state;
+    const struct job plain = SAMPLE_JOB("mode=ring");
+    assert_true(job_has_mode(&plain, MODE_RING) && !job_has_mode(&plain, MODE_PS_SYNC));
+    assert_false(job_has_servers(&plain));
+    const struct job mixed =
+        SAMPLE_JOB("mode=ring", "epochs=4", "switch=epoch:1=ps-sync;epoch:2=ps-ssp:3");
+    assert_true(job_has_mode(&mixed, MODE_RING) && job_has_mode(&mixed, MODE_PS_SYNC) &&
+                job_has_mode(&mixed, MODE_PS_SSP));
+    assert_false(job_has_mode(&mixed, MODE_PS_ASYNC));
+    assert_true(job_has_servers(&mixed));
+    assert_int_equal(job_switches(&mixed).count, 2);
+}
+
+static void one_unsynchronised_phase_makes_the_job_so(void **state)
+{
+    (void)state;
+    const struct job ring = SAMPLE_JOB("mode=ring"), sync = SAMPLE_JOB("mode=ps-sync");
+    const struct job backup = SAMPLE_JOB("mode=ps-sync", "workers=4", "backup=1");
+    const struct job later = SAMPLE_JOB("mode=ring", "epochs=2", "switch=epoch:1=ps-async");
+    assert_false(job_is_unsynchronised(&ring) || job_is_unsynchronised(&sync));
+    assert_true(job_is_unsynchronised(&backup) && job_is_unsynchronised(&later));
+    assert_false(job_is_unsynchronised_in(&later, MODE_RING));
+    assert_false(job_is_unsynchronised_in(&backup, MODE_RING));
+    assert_true(job_is_unsynchronised_in(&backup, MODE_PS_SYNC));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_has_its_mode_and_those_it_switches_to),
+        cmocka_unit_test(one_unsynchronised_phase_makes_the_job_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
