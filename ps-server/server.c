@@ -260,7 +260,7 @@ static void loop(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
     server->attention.looked_ms = coordinator->created_ms;
-    while (coordinator->phase != COORDINATOR_OVER) {
+    while (coordinator->state != COORDINATOR_OVER) {
         notify_alive(server->options->notify, clock_now_ms());
         take_all(server);
         if (*server->options->is_interrupted != 0) {

@@ -23,7 +23,7 @@ static void send_places(struct coordinator *coordinator, struct message *message
 
 void connecting_try(struct coordinator *coordinator, uint64_t now_ms)
 {
-    coordinator->phase = COORDINATOR_CONNECTING;
+    coordinator->state = COORDINATOR_CONNECTING;
     coordinator->arrived_ms = now_ms;
     struct message trial = {.kind = MESSAGE_TRY, .all_reduce = coordinator->topology.all_reduce};
     send_places(coordinator, &trial);
@@ -48,7 +48,7 @@ static uint64_t begin_tuning(struct coordinator *coordinator)
 void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
-    coordinator->phase = COORDINATOR_CONNECTING;
+    coordinator->state = COORDINATOR_CONNECTING;
     coordinator->arrived_ms = now_ms;
     uint64_t bucket_bytes = begin_tuning(coordinator);
     layout_merge(&coordinator->layout, bucket_bytes, &coordinator->phase_layout);
@@ -73,7 +73,7 @@ void connecting_start(struct coordinator *coordinator, uint64_t now_ms)
 void connecting_go(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
-    coordinator->phase = COORDINATOR_TRAINING;
+    coordinator->state = COORDINATOR_TRAINING;
     coordinator->stall_warned_ms = now_ms;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         membership->workers[i].step_since_ms = now_ms;

@@ -98,10 +98,10 @@ void coordinator_amend(struct coordinator *coordinator, enum status verdict, con
 static void close_job(struct coordinator *coordinator, enum status verdict, const char *reason,
                       uint64_t now_ms)
 {
-    if (coordinator->phase >= COORDINATOR_CLOSING) {
+    if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
-    coordinator->phase = COORDINATOR_CLOSING;
+    coordinator->state = COORDINATOR_CLOSING;
     coordinator_amend(coordinator, verdict, reason);
     coordinator->ended_ms = now_ms;
     coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
@@ -162,7 +162,7 @@ static void handle_join(struct coordinator *coordinator, uint64_t peer,
     if (membership_find(&coordinator->membership, peer, &role, &index) != NULL) {
         return; // asked twice
     }
-    if (coordinator->phase != COORDINATOR_GATHERING) {
+    if (coordinator->state != COORDINATOR_GATHERING) {
         refuse(coordinator, peer, STATUS_INVALID, "the job has already begun");
         return;
     }
@@ -210,7 +210,7 @@ static void handle_tried(struct coordinator *coordinator, struct slot *slot, uin
                          const struct message *message, uint64_t now_ms)
 {
     const struct membership *membership = &coordinator->membership;
-    if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
+    if (slot->state != SLOT_READY || coordinator->state != COORDINATOR_CONNECTING) {
         return;
     }
     slot->state = SLOT_TRIED;
@@ -239,7 +239,7 @@ static void handle_tried(struct coordinator *coordinator, struct slot *slot, uin
 
 static void handle_connected(struct coordinator *coordinator, struct slot *slot, uint64_t now_ms)
 {
-    if (slot->state != SLOT_READY || coordinator->phase != COORDINATOR_CONNECTING) {
+    if (slot->state != SLOT_READY || coordinator->state != COORDINATOR_CONNECTING) {
         return;
     }
     slot->state = SLOT_CONNECTED;
@@ -252,7 +252,7 @@ static void handle_connected(struct coordinator *coordinator, struct slot *slot,
 static void handle_ready(struct coordinator *coordinator, struct slot *slot, enum member_role role,
                          uint32_t index, const struct message *message, uint64_t now_ms)
 {
-    if (slot->state != SLOT_JOINED || coordinator->phase != COORDINATOR_GATHERING) {
+    if (slot->state != SLOT_JOINED || coordinator->state != COORDINATOR_GATHERING) {
         return;
     }
     if (role == ROLE_WORKER) {
@@ -290,7 +290,7 @@ static void handle_passed(struct coordinator *coordinator, struct slot *slot,
                           const struct message *message, uint64_t now_ms)
 {
     struct membership *membership = &coordinator->membership;
-    if (slot->state != SLOT_CONNECTED || coordinator->phase != COORDINATOR_TRAINING ||
+    if (slot->state != SLOT_CONNECTED || coordinator->state != COORDINATOR_TRAINING ||
         message->phase != coordinator->phase_index + 1) {
         return;
     }
@@ -339,7 +339,7 @@ static void handle_done(struct coordinator *coordinator, struct slot *slot, enum
     }
     results_close_worker(&coordinator->results, index, message->report);
     snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
-    if (coordinator->phase == COORDINATOR_TRAINING &&
+    if (coordinator->state == COORDINATOR_TRAINING &&
         membership_everybody_is(&coordinator->membership, SLOT_DONE)) {
         conclude(coordinator, now_ms);
     }
@@ -385,7 +385,7 @@ static void handle_sum(struct coordinator *coordinator, const struct slot *slot,
 {
     const double *sum;
     uint32_t count = (uint32_t)(message->span.count / 2);
-    if (coordinator->phase != COORDINATOR_TRAINING || message->values == NULL) {
+    if (coordinator->state != COORDINATOR_TRAINING || message->values == NULL) {
         return;
     }
     if (message->span.count > 2 * (uint64_t)SUMS_COUNT_MAX || message->span.count % 2 != 0) {
@@ -415,7 +415,7 @@ static void handle_leave(struct coordinator *coordinator, struct slot *slot, enu
                          uint32_t index, const struct message *message, uint64_t now_ms)
 {
     slot->state = SLOT_GONE;
-    if (coordinator->phase >= COORDINATOR_CLOSING) {
+    if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
     enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;
@@ -463,10 +463,10 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
 
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
-    if (coordinator->phase == COORDINATOR_CLOSING) {
+    if (coordinator->state == COORDINATOR_CLOSING) {
         if (!membership_may_answer(&coordinator->membership) ||
             now_ms >= coordinator->closing_deadline_ms) {
-            coordinator->phase = COORDINATOR_OVER;
+            coordinator->state = COORDINATOR_OVER;
         }
         return;
     }

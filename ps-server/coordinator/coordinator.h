@@ -28,7 +28,7 @@
 
 #define COORDINATOR_REASON_BYTES MEMBERSHIP_ERROR_BYTES
 
-enum coordinator_phase {
+enum coordinator_state {
     COORDINATOR_GATHERING,
     COORDINATOR_CONNECTING,
     COORDINATOR_TRAINING,
@@ -53,7 +53,7 @@ struct coordinator {
     const char *job_text;          // as it goes into WELCOME; borrowed
     const unsigned char *seal_key; // the same, of a job whose data travel in clear; or NULL
     struct coordinator_port port;
-    enum coordinator_phase phase;
+    enum coordinator_state state;
     struct membership membership;
     struct results results;
     struct sums sums;

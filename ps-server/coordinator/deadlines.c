@@ -89,7 +89,7 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
             return STATUS_TIMED_OUT;
         }
     }
-    bool is_connecting = coordinator->phase == COORDINATOR_CONNECTING;
+    bool is_connecting = coordinator->state == COORDINATOR_CONNECTING;
     membership_list(membership->workers, membership->worker_count,
                     is_connecting ? SLOT_READY : SLOT_JOINED, who, sizeof(who));
     snprintf(ret_reason, reason_size,
@@ -219,7 +219,7 @@ static uint32_t find_slowest(const struct coordinator *coordinator)
 static double stalled_seconds(const struct coordinator *coordinator, uint64_t now_ms)
 {
     const struct slot *slot = &coordinator->membership.workers[find_slowest(coordinator)];
-    if (coordinator->phase != COORDINATOR_TRAINING || slot->state == SLOT_DONE) {
+    if (coordinator->state != COORDINATOR_TRAINING || slot->state == SLOT_DONE) {
         return 0;
     }
     return seconds_between(slot->step_since_ms, now_ms);
@@ -235,7 +235,7 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, ch
         status = check_lost(coordinator, membership->servers, membership->server_count, now_ms,
                             ret_reason, reason_size);
     }
-    if (status == STATUS_OK && coordinator->phase < COORDINATOR_TRAINING) {
+    if (status == STATUS_OK && coordinator->state < COORDINATOR_TRAINING) {
         status = check_start(coordinator, now_ms, ret_reason, reason_size);
     }
     double stalled_s = stalled_seconds(coordinator, now_ms);

@@ -116,7 +116,7 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
                       uint64_t now_ms)
 {
     enum status verdict = coordinator->verdict;
-    bool is_over = coordinator->phase >= COORDINATOR_CLOSING;
+    bool is_over = coordinator->state >= COORDINATOR_CLOSING;
     bool knows_better =
         news->kind == LAUNCHER_KILLED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
     if (is_over && !knows_better) {
