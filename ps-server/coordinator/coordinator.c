@@ -2,7 +2,7 @@
 #include "ps-server/coordinator/coordinator.h"
 
 #include "ps-server/coordinator/agreement.h"
-#include "ps-server/coordinator/connecting.h"
+#include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
 
 #include <assert.h>

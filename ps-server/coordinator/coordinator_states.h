@@ -1,7 +1,7 @@
 /* How a job, or a phase of it, begins: what workers have to find out, where everybody is, and GO.
  */
-#ifndef PS_SERVER_COORDINATOR_CONNECTING_H
-#define PS_SERVER_COORDINATOR_CONNECTING_H
+#ifndef PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
+#define PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
 
 #include "ps-server/coordinator/coordinator.h"
 

@@ -1,5 +1,5 @@
 /* Sends TRY, START and GO: members connect to each other, then training begins. */
-#include "ps-server/coordinator/connecting.h"
+#include "ps-server/coordinator/coordinator_states.h"
 
 static void send(const struct coordinator *coordinator, uint64_t peer,
                  const struct message *message)
