@@ -1,5 +1,4 @@
-/* How a job, or a phase of it, begins: what workers have to find out, where everybody is, and GO.
- */
+/* Changes the coordinator's state, and does what entering each state means. */
 #ifndef PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
 #define PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
 
@@ -7,13 +6,18 @@
 
 #include <stdint.h>
 
-/* Asks workers what is possible between them. */
-void connecting_try(struct coordinator *coordinator, uint64_t now_ms);
+/* The one place where the state changes. Sends TRY or START, GO, or STOP where the state begins
+ * with it. */
+void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
+                       uint64_t now_ms);
 
-/* Begins a phase: tells everybody where the others are. */
-void connecting_start(struct coordinator *coordinator, uint64_t now_ms);
+/* Sets the verdict and enters CLOSING, unless the job is closing already. */
+void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
+                       uint64_t now_ms);
 
-/* Everybody can take data messages. */
-void connecting_go(struct coordinator *coordinator, uint64_t now_ms);
+/* The same for a job that cannot go on. */
+__attribute__((format(printf, 4, 5))) void coordinator_fail(struct coordinator *coordinator,
+                                                            enum status verdict, uint64_t now_ms,
+                                                            const char *format, ...);
 
 #endif

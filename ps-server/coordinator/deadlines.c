@@ -29,7 +29,7 @@ static void excuse(struct slot *slots, uint32_t count, uint64_t away_ms, uint64_
 
 void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms)
 {
-    const struct membership *membership = &coordinator->membership;
+    struct membership *membership = &coordinator->membership;
     if (away_ms == 0) {
         return;
     }
@@ -39,16 +39,14 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
         coordinator->absence_ms = away_ms;
         coordinator->absence_ended_ms = now_ms;
     }
-    coordinator->arrived_ms = attention_excuse(coordinator->arrived_ms, away_ms, now_ms);
+    membership->arrived_ms = attention_excuse(membership->arrived_ms, away_ms, now_ms);
 }
 
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
 {
-    enum member_role role;
-    uint32_t index;
-    struct slot *slot = membership_find(&coordinator->membership, peer, &role, &index);
-    if (slot != NULL && slot->closed_ms == 0) {
-        slot->closed_ms = now_ms;
+    struct sender from;
+    if (membership_find(&coordinator->membership, peer, &from) && from.slot->closed_ms == 0) {
+        from.slot->closed_ms = now_ms;
     }
 }
 
@@ -64,7 +62,7 @@ static enum status check_start(const struct coordinator *coordinator, uint64_t n
                                char *ret_reason, size_t reason_size)
 {
     const struct membership *membership = &coordinator->membership;
-    double waited_s = seconds_between(coordinator->arrived_ms, now_ms);
+    double waited_s = seconds_between(membership->arrived_ms, now_ms);
     if (waited_s < coordinator->job->start_timeout * membership_crowding_max(membership)) {
         return STATUS_OK;
     }
@@ -187,7 +185,7 @@ static enum status check_lost(struct coordinator *coordinator, struct slot *slot
         if (!is_lost(coordinator, slot, now_ms, why, sizeof(why))) {
             continue;
         }
-        slot->state = SLOT_GONE;
+        slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
         coordinator->workers_lost += is_worker;
         snprintf(ret_reason, reason_size, "%s %u (host %s, pid %llu) was lost at step %llu: %s",
                  is_worker ? "worker" : "server", i, slot->host,

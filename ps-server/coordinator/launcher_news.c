@@ -122,8 +122,8 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     if (is_over && !knows_better) {
         return;
     }
-    coordinator->workers_lost += membership_note_gone(&coordinator->membership, news->role,
-                                                      news->index, coordinator->job->servers);
+    coordinator->workers_lost += membership_note_gone(
+        &coordinator->membership, news->role, news->index, coordinator->job->servers, now_ms);
     if (is_over) {
         coordinator_amend(coordinator, verdict, news->sentence);
     } else {
