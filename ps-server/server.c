@@ -108,29 +108,39 @@ static void port_epoch_closed(void *context, uint32_t epoch)
     progress_epoch(&server->progress, &server->coordinator, epoch);
 }
 
-static enum status announce(const struct server *server)
+/* Tells a user how to start the workers. */
+static void print_invitation(const struct server *server)
 {
-    int fd = server->options->announce_fd;
-    if (server->options->shows_progress && fd < 0) {
-        printf("waiting for %u worker%s: worker --server %s%s\n", server->options->job->workers,
-               server->options->job->workers == 1 ? "" : "s", server->endpoint,
-               server->options->security->keys != NULL ? " --keys FILE" : "");
-        fflush(stdout);
-    }
-    char said[TRANSPORT_ENDPOINT_BYTES + 32];
-    snprintf(said, sizeof(said), "listening at %s", server->endpoint);
-    notify_ready(server->options->notify, said);
-    if (fd < 0) {
-        return STATUS_OK;
-    }
+    const struct server_options *options = server->options;
+    printf("waiting for %u worker%s: worker --server %s%s\n", options->job->workers,
+           options->job->workers == 1 ? "" : "s", server->endpoint,
+           options->security->keys != NULL ? " --keys FILE" : "");
+    fflush(stdout);
+}
+
+/* Tells the launcher the endpoint. */
+static enum status write_endpoint(const char *endpoint, int fd)
+{
     char line[TRANSPORT_ENDPOINT_BYTES + 1];
-    int size = snprintf(line, sizeof(line), "%s\n", server->endpoint);
+    int size = snprintf(line, sizeof(line), "%s\n", endpoint);
     if (write(fd, line, (size_t)size) != size) {
         log_error("cannot announce the endpoint on file descriptor %d (--announce-fd)", fd);
         return STATUS_IO;
     }
     close(fd);
     return STATUS_OK;
+}
+
+static enum status announce(const struct server *server)
+{
+    int fd = server->options->announce_fd;
+    if (server->options->shows_progress && fd < 0) {
+        print_invitation(server);
+    }
+    char said[TRANSPORT_ENDPOINT_BYTES + 32];
+    snprintf(said, sizeof(said), "listening at %s", server->endpoint);
+    notify_ready(server->options->notify, said);
+    return fd >= 0 ? write_endpoint(server->endpoint, fd) : STATUS_OK;
 }
 
 static const atomic_int never_interrupted = 0;
@@ -169,25 +179,21 @@ static enum status start_shard(struct server *server)
     return STATUS_OK;
 }
 
-static enum status open_server(struct server *server)
+static enum status listen_for_members(struct server *server)
 {
     const struct server_options *options = server->options;
+    struct transport *transport = server->channel->transport;
     const struct endpoints_wish wish = {
         .address = options->address, .port = options->port, .port_range = options->port_range};
-    transport_limit_frames(server->channel->transport, CONTROL_FRAME_MAX);
-    server->departures = transport_note_departures(server->channel->transport);
-    enum status status =
-        options->is_local ? transport_bind(server->channel->transport, "ipc://*", server->endpoint)
-                          : endpoints_bind_tcp(server->channel->transport, &wish, server->endpoint);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
-    status = job_encode(options->job, server->job_text, sizeof(server->job_text));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct coordinator_port port_functions = {
+    transport_limit_frames(transport, CONTROL_FRAME_MAX);
+    server->departures = transport_note_departures(transport);
+    return options->is_local ? transport_bind(transport, "ipc://*", server->endpoint)
+                             : endpoints_bind_tcp(transport, &wish, server->endpoint);
+}
+
+static enum status init_coordinator(struct server *server)
+{
+    const struct coordinator_port port = {
         .context = server,
         .look = port_look,
         .send = port_send,
@@ -197,13 +203,37 @@ static enum status open_server(struct server *server)
         .reported = port_reported,
         .epoch_closed = port_epoch_closed,
     };
-    status = coordinator_init(&server->coordinator, options->job, server->job_text, &port_functions,
-                              clock_now_ms());
-    if (status == STATUS_OK && options->job->security == SECURITY_AUTH_ONLY) {
+    const struct job *job = server->options->job;
+    enum status status =
+        coordinator_init(&server->coordinator, job, server->job_text, &port, clock_now_ms());
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;
     }
-    return status;
+    return STATUS_OK;
+}
+
+static enum status open_server(struct server *server)
+{
+    enum status status = listen_for_members(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
+    status = job_encode(server->options->job, server->job_text, sizeof(server->job_text));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return init_coordinator(server);
+}
+
+/* No recorder without a folder. */
+static enum status open_record(const char *folder, struct recorder **ret_recorder)
+{
+    return folder[0] != '\0' ? recorder_create(folder, ret_recorder) : STATUS_OK;
 }
 
 static void take_launcher_news(struct server *server)
@@ -214,6 +244,22 @@ static void take_launcher_news(struct server *server)
     }
 }
 
+/* Hands a message to the coordinator if it is of this job, or wants to join it. */
+static void hand_over(struct server *server, uint64_t peer, const struct message *message)
+{
+    if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
+        coordinator_receive(&server->coordinator, peer, message, clock_now_ms());
+    }
+}
+
+static void refuse_version(struct server *server, uint64_t peer)
+{
+    const struct message refusal = {.kind = MESSAGE_REFUSE,
+                                    .reason = STATUS_MISMATCH,
+                                    .text = "another protocol version: use the same build"};
+    port_send(server, peer, &refusal);
+}
+
 /* Takes one message; false if none comes in time. */
 static bool take_one(struct server *server, int timeout_ms)
 {
@@ -221,23 +267,17 @@ static bool take_one(struct server *server, int timeout_ms)
     struct message message;
     enum status status = channel_receive(server->channel, timeout_ms, &envelope, &message);
     if (status == STATUS_OK) {
-        bool is_ours = message.kind == MESSAGE_JOIN || message.job_id == server->channel->job_id;
-        if (is_ours) {
-            coordinator_receive(&server->coordinator, envelope.peer, &message, clock_now_ms());
-        }
+        hand_over(server, envelope.peer, &message);
         envelope_release(&envelope);
     } else if (status == STATUS_MISMATCH) {
-        struct message refusal = {.kind = MESSAGE_REFUSE,
-                                  .reason = STATUS_MISMATCH,
-                                  .text = "another protocol version: use the same build"};
-        port_send(server, envelope.peer, &refusal);
+        refuse_version(server, envelope.peer);
     }
     return status != STATUS_TIMED_OUT;
 }
 
 /* Takes waiting messages. Peers are received from in turn, so after this many messages every peer
  * that had sent something was heard, even if more keep coming. */
-static void take_all(struct server *server)
+static void take_messages(struct server *server)
 {
     const struct membership *membership = &server->coordinator.membership;
     uint32_t most = TAKEN_MIN + 2 * (membership->worker_count + membership->server_count);
@@ -247,45 +287,61 @@ static void take_all(struct server *server)
     }
 }
 
-static void tick(struct server *server)
+static void take_departures(struct server *server)
 {
     uint64_t peer, now_ms = clock_now_ms();
     while (departures_take(server->departures, &peer)) {
         deadlines_note_closed(&server->coordinator, peer, now_ms);
     }
+}
+
+static void tick(struct server *server)
+{
+    uint64_t now_ms = clock_now_ms();
     coordinator_tick(&server->coordinator, now_ms,
                      attention_away_ms(&server->attention, now_ms, TURN_MS));
 }
 
+/* Ends the job if a signal has asked for it. */
+static void take_signal(struct server *server)
+{
+    char reason[64];
+    int signal = *server->options->is_interrupted;
+    if (signal == 0) {
+        return;
+    }
+    snprintf(reason, sizeof(reason), "the coordinator was interrupted by SIG%s",
+             sigabbrev_np(signal));
+    coordinator_stop(&server->coordinator, STATUS_INTERRUPTED, reason, clock_now_ms());
+}
+
+/* Ends the job if the run folder cannot be written. */
+static void check_record(struct server *server)
+{
+    if (server->record_status != STATUS_OK) {
+        coordinator_stop(&server->coordinator, server->record_status,
+                         recorder_error(server->recorder), clock_now_ms());
+    }
+}
+
 static void loop(struct server *server)
 {
-    struct coordinator *coordinator = &server->coordinator;
-    server->attention.looked_ms = coordinator->created_ms;
-    while (coordinator->phase != COORDINATOR_OVER) {
+    server->attention.looked_ms = server->coordinator.created_ms;
+    while (server->coordinator.state != COORDINATOR_OVER) {
         notify_alive(server->options->notify, clock_now_ms());
-        take_all(server);
-        if (*server->options->is_interrupted != 0) {
-            char reason[64];
-            snprintf(reason, sizeof(reason), "the coordinator was interrupted by SIG%s",
-                     sigabbrev_np(*server->options->is_interrupted));
-            coordinator_stop(coordinator, STATUS_INTERRUPTED, reason, clock_now_ms());
-        }
+        take_messages(server);
+        take_signal(server);
         take_launcher_news(server);
-        if (server->record_status != STATUS_OK) {
-            coordinator_stop(coordinator, server->record_status, recorder_error(server->recorder),
-                             clock_now_ms());
-        }
+        check_record(server);
+        take_departures(server);
         tick(server);
     }
 }
 
-static enum status finish(struct server *server)
+/* Completes the run folder, as far as it can be written. */
+static void finish_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
-    if (server->recorder == NULL) {
-        progress_closing(&server->progress, coordinator);
-        return coordinator->verdict;
-    }
     if (server->record_status == STATUS_OK) {
         note_record(server, recorder_close_metrics(server->recorder, coordinator));
     }
@@ -302,8 +358,53 @@ static enum status finish(struct server *server)
     if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
         coordinator_amend(coordinator, status, recorder_error(server->recorder));
     }
-    progress_closing(&server->progress, coordinator);
-    return coordinator->verdict;
+}
+
+static enum status finish(struct server *server)
+{
+    if (server->recorder != NULL) {
+        finish_record(server);
+    }
+    progress_closing(&server->progress, &server->coordinator);
+    return server->coordinator.verdict;
+}
+
+static enum status start(struct server *server)
+{
+    const struct server_options *options = server->options;
+    enum status status = channel_create(&server->channel);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = channel_secure(server->channel, options->security);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_server(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_record(options->folder, &server->recorder);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = announce(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return start_shard(server);
+}
+
+static void destroy(struct server *server)
+{
+    if (server->has_shard_thread) {
+        pthread_join(server->shard_thread, NULL);
+    }
+    recorder_destroy(server->recorder);
+    channel_destroy(server->channel, 200);
+    coordinator_finish(&server->coordinator);
+    sodium_memzero(server->seal_key, sizeof(server->seal_key));
+    free(server);
 }
 
 enum status server_run(const struct server_options *options)
@@ -315,33 +416,11 @@ enum status server_run(const struct server_options *options)
     server->options = options;
     progress_init(&server->progress, options->shows_progress);
     launcher_pipe_init(&server->launcher, options->launcher_fd);
-    enum status status = channel_create(&server->channel);
-    if (status == STATUS_OK) {
-        status = channel_secure(server->channel, options->security);
-    }
-    if (status == STATUS_OK) {
-        status = open_server(server);
-    }
-    if (status == STATUS_OK && options->folder[0] != '\0') {
-        status = recorder_create(options->folder, &server->recorder);
-    }
-    if (status == STATUS_OK) {
-        status = announce(server);
-    }
-    if (status == STATUS_OK) {
-        status = start_shard(server);
-    }
+    enum status status = start(server);
     if (status == STATUS_OK) {
         loop(server);
         status = finish(server);
     }
-    if (server->has_shard_thread) {
-        pthread_join(server->shard_thread, NULL);
-    }
-    recorder_destroy(server->recorder);
-    channel_destroy(server->channel, 200);
-    coordinator_finish(&server->coordinator);
-    sodium_memzero(server->seal_key, sizeof(server->seal_key));
-    free(server);
+    destroy(server);
     return status;
 }

@@ -1,15 +1,7 @@
 /* Runs a job's membership: who comes, when it starts, how it ends.
  *
  * A pure state machine: messages and ticks in, messages out through the port. It opens no socket,
- * reads no clock (time is an argument, in milliseconds), and writes no file: server.c does.
- *
- *     GATHERING   members join and prepare
- *     CONNECTING  everybody is ready, and was told where the others are
- *     TRAINING    everybody is connected, and was told to go; back to CONNECTING once every worker
- *                 has passed a phase of the job (see phases.h), if another one comes
- *     CLOSING     the verdict is known; members are told, and have a moment to answer
- *     OVER        the process may end
- */
+ * reads no clock (time is an argument, in milliseconds), and writes no file: server.c does. */
 #ifndef PS_SERVER_COORDINATOR_COORDINATOR_H
 #define PS_SERVER_COORDINATOR_COORDINATOR_H
 
@@ -28,7 +20,29 @@
 
 #define COORDINATOR_REASON_BYTES MEMBERSHIP_ERROR_BYTES
 
-enum coordinator_phase {
+// clang-format off
+/* The states, and what leads from one to the next:
+ *
+ *     state        begins when                        sends          ends when
+ *     GATHERING    the process starts                 WELCOME        everybody is READY
+ *     CONNECTING   everybody is READY                 TRY or START   everybody is CONNECTED
+ *     TRAINING     everybody is CONNECTED             GO             every worker PASSED or is DONE
+ *     CLOSING      the verdict is known               STOP           nobody may still answer, or
+ *                                                                    the time for answers is up
+ *     OVER         the process may end
+ *
+ *     GATHERING ──► CONNECTING ──► TRAINING ──► CLOSING ──► OVER
+ *                    ▲  │  ▲          │            ▲
+ *                    └──┘  └──────────┘            └── from any state before it: the job fails
+ *                   all TRIED    all PASSED
+ *
+ * CONNECTING begins with TRY where workers have to find out what is possible between them, and
+ * again with START when all have TRIED. It begins once more when every worker has passed a phase of
+ * the job (see phases.h) and another one comes. coordinator_states.c has what entering a state
+ * means, membership.h the states of a slot.
+ */
+// clang-format on
+enum coordinator_state {
     COORDINATOR_GATHERING,
     COORDINATOR_CONNECTING,
     COORDINATOR_TRAINING,
@@ -53,7 +67,7 @@ struct coordinator {
     const char *job_text;          // as it goes into WELCOME; borrowed
     const unsigned char *seal_key; // the same, of a job whose data travel in clear; or NULL
     struct coordinator_port port;
-    enum coordinator_phase phase;
+    enum coordinator_state state;
     struct membership membership;
     struct results results;
     struct sums sums;
@@ -61,7 +75,6 @@ struct coordinator {
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
     uint64_t absence_ms, absence_ended_ms; // its own last long absence; 0: none
-    uint64_t arrived_ms; // when somebody last came, got ready, or was sent to connect
 
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
@@ -70,6 +83,7 @@ struct coordinator {
     uint64_t parameters;      // of the model, as its authors count them
     uint32_t phase_index;     // of the job's phases
     struct topology topology; // of ring phases
+    bool needs_trial;         // workers have to find out what is possible, and have not all done so
     struct tuning tuning;     // of buckets
 
     // The verdict.

@@ -8,6 +8,12 @@
 // Messages that were sent before a connection was closed may still have to be received.
 #define DEADLINES_CLOSED_MS 1000
 
+/* Room for a sentence. */
+struct text {
+    char *bytes; // borrowed
+    size_t size;
+};
+
 static double seconds_between(uint64_t from_ms, uint64_t to_ms)
 {
     return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
@@ -29,7 +35,7 @@ static void excuse(struct slot *slots, uint32_t count, uint64_t away_ms, uint64_
 
 void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms)
 {
-    const struct membership *membership = &coordinator->membership;
+    struct membership *membership = &coordinator->membership;
     if (away_ms == 0) {
         return;
     }
@@ -39,16 +45,14 @@ void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_
         coordinator->absence_ms = away_ms;
         coordinator->absence_ended_ms = now_ms;
     }
-    coordinator->arrived_ms = attention_excuse(coordinator->arrived_ms, away_ms, now_ms);
+    membership->arrived_ms = attention_excuse(membership->arrived_ms, away_ms, now_ms);
 }
 
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
 {
-    enum member_role role;
-    uint32_t index;
-    struct slot *slot = membership_find(&coordinator->membership, peer, &role, &index);
-    if (slot != NULL && slot->closed_ms == 0) {
-        slot->closed_ms = now_ms;
+    struct sender from;
+    if (membership_find(&coordinator->membership, peer, &from) && from.slot->closed_ms == 0) {
+        from.slot->closed_ms = now_ms;
     }
 }
 
@@ -58,44 +62,52 @@ uint64_t deadlines_patience_ms(const struct coordinator *coordinator)
                       membership_crowding_max(&coordinator->membership));
 }
 
-/* Names members that have not joined, or else those still preparing or connecting. They may be
- * waiting for processors, so each arrival starts the timeout again for the others. */
-static enum status check_start(const struct coordinator *coordinator, uint64_t now_ms,
-                               char *ret_reason, size_t reason_size)
+/* Names those of one side that have not joined; false if all have. `slot` is what a user calls a
+ * place there. */
+static bool describe_missing(const struct slot *slots, uint32_t count, const char *role,
+                             const char *slot, double waited_s, struct text ret_reason)
 {
-    const struct membership *membership = &coordinator->membership;
-    double waited_s = seconds_between(coordinator->arrived_ms, now_ms);
-    if (waited_s < coordinator->job->start_timeout * membership_crowding_max(membership)) {
-        return STATUS_OK;
-    }
-    const struct {
-        const char *role, *slot;
-        const struct slot *slots;
-        uint32_t count;
-    } sides[] = {
-        {"workers", "rank", membership->workers, membership->worker_count},
-        {"servers", "shard", membership->servers, membership->server_count},
-    };
     char who[128];
-    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
-        uint32_t missing = membership_count(sides[i].slots, sides[i].count, SLOT_FREE);
-        if (missing > 0) {
-            membership_list(sides[i].slots, sides[i].count, SLOT_FREE, who, sizeof(who));
-            snprintf(ret_reason, reason_size,
-                     "only %u of %u %s came, and nobody within the last %.0f s; missing: %s %s "
-                     "(--start-timeout)",
-                     sides[i].count - missing, sides[i].count, sides[i].role, waited_s,
-                     sides[i].slot, who);
-            return STATUS_TIMED_OUT;
-        }
+    uint32_t missing = membership_count(slots, count, SLOT_FREE);
+    if (missing == 0) {
+        return false;
     }
-    bool is_connecting = coordinator->phase == COORDINATOR_CONNECTING;
+    membership_list(slots, count, SLOT_FREE, who, sizeof(who));
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "only %u of %u %s came, and nobody within the last %.0f s; missing: %s %s "
+             "(--start-timeout)",
+             count - missing, count, role, waited_s, slot, who);
+    return true;
+}
+
+/* Names the workers that are still preparing or connecting. */
+static void describe_unready(const struct membership *membership, bool is_connecting,
+                             double waited_s, struct text ret_reason)
+{
+    char who[128];
     membership_list(membership->workers, membership->worker_count,
                     is_connecting ? SLOT_READY : SLOT_JOINED, who, sizeof(who));
-    snprintf(ret_reason, reason_size,
+    snprintf(ret_reason.bytes, ret_reason.size,
              "not everybody is ready, and nobody got so within the last %.0f s; still %s: rank %s "
              "(--start-timeout)",
              waited_s, is_connecting ? "connecting" : "preparing", who);
+}
+
+/* Names members that have not joined, or else those still preparing or connecting. They may be
+ * waiting for processors, so each arrival starts the timeout again for the others. */
+static enum status check_start(const struct membership *membership, double start_timeout,
+                               bool is_connecting, uint64_t now_ms, struct text ret_reason)
+{
+    double waited_s = seconds_between(membership->arrived_ms, now_ms);
+    if (waited_s < start_timeout * membership_crowding_max(membership)) {
+        return STATUS_OK;
+    }
+    if (!describe_missing(membership->workers, membership->worker_count, "workers", "rank",
+                          waited_s, ret_reason) &&
+        !describe_missing(membership->servers, membership->server_count, "servers", "shard",
+                          waited_s, ret_reason)) {
+        describe_unready(membership, is_connecting, waited_s, ret_reason);
+    }
     return STATUS_TIMED_OUT;
 }
 
@@ -187,7 +199,7 @@ static enum status check_lost(struct coordinator *coordinator, struct slot *slot
         if (!is_lost(coordinator, slot, now_ms, why, sizeof(why))) {
             continue;
         }
-        slot->state = SLOT_GONE;
+        slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
         coordinator->workers_lost += is_worker;
         snprintf(ret_reason, reason_size, "%s %u (host %s, pid %llu) was lost at step %llu: %s",
                  is_worker ? "worker" : "server", i, slot->host,
@@ -199,11 +211,11 @@ static enum status check_lost(struct coordinator *coordinator, struct slot *slot
 
 /* Of the workers that are not done the one that is furthest behind, and of those the one that has
  * been there for longest: it holds all of them up. 0 if all are done. */
-static uint32_t find_slowest(const struct coordinator *coordinator)
+static uint32_t find_slowest(const struct membership *membership)
 {
-    const struct slot *workers = coordinator->membership.workers;
+    const struct slot *workers = membership->workers;
     const struct slot *slowest = NULL;
-    for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
         const struct slot *slot = &workers[i];
         if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
             continue;
@@ -216,13 +228,47 @@ static uint32_t find_slowest(const struct coordinator *coordinator)
     return slowest != NULL ? (uint32_t)(slowest - workers) : 0;
 }
 
-static double stalled_seconds(const struct coordinator *coordinator, uint64_t now_ms)
+/* How long the slowest worker has been at its step, in training. */
+static double stalled_seconds(const struct membership *membership, uint64_t now_ms)
 {
-    const struct slot *slot = &coordinator->membership.workers[find_slowest(coordinator)];
-    if (coordinator->phase != COORDINATOR_TRAINING || slot->state == SLOT_DONE) {
-        return 0;
+    const struct slot *slot = &membership->workers[find_slowest(membership)];
+    return slot->state != SLOT_DONE ? seconds_between(slot->step_since_ms, now_ms) : 0;
+}
+
+/* Names the worker that holds the others up for too long. */
+static enum status check_stall(const struct membership *membership, double stall_fail,
+                               uint64_t now_ms, struct text ret_reason)
+{
+    double stalled_s = stalled_seconds(membership, now_ms);
+    if (stalled_s < stall_fail) {
+        return STATUS_OK;
     }
-    return seconds_between(slot->step_since_ms, now_ms);
+    uint32_t rank = find_slowest(membership);
+    const struct slot *slot = &membership->workers[rank];
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", rank,
+             slot->host, (unsigned long long)slot->step, stalled_s);
+    return STATUS_TIMED_OUT;
+}
+
+/* What the state has a deadline for. */
+static enum status check_state(const struct coordinator *coordinator, uint64_t now_ms,
+                               struct text ret_reason)
+{
+    const struct job *job = coordinator->job;
+    const struct membership *membership = &coordinator->membership;
+    switch (coordinator->state) {
+    case COORDINATOR_GATHERING:
+        return check_start(membership, job->start_timeout, false, now_ms, ret_reason);
+    case COORDINATOR_CONNECTING:
+        return check_start(membership, job->start_timeout, true, now_ms, ret_reason);
+    case COORDINATOR_TRAINING:
+        return check_stall(membership, job->stall_fail, now_ms, ret_reason);
+    case COORDINATOR_CLOSING:
+    case COORDINATOR_OVER:
+        break;
+    }
+    return STATUS_OK;
 }
 
 enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, char *ret_reason,
@@ -231,23 +277,15 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, ch
     struct membership *membership = &coordinator->membership;
     enum status status = check_lost(coordinator, membership->workers, membership->worker_count,
                                     now_ms, ret_reason, reason_size);
-    if (status == STATUS_OK) {
-        status = check_lost(coordinator, membership->servers, membership->server_count, now_ms,
-                            ret_reason, reason_size);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && coordinator->phase < COORDINATOR_TRAINING) {
-        status = check_start(coordinator, now_ms, ret_reason, reason_size);
+    status = check_lost(coordinator, membership->servers, membership->server_count, now_ms,
+                        ret_reason, reason_size);
+    if (status != STATUS_OK) {
+        return status;
     }
-    double stalled_s = stalled_seconds(coordinator, now_ms);
-    if (status == STATUS_OK && stalled_s >= coordinator->job->stall_fail) {
-        uint32_t rank = find_slowest(coordinator);
-        const struct slot *slot = &membership->workers[rank];
-        snprintf(ret_reason, reason_size,
-                 "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", rank,
-                 slot->host, (unsigned long long)slot->step, stalled_s);
-        status = STATUS_TIMED_OUT;
-    }
-    return status;
+    return check_state(coordinator, now_ms, (struct text){ret_reason, reason_size});
 }
 
 /* The first member that has been silent for longer than --lost-after and is not marked as gone. */
@@ -296,24 +334,29 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     return true;
 }
 
-bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
-                           size_t sentence_size)
+static bool should_warn_of_stall(struct coordinator *coordinator, uint64_t now_ms,
+                                 char *ret_sentence, size_t sentence_size)
 {
+    const struct membership *membership = &coordinator->membership;
     double stall_warn = coordinator->job->stall_warn;
-    double stalled_s = stalled_seconds(coordinator, now_ms);
-    if (should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size)) {
-        return true;
-    }
-    if (stalled_s < stall_warn ||
+    double stalled_s = stalled_seconds(membership, now_ms);
+    if (coordinator->state != COORDINATOR_TRAINING || stalled_s < stall_warn ||
         seconds_between(coordinator->stall_warned_ms, now_ms) < stall_warn) {
         return false;
     }
     coordinator->stall_warned_ms = now_ms;
-    uint32_t rank = find_slowest(coordinator);
-    const struct slot *slot = &coordinator->membership.workers[rank];
+    uint32_t rank = find_slowest(membership);
+    const struct slot *slot = &membership->workers[rank];
     snprintf(ret_sentence, sentence_size,
              "the job waits for worker %u (host %s, pid %llu): at step %llu for %.0f s", rank,
              slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
              stalled_s);
     return true;
+}
+
+bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                           size_t sentence_size)
+{
+    return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
+           should_warn_of_stall(coordinator, now_ms, ret_sentence, sentence_size);
 }

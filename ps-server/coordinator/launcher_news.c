@@ -116,14 +116,14 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
                       uint64_t now_ms)
 {
     enum status verdict = coordinator->verdict;
-    bool is_over = coordinator->phase >= COORDINATOR_CLOSING;
+    bool is_over = coordinator->state >= COORDINATOR_CLOSING;
     bool knows_better =
         news->kind == LAUNCHER_KILLED && verdict != STATUS_OK && verdict != STATUS_INTERRUPTED;
     if (is_over && !knows_better) {
         return;
     }
-    coordinator->workers_lost += membership_note_gone(&coordinator->membership, news->role,
-                                                      news->index, coordinator->job->servers);
+    coordinator->workers_lost += membership_note_gone(
+        &coordinator->membership, news->role, news->index, coordinator->job->servers, now_ms);
     if (is_over) {
         coordinator_amend(coordinator, verdict, news->sentence);
     } else {

@@ -25,9 +25,27 @@ void membership_finish(struct membership *membership)
     *membership = (struct membership){0};
 }
 
-static const char *role_name(enum member_role role)
+const char *role_name(enum member_role role)
 {
     return role == ROLE_WORKER ? "worker" : "server";
+}
+
+void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
+                uint64_t now_ms)
+{
+    slot->state = state;
+    switch (state) {
+    case SLOT_JOINED:
+    case SLOT_READY:
+    case SLOT_TRIED:
+    case SLOT_CONNECTED:
+        membership->arrived_ms = now_ms;
+        break;
+    case SLOT_FREE:
+    case SLOT_DONE:
+    case SLOT_GONE:
+        break;
+    }
 }
 
 /* The index that the member gets, or `count` with a reason. */
@@ -77,7 +95,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
         return STATUS_INVALID;
     }
     struct slot *slot = &slots[index];
-    slot->state = SLOT_JOINED;
+    slot_enter(membership, slot, SLOT_JOINED, now_ms);
     slot->peer = peer;
     slot->host_id = member->host_id;
     slot->process_id = member->process_id;
@@ -101,20 +119,24 @@ static struct slot *find_in(struct slot *slots, uint32_t count, uint64_t peer, u
     return NULL;
 }
 
-struct slot *membership_find(struct membership *membership, uint64_t peer,
-                             enum member_role *ret_role, uint32_t *ret_index)
+bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender)
 {
-    struct slot *slot = find_in(membership->workers, membership->worker_count, peer, ret_index);
-    *ret_role = ROLE_WORKER;
-    if (slot == NULL) {
-        slot = find_in(membership->servers, membership->server_count, peer, ret_index);
-        *ret_role = ROLE_SERVER;
+    uint32_t index;
+    struct slot *slot = find_in(membership->workers, membership->worker_count, peer, &index);
+    if (slot != NULL) {
+        *ret_sender = (struct sender){slot, ROLE_WORKER, index};
+        return true;
     }
-    return slot;
+    slot = find_in(membership->servers, membership->server_count, peer, &index);
+    if (slot != NULL) {
+        *ret_sender = (struct sender){slot, ROLE_SERVER, index};
+        return true;
+    }
+    return false;
 }
 
 uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
-                              uint32_t server_stride)
+                              uint32_t server_stride, uint64_t now_ms)
 {
     bool is_worker = role == ROLE_WORKER;
     struct slot *slots = is_worker ? membership->workers : membership->servers;
@@ -123,7 +145,7 @@ uint32_t membership_note_gone(struct membership *membership, enum member_role ro
     uint32_t gone = 0;
     for (uint32_t i = index; i < count; i += stride) {
         gone += is_worker && slots[i].state != SLOT_GONE;
-        slots[i].state = SLOT_GONE;
+        slot_enter(membership, &slots[i], SLOT_GONE, now_ms);
     }
     return gone;
 }

@@ -51,6 +51,14 @@ struct slot {
 struct membership {
     struct slot *workers, *servers; // owned
     uint32_t worker_count, server_count;
+    uint64_t arrived_ms; // when somebody last came nearer to training, or was asked to
+};
+
+/* The member behind a connection. */
+struct sender {
+    struct slot *slot; // borrowed
+    enum member_role role;
+    uint32_t index;
 };
 
 enum status membership_init(struct membership *membership, uint32_t worker_count,
@@ -63,14 +71,20 @@ enum status membership_join(struct membership *membership, const struct wire_mem
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
                             struct membership_refusal *ret_refusal);
 
-/* The member behind a connection, or NULL. */
-struct slot *membership_find(struct membership *membership, uint64_t peer,
-                             enum member_role *ret_role, uint32_t *ret_index);
+/* "worker" or "server". */
+const char *role_name(enum member_role role);
+
+/* Finds the member behind a connection; false if it is nobody's. */
+bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
+
+/* The one place where a slot's state changes. */
+void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
+                uint64_t now_ms);
 
 /* Marks an ended member as gone: nothing more is expected from it. A server process that has
  * several slots has every server_stride-th of them. Returns how many more workers are gone now. */
 uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
-                              uint32_t server_stride);
+                              uint32_t server_stride, uint64_t now_ms);
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
 

@@ -1,4 +1,4 @@
-/* Writes the run folder. */
+/* Writes the files of a run folder: job.json, metrics.jsonl, details.json and summary.json. */
 #include "ps-server/record/recorder.h"
 
 #include "common/base/log.h"
@@ -111,54 +111,73 @@ void recorder_destroy(struct recorder *recorder)
     free(recorder);
 }
 
+/* Whether the line is in the stream's buffer. */
+static bool dump_line(FILE *file, const json_t *tree, size_t flags)
+{
+    return json_dumpf(tree, file, flags | JSON_REAL_PRECISION(9)) == 0 && fputc('\n', file) != EOF;
+}
+
+/* Writes a whole file, to the disk. Where it fails, errno says why. */
+static bool write_draft(const char *path, const json_t *tree)
+{
+    FILE *file = fopen(path, "we");
+    if (file == NULL) {
+        return false;
+    }
+    bool is_written = tree != NULL && dump_line(file, tree, JSON_INDENT(2));
+    bool is_synced = fflush(file) == 0 && fsync(fileno(file)) == 0;
+    return fclose(file) == 0 && is_written && is_synced;
+}
+
 /* Takes the tree. Writes it beside its place, then moves it there. */
 static enum status write_json(struct recorder *recorder, const char *name, json_t *tree)
 {
     char path[PATH_BYTES], draft[PATH_BYTES];
     path_of(recorder, name, path);
     snprintf(draft, sizeof(draft), "%.*s.part", PATH_BYTES - 8, path);
-    FILE *file = fopen(draft, "we");
-    bool is_written = file != NULL && tree != NULL &&
-                      json_dumpf(tree, file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
-                      fputc('\n', file) != EOF;
-    if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0)) {
-        is_written = false;
-    }
-    if (file != NULL && fclose(file) != 0) {
-        is_written = false;
-    }
+    bool is_written = write_draft(draft, tree);
     json_decref(tree);
-    if (!is_written || rename(draft, path) != 0) {
-        enum status status = refuse_file(recorder, path);
-        unlink(draft);
-        return status;
+    if (is_written && rename(draft, path) == 0) {
+        return STATUS_OK;
     }
-    return STATUS_OK;
+    enum status status = refuse_file(recorder, path);
+    unlink(draft);
+    return status;
 }
 
-/* Room that the summary takes over: a disk that fills up in training still tells what happened. */
+/* Sets aside room that the summary takes over. So it can still be written on a disk that has become
+ * full. */
 static enum status reserve(struct recorder *recorder)
 {
     static const char zeros[RESERVE_BYTES];
     char path[PATH_BYTES];
     path_of(recorder, JOB_RESERVE_NAME, path);
     FILE *file = fopen(path, "we");
-    bool is_written = file != NULL && fwrite(zeros, sizeof(zeros), 1, file) == 1;
-    if (file != NULL && fclose(file) != 0) {
-        is_written = false;
+    if (file == NULL) {
+        return refuse_file(recorder, path);
     }
-    return is_written ? STATUS_OK : refuse_file(recorder, path);
+    bool is_written = fwrite(zeros, sizeof(zeros), 1, file) == 1;
+    if (fclose(file) != 0 || !is_written) {
+        return refuse_file(recorder, path);
+    }
+    return STATUS_OK;
 }
 
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
     enum status status = write_json(recorder, "job.json", summary_job_json(coordinator));
-    if (status == STATUS_OK && recorder->metrics.lines == NULL) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (recorder->metrics.lines == NULL) {
         status = metrics_init(&recorder->metrics, job->workers, job->report_every,
                               job_total_steps(job, coordinator->train_samples));
     }
-    return status == STATUS_OK ? reserve(recorder) : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return reserve(recorder);
 }
 
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
@@ -174,6 +193,12 @@ enum status recorder_write_details(struct recorder *recorder, const struct coord
     return write_json(recorder, "details.json", summary_details_json(coordinator));
 }
 
+/* Appends a line to the file. */
+static bool append(FILE *file, const json_t *line)
+{
+    return line != NULL && dump_line(file, line, 0) && fflush(file) == 0;
+}
+
 /* Writes what a rank has reported since its last line, if anything. */
 static enum status write_line(struct recorder *recorder, const struct coordinator *coordinator,
                               uint32_t rank)
@@ -187,11 +212,11 @@ static enum status write_line(struct recorder *recorder, const struct coordinato
     if (recorder->metrics_file == NULL) {
         recorder->metrics_file = fopen(path, "we");
     }
-    FILE *file = recorder->metrics_file;
+    if (recorder->metrics_file == NULL) {
+        return refuse_file(recorder, path);
+    }
     json_t *tree = summary_metrics_json(coordinator, rank, &line);
-    bool is_written = file != NULL && tree != NULL &&
-                      json_dumpf(tree, file, JSON_REAL_PRECISION(9)) == 0 &&
-                      fputc('\n', file) != EOF && fflush(file) == 0;
+    bool is_written = append(recorder->metrics_file, tree);
     json_decref(tree);
     return is_written ? STATUS_OK : refuse_file(recorder, path);
 }
@@ -205,9 +230,11 @@ enum status recorder_add_metrics(struct recorder *recorder, const struct coordin
 
 enum status recorder_close_metrics(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < recorder->metrics.worker_count && status == STATUS_OK; i++) {
-        status = write_line(recorder, coordinator, i);
+    for (uint32_t i = 0; i < recorder->metrics.worker_count; i++) {
+        enum status status = write_line(recorder, coordinator, i);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    return status;
+    return STATUS_OK;
 }

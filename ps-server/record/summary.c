@@ -240,28 +240,38 @@ uint64_t summary_steps(const struct coordinator *coordinator)
     return totals(results).steps / results->worker_count;
 }
 
+/* Bytes of a worker in each of its steps, and of all servers in each step of the job. */
+static json_t *bytes_json(const struct results *results, const struct results_rank *sum,
+                          uint64_t job_steps)
+{
+    double steps = (double)sum->steps, of_job = (double)job_steps;
+    return json_pack("{s:f, s:f, s:f, s:f}", "worker_sent", ratio((double)sum->bytes_sent, steps),
+                     "worker_received", ratio((double)sum->bytes_received, steps), "server_sent",
+                     ratio((double)results->server_bytes_sent, of_job), "server_received",
+                     ratio((double)results->server_bytes_received, of_job));
+}
+
+/* Seconds from the first GO to the verdict. */
+static double training_seconds(const struct coordinator *coordinator)
+{
+    uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
+    return (double)(ended_ms - coordinator->started_ms) / 1000;
+}
+
 static void add_training(json_t *summary, const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
-    struct results_rank sum = totals(results);
-    uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
-    double steps = (double)sum.steps; // of all workers: bytes and times are per worker and step
+    const struct results_rank sum = totals(results);
     uint64_t job_steps = summary_steps(coordinator);
+    json_t *times = times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
+                               sum.total_ns, sum.steps);
     json_object_set_new(summary, "steps", integer(job_steps));
-    json_object_set_new(summary, "seconds",
-                        json_real((double)(ended_ms - coordinator->started_ms) / 1000));
+    json_object_set_new(summary, "seconds", json_real(training_seconds(coordinator)));
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
     json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
-    json_object_set_new(summary, "ms_per_step",
-                        times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
-                                   sum.total_ns, sum.steps));
-    json_object_set_new(
-        summary, "bytes_per_step",
-        json_pack("{s:f, s:f, s:f, s:f}", "worker_sent", ratio((double)sum.bytes_sent, steps),
-                  "worker_received", ratio((double)sum.bytes_received, steps), "server_sent",
-                  ratio((double)results->server_bytes_sent, (double)job_steps), "server_received",
-                  ratio((double)results->server_bytes_received, (double)job_steps)));
+    json_object_set_new(summary, "ms_per_step", times);
+    json_object_set_new(summary, "bytes_per_step", bytes_json(results, &sum, job_steps));
     json_object_set_new(summary, "staleness", staleness_json(results, sum.steps));
 }
 
@@ -291,32 +301,44 @@ static json_t *batch_json(const struct job *job)
                : json_real((double)job->global_batch / (double)job->workers);
 }
 
-json_t *summary_json(const struct coordinator *coordinator)
+/* What was trained, and how. */
+static json_t *setup_json(const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
-    bool is_completed = coordinator->verdict == STATUS_OK;
     const char *device = coordinator->membership.workers[0].device;
     char transport[TRANSPORT_BYTES];
     describe_transport(coordinator, transport);
-    json_t *summary =
-        json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}",
-                  "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
-                  (int)job->workers, "servers", (int)job->servers, "model", job->model,
-                  "parameters", (json_int_t)coordinator->parameters, "dataset", job->data, "device",
-                  device[0] != '\0' ? device : job->device, "transport", transport, "seed",
-                  (json_int_t)job->seed, "batch_per_worker", batch_json(job), "global_batch",
-                  (int)job->global_batch, "optimizer", names_optimizers[job->optimizer].name, "lr",
-                  job->lr, "lr_effective", job_schedule(job, coordinator->train_samples).base_rate);
-    if (summary == NULL) {
-        return NULL;
-    }
-    add_training(summary, coordinator);
+    return json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}",
+                     "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
+                     (int)job->workers, "servers", (int)job->servers, "model", job->model,
+                     "parameters", (json_int_t)coordinator->parameters, "dataset", job->data,
+                     "device", device[0] != '\0' ? device : job->device, "transport", transport,
+                     "seed", (json_int_t)job->seed, "batch_per_worker", batch_json(job),
+                     "global_batch", (int)job->global_batch, "optimizer",
+                     names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
+                     job_schedule(job, coordinator->train_samples).base_rate);
+}
+
+/* How the job has ended. */
+static void add_outcome(json_t *summary, const struct coordinator *coordinator)
+{
+    bool is_completed = coordinator->verdict == STATUS_OK;
     json_object_set_new(summary, "params_digest",
                         is_completed ? json_string(coordinator->params_digest) : json_null());
     json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
     json_object_set_new(summary, "restarts", integer(0));
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
     json_object_set_new(summary, "reason", json_string(coordinator->reason));
+}
+
+json_t *summary_json(const struct coordinator *coordinator)
+{
+    json_t *summary = setup_json(coordinator);
+    if (summary == NULL) {
+        return NULL;
+    }
+    add_training(summary, coordinator);
+    add_outcome(summary, coordinator);
     return summary;
 }
 
@@ -366,29 +388,42 @@ static json_t *batches_json(const struct job *job)
     return batches;
 }
 
-json_t *summary_details_json(const struct coordinator *coordinator)
+/* Times that steps hide. */
+static json_t *hidden_json(const struct results *results)
 {
-    char all_reduce[128];
-    bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
-    struct results_rank sum = totals(&coordinator->results);
+    const struct results_rank sum = totals(results);
     json_t *times = json_object();
     add_hidden(times, sum.copy_ns, sum.wire_ns, sum.steps);
-    json_t *details =
-        json_pack("{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o}", "evaluations",
-                  epochs_json(coordinator, true), "target", target_json(coordinator),
-                  "late_gradients", (json_int_t)coordinator->results.late_count, "images_dropped",
-                  results_images_dropped(&coordinator->results), "staleness",
-                  histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
-                  "buckets", buckets_json(&coordinator->tuning), "shards",
-                  shards_json(&coordinator->results), "ms_per_step", times);
-    json_t *data = json_pack(
-        "{s:o, s:I, s:o}", "batch_of_rank", batches_json(coordinator->job), "left_out_per_epoch",
-        (json_int_t)(coordinator->train_samples % coordinator->job->global_batch), "diverged_step",
-        coordinator->diverged_step > 0 ? integer(coordinator->diverged_step) : json_null());
-    if (data == NULL || json_object_update(details, data) != 0) {
+    return times;
+}
+
+/* How the images were dealt out, and where the loss was no number. */
+static json_t *images_json(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    uint64_t diverged_step = coordinator->diverged_step;
+    return json_pack("{s:o, s:I, s:o}", "batch_of_rank", batches_json(job), "left_out_per_epoch",
+                     (json_int_t)(coordinator->train_samples % job->global_batch), "diverged_step",
+                     diverged_step > 0 ? integer(diverged_step) : json_null());
+}
+
+json_t *summary_details_json(const struct coordinator *coordinator)
+{
+    const struct results *results = &coordinator->results;
+    char all_reduce[128];
+    bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
+    json_t *details = json_pack(
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o}", "evaluations",
+        epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
+        (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
+        "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
+        "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
+        "ms_per_step", hidden_json(results));
+    json_t *images = images_json(coordinator);
+    if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);
         details = NULL;
     }
-    json_decref(data);
+    json_decref(images);
     return details;
 }

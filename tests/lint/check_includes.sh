@@ -81,7 +81,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|number)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/wire|job/(all_reduce|consistency|halving_plan|job_checks|job_effects|order|phases|schedule|straggler))|ps-server/(coordinator/(agreement|connecting|coordinator|membership|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/network|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|number)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/wire|job/(all_reduce|consistency|halving_plan|job_checks|job_effects|order|phases|schedule|straggler))|ps-server/(coordinator/(agreement|coordinator(_dispatch|_handshake|_port|_states)?|membership|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/network|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 

@@ -132,9 +132,9 @@ static void workers_hear_of_all_servers_and_go_when_all_are_connected(void **sta
     story_join(&story, 1, ROLE_WORKER, 0);
     story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
     story_ready(&story, 11, ROLE_SERVER, "", NULL);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
     story_ready(&story, 10, ROLE_SERVER, "", NULL);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
     assert_int_equal(story.transcript.sent[3].peer, 10);
     assert_int_equal(story.transcript.sent[4].peer, 11);
     assert_int_equal(story.transcript.sent[5].peer, 1);
@@ -144,7 +144,7 @@ static void workers_hear_of_all_servers_and_go_when_all_are_connected(void **sta
     story_connected(&story, 11);
     assert_int_equal(story.transcript.sent_count, 6);
     story_connected(&story, 10);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     assert_int_equal(story_last_kind(&story), MESSAGE_GO);
     coordinator_finish(&story.coordinator);
 }
@@ -155,11 +155,11 @@ static void equal_digests_complete_the_job(void **state)
     struct story story;
     story_open_training(&story, 2);
     story_done(&story, 1, "same", 1000);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     story_done(&story, 2, "same", 1100);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_CLOSING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
     coordinator_tick(&story.coordinator, 1100, 0);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_OVER);
+    assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_OK);
     assert_string_equal(story.coordinator.params_digest, "same");
     assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
@@ -197,7 +197,7 @@ static void a_rank_that_is_taken_or_beyond_the_job_is_refused(void **state)
                         "there is no such rank; the coordinator's log says which there are");
     assert_non_null(
         strstr(story.transcript.last_error, "worker 2 asked to join, but this job has"));
-    assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING); // not disturbed
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING); // not disturbed
     coordinator_finish(&story.coordinator);
 }
 
@@ -273,7 +273,7 @@ static void a_worker_that_does_not_come_is_named(void **state)
         story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT}, now_ms);
         coordinator_tick(&story.coordinator, now_ms, 0);
     }
-    assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
     coordinator_tick(&story.coordinator, 30010, 0); // the last came at 10
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     assert_non_null(strstr(story.coordinator.reason, "only 2 of 3 workers"));
@@ -290,7 +290,7 @@ static void a_silent_worker_is_lost_and_named_with_its_step(void **state)
     for (uint64_t now_ms = 1000; now_ms < 6000; now_ms += 500) {
         story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 18}, now_ms);
         coordinator_tick(&story.coordinator, now_ms, 0);
-        assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+        assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     }
     story_give(&story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 18}, 6000);
     coordinator_tick(&story.coordinator, 6000, 0);
@@ -364,9 +364,9 @@ static void an_interrupted_job_ends_within_its_closing_time(void **state)
     story_open_training(&story, 2);
     coordinator_stop(&story.coordinator, STATUS_INTERRUPTED, "interrupted", 5000);
     coordinator_tick(&story.coordinator, 5500, 0);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_CLOSING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
     coordinator_tick(&story.coordinator, 6000, 0);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_OVER);
+    assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_INTERRUPTED);
     coordinator_finish(&story.coordinator);
 }
@@ -378,7 +378,7 @@ static void messages_of_strangers_are_ignored(void **state)
     story_open_training(&story, 2);
     story_give(&story, 77, (struct message){.kind = MESSAGE_LEAVE, .text = "bye"}, 1000);
     story_done(&story, 77, "same", 1000);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_finish(&story.coordinator);
 }
 

@@ -24,16 +24,16 @@ static void the_next_phase_begins_when_all_have_passed_and_are_connected(void **
     passed(&story, 1, 2); // not the next one
     passed(&story, 1, 1);
     passed(&story, 1, 1); // said twice
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     passed(&story, 2, 1);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
     assert_int_equal(story.coordinator.phase_index, 1);
     assert_int_equal(story.transcript.sent_count, sent + 2);
     assert_int_equal(story_last_kind(&story), MESSAGE_START);
     story_connected(&story, 2);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_CONNECTING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
     story_connected(&story, 1);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     assert_int_equal(story_last_kind(&story), MESSAGE_GO);
     assert_int_equal(story.transcript.started_count, 1);
     assert_int_equal(story.transcript.switched_count, 1);
@@ -90,7 +90,7 @@ static void open_tuning(struct story *story)
     for (uint64_t peer = 1; peer <= 3; peer++) {
         story_connected(story, peer);
     }
-    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
 }
 
 /* The last START said so, to servers and workers alike. */
@@ -119,7 +119,7 @@ static void end_trial(struct story *story, uint32_t next, uint64_t step_ns)
     for (uint64_t peer = 1; peer <= 3; peer++) {
         story_connected(story, peer);
     }
-    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
     assert_int_equal(story->coordinator.phase_index, next);
 }
 
@@ -150,7 +150,7 @@ static void a_worker_that_does_not_end_its_trial_is_named(void **state)
     struct story story;
     open_tuning(&story);
     story_give(&story, 1, (struct message){.kind = MESSAGE_PASSED, .phase = 1}, 40);
-    for (uint64_t now_ms = 1000; story.coordinator.phase == COORDINATOR_TRAINING; now_ms += 1000) {
+    for (uint64_t now_ms = 1000; story.coordinator.state == COORDINATOR_TRAINING; now_ms += 1000) {
         assert_in_range(now_ms, 0, 200000);
         for (uint64_t peer = 1; peer <= 3; peer++) {
             story_give(&story, peer,

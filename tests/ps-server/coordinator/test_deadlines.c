@@ -23,7 +23,7 @@ static void be_silent(struct story *story, uint64_t from_ms, uint64_t to_ms)
     for (uint64_t now_ms = from_ms; now_ms < to_ms; now_ms += 500) {
         hear(story, 1, now_ms, now_ms);
         coordinator_tick(&story->coordinator, now_ms, 0);
-        if (story->coordinator.phase != COORDINATOR_TRAINING) {
+        if (story->coordinator.state != COORDINATOR_TRAINING) {
             fail_msg("given up at %llu: %s", (unsigned long long)now_ms, story->coordinator.reason);
         }
     }
@@ -47,7 +47,7 @@ static void a_coordinator_that_was_away_blames_nobody(void **state)
     hear(&story, 2, 1, 1000);
     coordinator_tick(&story.coordinator, 1000, 0);
     coordinator_tick(&story.coordinator, 7000, 5750); // it was stopped
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     // What was silent before counts, and what is from now on.
     be_silent(&story, 7000, 11750);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
@@ -64,11 +64,11 @@ static void a_pause_is_no_stall_and_nobody_is_late_for_it(void **state)
     hear(&story, 1, 1, 1000);
     hear(&story, 2, 1, 1000);
     coordinator_tick(&story.coordinator, 200000, 198750);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_finish(&story.coordinator);
     story_open(&story, "ring", 2, 0);
     coordinator_tick(&story.coordinator, 200000, 199000);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
     coordinator_finish(&story.coordinator);
 }
 
@@ -81,7 +81,7 @@ static void a_process_that_is_there_is_given_the_time_of_a_stall(void **state)
     story.job.stall_fail = 60;
     hear(&story, 2, 17, 1000);
     be_silent(&story, 1000, 50000);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     be_silent(&story, 50000, 61000);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
     expect_reason(&story, "nothing heard for 60.0 s, though its process is there (--stall-fail)");
@@ -96,7 +96,7 @@ static void who_is_silent_and_is_given_time_is_named_at_once(void **state)
     story.transcript.presence = PRESENCE_RUNS;
     hear(&story, 2, 17, 1000);
     be_silent(&story, 1000, 6000);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     if (strstr(story.transcript.last_error, "worker 1 (host node, pid 101) for 5.0 s") == NULL) {
         fail_msg("%s", story.transcript.last_error);
     }
@@ -132,7 +132,7 @@ static void a_host_with_more_members_than_cores_is_given_more_and_members_are_to
         hear(&story, peer, 1, 1000);
     }
     be_silent(&story, 1000, 15500);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     assert_int_equal(story.transcript.patience_ms, 30000);
     be_silent(&story, 15500, 16000);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
@@ -154,7 +154,7 @@ static void a_closed_connection_tells_of_a_death_at_once(void **state)
     deadlines_note_closed(&story.coordinator, 2, 1200);
     deadlines_note_closed(&story.coordinator, 77, 1200); // whoever that is
     coordinator_tick(&story.coordinator, 2100, 0);
-    assert_int_equal(story.coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_tick(&story.coordinator, 2200, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
     expect_reason(&story,
@@ -203,14 +203,14 @@ static void each_that_comes_gives_the_others_as_long_again(void **state)
         story_give(&story, peer, join, 25000 * peer);
         hear(&story, 1, 0, 25000 * peer);
         coordinator_tick(&story.coordinator, 25000 * peer, 0);
-        assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+        assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
     }
     // Two of them on one core: twice as long.
     for (uint64_t now_ms = 50500; now_ms < 110000; now_ms += 500) {
         hear(&story, 1, 0, now_ms);
         hear(&story, 2, 0, now_ms);
         coordinator_tick(&story.coordinator, now_ms, 0);
-        assert_int_equal(story.coordinator.phase, COORDINATOR_GATHERING);
+        assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
     }
     coordinator_tick(&story.coordinator, 110000, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);

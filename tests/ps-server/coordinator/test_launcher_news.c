@@ -52,7 +52,7 @@ static void tell(struct news_test *test, const char *text)
 static void check_verdict(const struct news_test *test, enum status verdict, const char *reason)
 {
     const struct coordinator *coordinator = &test->story.coordinator;
-    assert_int_equal(coordinator->phase, COORDINATOR_CLOSING);
+    assert_int_equal(coordinator->state, COORDINATOR_CLOSING);
     assert_int_equal(coordinator->verdict, verdict);
     assert_string_equal(coordinator->reason, reason);
 }

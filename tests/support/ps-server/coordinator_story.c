@@ -167,12 +167,12 @@ void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores)
     for (uint32_t i = 0; i < workers; i++) {
         story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
     }
-    assert_int_equal(story->coordinator.phase, COORDINATOR_CONNECTING);
+    assert_int_equal(story->coordinator.state, COORDINATOR_CONNECTING);
     for (uint32_t i = 0; i < workers; i++) {
         assert_int_equal(story->transcript.started_count, 0);
         story_connected(story, 1 + i);
     }
-    assert_int_equal(story->coordinator.phase, COORDINATOR_TRAINING);
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
 }
 
 const char *story_last_text(const struct story *story)

@@ -1,0 +1,209 @@
+/* Hands each message to what handles it; reports, sums, DONE and LEAVE are handled here. */
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/coordinator_handshake.h"
+#include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* All workers have done their steps: their parameters must be equal. */
+static void conclude(struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct slot *workers = coordinator->membership.workers;
+    for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
+        if (strcmp(workers[i].digest, workers[0].digest) != 0) {
+            coordinator_fail(coordinator, STATUS_MISMATCH, now_ms,
+                             "the parameters of worker %u (%.12s...) differ from those of worker 0 "
+                             "(%.12s...) after the last step",
+                             i, workers[i].digest, workers[0].digest);
+            return;
+        }
+    }
+    snprintf(coordinator->params_digest, sizeof(coordinator->params_digest), "%s",
+             workers[0].digest);
+    coordinator_close(coordinator, STATUS_OK, "", now_ms);
+}
+
+static void handle_done(struct coordinator *coordinator, const struct sender *from,
+                        const struct message *message, uint64_t now_ms)
+{
+    struct slot *slot = from->slot;
+    if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
+        return;
+    }
+    slot_enter(&coordinator->membership, slot, SLOT_DONE, now_ms);
+    if (from->role == ROLE_SERVER) {
+        results_close_server(&coordinator->results, from->index, message->report);
+        return;
+    }
+    results_close_worker(&coordinator->results, from->index, message->report);
+    snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
+    if (coordinator->state == COORDINATOR_TRAINING &&
+        membership_everybody_is(&coordinator->membership, SLOT_DONE)) {
+        conclude(coordinator, now_ms);
+    }
+}
+
+/* With a target accuracy, workers wait to hear after each evaluation whether it was reached. */
+static void decide(struct coordinator *coordinator, uint32_t epoch)
+{
+    const struct job *job = coordinator->job;
+    if (job->target_accuracy <= 0 || coordinator->results.epochs[epoch].test_images == 0) {
+        return;
+    }
+    bool is_enough = results_accuracy(&coordinator->results, epoch) >= job->target_accuracy;
+    if (is_enough && !coordinator->results.has_reached_target) {
+        coordinator->results.has_reached_target = true;
+        coordinator->results.target_epoch = epoch;
+    }
+    struct message proceed = {.kind = MESSAGE_PROCEED,
+                              .epoch = epoch,
+                              .reason = is_enough ? STATUS_END_OF_DATA : STATUS_OK};
+    coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &proceed);
+}
+
+static void handle_report(struct coordinator *coordinator, const struct sender *from,
+                          const struct message *message)
+{
+    uint32_t rank = from->index;
+    if (from->role != ROLE_WORKER) {
+        return;
+    }
+    if (results_add(&coordinator->results, rank, message) != STATUS_OK) {
+        coordinator_port_say(&coordinator->port, true, "worker %u reports epoch %llu out of order",
+                             rank, (unsigned long long)message->epoch);
+        return;
+    }
+    if (!message->report->is_epoch) {
+        coordinator->port.reported(coordinator->port.context, rank, message);
+    } else if (results_epoch_is_complete(&coordinator->results, (uint32_t)message->epoch)) {
+        coordinator->port.epoch_closed(coordinator->port.context, (uint32_t)message->epoch);
+        decide(coordinator, (uint32_t)message->epoch);
+    }
+}
+
+/* Every worker waits for the sum that it gives to: none can be a round ahead. */
+static void handle_sum(struct coordinator *coordinator, const struct sender *from,
+                       const struct message *message, uint64_t now_ms)
+{
+    const struct sums *sums = &coordinator->sums;
+    const double *sum;
+    uint64_t floats = message->span.count;
+    uint32_t count = (uint32_t)(floats / 2);
+    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING ||
+        message->values == NULL) {
+        return;
+    }
+    if (floats > 2 * (uint64_t)SUMS_COUNT_MAX || floats % 2 != 0) {
+        coordinator_fail(coordinator, STATUS_MALFORMED, now_ms,
+                         "worker %u (host %s) gave %.1f numbers to a sum, which takes at most %u",
+                         from->index, from->slot->host, (double)floats / 2, SUMS_COUNT_MAX);
+        return;
+    }
+    enum status status =
+        sums_add(&coordinator->sums, from->index, message->step, message->values, count, &sum);
+    if (status != STATUS_OK) {
+        coordinator_fail(coordinator, status, now_ms,
+                         "worker %u (host %s) gave %u numbers to sum %llu, the others %u to sum "
+                         "%llu",
+                         from->index, from->slot->host, count, (unsigned long long)message->step,
+                         sums->count, (unsigned long long)sums->round);
+        return;
+    }
+    if (sum != NULL) {
+        const void *bytes = sum;
+        const struct message answer = {
+            .kind = MESSAGE_SUM, .step = message->step, .span = {0, floats}, .values = bytes};
+        coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &answer);
+    }
+}
+
+static void handle_leave(struct coordinator *coordinator, const struct sender *from,
+                         const struct message *message, uint64_t now_ms)
+{
+    struct slot *slot = from->slot;
+    slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
+    if (coordinator->state >= COORDINATOR_CLOSING) {
+        return;
+    }
+    enum status reason = message->reason == STATUS_OK ? STATUS_UNREACHABLE : message->reason;
+    bool has_diverged = reason == STATUS_NOT_FINITE;
+    coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
+    coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
+    coordinator_fail(coordinator, reason, now_ms, "%s %u (host %s, pid %llu) left: %s",
+                     role_name(from->role), from->index, slot->host,
+                     (unsigned long long)slot->process_id, message->text);
+}
+
+static void dispatch(struct coordinator *coordinator, const struct sender *from,
+                     const struct message *message, uint64_t now_ms)
+{
+    switch (message->kind) {
+    case MESSAGE_READY:
+        handshake_ready(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_TRIED:
+        handshake_tried(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_CONNECTED:
+        handshake_connected(coordinator, from, now_ms);
+        break;
+    case MESSAGE_PASSED:
+        handshake_passed(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_REPORT:
+        handle_report(coordinator, from, message);
+        break;
+    case MESSAGE_SUM:
+        handle_sum(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_DONE:
+        handle_done(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_LEAVE:
+        handle_leave(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_HEARTBEAT: // it was heard: that is all
+    case MESSAGE_JOIN:      // of a peer, not of a member
+        break;
+    // These are for members.
+    case MESSAGE_TRY:
+    case MESSAGE_PROBE:
+    case MESSAGE_WELCOME:
+    case MESSAGE_REFUSE:
+    case MESSAGE_START:
+    case MESSAGE_GO:
+    case MESSAGE_STOP:
+    case MESSAGE_HELLO:
+    case MESSAGE_SEED:
+    case MESSAGE_PUSH:
+    case MESSAGE_PULL:
+    case MESSAGE_TAKEN:
+    case MESSAGE_PARAMS:
+    case MESSAGE_CHUNK:
+    case MESSAGE_OFFER:
+    case MESSAGE_MAPPED:
+    case MESSAGE_RETURN:
+    case MESSAGE_PROCEED:
+    case MESSAGE_GREET:
+    case MESSAGE_KIND_COUNT:
+        break;
+    }
+}
+
+void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
+                         const struct message *message, uint64_t now_ms)
+{
+    struct sender from;
+    if (message->kind == MESSAGE_JOIN) {
+        handshake_join(coordinator, peer, message, now_ms);
+        return;
+    }
+    if (!membership_find(&coordinator->membership, peer, &from) || from.slot->state == SLOT_GONE) {
+        return; // not, or no longer, one of us
+    }
+    bool has_step = message->kind == MESSAGE_HEARTBEAT;
+    slot_hear(from.slot, has_step ? message->step : from.slot->step, now_ms);
+    dispatch(coordinator, &from, message, now_ms);
+}

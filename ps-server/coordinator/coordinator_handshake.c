@@ -1,0 +1,208 @@
+/* Lets members join, and counts who is ready, connected, or has passed a phase. */
+#include "ps-server/coordinator/coordinator_handshake.h"
+
+#include "ps-server/coordinator/agreement.h"
+#include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Sends a refusal to a peer that is not a member. It reveals nothing about the job. */
+static void tell_refused(const struct coordinator_port *port, uint64_t peer, enum status reason,
+                         const char *told)
+{
+    struct message refusal = {.kind = MESSAGE_REFUSE, .reason = reason, .text = told};
+    coordinator_port_send(port, peer, &refusal);
+}
+
+static void refuse(const struct coordinator_port *port, uint64_t peer, enum status reason,
+                   const char *sentence)
+{
+    coordinator_port_say(port, true, "refused a member: %s", sentence);
+    tell_refused(port, peer, reason, sentence);
+}
+
+static void refuse_version(const struct coordinator_port *port, uint64_t peer, const char *version)
+{
+    char sentence[COORDINATOR_REASON_BYTES];
+    snprintf(sentence, sizeof(sentence),
+             "it is version %.32s of ringside, the coordinator is %s: use the same everywhere",
+             version, RINGSIDE_VERSION);
+    refuse(port, peer, STATUS_MISMATCH, sentence);
+}
+
+void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
+                    uint64_t now_ms)
+{
+    const struct coordinator_port *port = &coordinator->port;
+    const struct wire_member *member = message->member;
+    struct sender known;
+    if (membership_find(&coordinator->membership, peer, &known)) {
+        return; // asked twice
+    }
+    if (coordinator->state != COORDINATOR_GATHERING) {
+        refuse(port, peer, STATUS_INVALID, "the job has already begun");
+        return;
+    }
+    if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
+        refuse_version(port, peer, message->text);
+        return;
+    }
+    uint32_t index;
+    struct membership_refusal refusal;
+    if (membership_join(&coordinator->membership, member, peer, now_ms, &index, &refusal) !=
+        STATUS_OK) {
+        coordinator_port_say(port, true, "refused a member: %s", refusal.reason);
+        tell_refused(port, peer, STATUS_INVALID, refusal.told);
+        return;
+    }
+    coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
+                         index, member->host, (unsigned long long)member->process_id);
+    const struct message welcome = {
+        .kind = MESSAGE_WELCOME,
+        .rank = index,
+        .text = coordinator->job_text,
+        .seal_key = coordinator->seal_key,
+    };
+    coordinator_port_send(port, peer, &welcome);
+}
+
+/* The first worker that is ready says what the others have to agree with. */
+static void take_first(struct coordinator *coordinator, const struct message *message)
+{
+    coordinator->layout = *message->layout;
+    coordinator->has_layout = true;
+    coordinator->train_samples = message->member->train_samples;
+    coordinator->test_samples = message->member->test_samples;
+    coordinator->data_digest = message->member->data_digest;
+    coordinator->parameters = message->member->parameters;
+}
+
+/* Whether the worker may stay. Where it disagrees with the others, the job fails. */
+static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
+                          const struct message *message, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES], sentence[2 * COORDINATOR_REASON_BYTES];
+    if (message->layout == NULL) {
+        return false;
+    }
+    if (!coordinator->has_layout) {
+        take_first(coordinator, message);
+        return true;
+    }
+    if (agreement_check(coordinator, message, why, sizeof(why))) {
+        return true;
+    }
+    snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->index, from->slot->host,
+             why);
+    refuse(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
+    coordinator_fail(coordinator, STATUS_MISMATCH, now_ms, "%s", sentence);
+    return false;
+}
+
+static void note_worker(struct slot *slot, const struct wire_member *member)
+{
+    snprintf(slot->digest, sizeof(slot->digest), "%s", member->params_digest);
+    snprintf(slot->device, sizeof(slot->device), "%s", member->device);
+}
+
+void handshake_ready(struct coordinator *coordinator, const struct sender *from,
+                     const struct message *message, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    struct slot *slot = from->slot;
+    if (slot->state != SLOT_JOINED || coordinator->state != COORDINATOR_GATHERING) {
+        return;
+    }
+    if (from->role == ROLE_WORKER) {
+        if (!accept_worker(coordinator, from, message, now_ms)) {
+            return;
+        }
+        note_worker(slot, message->member);
+    }
+    snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
+    slot_enter(membership, slot, SLOT_READY, now_ms);
+    if (!membership_everybody_is(membership, SLOT_READY)) {
+        return;
+    }
+    topology_begin(coordinator->job, membership, &coordinator->topology, &coordinator->needs_trial);
+    coordinator_enter(coordinator, COORDINATOR_CONNECTING, now_ms);
+}
+
+/* Whether every worker is in the state. */
+static bool all_workers_are(const struct membership *membership, enum slot_state state)
+{
+    return membership_count(membership->workers, membership->worker_count, state) ==
+           membership->worker_count;
+}
+
+void handshake_tried(struct coordinator *coordinator, const struct sender *from,
+                     const struct message *message, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    struct slot *slot = from->slot;
+    if (from->role != ROLE_WORKER || slot->state != SLOT_READY ||
+        coordinator->state != COORDINATOR_CONNECTING) {
+        return;
+    }
+    slot_enter(membership, slot, SLOT_TRIED, now_ms);
+    topology_note(&coordinator->topology, from->index, message);
+    if (message->reason != STATUS_OK) {
+        coordinator_port_say(&coordinator->port, false,
+                             "host %s, pid %llu cannot map the memory of the other workers: %s",
+                             slot->host, (unsigned long long)slot->process_id,
+                             status_text(message->reason));
+    }
+    if (!all_workers_are(membership, SLOT_TRIED)) {
+        return;
+    }
+    if (topology_decide(coordinator->job, &coordinator->topology) != STATUS_OK) {
+        const struct slot *refuser = &membership->workers[coordinator->topology.refuser];
+        coordinator_fail(
+            coordinator, STATUS_UNREACHABLE, now_ms,
+            "worker %u (host %s, pid %llu) cannot map the memory of the other workers, and "
+            "--transport shm does without messages; they have to be of one container and one "
+            "user, or use --transport auto",
+            coordinator->topology.refuser, refuser->host, (unsigned long long)refuser->process_id);
+        return;
+    }
+    coordinator->needs_trial = false;
+    coordinator_enter(coordinator, COORDINATOR_CONNECTING, now_ms);
+}
+
+void handshake_connected(struct coordinator *coordinator, const struct sender *from,
+                         uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    if (from->slot->state != SLOT_READY || coordinator->state != COORDINATOR_CONNECTING) {
+        return;
+    }
+    slot_enter(membership, from->slot, SLOT_CONNECTED, now_ms);
+    if (membership_everybody_is(membership, SLOT_CONNECTED)) {
+        coordinator_enter(coordinator, COORDINATOR_TRAINING, now_ms);
+    }
+}
+
+/* A worker holds all that it needs of a phase. Once all do, the next one begins. */
+void handshake_passed(struct coordinator *coordinator, const struct sender *from,
+                      const struct message *message, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    if (from->role != ROLE_WORKER || from->slot->state != SLOT_CONNECTED ||
+        coordinator->state != COORDINATOR_TRAINING ||
+        message->phase != coordinator->phase_index + 1) {
+        return;
+    }
+    slot_enter(membership, from->slot, SLOT_READY, now_ms);
+    tuning_note(&coordinator->tuning, coordinator->phase_index, message->step_ns);
+    if (!all_workers_are(membership, SLOT_READY)) {
+        return;
+    }
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        slot_enter(membership, &membership->servers[i], SLOT_READY, now_ms);
+    }
+    results_end_phase(&coordinator->results);
+    coordinator->phase_index++;
+    coordinator_enter(coordinator, COORDINATOR_CONNECTING, now_ms);
+}

@@ -1,0 +1,26 @@
+/* Sends messages and logs sentences through the coordinator's port. */
+#ifndef PS_SERVER_COORDINATOR_COORDINATOR_PORT_H
+#define PS_SERVER_COORDINATOR_COORDINATOR_PORT_H
+
+#include "ps-server/coordinator/coordinator.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+__attribute__((format(printf, 3, 4))) void
+coordinator_port_say(const struct coordinator_port *port, bool is_error, const char *format, ...);
+
+void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
+                           const struct message *message);
+
+/* To every member that has joined and is not gone: workers first. */
+void coordinator_port_send_workers(const struct coordinator_port *port,
+                                   const struct membership *membership,
+                                   const struct message *message);
+void coordinator_port_send_servers(const struct coordinator_port *port,
+                                   const struct membership *membership,
+                                   const struct message *message);
+void coordinator_port_send_all(const struct coordinator_port *port,
+                               const struct membership *membership, const struct message *message);
+
+#endif

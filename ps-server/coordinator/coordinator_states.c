@@ -1,0 +1,160 @@
+/* Begins each state of the coordinator: sends TRY, START, GO and STOP. */
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include "ps-server/coordinator/coordinator_port.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+// How long members have to answer a STOP before the process ends.
+#define CLOSING_MS 1000
+
+/* Sends the message to each worker, with the places that the worker needs. */
+static void send_places(const struct coordinator *coordinator, struct message message)
+{
+    char text[TOPOLOGY_TEXT_BYTES];
+    const struct membership *membership = &coordinator->membership;
+    message.text = text;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        topology_places(coordinator->job, membership, coordinator->topology.all_reduce, i, text,
+                        sizeof(text));
+        message.rank = i;
+        coordinator_port_send(&coordinator->port, membership->workers[i].peer, &message);
+    }
+}
+
+/* Asks workers what is possible between them. */
+static void send_try(const struct coordinator *coordinator)
+{
+    const struct message trial = {.kind = MESSAGE_TRY,
+                                  .all_reduce = coordinator->topology.all_reduce};
+    send_places(coordinator, trial);
+}
+
+/* Returns how large the buckets of the phase are. */
+static uint64_t begin_tuning(struct coordinator *coordinator)
+{
+    uint32_t phase = coordinator->phase_index;
+    char text[COORDINATOR_REASON_BYTES];
+    if (phase == 0) {
+        bool is_shared = coordinator->topology.all_reduce == ALL_REDUCE_SHARED;
+        tuning_init(coordinator->job, coordinator->train_samples, is_shared, &coordinator->tuning);
+    }
+    uint64_t bucket_bytes = tuning_begin_phase(&coordinator->tuning, phase);
+    if (tuning_describe_news(&coordinator->tuning, phase, text, sizeof(text))) {
+        coordinator_port_say(&coordinator->port, false, "%s", text);
+    }
+    return bucket_bytes;
+}
+
+/* Begins a phase of the job: tells everybody where the others are. */
+static void send_start(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    uint64_t bucket_bytes = begin_tuning(coordinator);
+    layout_merge(&coordinator->layout, bucket_bytes, &coordinator->phase_layout);
+    // `step` carries the training samples: schedules follow from them.
+    const struct message start = {.kind = MESSAGE_START,
+                                  .step = coordinator->train_samples,
+                                  .phase = coordinator->phase_index,
+                                  .all_reduce = coordinator->topology.all_reduce,
+                                  .limits = coordinator->topology.limits,
+                                  .bucket_bytes = bucket_bytes,
+                                  .layout = &coordinator->phase_layout,
+                                  .text = ""};
+    coordinator_port_send_servers(&coordinator->port, membership, &start);
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        slot_enter(membership, &membership->workers[i], SLOT_READY, now_ms);
+    }
+    send_places(coordinator, start);
+}
+
+static void begin_connecting(struct coordinator *coordinator, uint64_t now_ms)
+{
+    coordinator->membership.arrived_ms = now_ms;
+    if (coordinator->needs_trial) {
+        send_try(coordinator);
+    } else {
+        send_start(coordinator, now_ms);
+    }
+}
+
+static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    const struct coordinator_port *port = &coordinator->port;
+    coordinator->stall_warned_ms = now_ms;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        membership->workers[i].step_since_ms = now_ms;
+    }
+    if (coordinator->phase_index == 0) {
+        coordinator->started_ms = now_ms;
+        port->started(port->context);
+    } else {
+        port->switched(port->context);
+    }
+    const struct message go = {.kind = MESSAGE_GO};
+    coordinator_port_send_all(port, membership, &go);
+}
+
+static void begin_closing(struct coordinator *coordinator, uint64_t now_ms)
+{
+    coordinator->ended_ms = now_ms;
+    coordinator->closing_deadline_ms = now_ms + CLOSING_MS;
+    const struct message stop = {
+        .kind = MESSAGE_STOP, .reason = coordinator->verdict, .text = coordinator->reason};
+    coordinator_port_send_all(&coordinator->port, &coordinator->membership, &stop);
+}
+
+void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
+                       uint64_t now_ms)
+{
+    coordinator->state = state;
+    switch (state) {
+    case COORDINATOR_GATHERING:
+        coordinator->membership.arrived_ms = now_ms;
+        break;
+    case COORDINATOR_CONNECTING:
+        begin_connecting(coordinator, now_ms);
+        break;
+    case COORDINATOR_TRAINING:
+        begin_training(coordinator, now_ms);
+        break;
+    case COORDINATOR_CLOSING:
+        begin_closing(coordinator, now_ms);
+        break;
+    case COORDINATOR_OVER:
+        break;
+    }
+}
+
+/* The one place where the verdict is set. */
+void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason)
+{
+    coordinator->verdict = verdict;
+    snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
+    if (verdict != STATUS_OK) {
+        coordinator_port_say(&coordinator->port, true, "the job ends: %s", coordinator->reason);
+    }
+}
+
+void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
+                       uint64_t now_ms)
+{
+    if (coordinator->state >= COORDINATOR_CLOSING) {
+        return;
+    }
+    coordinator_amend(coordinator, verdict, reason);
+    coordinator_enter(coordinator, COORDINATOR_CLOSING, now_ms);
+}
+
+void coordinator_fail(struct coordinator *coordinator, enum status verdict, uint64_t now_ms,
+                      const char *format, ...)
+{
+    char reason[COORDINATOR_REASON_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    coordinator_close(coordinator, verdict, reason, now_ms);
+}

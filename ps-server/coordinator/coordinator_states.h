@@ -1,0 +1,23 @@
+/* Changes the coordinator's state, and does what entering each state means. */
+#ifndef PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
+#define PS_SERVER_COORDINATOR_COORDINATOR_STATES_H
+
+#include "ps-server/coordinator/coordinator.h"
+
+#include <stdint.h>
+
+/* The one place where the state changes. Sends TRY or START, GO, or STOP where the state begins
+ * with it. */
+void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
+                       uint64_t now_ms);
+
+/* Sets the verdict and enters CLOSING, unless the job is closing already. */
+void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
+                       uint64_t now_ms);
+
+/* The same for a job that cannot go on. */
+__attribute__((format(printf, 4, 5))) void coordinator_fail(struct coordinator *coordinator,
+                                                            enum status verdict, uint64_t now_ms,
+                                                            const char *format, ...);
+
+#endif
