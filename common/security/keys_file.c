@@ -215,6 +215,12 @@ enum status keys_create_file(const struct keys *keys, const char *path, bool may
                   sizeof(name) - 1);
         return STATUS_INVALID;
     }
+    struct stat facts;
+    if (may_replace && lstat(path, &facts) == 0 && !S_ISREG(facts.st_mode) &&
+        !S_ISDIR(facts.st_mode)) {
+        log_error("cannot replace %s: it is not a regular file", path);
+        return STATUS_INVALID;
+    }
     int file = may_replace ? mkostemp(name, O_CLOEXEC)
                            : open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0) {

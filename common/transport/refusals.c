@@ -55,7 +55,8 @@ static void say_sum(struct refusals *refusals)
         kind->unsaid = 0;
     }
     log_warn("refused %llu more connections: refused_so_far=%llu from=%s",
-             (unsigned long long)refusals->unsaid, (unsigned long long)refusals->count, list);
+             (unsigned long long)refusals->unsaid, (unsigned long long)refusals->count,
+             used > 0 ? list : "other addresses");
     refusals->unsaid = 0;
 }
 

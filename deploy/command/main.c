@@ -4,6 +4,7 @@
 #include "deploy/agent/agent_message.h"
 #include "deploy/command/commands.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,14 +73,8 @@ static int refuse(const char *name)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
-    log_init("ringside", LOG_WARN);
-    agent_message_wipe_memory(); // keys go to agents as JSON
-    if (argc < 2) {
-        print_help(stderr);
-        return EXIT_USAGE;
-    }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_help(stdout);
         return EXIT_COMPLETED;
@@ -98,4 +93,28 @@ int main(int argc, char **argv)
         }
     }
     return refuse(argv[1]);
+}
+
+/* The verdict of commands whose result is text. A job's is in its run folder. */
+static int check_output(const char *command, int code)
+{
+    bool is_job = strcmp(command, "run") == 0 || strcmp(command, "compare") == 0 ||
+                  strcmp(command, "sweep") == 0;
+    bool is_lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (!is_lost || code != EXIT_COMPLETED || is_job) {
+        return code;
+    }
+    log_error("cannot write to standard output: %m");
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    log_init("ringside", LOG_WARN);
+    agent_message_wipe_memory(); // keys go to agents as JSON
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    return check_output(argv[1], run_command(argc, argv));
 }

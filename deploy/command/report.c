@@ -120,7 +120,7 @@ enum exit_code command_report(int argc, char **argv)
         goto end;
     }
     code = EXIT_FAILED;
-    if (out != NULL && folder_make(out, NULL) != STATUS_OK) {
+    if (out != NULL && strcmp(out, first) != 0 && folder_make(out, NULL) != STATUS_OK) {
         goto end;
     }
     if (sweep != NULL) {

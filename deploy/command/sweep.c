@@ -169,8 +169,8 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     char folder[PATH_BYTES];
     snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, run->name);
     forget_summary(sweep, index);
-    if (access(folder, F_OK) == 0) {
-        folder_remove(folder); // of a run without a result
+    if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
+        return EXIT_FAILED;
     }
     if (folder_make(folder, "logs") != STATUS_OK) {
         return EXIT_FAILED;
@@ -197,7 +197,7 @@ static bool is_result(const struct run_folder *summary)
 }
 
 /* "[12/45] mode=ring seed 2: 87.31 %, 3.2 s, ETA 2 min" */
-static void print_run(const struct sweep *sweep, size_t index, double eta_s)
+static void print_run(const struct sweep *sweep, size_t index, bool is_interrupted, double eta_s)
 {
     const struct sweep_run *run = &sweep->plan.runs[index];
     const struct run_folder *summary = sweep->summaries[index];
@@ -207,6 +207,12 @@ static void print_run(const struct sweep *sweep, size_t index, double eta_s)
         run_folder_format(summary, "seconds", seconds, sizeof(seconds));
     }
     bool is_completed = summary != NULL && run_folder_is_completed(summary);
+    if (is_interrupted) {
+        printf("[%zu/%zu] %s seed %llu: interrupted\n", index + 1, sweep->plan.count, run->label,
+               (unsigned long long)run->job.seed);
+        fflush(stdout);
+        return;
+    }
     if (is_result(summary)) {
         run_folder_outcome(summary, outcome, sizeof(outcome));
     }
@@ -239,7 +245,8 @@ static enum exit_code run_all(struct sweep *sweep)
         verdict = code == EXIT_COMPLETED || is_result(sweep->summaries[i]) ? verdict : code;
         done++;
         double each_s = (double)(clock_now_ms() - started_ms) / 1000 / (double)done;
-        print_run(sweep, i, each_s * (double)(sweep->plan.count - kept - done));
+        print_run(sweep, i, code == EXIT_INTERRUPTED,
+                  each_s * (double)(sweep->plan.count - kept - done));
     }
     return verdict;
 }

@@ -139,7 +139,10 @@ enum status hosts_read(struct hosts *hosts, const char *path, char ret_error[OPT
     }
     size_t before = hosts->count;
     enum status status = read_lines(hosts, file, path, ret_error);
-    if (status == STATUS_OK && (ferror(file) != 0 || hosts->count == before)) {
+    if (status == STATUS_OK && ferror(file) != 0) {
+        snprintf(ret_error, OPTION_ERROR_BYTES, "cannot read the host file %.300s: %m", path);
+        status = STATUS_INVALID;
+    } else if (status == STATUS_OK && hosts->count == before) {
         snprintf(ret_error, OPTION_ERROR_BYTES, "the host file %.300s has no hosts", path);
         status = STATUS_INVALID;
     }

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 
 #include <sodium.h>
 
@@ -66,8 +67,8 @@ static void make_parents(char *path, size_t from)
 
 static enum status append(const char *path, uint64_t offset, const void *bytes, size_t size)
 {
-    int fd =
-        open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (offset == 0 ? O_TRUNC : 0), 0666);
+    int fd = offset == 0 ? new_file_open(path, true)
+                         : open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     enum status status = fd >= 0 ? STATUS_OK : STATUS_IO;
     struct stat facts;
     if (status == STATUS_OK && (fstat(fd, &facts) != 0 || (uint64_t)facts.st_size != offset)) {

@@ -2,6 +2,7 @@
 #include "deploy/launch/members.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/system/printable.h"
 #include "deploy/system/process.h"
@@ -42,7 +43,7 @@ static enum status open_log(const struct members *members, struct member *member
     if (members->crew->links[member->host].is_local && !members->shows_lines) {
         return STATUS_OK;
     }
-    member->log_fd = open(member->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    member->log_fd = new_file_append(member->log);
     if (member->log_fd < 0) {
         log_error("cannot write the log %s: %m", member->log);
         return STATUS_IO;

@@ -2,6 +2,7 @@
 #include "deploy/report/gnuplot.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "deploy/system/process_run.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ static enum status write_script(const char *path, const char *folder,
                                 const struct gnuplot_script *script)
 {
     static const char *const endings[] = {"svg", "png"};
-    FILE *stream = fopen(path, "we");
+    FILE *stream = new_file_stream(path, true);
     if (stream == NULL) {
         log_error("cannot write %s: %m", path);
         return STATUS_IO;

@@ -131,7 +131,12 @@ void sweep_table_cell(const struct sweep_settings *settings, size_t setting, siz
         snprintf(ret_text, text_size, "%s", row->label);
         break;
     case COLUMN_RUNS:
-        snprintf(ret_text, text_size, "%zu", row->planned);
+        if (row->completed + row->diverged + row->failed < row->planned) {
+            snprintf(ret_text, text_size, "%zu of %zu",
+                     row->completed + row->diverged + row->failed, row->planned);
+        } else {
+            snprintf(ret_text, text_size, "%zu", row->planned);
+        }
         break;
     case COLUMN_DIVERGED:
         format_diverged(row, ret_text, text_size);

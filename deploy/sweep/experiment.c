@@ -16,7 +16,7 @@ static bool format_line(char *ret_line, const char *section, const char *name, c
     if (strcmp(section, "job") == 0) {
         used = snprintf(ret_line, EXPERIMENT_LINE_MAX, "--%s=%s", name, value);
     } else if (strcmp(section, "grid") == 0) {
-        used = snprintf(ret_line, EXPERIMENT_LINE_MAX, "--grid=%s=%s", name, value);
+        used = snprintf(ret_line, EXPERIMENT_LINE_MAX, "--" EXPERIMENT_GRID "=%s=%s", name, value);
     } else if (strcmp(section, "sweep") == 0 && strcmp(name, "repeat") == 0) {
         used = snprintf(ret_line, EXPERIMENT_LINE_MAX, "--repeat=%s", value);
     }
@@ -39,9 +39,16 @@ static int take_line(void *data, const char *section, const char *name, const ch
 static enum status read_file(const char *path, struct experiment *experiment)
 {
     *experiment = (struct experiment){.count = 0};
-    int wrong_line = ini_parse(path, take_line, experiment);
-    if (wrong_line < 0) {
+    FILE *file = fopen(path, "re");
+    int wrong_line = file != NULL ? ini_parse_file(file, take_line, experiment) : -1;
+    bool is_read = file != NULL && ferror(file) == 0; // a folder is opened, and then not read
+    if (!is_read) {
         log_error("cannot read the experiment %s: %m", path);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (!is_read || wrong_line < 0) {
         return STATUS_INVALID;
     }
     if (wrong_line > 0) {

@@ -13,7 +13,11 @@
 #include "common/base/status.h"
 
 #define EXPERIMENT_LINES_MAX 96
-#define EXPERIMENT_LINE_MAX  256
+
+// Stands for --grid in the arguments of a file, so that a --grid of the command line wins.
+#define EXPERIMENT_GRID "grid-of-experiment"
+
+#define EXPERIMENT_LINE_MAX 256
 
 /* Arguments that an experiment file stands for. */
 struct experiment {

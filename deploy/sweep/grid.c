@@ -231,6 +231,23 @@ enum status grid_describe_trial(const struct job *job, char ret_text[JOB_TEXT_BY
     return job_encode(&tried, ret_text, (size_t)JOB_TEXT_BYTES);
 }
 
+enum status grid_check_values(const struct job *job, const struct grid_axis *axes,
+                              size_t axis_count, char ret_error[OPTION_ERROR_BYTES])
+{
+    for (size_t i = 0; i < axis_count; i++) {
+        size_t count = axes[i].values[0] != '\0' ? grid_value_count(&axes[i]) : 0;
+        for (size_t index = 0; index < count; index++) {
+            struct job chosen = *job;
+            const struct option_set options = job_option_set(&chosen);
+            enum status status = choose_value(&options, &axes[i], index, ret_error);
+            if (status != STATUS_OK) {
+                return status;
+            }
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t axis_count,
                         size_t number, char ret_error[OPTION_ERROR_BYTES])
 {

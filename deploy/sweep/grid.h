@@ -35,6 +35,10 @@ void grid_value(const struct grid_axis *axis, size_t index, char ret_value[GRID_
 /* "optimizer=sgd lr=0.1": what an axis chooses, as text. Cut at text_size. */
 void grid_label(const struct grid_axis *axis, size_t index, char *ret_text, size_t text_size);
 
+/* Whether each value of each axis can be right in some job. STATUS_INVALID with a sentence. */
+enum status grid_check_values(const struct job *job, const struct grid_axis *axes,
+                              size_t axis_count, char ret_error[OPTION_ERROR_BYTES]);
+
 /* Sets what combination `number` of the axes chooses (the last axis changes fastest), and resolves
  * the job. STATUS_INVALID with a sentence. */
 enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t axis_count,

@@ -1,6 +1,8 @@
 /* Reading --grid and --repeat, and crossing the axes. */
 #include "deploy/sweep/sweep_plan.h"
 
+#include "deploy/sweep/experiment.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +26,8 @@ static const char *value_at(int argc, char **argv, int index, const char *name, 
     return argument[2 + size] == '\0' && index + 1 < argc ? argv[index + 1] : NULL;
 }
 
-static enum status add_axis(struct sweep_arguments *arguments, const char *text,
+/* A --grid, or a line of an experiment file, which the command line's wins over. */
+static enum status add_axis(struct sweep_arguments *arguments, const char *text, bool is_of_file,
                             char ret_error[OPTION_ERROR_BYTES])
 {
     size_t size = strcspn(text, "=");
@@ -41,13 +44,26 @@ static enum status add_axis(struct sweep_arguments *arguments, const char *text,
     }
     memcpy(name, text, size);
     name[size] = '\0';
-    // The last of several wins: a command line's over that of an experiment file.
-    for (size_t i = 0; i < arguments->axis_count; i++) {
-        if (strcmp(arguments->axes[i].name, name) == 0) {
-            arguments->axes[i].values = text + size + 1;
-            return STATUS_OK;
-        }
+    if (strcmp(name, "seed") == 0) {
+        snprintf(ret_error, OPTION_ERROR_BYTES,
+                 "seed is no axis: --repeat gives each setting several seeds, from --seed on");
+        return STATUS_INVALID;
     }
+    for (size_t i = 0; i < arguments->axis_count; i++) {
+        if (strcmp(arguments->axes[i].name, name) != 0) {
+            continue;
+        }
+        if (!arguments->is_of_file[i]) {
+            snprintf(ret_error, OPTION_ERROR_BYTES,
+                     "--grid %.60s is given twice: join the values, --grid %.60s=1,2,4", name,
+                     name);
+            return STATUS_INVALID;
+        }
+        arguments->axes[i].values = text + size + 1;
+        arguments->is_of_file[i] = is_of_file;
+        return STATUS_OK;
+    }
+    arguments->is_of_file[arguments->axis_count] = is_of_file;
     arguments->axes[arguments->axis_count++] = (struct grid_axis){name, text + size + 1};
     return STATUS_OK;
 }
@@ -60,10 +76,15 @@ enum status sweep_take_arguments(int argc, char **argv, struct sweep_arguments *
     *arguments = (struct sweep_arguments){.repeat = 1};
     for (int i = 0; i < argc; i += taken) {
         const char *axis = i > 0 ? value_at(argc, argv, i, "grid", &taken) : NULL;
+        bool is_of_file = false;
+        if (i > 0 && axis == NULL) {
+            axis = value_at(argc, argv, i, EXPERIMENT_GRID, &taken);
+            is_of_file = axis != NULL;
+        }
         const char *repeat =
             i > 0 && axis == NULL ? value_at(argc, argv, i, "repeat", &taken) : NULL;
         if (axis != NULL) {
-            enum status status = add_axis(arguments, axis, ret_error);
+            enum status status = add_axis(arguments, axis, is_of_file, ret_error);
             if (status != STATUS_OK) {
                 return status;
             }
@@ -172,6 +193,10 @@ enum status sweep_make_plan(const struct job *job, const struct sweep_arguments 
             return STATUS_INVALID;
         }
         total *= count;
+    }
+    enum status checked = grid_check_values(job, arguments->axes, arguments->axis_count, ret_error);
+    if (checked != STATUS_OK) {
+        return checked;
     }
     struct sweep_plan plan = {.runs = calloc(total * arguments->repeat, sizeof(*plan.runs))};
     if (plan.runs == NULL) {

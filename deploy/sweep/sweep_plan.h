@@ -6,6 +6,7 @@
 #include "common/job/job.h"
 #include "deploy/sweep/grid.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@
 struct sweep_arguments {
     struct grid_axis axes[SWEEP_AXES_MAX];
     char names[SWEEP_AXES_MAX][64];
+    bool is_of_file[SWEEP_AXES_MAX]; // an axis of the experiment file
     size_t axis_count;
     uint32_t repeat;
 };

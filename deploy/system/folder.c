@@ -2,6 +2,8 @@
 #include "deploy/system/folder.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
+#include "common/job/job.h"
 #include "deploy/system/folder_lock.h"
 
 #include <dirent.h>
@@ -28,18 +30,9 @@ static bool is_empty_folder(const char *path)
     return is_empty;
 }
 
-enum status folder_make(const char *folder, const char *below)
+/* Makes a folder and its parents. */
+static enum status make_parents_and(char *path)
 {
-    char path[FOLDER_PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
-                 below != NULL ? below : "") >= (int)sizeof(path)) {
-        log_error("--out is too long");
-        return STATUS_INVALID;
-    }
-    if (access(folder, F_OK) == 0 && !is_empty_folder(folder)) {
-        log_error("%s is not empty: choose another folder with --out", folder);
-        return STATUS_INVALID;
-    }
     for (char *slash = path + 1;; slash++) {
         if (*slash != '/' && *slash != '\0') {
             continue;
@@ -57,6 +50,41 @@ enum status folder_make(const char *folder, const char *below)
     }
 }
 
+/* A folder that exists has to be empty, and safe to write to. */
+static enum status check_existing(const char *folder)
+{
+    char error[FOLDER_PATH_MAX + 256];
+    struct stat facts;
+    if (stat(folder, &facts) != 0) {
+        return STATUS_OK; // it is made, or making it says what is wrong
+    }
+    if (!S_ISDIR(facts.st_mode)) {
+        log_error("--out %s is a file, not a folder", folder);
+        return STATUS_INVALID;
+    }
+    if (!is_empty_folder(folder)) {
+        log_error("%s is not empty: choose another folder with --out", folder);
+        return STATUS_INVALID;
+    }
+    if (new_file_check_folder(folder, error, sizeof(error)) != STATUS_OK) {
+        log_error("%s", error);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+enum status folder_make(const char *folder, const char *below)
+{
+    char path[FOLDER_PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
+                 below != NULL ? below : "") >= (int)sizeof(path)) {
+        log_error("--out is too long");
+        return STATUS_INVALID;
+    }
+    enum status status = check_existing(folder);
+    return status == STATUS_OK ? make_parents_and(path) : status;
+}
+
 static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
 {
     (void)facts;
@@ -70,13 +98,64 @@ void folder_remove(const char *folder)
     nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Whether a run writes a file, or a folder, of this name. */
+static bool is_of_a_run(const char *name)
+{
+    static const char *const names[] = {".",
+                                        "..",
+                                        "logs",
+                                        JOB_RESERVE_NAME,
+                                        "job.json",
+                                        "summary.json",
+                                        "details.json",
+                                        "metrics.jsonl",
+                                        "job.json.part",
+                                        "summary.json.part",
+                                        "details.json.part",
+                                        FOLDER_LOCK_NAME};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status folder_remove_run(const char *folder)
+{
+    struct stat facts;
+    if (lstat(folder, &facts) != 0) {
+        return STATUS_OK;
+    }
+    DIR *entries = S_ISDIR(facts.st_mode) ? opendir(folder) : NULL;
+    if (entries == NULL) {
+        log_error("%s is in the place of a run's folder: move it away", folder);
+        return STATUS_INVALID;
+    }
+    enum status status = STATUS_OK;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (!is_of_a_run(entry->d_name)) {
+            log_error("%s holds a run without a result, and %s, which no run has written: move it "
+                      "away for the run to be repeated",
+                      folder, entry->d_name);
+            status = STATUS_INVALID;
+            break;
+        }
+    }
+    closedir(entries);
+    if (status == STATUS_OK) {
+        folder_remove(folder);
+    }
+    return status;
+}
+
 enum status folder_write(const char *folder, const char *name,
                          void (*write)(FILE *file, const void *context), const void *context)
 {
     char path[FOLDER_PATH_MAX], draft[FOLDER_PATH_MAX + 8];
     snprintf(path, sizeof(path), "%.4000s/%.80s", folder, name);
     snprintf(draft, sizeof(draft), "%s.part", path);
-    FILE *file = fopen(draft, "we");
+    FILE *file = new_file_stream(draft, true);
     if (file != NULL) {
         write(file, context);
     }

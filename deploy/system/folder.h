@@ -15,6 +15,10 @@ enum status folder_make(const char *folder, const char *below);
 /* Removes a folder with all that is in it, as far as it can. */
 void folder_remove(const char *folder);
 
+/* Removes the folder of a run without a result, if there is one. STATUS_INVALID, and nothing is
+ * removed, if it is no folder, or if anything is in it that no run has written. Logs. */
+enum status folder_remove_run(const char *folder);
+
 /* Writes FOLDER/NAME: beside its place, and then moved there, so that it is whole or not there.
  * Logs.
  */

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -130,7 +131,7 @@ static enum status open_files(const struct process_options *options, struct chil
 {
     ret_files->error = options->error_fd;
     if (options->log != NULL) {
-        ret_files->error = open(options->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        ret_files->error = new_file_append(options->log);
     }
     if (ret_files->error < 0) {
         log_error("cannot write the log %s: %m", options->log);

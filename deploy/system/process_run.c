@@ -148,6 +148,7 @@ static enum status wait_for_end(struct run *run, int *ret_code)
     }
     run->pid = 0;
     if (!WIFEXITED(result)) {
+        *ret_code = -WTERMSIG(result);
         return STATUS_IO;
     }
     *ret_code = WEXITSTATUS(result);

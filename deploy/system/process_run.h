@@ -16,7 +16,8 @@ struct process_run_options {
 };
 
 /* Its standard output goes to ret_output, cut at output_size. *ret_code is its exit code, 127 if
- * there is no such program. STATUS_IO: it was killed, or could not be started; STATUS_TIMED_OUT;
+ * there is no such program; if a signal has killed it, minus the signal's number. STATUS_IO: it was
+ * killed, or could not be started; STATUS_TIMED_OUT;
  * STATUS_INTERRUPTED: we got SIGINT or SIGTERM, which must be blocked for that (where they are
  * not, they end us, and the child with us). In all these cases it is over, with everything that it
  * has started. */

@@ -3,8 +3,10 @@
 
 #include "common/base/log.h"
 #include "common/job/job_text.h"
+#include "deploy/system/process.h"
 #include "deploy/system/process_run.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +89,14 @@ enum status programs_try(const struct programs *programs, const struct job *job,
                   "(--start-timeout)",
                   job->start_timeout);
     } else if (status == STATUS_IO) {
-        log_error("the trial of the job's data, model and device was killed");
+        char name[80] = "a signal";
+        if (code < 0) {
+            process_name_signal(-code, name, sizeof(name));
+        }
+        log_error("the trial of the job's data, model and device was killed by %s%s", name,
+                  code == -SIGXFSZ   ? " (ulimit -f)"
+                  : code == -SIGSEGV ? " (ulimit -s?)"
+                                     : "");
     }
     // Otherwise the worker has said what is wrong.
     return status == STATUS_OK && code != 0 ? STATUS_INVALID : status;

@@ -2,6 +2,7 @@
 #include "ps-server/record/recorder.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "ps-server/record/metrics.h"
 #include "ps-server/record/summary.h"
 
@@ -86,6 +87,11 @@ enum status recorder_create(const char *folder, struct recorder **ret_recorder)
         goto fail;
     }
     char path[PATH_BYTES];
+    status = new_file_check_folder(folder, path, sizeof(path));
+    if (status != STATUS_OK) {
+        log_error("%s", path);
+        goto fail;
+    }
     path_of(recorder, "summary.json", path);
     if (access(path, F_OK) == 0) {
         log_error("%s already holds a run: choose another folder with --out", folder);
@@ -120,7 +126,7 @@ static bool dump_line(FILE *file, const json_t *tree, size_t flags)
 /* Writes a whole file, to the disk. Where it fails, errno says why. */
 static bool write_draft(const char *path, const json_t *tree)
 {
-    FILE *file = fopen(path, "we");
+    FILE *file = new_file_stream(path, true);
     if (file == NULL) {
         return false;
     }
@@ -152,7 +158,7 @@ static enum status reserve(struct recorder *recorder)
     static const char zeros[RESERVE_BYTES];
     char path[PATH_BYTES];
     path_of(recorder, JOB_RESERVE_NAME, path);
-    FILE *file = fopen(path, "we");
+    FILE *file = new_file_stream(path, true);
     if (file == NULL) {
         return refuse_file(recorder, path);
     }
@@ -210,7 +216,7 @@ static enum status write_line(struct recorder *recorder, const struct coordinato
     }
     path_of(recorder, "metrics.jsonl", path);
     if (recorder->metrics_file == NULL) {
-        recorder->metrics_file = fopen(path, "we");
+        recorder->metrics_file = new_file_stream(path, true);
     }
     if (recorder->metrics_file == NULL) {
         return refuse_file(recorder, path);

@@ -167,7 +167,7 @@ static void a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log
     static const char *const arguments[] = {"-n",        "3", "--mode",  "ps-sync",
                                             "--steps",   "1", "--model", "lenet5",
                                             "--servers", "2", NULL};
-    static const char script[] = "case \"$*\" in *\"%s\"*)\n"
+    static const char script[] = "case \"$* \" in *\"%s\"*)\n"
                                  "echo '2026 error x host=x: it feels unwell' >&2; %s;; esac\n%s";
     static const struct {
         const char *option, *end, *reason;

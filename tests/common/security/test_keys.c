@@ -204,6 +204,14 @@ static void a_file_that_cannot_be_made_is_named(void **state)
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(mkdir(folder, 0700), 0);
+    // Neither is a pipe, a device or a link.
+    struct stat facts;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    captured_log_begin();
+    assert_int_equal(keys_create_file(keys, path, true), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "not a regular file"));
+    assert_int_equal(lstat(path, &facts), 0);
+    assert_true(S_ISFIFO(facts.st_mode));
     keys_destroy(keys);
     temp_folder_destroy(folder);
 }

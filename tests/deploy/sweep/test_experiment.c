@@ -41,7 +41,7 @@ static void a_file_stands_for_arguments_and_the_command_line_comes_after_them(vo
     assert_int_equal(argc, 5);
     assert_string_equal(argv[0], "sweep");
     assert_string_equal(argv[1], "--model=lenet5");
-    assert_string_equal(argv[2], "--grid=order=free,seeded:constant:2");
+    assert_string_equal(argv[2], "--" EXPERIMENT_GRID "=order=free,seeded:constant:2");
     assert_string_equal(argv[3], "--repeat=3");
     assert_string_equal(argv[4], "--seed=7");
     assert_null(argv[5]);
@@ -75,6 +75,19 @@ static void a_file_that_is_not_there_is_named(void **state)
     assert_int_equal(status, STATUS_INVALID);
 }
 
+/* It opens, and cannot be read. */
+static void a_folder_in_its_place_is_named(void **state)
+{
+    (void)state;
+    char name[] = "sweep", option[] = "--experiment=/";
+    char *argv[] = {name, option}, *all[8 + EXPERIMENT_LINES_MAX];
+    int count;
+    captured_log_begin();
+    enum status status = experiment_expand(2, argv, &experiment, &count, all);
+    assert_non_null(strstr(captured_log_end(), "cannot read the experiment /: Is a directory"));
+    assert_int_equal(status, STATUS_INVALID);
+}
+
 static void without_a_file_nothing_changes(void **state)
 {
     (void)state;
@@ -92,6 +105,7 @@ int main(void)
         cmocka_unit_test(a_file_stands_for_arguments_and_the_command_line_comes_after_them),
         cmocka_unit_test(a_line_that_does_not_belong_is_named),
         cmocka_unit_test(a_file_that_is_not_there_is_named),
+        cmocka_unit_test(a_folder_in_its_place_is_named),
         cmocka_unit_test(without_a_file_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

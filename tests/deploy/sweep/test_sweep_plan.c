@@ -1,5 +1,6 @@
 /* Tests of the plan of a sweep: what is crossed, what is left out, and how runs are called. */
 #include "common/job/job_options.h"
+#include "deploy/sweep/experiment.h"
 #include "deploy/sweep/sweep_plan.h"
 
 // clang-format off
@@ -121,14 +122,29 @@ static void options_may_change_together(void **state)
     sweep_plan_free(&plan);
 }
 
-static void the_last_axis_of_a_name_wins(void **state)
+static void an_axis_of_the_command_line_wins_over_that_of_an_experiment(void **state)
 {
     (void)state;
     struct sweep_plan plan;
-    make(TAKE("--grid", "mode=ring,ps-sync", "--grid=mode=ps-async"), &plan);
+    make(TAKE("--" EXPERIMENT_GRID "=mode=ring,ps-sync", "--grid=mode=ps-async"), &plan);
     assert_int_equal(plan.count, 1);
     assert_int_equal(plan.runs[0].job.mode.kind, MODE_PS_ASYNC);
     sweep_plan_free(&plan);
+}
+
+static void a_value_that_can_be_right_in_no_job_is_refused(void **state)
+{
+    (void)state;
+    static struct job job;
+    struct sweep_arguments taken;
+    struct sweep_plan plan;
+    char error[OPTION_ERROR_BYTES] = "";
+    int left;
+    struct option_set set = job_option_set(&job);
+    options_reset(&set);
+    take(TAKE("--grid=mode=ring,ps-sync", "--grid", "lr=0.1,x"), &taken, &left);
+    assert_int_equal(sweep_make_plan(&job, &taken, &plan, error), STATUS_INVALID);
+    assert_non_null(strstr(error, "lr is 'x'"));
 }
 
 static void without_a_grid_there_is_one_setting(void **state)
@@ -146,9 +162,14 @@ static void what_is_no_grid_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        {"--grid", "mode", "--grid workers=1,2,4"}, {"--grid", "mode=", "--grid workers=1,2,4"},
-        {"--grid", "=1", "--grid workers=1,2,4"},   {"--repeat", "0", "from 1 to 100"},
-        {"--repeat", "x", "from 1 to 100"},         {"--repeat", "101", "from 1 to 100"},
+        {"--grid", "mode", "--grid workers=1,2,4"},
+        {"--grid", "mode=", "--grid workers=1,2,4"},
+        {"--grid", "=1", "--grid workers=1,2,4"},
+        {"--repeat", "0", "from 1 to 100"},
+        {"--repeat", "x", "from 1 to 100"},
+        {"--repeat", "101", "from 1 to 100"},
+        {"--grid", "seed=1,2", "--repeat"},
+        {"--grid=lr=0.1", "--grid=lr=0.2", "given twice"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char storage[3][64], *argv[] = {storage[0], storage[1], storage[2]}, *rest[4];
@@ -171,7 +192,8 @@ int main(void)
         cmocka_unit_test(what_contradicts_itself_is_left_out_and_equal_runs_are_there_once),
         cmocka_unit_test(values_that_hold_commas_are_separated_by_bars),
         cmocka_unit_test(options_may_change_together),
-        cmocka_unit_test(the_last_axis_of_a_name_wins),
+        cmocka_unit_test(an_axis_of_the_command_line_wins_over_that_of_an_experiment),
+        cmocka_unit_test(a_value_that_can_be_right_in_no_job_is_refused),
         cmocka_unit_test(without_a_grid_there_is_one_setting),
         cmocka_unit_test(what_is_no_grid_is_refused),
     };

@@ -1,0 +1,74 @@
+/* Opens files that must be new, and judges folders by their owner and mode. */
+#include "common/base/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int new_file_open(const char *path, bool replaces)
+{
+    static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;
+    int fd = open(path, flags, 0666);
+    if (fd < 0 && errno == EEXIST && replaces && unlink(path) == 0) {
+        fd = open(path, flags, 0666);
+    }
+    return fd;
+}
+
+FILE *new_file_stream(const char *path, bool replaces)
+{
+    int fd = new_file_open(path, replaces);
+    if (fd < 0) {
+        return NULL;
+    }
+    FILE *stream = fdopen(fd, "a");
+    if (stream == NULL) {
+        close(fd);
+    }
+    return stream;
+}
+
+int new_file_append(const char *path)
+{
+    struct stat facts;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0 && (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1)) {
+        close(fd);
+        errno = ELOOP;
+        return -1;
+    }
+    return fd;
+}
+
+// What an NFS server makes of root, whose folders are its own nevertheless.
+#define NOBODY 65534
+
+static bool is_ours(uid_t owner)
+{
+    return owner == geteuid() || owner == 0 || (geteuid() == 0 && owner == NOBODY);
+}
+
+enum status new_file_check_folder(const char *folder, char *ret_error, size_t error_size)
+{
+    struct stat facts;
+    if (stat(folder, &facts) != 0) {
+        snprintf(ret_error, error_size, "cannot look at %s: %m", folder);
+        return STATUS_IO;
+    }
+    if (!is_ours(facts.st_uid)) {
+        snprintf(ret_error, error_size,
+                 "%s belongs to another user (uid %u), who could change what is written there: "
+                 "choose a folder of your own",
+                 folder, (unsigned)facts.st_uid);
+        return STATUS_DENIED;
+    }
+    if ((facts.st_mode & S_IWOTH) != 0 && (facts.st_mode & S_ISVTX) == 0) {
+        snprintf(ret_error, error_size,
+                 "every user of this host could change what is written to %s (mode %o): choose "
+                 "another folder, or `chmod o-w` this one",
+                 folder, (unsigned)(facts.st_mode & 07777));
+        return STATUS_DENIED;
+    }
+    return STATUS_OK;
+}

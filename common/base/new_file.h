@@ -1,0 +1,28 @@
+/* Creates files without following what somebody else may have put in their place.
+ *
+ * A run folder may lie where other users can write. Whoever plants a symbolic or a hard link there,
+ * at the name of a file that is about to be written, must not have the file behind it overwritten.
+ */
+#ifndef COMMON_BASE_NEW_FILE_H
+#define COMMON_BASE_NEW_FILE_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Opens a new file for writing (O_APPEND, close on exec). A name that exists is removed first if
+ * `replaces`, which removes a link and not its target; otherwise that is an error. -1 and errno. */
+int new_file_open(const char *path, bool replaces);
+
+/* The same as a stream; NULL and errno. */
+FILE *new_file_stream(const char *path, bool replaces);
+
+/* Opens a file to append to, new or not, but no link of either kind: errno is ELOOP then. */
+int new_file_append(const char *path);
+
+/* Whether a folder that exists is safe to write to: STATUS_DENIED and a sentence if it belongs to
+ * another user, or if any user may replace what is in it. */
+enum status new_file_check_folder(const char *folder, char *ret_error, size_t error_size);
+
+#endif

@@ -1,0 +1,98 @@
+/* Tests of folders: what is not ours to remove stays, and a file is no folder. */
+#include "deploy/system/folder.h"
+#include "tests/support/common/captured_log.h"
+#include "tests/support/common/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* FOLDER/run with what an interrupted run leaves, and one more file unless it is "". */
+static void make_run(const char *folder, const char *more, char ret_run[512])
+{
+    char logs[600];
+    snprintf(ret_run, 512, "%s/run", folder);
+    temp_folder_write(folder, "run/job.json", "{}", 2);
+    temp_folder_write(folder, "run/metrics.jsonl", "{}", 2);
+    temp_folder_write(folder, "run/summary.json.part", "{}", 2);
+    snprintf(logs, sizeof(logs), "%s/logs", ret_run);
+    assert_int_equal(mkdir(logs, 0700), 0);
+    if (more[0] != '\0') {
+        char name[64];
+        snprintf(name, sizeof(name), "run/%s", more);
+        temp_folder_write(folder, name, "mine", 4);
+    }
+}
+
+static void a_run_without_a_result_is_removed(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), run[512];
+    make_run(folder, "", run);
+    assert_int_equal(folder_remove_run(run), STATUS_OK);
+    assert_int_equal(access(run, F_OK), -1);
+    assert_int_equal(folder_remove_run(run), STATUS_OK); // there is none
+    temp_folder_destroy(folder);
+}
+
+static void a_folder_with_a_file_of_the_users_stays_whole(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), run[512], kept[600];
+    make_run(folder, "notes.txt", run);
+    captured_log_begin();
+    assert_int_equal(folder_remove_run(run), STATUS_INVALID);
+    const char *said = captured_log_end();
+    assert_non_null(strstr(said, "notes.txt"));
+    assert_non_null(strstr(said, run));
+    snprintf(kept, sizeof(kept), "%s/metrics.jsonl", run);
+    assert_int_equal(access(kept, F_OK), 0);
+    temp_folder_destroy(folder);
+}
+
+static void what_is_no_folder_is_not_removed(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), path[512];
+    temp_folder_write(folder, "run", "mine", 4);
+    snprintf(path, sizeof(path), "%s/run", folder);
+    captured_log_begin();
+    assert_int_equal(folder_remove_run(path), STATUS_INVALID);
+    assert_int_equal(folder_make(path, NULL), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "is a file, not a folder"));
+    assert_int_equal(access(path, F_OK), 0);
+    temp_folder_destroy(folder);
+}
+
+static void a_folder_that_every_user_can_change_is_not_written_to(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), path[512];
+    snprintf(path, sizeof(path), "%s/open", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    captured_log_begin();
+    assert_int_equal(folder_make(path, "logs"), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "every user of this host"));
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(folder_make(path, "logs"), STATUS_OK);
+    temp_folder_destroy(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_without_a_result_is_removed),
+        cmocka_unit_test(a_folder_with_a_file_of_the_users_stays_whole),
+        cmocka_unit_test(what_is_no_folder_is_not_removed),
+        cmocka_unit_test(a_folder_that_every_user_can_change_is_not_written_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
