@@ -1,4 +1,4 @@
-/* The public face of the exchange: finds a mode's strategy, and passes each call on to it. */
+/* Makes the exchange of a mode: finds its strategy, and whose thread does the work. */
 #include "worker/exchange/exchange.h"
 
 #include "worker/exchange/strategies.h"
@@ -50,43 +50,6 @@ void exchange_destroy(struct exchange *exchange)
     pthread_cond_destroy(&exchange->changed);
     pthread_mutex_destroy(&exchange->mutex);
     exchange->ops->destroy(exchange);
-}
-
-enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
-{
-    assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
-    return exchange->driver->begin_step(exchange, step);
-}
-
-void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
-{
-    assert(bucket < exchange->options.layout->bucket_count);
-    exchange->driver->bucket_ready(exchange, bucket);
-}
-
-bool exchange_overlaps(const struct exchange *exchange)
-{
-    return exchange->driver->await_bucket != NULL && exchange->options.world > 1 &&
-           !exchange->options.is_unsynchronised;
-}
-
-enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
-                                  enum status (*apply)(void *context, uint32_t bucket),
-                                  void *context)
-{
-    assert(exchange_overlaps(exchange));
-    return exchange->driver->await_bucket(exchange, bucket, apply, context);
-}
-
-enum status exchange_end_step(struct exchange *exchange,
-                              enum status (*apply)(void *context, uint32_t bucket), void *context)
-{
-    return exchange->driver->end_step(exchange, apply, context);
-}
-
-enum status exchange_settle(struct exchange *exchange)
-{
-    return exchange->driver->settle(exchange);
 }
 
 enum status exchange_start(struct exchange *exchange)

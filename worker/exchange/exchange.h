@@ -40,6 +40,7 @@
 #include "common/transport/lanes.h"
 #include "common/vector/layout.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +48,6 @@
 #define EXCHANGE_PULL UINT32_MAX // posted in the place of a bucket
 
 struct exchange;
-struct exchange_driver;
 struct group;
 
 enum exchange_delivers {
@@ -78,6 +78,18 @@ struct exchange_ops {
     enum status (*deliver)(struct exchange *exchange, const struct message *message,
                            struct envelope *envelope);
     void (*destroy)(struct exchange *exchange);
+};
+
+/* Whose thread does the work, and so how the trainer's calls are answered. */
+struct exchange_driver {
+    enum status (*begin_step)(struct exchange *exchange, uint64_t step);
+    void (*bucket_ready)(struct exchange *exchange, uint32_t bucket);
+    enum status (*await_bucket)(struct exchange *exchange, uint32_t bucket,
+                                enum status (*apply)(void *context, uint32_t bucket),
+                                void *context); // NULL: nothing is won by it
+    enum status (*end_step)(struct exchange *exchange,
+                            enum status (*apply)(void *context, uint32_t bucket), void *context);
+    enum status (*settle)(struct exchange *exchange);
 };
 
 /* Borrows everything until exchange_destroy. */
@@ -152,28 +164,52 @@ void exchange_destroy(struct exchange *exchange); // NULL is fine
 const struct exchange_ops *exchange_of(enum mode_kind mode);
 
 /* Trainer's thread. */
-enum status exchange_begin_step(struct exchange *exchange, uint64_t step);
-void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket);
+static inline enum status exchange_begin_step(struct exchange *exchange, uint64_t step)
+{
+    assert(exchange->step == UINT64_MAX || step == exchange->step + 1);
+    return exchange->driver->begin_step(exchange, step);
+}
+
+static inline void exchange_bucket_ready(struct exchange *exchange, uint32_t bucket)
+{
+    assert(bucket < exchange->options.layout->bucket_count);
+    exchange->driver->bucket_ready(exchange, bucket);
+}
 
 /* Ends the step: where gradients are delivered, apply(context, bucket) is called for each bucket as
  * soon as its mean is there, on this thread and in any order, while later ones are on their way.
  * Its failure ends the step. */
-enum status exchange_end_step(struct exchange *exchange,
-                              enum status (*apply)(void *context, uint32_t bucket), void *context);
-
-/* Between the last bucket_ready of a step and its end_step: waits until the bucket's parameters may
- * be read. What comes meanwhile is applied as in end_step. */
-enum status exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
-                                  enum status (*apply)(void *context, uint32_t bucket),
-                                  void *context);
+static inline enum status exchange_end_step(struct exchange *exchange,
+                                            enum status (*apply)(void *context, uint32_t bucket),
+                                            void *context)
+{
+    return exchange->driver->end_step(exchange, apply, context);
+}
 
 /* Whether there is something to be won by await_bucket: buckets that come while this thread does
  * something else. */
-bool exchange_overlaps(const struct exchange *exchange);
+static inline bool exchange_overlaps(const struct exchange *exchange)
+{
+    return exchange->driver->await_bucket != NULL && exchange->options.world > 1 &&
+           !exchange->options.is_unsynchronised;
+}
+
+/* Between the last bucket_ready of a step and its end_step: waits until the bucket's parameters may
+ * be read. What comes meanwhile is applied as in end_step. */
+static inline enum status
+exchange_await_bucket(struct exchange *exchange, uint32_t bucket,
+                      enum status (*apply)(void *context, uint32_t bucket), void *context)
+{
+    assert(exchange_overlaps(exchange));
+    return exchange->driver->await_bucket(exchange, bucket, apply, context);
+}
 
 /* Waits until params hold the result of the last step, without beginning another: for evaluation,
  * and at the end. */
-enum status exchange_settle(struct exchange *exchange);
+static inline enum status exchange_settle(struct exchange *exchange)
+{
+    return exchange->driver->settle(exchange);
+}
 
 /* How long steps were on their way that have become complete since the last call: each from its
  * first bucket posted to its last one complete. What of it was no wait went on behind the
