@@ -407,18 +407,29 @@ static json_t *images_json(const struct coordinator *coordinator)
                      diverged_step > 0 ? integer(diverged_step) : json_null());
 }
 
+/* Whether the bytes of a step travelled. In shared memory values stay where they are, and what
+ * counts is what messages, or a ring, would have carried. */
+static const char *how_bytes_are_known(const struct coordinator *coordinator)
+{
+    uint32_t transports = results_transports(&coordinator->results);
+    if ((transports & WIRE_TRANSPORT_SHM) == 0) {
+        return "counted";
+    }
+    return transports == WIRE_TRANSPORT_SHM ? "modelled" : "partly modelled";
+}
+
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
     char all_reduce[128];
     bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     json_t *details = json_pack(
-        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o}", "evaluations",
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s}", "evaluations",
         epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
         (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
         "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
         "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
-        "ms_per_step", hidden_json(results));
+        "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator));
     json_t *images = images_json(coordinator);
     if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);

@@ -35,6 +35,19 @@ plant() # FILE TEXT MESSAGE
     expect "$1" "$3"
 }
 
+# The lint, changed by an expression of sed, must say MESSAGE of the tree as it is.
+expect_changed_lint_says() # LINT EXPRESSION MESSAGE
+{
+    local changed=$copy/changed.sh
+    sed "$2" "$1" >"$changed"
+    if [[ $(bash "$changed" "$root") == *"$3"* ]]; then
+        echo "ok - $3"
+    else
+        failed=1
+        echo "not ok - $3"
+    fi
+}
+
 expect_every_plant_caught() # LINT
 {
     local said index line is_caught

@@ -15,8 +15,9 @@ struct trainer;
 /* Waits until parameters are there, where a round begins and none is pending. */
 enum status round_settle(struct trainer *trainer);
 
-/* Parameters that forward is about to read, of a pending round; for program_input. */
-enum status round_await_params(void *trainer, uint64_t offset, uint64_t count);
+/* Parameters that forward is about to read, of a pending round; for program_input, whose context is
+ * the trainer. */
+enum status round_await_params(void *context, uint64_t offset, uint64_t count);
 
 /* Ends the pending round, and begins the next where one begins: gradients may be overwritten. */
 enum status round_pass(struct trainer *trainer);
