@@ -246,8 +246,8 @@ static enum status set_text(const struct option *row, void *values, const char *
     }
     if (!is_plain_text(value)) {
         snprintf(ret_error, error_size,
-                 "%s has a line break, another control character, or what is not UTF-8 in its "
-                 "value",
+                 "the value of %s contains a line break, another control character, or "
+                 "invalid UTF-8",
                  row->name);
         return STATUS_INVALID;
     }

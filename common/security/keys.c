@@ -78,7 +78,7 @@ static const char *take_line(struct piece name, struct piece value, struct keys 
         struct key_pair *pair = (struct key_pair *)(void *)((char *)keys + kinds[i].pair);
         bool *has = kinds[i].is_secret ? &pair->has_secret : &pair->has_public;
         if (*has) {
-            return "it was given before";
+            return "its name was given before";
         }
         *has = true;
         return take_key(value, kinds[i].is_secret ? pair->secret_key : pair->public_key);

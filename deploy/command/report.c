@@ -39,7 +39,7 @@ static enum status add_below(struct report *report, const char *path)
     qsort(names, count, sizeof(names[0]), compare_names);
     enum status status = count > 0 ? STATUS_OK : STATUS_INVALID;
     if (count == 0) {
-        log_error("%s is no run folder, and there is none in it: no summary.json", path);
+        log_error("%s is not a run folder and contains none (no summary.json)", path);
     }
     for (size_t i = 0; i < count; i++) {
         snprintf(below, sizeof(below), "%s/%s", path, names[i]);

@@ -15,11 +15,11 @@
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
 #include "deploy/launch/preflight.h"
-#include "deploy/report/report.h"
 #include "deploy/report/sweep_report.h"
 #include "deploy/sweep/experiment.h"
 #include "deploy/sweep/sweep_file.h"
 #include "deploy/sweep/sweep_plan.h"
+#include "deploy/system/command_text.h"
 #include "deploy/system/folder.h"
 #include "deploy/system/folder_lock.h"
 
@@ -260,31 +260,41 @@ static enum status open_summaries(struct sweep *sweep)
     return sweep->summaries != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
+/* Opens what the sweep needs, and tries its jobs; afterwards its folder says what it is. */
+static enum status begin_sweep(struct sweep *sweep, const char *command)
 {
-    struct report report = {0};
     launch_block_signals();
     launcher_default_folder(&sweep->options, "sweep");
-    command_text_write(argc, argv, report.command);
     enum status status = security_open(&sweep->options.security, &sweep->security);
-    if (status == STATUS_OK) {
-        status = folder_lock_take(sweep->options.out, &sweep->lock);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = try_runs(sweep);
+    status = folder_lock_take(sweep->options.out, &sweep->lock);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = sweep_file_open(sweep->options.out, &sweep->plan, report.command);
+    status = try_runs(sweep);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = open_summaries(sweep);
+    status = sweep_file_open(sweep->options.out, &sweep->plan, command);
+    if (status != STATUS_OK) {
+        return status;
     }
+    return open_summaries(sweep);
+}
+
+static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
+{
+    char command[COMMAND_TEXT_BYTES];
+    command_text_write(argc, argv, command);
+    enum status status = begin_sweep(sweep, command);
     if (status != STATUS_OK) {
         return exit_code(status);
     }
     enum exit_code code = run_all(sweep);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};
-    status = sweep_report_write(sweep->options.out, &results, report.command);
+    status = sweep_report_write(sweep->options.out, &results, command);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }
 

@@ -46,7 +46,7 @@ static enum status read_slots(const char *text, size_t size, uint32_t *ret_slots
 {
     uint64_t slots;
     if (!number_whole(text, size, HOSTS_SLOTS_MAX, &slots) || slots < 1) {
-        snprintf(ret_error, OPTION_ERROR_BYTES, "'%.*s' slots: wanted is a number from 1 to %d",
+        snprintf(ret_error, OPTION_ERROR_BYTES, "'%.*s' is not a number of slots from 1 to %d",
                  (int)(size < 60 ? size : 60), text, HOSTS_SLOTS_MAX);
         return STATUS_INVALID;
     }
@@ -101,7 +101,7 @@ static enum status add_line(struct hosts *hosts, const char *line,
     size_t prefix = strlen(slots_prefix);
     if (strncmp(word, slots_prefix, prefix) != 0 || *rest != '\0') {
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "wanted is HOST, HOST:SLOTS or HOST slots=SLOTS, and not '%.60s'", word);
+                 "expected HOST, HOST:SLOTS or HOST slots=SLOTS, found '%.60s'", word);
         return STATUS_INVALID;
     }
     uint32_t slots;

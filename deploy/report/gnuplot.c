@@ -104,7 +104,7 @@ enum status gnuplot_write(const char *folder, const struct gnuplot_script *scrip
     char path[PATH_BYTES], output[4096];
     remove_plots(folder, script->plots);
     if (strpbrk(folder, "\"\\`\n") != NULL) {
-        printf("no plots: gnuplot cannot write to a folder with such a name\n");
+        printf("no plots: the folder's name contains a character that gnuplot cannot write\n");
         return STATUS_OK;
     }
     snprintf(path, sizeof(path), "%.4000s/%s", folder, SCRIPT_NAME);

@@ -93,8 +93,7 @@ enum status sweep_take_arguments(int argc, char **argv, struct sweep_arguments *
             long value = strtol(repeat, &end, 10);
             if (*repeat == '\0' || *end != '\0' || value < 1 || value > SWEEP_REPEAT_MAX) {
                 snprintf(ret_error, OPTION_ERROR_BYTES,
-                         "--repeat %.40s is no number of seeds from 1 to %d", repeat,
-                         SWEEP_REPEAT_MAX);
+                         "--repeat must be from 1 to %d, not '%.40s'", SWEEP_REPEAT_MAX, repeat);
                 return STATUS_INVALID;
             }
             arguments->repeat = (uint32_t)value;

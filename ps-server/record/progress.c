@@ -109,7 +109,7 @@ static void print_left_out(const struct job *job, uint64_t samples)
     uint64_t left_out = samples % job->global_batch;
     if (left_out > 0 && job_total_steps(job, samples) >= job_steps_per_epoch(job, samples)) {
         printf("an epoch leaves out %llu of the %llu training images, which fill no global batch; "
-               "which ones, depends on the epoch\n",
+               "which ones depends on the epoch\n",
                (unsigned long long)left_out, (unsigned long long)samples);
     }
 }

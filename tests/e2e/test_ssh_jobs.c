@@ -135,7 +135,7 @@ static void hosts_that_cannot_be_are_refused(void **state)
         {{"-H", "node1:1,node2:1", "-n", "3"}, "3 workers are asked for, but the hosts have 2", 2},
         {{"-H", "node1:0"}, "from 1 to", 2},
         {{"-H", "node1", "--hostfile", hostfile}, "give one", 2},
-        {{"--hostfile", hostfile}, "/hosts:2: wanted is HOST", 2},
+        {{"--hostfile", hostfile}, "/hosts:2: expected HOST", 2},
         {{"-H", "node1", "--port-range", "9"}, "FIRST-LAST", 2},
         {{"-H", "node1", "--network-interface", "10.0.0.0/64"}, "neither an interface", 2},
         {{"-H", "node1", "--bind", "0.0.0.0"}, "--network-interface", 1},

@@ -81,7 +81,7 @@ static void what_is_wrong_is_named_by_its_line_and_never_shown(void **state)
         {"server-secret\n", "line 1: a line is NAME = KEY"},
         {"server = " SERVER_PUBLIC "\n", "line 1: names are"},
         {"client-public = " CLIENT_PUBLIC "\nclient-public = " CLIENT_PUBLIC "\n",
-         "line 2: it was given before"},
+         "line 2: its name was given before"},
         {"server-public = " CLIENT_PUBLIC "\nserver-secret = " SERVER_SECRET "\n",
          "a public key does not belong to the secret one"},
         {"client-secret = " CLIENT_SECRET "\n", "it has no server-public"},
