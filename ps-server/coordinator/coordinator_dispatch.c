@@ -166,7 +166,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         break;
     case MESSAGE_HEARTBEAT: // it was heard: that is all
     case MESSAGE_JOIN:      // of a peer, not of a member
-    // These are for members.
+    // Those below are for members.
     case MESSAGE_TRY:
     case MESSAGE_PROBE:
     case MESSAGE_WELCOME:

@@ -149,7 +149,6 @@ static void check_contract(const json_t *summary)
     CHECK_KEYS(json_object_get(summary, "bytes_per_step"), "worker_sent", "worker_received",
                "server_sent", "server_received");
     CHECK_KEYS(json_object_get(summary, "staleness"), "mean", "max", "histogram");
-    ;
     const json_t *epochs = json_object_get(summary, "epochs"), *epoch;
     size_t index;
     assert_true(json_is_array(epochs));
