@@ -199,7 +199,8 @@ static void a_text_is_one_line_of_utf8(void **state)
                                           "\xf4\x90\x80\x80",
                                           "\xf0\x80\x80\xaf"};
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-        refuse("name", refused[i], "the value of name contains a line break, another control character");
+        refuse("name", refused[i],
+               "the value of name contains a line break, another control character");
     }
     take("name", "\xc3\xa4 \xe2\x82\xac", "\xc3\xa4 \xe2\x82\xac");
     take("name", "\xf0\x9f\xa5\x8a", "\xf0\x9f\xa5\x8a");
