@@ -140,19 +140,24 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
     return STATUS_INTERRUPTED;
 }
 
-enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
-                        const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
+enum status member_connect(struct member *member, const char *endpoint)
 {
     enum status status =
         transport_connect(member->channel->transport, endpoint, &member->coordinator);
-    if (status != STATUS_OK) {
-        return status;
+    if (status == STATUS_OK) {
+        (void)transport_has_left(member->channel->transport, member->coordinator); // from now on
     }
-    (void)transport_has_left(member->channel->transport, member->coordinator); // from now on
+    return status;
+}
+
+enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
+                        const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
+{
     member->self.cores = cores_available();
     struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
-    status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
-    if (status != STATUS_OK) {
+    enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
+    // A handshake that has failed already closes the way for JOIN; the wait says why it failed.
+    if (status != STATUS_OK && status != STATUS_UNREACHABLE) {
         return status;
     }
     status = wait_for_welcome(member, endpoint, timeout_ms, is_interrupted, ret_job, ret_rank);

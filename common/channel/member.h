@@ -44,8 +44,11 @@ struct member {
     char stop_text[512];
 };
 
-/* Connects to `endpoint`, joins, and waits at most timeout_ms for the welcome. Logs why not.
- * STATUS_INTERRUPTED if *is_interrupted became nonzero. */
+/* Begins to connect to the coordinator at `endpoint`. */
+enum status member_connect(struct member *member, const char *endpoint);
+
+/* Joins the coordinator that is connected to, and waits at most timeout_ms for the welcome. Logs
+ * why not, and calls it `endpoint`. STATUS_INTERRUPTED if *is_interrupted became nonzero. */
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
                         const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank);
 

@@ -212,9 +212,11 @@ static enum status join(struct service *service, char *place, char *host, size_t
         .notify = options->notify,
     };
     uint32_t index;
-    enum status status =
-        member_join(&service->member, options->coordinator, options->join_timeout_ms,
-                    options->is_interrupted, &service->job, &index);
+    enum status status = member_connect(&service->member, options->coordinator);
+    if (status == STATUS_OK) {
+        status = member_join(&service->member, options->coordinator, options->join_timeout_ms,
+                             options->is_interrupted, &service->job, &index);
+    }
     if (status != STATUS_OK) {
         return status;
     }

@@ -240,8 +240,11 @@ static enum status join(struct link *link)
                  .endpoints = link->place},
         .notify = link->options.notify,
     };
-    return member_join(&link->member, link->options.coordinator, link->options.join_timeout_ms,
-                       link->options.is_interrupted, &link->job, &link->rank);
+    enum status status = member_connect(&link->member, link->options.coordinator);
+    return status != STATUS_OK ? status
+                               : member_join(&link->member, link->options.coordinator,
+                                             link->options.join_timeout_ms,
+                                             link->options.is_interrupted, &link->job, &link->rank);
 }
 
 /* More than anybody of this job has to send at once: a bucket, a code of one that does not pay, a

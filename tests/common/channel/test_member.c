@@ -67,6 +67,7 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
     assert_int_equal(channel_create(&member.channel), STATUS_OK);
     assert_int_equal(channel_secure(member.channel, &test_insecure), STATUS_OK);
     assert_int_equal(pthread_create(&coordinator->thread, NULL, answer_join, coordinator), 0);
+    assert_int_equal(member_connect(&member, coordinator->endpoint), STATUS_OK);
     enum status status =
         member_join(&member, coordinator->endpoint, timeout_ms, &never, ret_job, ret_rank);
     pthread_join(coordinator->thread, NULL);
@@ -157,6 +158,36 @@ static void *guard(void *data)
     return NULL;
 }
 
+/* `is_late`: the handshake has failed before JOIN is sent. */
+static void expect_shut_out(const struct security *server, const struct security *client,
+                            bool is_late)
+{
+    struct coordinator coordinator = {0};
+    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
+    struct envelope envelope;
+    struct message message;
+    struct job job;
+    uint32_t rank;
+    assert_int_equal(channel_create(&coordinator.channel), STATUS_OK);
+    assert_int_equal(channel_secure(coordinator.channel, server), STATUS_OK);
+    assert_int_equal(
+        transport_bind(coordinator.channel->transport, "tcp://127.0.0.1:*", coordinator.endpoint),
+        STATUS_OK);
+    assert_int_equal(channel_create(&member.channel), STATUS_OK);
+    assert_int_equal(channel_secure(member.channel, client), STATUS_OK);
+    assert_int_equal(pthread_create(&coordinator.thread, NULL, guard, &coordinator), 0);
+    assert_int_equal(member_connect(&member, coordinator.endpoint), STATUS_OK);
+    while (is_late && !transport_is_shut_out(member.channel->transport)) {
+        assert_true(channel_receive(member.channel, 100, &envelope, &message) != STATUS_OK);
+    }
+    enum status status =
+        member_join(&member, coordinator.endpoint, 3600 * 1000, &never, &job, &rank);
+    pthread_join(coordinator.thread, NULL);
+    assert_int_equal(status, STATUS_DENIED);
+    channel_destroy(member.channel, 0);
+    channel_destroy(coordinator.channel, 0);
+}
+
 static void a_member_that_is_shut_out_does_not_wait_for_its_deadline(void **state)
 {
     (void)state;
@@ -164,26 +195,19 @@ static void a_member_that_is_shut_out_does_not_wait_for_its_deadline(void **stat
     assert_int_equal(keys_generate(&security.keys), STATUS_OK);
     assert_int_equal(keys_generate(&other.keys), STATUS_OK);
     other.keys->server = security.keys->server;
-    struct coordinator coordinator = {0};
-    struct member member = {.self = {.role = ROLE_WORKER, .host = "node"}};
-    struct job job;
-    uint32_t rank;
-    assert_int_equal(channel_create(&coordinator.channel), STATUS_OK);
-    assert_int_equal(channel_secure(coordinator.channel, &security), STATUS_OK);
-    assert_int_equal(
-        transport_bind(coordinator.channel->transport, "tcp://127.0.0.1:*", coordinator.endpoint),
-        STATUS_OK);
-    assert_int_equal(channel_create(&member.channel), STATUS_OK);
-    assert_int_equal(channel_secure(member.channel, &other), STATUS_OK);
-    assert_int_equal(pthread_create(&coordinator.thread, NULL, guard, &coordinator), 0);
-    enum status status =
-        member_join(&member, coordinator.endpoint, 3600 * 1000, &never, &job, &rank);
-    pthread_join(coordinator.thread, NULL);
-    assert_int_equal(status, STATUS_DENIED);
-    channel_destroy(member.channel, 0);
-    channel_destroy(coordinator.channel, 0);
+    expect_shut_out(&security, &other, false);
+    expect_shut_out(&security, &other, true);
     security_close(&security);
     security_close(&other);
+}
+
+static void a_member_that_is_shut_out_before_it_sends_is_told_why(void **state)
+{
+    (void)state;
+    struct security security = {0};
+    assert_int_equal(keys_generate(&security.keys), STATUS_OK);
+    expect_shut_out(&security, &test_insecure, true);
+    security_close(&security);
 }
 
 static void a_silent_coordinator_is_given_up(void **state)
@@ -237,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_coordinator_of_another_protocol_version_is_a_mismatch),
         cmocka_unit_test(a_welcome_has_a_key_for_seals_if_the_job_has_seals),
         cmocka_unit_test(a_member_that_is_shut_out_does_not_wait_for_its_deadline),
+        cmocka_unit_test(a_member_that_is_shut_out_before_it_sends_is_told_why),
         cmocka_unit_test(a_silent_coordinator_is_given_up),
         cmocka_unit_test(who_waits_for_the_coordinator_is_alive),
     };
