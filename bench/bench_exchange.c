@@ -16,8 +16,8 @@
  * Results are checked, bit by bit (see pattern.h): the mean of the gradients, or what the job's
  * optimizer makes of it, which this program works out on one period. The whole vector is checked in
  * the first and the last round, a few probes, renewed before, in one round of several. Where
- * workers are free (see exchange.h) all ranks have the same gradients, so that the end does not
- * depend on who came when, and the end is checked.
+ * workers are unsynchronised (see exchange.h) all ranks have the same gradients, so that the end
+ * does not depend on who came when, and the end is checked.
  *
  * Gradients lie where the job can share them, as in training. With --ordinary they do not.
  *
@@ -202,7 +202,7 @@ static void destroy_vectors(struct bench *bench)
 /* Brings what is expected of parameters to `update_count` updates. */
 static void catch_up(struct bench *bench, uint64_t update_count)
 {
-    // Where workers are free, N gradients are what a step has.
+    // Where workers are unsynchronised, N gradients are what a step has.
     uint64_t per_step = bench->is_unsynchronised ? bench->job.workers : 1;
     while (bench->update_count < update_count) {
         double rate = schedule_rate(&bench->schedule, bench->update_count / per_step);
@@ -324,9 +324,9 @@ static enum status run_in_step(struct bench *bench)
 }
 
 /* Until the servers have had the gradients of the whole job, whoever's they were. */
-static enum status run_free(struct bench *bench)
+static enum status run_unsynchronised(struct bench *bench)
 {
-    for (; exchange_epochs_passed(bench->exchange) == 0; bench->round++) {
+    for (; exchange_marks_passed(bench->exchange) == 0; bench->round++) {
         enum status status = exchange_once(bench);
         if (status != STATUS_OK) {
             return status;
@@ -422,7 +422,7 @@ static enum status run(struct bench *bench)
         return status;
     }
     bench->exchange = link_exchange(bench->link);
-    status = bench->is_unsynchronised ? run_free(bench) : run_in_step(bench);
+    status = bench->is_unsynchronised ? run_unsynchronised(bench) : run_in_step(bench);
     if (status != STATUS_OK) {
         return status == exchange_stopped(bench->exchange) ? link_verdict(bench->link) : status;
     }

@@ -102,10 +102,10 @@ static void port_reported(void *context, uint32_t rank, const struct message *me
     progress_reported(&server->progress, &server->coordinator, now_ms);
 }
 
-static void port_epoch_closed(void *context, uint32_t epoch)
+static void port_period_closed(void *context, uint32_t epoch)
 {
     struct server *server = context;
-    progress_epoch(&server->progress, &server->coordinator, epoch);
+    progress_period(&server->progress, &server->coordinator, epoch);
 }
 
 /* Tells a user how to start the workers. */
@@ -201,7 +201,7 @@ static enum status init_coordinator(struct server *server)
         .started = port_started,
         .switched = port_switched,
         .reported = port_reported,
-        .epoch_closed = port_epoch_closed,
+        .period_closed = port_period_closed,
     };
     const struct job *job = server->options->job;
     enum status status =

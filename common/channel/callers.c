@@ -32,22 +32,23 @@ static bool is_known(const struct callers *callers, uint64_t peer)
     return false;
 }
 
-enum status callers_meet(struct callers *callers, const struct message *hello, uint64_t peer,
+enum status callers_meet(struct callers *callers, const struct message *message, uint64_t peer,
                          bool *ret_is_new)
 {
+    const struct wire_hello *hello = message->hello;
     uint32_t lane_count = hello->is_far ? callers->lane_count : 1;
-    if (hello->rank >= callers->rank_count || hello->lane >= lane_count) {
+    if (message->rank >= callers->rank_count || hello->lane >= lane_count) {
         return STATUS_MALFORMED;
     }
-    struct lanes *lanes = &callers->lanes[hello->rank];
+    struct lanes *lanes = &callers->lanes[message->rank];
     bool is_first = lanes->count == 0;
-    bool is_theirs = !is_first && callers->is_far[hello->rank] == hello->is_far &&
+    bool is_theirs = !is_first && callers->is_far[message->rank] == hello->is_far &&
                      lanes->peers[hello->lane] == peer;
     if (is_theirs) {
         *ret_is_new = false;
         return STATUS_OK;
     }
-    bool is_taken = !is_first && (callers->is_far[hello->rank] != hello->is_far ||
+    bool is_taken = !is_first && (callers->is_far[message->rank] != hello->is_far ||
                                   lanes->peers[hello->lane] != LANES_NONE);
     if (is_taken || is_known(callers, peer)) {
         return STATUS_DENIED;
@@ -56,7 +57,7 @@ enum status callers_meet(struct callers *callers, const struct message *hello, u
         lanes->peers[lanes->count] = LANES_NONE;
     }
     lanes->peers[hello->lane] = peer;
-    callers->is_far[hello->rank] = hello->is_far;
+    callers->is_far[message->rank] = hello->is_far;
     *ret_is_new = true;
     return STATUS_OK;
 }

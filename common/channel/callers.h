@@ -27,7 +27,7 @@ void callers_finish(struct callers *callers); // zeroed is fine
 /* A HELLO came from this connection; again changes nothing. *ret_is_new: it was not known before.
  * STATUS_MALFORMED: there is no such rank or lane. STATUS_DENIED: it is another connection's, or
  * this connection is another rank. */
-enum status callers_meet(struct callers *callers, const struct message *hello, uint64_t peer,
+enum status callers_meet(struct callers *callers, const struct message *message, uint64_t peer,
                          bool *ret_is_new);
 
 /* Whether the rank has said hello by this connection. */

@@ -118,16 +118,16 @@ enum status channel_offer(struct channel *channel, uint64_t peer)
     if (!sharing_begin_offer(&channel->sharing, peer)) {
         return STATUS_OK;
     }
-    struct message offer = {.kind = MESSAGE_OFFER, .region = &channel->sharing.own->key};
-    struct mail_offer mail;
-    enum status status = mail_open(&channel->mail, peer, &mail);
+    struct wire_offer offer = {.region = channel->sharing.own->key};
+    const struct message message = {.kind = MESSAGE_OFFER, .offer = &offer};
+    enum status status = mail_open(&channel->mail, peer, &offer.mail);
     if (status == STATUS_OK) {
         transport_watch(channel->transport, channel->mail.bell);
-        offer.mail = &mail;
+        offer.has_mail = true;
     } else if (status != STATUS_UNSUPPORTED) {
         return status;
     }
-    status = channel_send(channel, peer, &offer, NULL, NULL);
+    status = channel_send(channel, peer, &message, NULL, NULL);
     mail_offered(&channel->mail, peer);
     return status;
 }
@@ -167,10 +167,7 @@ static enum status encode_and_send(struct channel *channel, uint64_t peer,
         seals_note_sent(&channel->seals, peer);
     }
     if (status == STATUS_OK) {
-        size_t payload_size = message->encoded != NULL  ? message->encoded_bytes
-                              : message->values != NULL ? message->span.count * sizeof(float)
-                                                        : 0;
-        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + payload_size,
+        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
                                   memory_order_relaxed);
     }
     return status;
@@ -182,14 +179,9 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     struct message stamped = *message;
     // Whoever knows a job's id may be of it. Who is refused is not.
     stamped.job_id = message->kind == MESSAGE_REFUSE ? 0 : channel->job_id;
-    struct payload payload = {.release = release, .hint = hint};
-    if (message->encoded != NULL) {
-        payload.bytes = message->encoded;
-        payload.size = message->encoded_bytes;
-    } else if (message->values != NULL) {
-        payload.bytes = message->values;
-        payload.size = message->span.count * sizeof(float);
-    }
+    const struct wire_payload values = wire_payload(message);
+    struct payload payload = {
+        .bytes = values.bytes, .size = values.size, .release = release, .hint = hint};
     struct wire_loan loan;
     bool is_lent = payload.size > 0 && release != NULL &&
                    sharing_lend(&channel->sharing, peer, &payload, &loan);
@@ -268,18 +260,17 @@ static enum status borrow(struct channel *channel, struct envelope *envelope,
 }
 
 /* The peer's memory, and where it posts to us. */
-static enum status map_offer(struct channel *channel, uint64_t peer, const struct message *message)
+static enum status map_offer(struct channel *channel, uint64_t peer, const struct wire_offer *offer)
 {
-    enum status status = sharing_map(&channel->sharing, peer, message->region);
-    return status == STATUS_OK && message->mail != NULL
-               ? mail_map(&channel->mail, peer, message->mail)
-               : status;
+    enum status status = sharing_map(&channel->sharing, peer, &offer->region);
+    return status == STATUS_OK && offer->has_mail ? mail_map(&channel->mail, peer, &offer->mail)
+                                                  : status;
 }
 
 static enum status handle_offer(struct channel *channel, uint64_t peer,
-                                const struct message *message)
+                                const struct wire_offer *offer)
 {
-    enum status answer = map_offer(channel, peer, message);
+    enum status answer = map_offer(channel, peer, offer);
     struct message mapped = {.kind = MESSAGE_MAPPED, .reason = answer};
     if (channel_send(channel, peer, &mapped, NULL, NULL) != STATUS_OK) {
         log_debug("peer %llx has gone after its offer", (unsigned long long)peer);
@@ -302,7 +293,7 @@ static enum status handle_own(struct channel *channel, struct envelope *envelope
         return STATUS_MALFORMED;
     }
     if (message->kind == MESSAGE_OFFER) {
-        status = handle_offer(channel, envelope->peer, message);
+        status = handle_offer(channel, envelope->peer, message->offer);
     } else if (message->kind == MESSAGE_MAPPED) {
         status = sharing_note_answer(&channel->sharing, envelope->peer, message->reason);
         if (status == STATUS_OK && message->reason == STATUS_OK) {

@@ -29,8 +29,8 @@ bool member_handle(struct member *member, const struct envelope *envelope,
         return false;
     }
     member->coordinator_heard_ms = clock_now_ms();
-    if (message->kind == MESSAGE_HEARTBEAT && message->step > 0) {
-        member->patience_ms = message->step;
+    if (message->kind == MESSAGE_HEARTBEAT && message->patience_ms > 0) {
+        member->patience_ms = message->patience_ms;
     }
     if (message->kind == MESSAGE_STOP) {
         mark_stopped(member, message->reason, message->text);

@@ -66,7 +66,7 @@ static void send_heartbeat(struct coordinator *coordinator, uint64_t now_ms)
     }
     coordinator->heartbeat_sent_ms = now_ms;
     const struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
-                                      .step = deadlines_patience_ms(coordinator)};
+                                      .patience_ms = deadlines_patience_ms(coordinator)};
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &heartbeat);
 }
 

@@ -59,7 +59,7 @@ struct coordinator_port {
     void (*started)(void *context);  // training begins: layout and samples are known
     void (*switched)(void *context); // training goes on in the phase of phase_index
     void (*reported)(void *context, uint32_t rank, const struct message *message);
-    void (*epoch_closed)(void *context, uint32_t epoch);
+    void (*period_closed)(void *context, uint32_t epoch);
 };
 
 struct coordinator {

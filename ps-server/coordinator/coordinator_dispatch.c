@@ -46,75 +46,72 @@ static void handle_done(struct coordinator *coordinator, const struct sender *fr
 }
 
 /* With a target accuracy, workers wait to hear after each evaluation whether it was reached. */
-static void decide(struct coordinator *coordinator, uint32_t epoch)
+static void decide(struct coordinator *coordinator, uint32_t period)
 {
     const struct job *job = coordinator->job;
-    if (job->target_accuracy <= 0 || coordinator->results.epochs[epoch].test_images == 0) {
+    if (job->target_accuracy <= 0 || coordinator->results.periods[period].test_images == 0) {
         return;
     }
-    bool is_enough = results_accuracy(&coordinator->results, epoch) >= job->target_accuracy;
+    bool is_enough = results_accuracy(&coordinator->results, period) >= job->target_accuracy;
     if (is_enough && !coordinator->results.has_reached_target) {
         coordinator->results.has_reached_target = true;
-        coordinator->results.target_epoch = epoch;
+        coordinator->results.target_period = period;
     }
-    struct message proceed = {.kind = MESSAGE_PROCEED,
-                              .epoch = epoch,
-                              .reason = is_enough ? STATUS_END_OF_DATA : STATUS_OK};
+    const struct wire_decision decision = {.period = period, .is_enough = is_enough};
+    const struct message proceed = {.kind = MESSAGE_PROCEED, .decision = &decision};
     coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &proceed);
 }
 
 static void handle_report(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message)
 {
+    const struct wire_report *report = message->report;
     uint32_t rank = from->index;
     if (from->role != ROLE_WORKER) {
         return;
     }
     if (results_add(&coordinator->results, rank, message) != STATUS_OK) {
-        coordinator_port_say(&coordinator->port, true, "worker %u reports epoch %llu out of order",
-                             rank, (unsigned long long)message->epoch);
+        coordinator_port_say(&coordinator->port, true, "worker %u reports period %llu out of order",
+                             rank, (unsigned long long)report->period);
         return;
     }
-    if (!message->report->is_epoch) {
+    if (!report->closes_period) {
         coordinator->port.reported(coordinator->port.context, rank, message);
-    } else if (results_epoch_is_complete(&coordinator->results, (uint32_t)message->epoch)) {
-        coordinator->port.epoch_closed(coordinator->port.context, (uint32_t)message->epoch);
-        decide(coordinator, (uint32_t)message->epoch);
+    } else if (results_period_is_complete(&coordinator->results, (uint32_t)report->period)) {
+        coordinator->port.period_closed(coordinator->port.context, (uint32_t)report->period);
+        decide(coordinator, (uint32_t)report->period);
     }
 }
 
 /* Every worker waits for the sum that it gives to: none can be a round ahead. */
 static void handle_sum(struct coordinator *coordinator, const struct sender *from,
-                       const struct message *message, uint64_t now_ms)
+                       const struct wire_sum *given, uint64_t now_ms)
 {
     const struct sums *sums = &coordinator->sums;
     const double *sum;
-    uint64_t floats = message->span.count;
-    uint32_t count = (uint32_t)(floats / 2);
-    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING ||
-        message->values == NULL) {
+    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING) {
         return;
     }
-    if (floats > 2 * (uint64_t)SUMS_COUNT_MAX || floats % 2 != 0) {
+    if (given->count > SUMS_COUNT_MAX) {
         coordinator_fail(coordinator, STATUS_MALFORMED, now_ms,
-                         "worker %u (host %s) gave %.1f numbers to a sum, which takes at most %u",
-                         from->index, from->slot->host, (double)floats / 2, SUMS_COUNT_MAX);
+                         "worker %u (host %s) gave %u numbers to a sum, which takes at most %u",
+                         from->index, from->slot->host, given->count, SUMS_COUNT_MAX);
         return;
     }
     enum status status =
-        sums_add(&coordinator->sums, from->index, message->step, message->values, count, &sum);
+        sums_add(&coordinator->sums, from->index, given->round, given->values, given->count, &sum);
     if (status != STATUS_OK) {
         coordinator_fail(coordinator, status, now_ms,
                          "worker %u (host %s) gave %u numbers to sum %llu, the others %u to sum "
                          "%llu",
-                         from->index, from->slot->host, count, (unsigned long long)message->step,
-                         sums->count, (unsigned long long)sums->round);
+                         from->index, from->slot->host, given->count,
+                         (unsigned long long)given->round, sums->count,
+                         (unsigned long long)sums->round);
         return;
     }
     if (sum != NULL) {
-        const void *bytes = sum;
-        const struct message answer = {
-            .kind = MESSAGE_SUM, .step = message->step, .span = {0, floats}, .values = bytes};
+        const struct wire_sum total = {given->round, given->count, sum};
+        const struct message answer = {.kind = MESSAGE_SUM, .sum = &total};
         coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &answer);
     }
 }
@@ -156,7 +153,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         handle_report(coordinator, from, message);
         break;
     case MESSAGE_SUM:
-        handle_sum(coordinator, from, message, now_ms);
+        handle_sum(coordinator, from, message->sum, now_ms);
         break;
     case MESSAGE_DONE:
         handle_done(coordinator, from, message, now_ms);

@@ -191,11 +191,11 @@ void handshake_passed(struct coordinator *coordinator, const struct sender *from
     struct membership *membership = &coordinator->membership;
     if (from->role != ROLE_WORKER || from->slot->state != SLOT_CONNECTED ||
         coordinator->state != COORDINATOR_TRAINING ||
-        message->phase != coordinator->phase_index + 1) {
+        message->passed->phase != coordinator->phase_index + 1) {
         return;
     }
     slot_enter(membership, from->slot, SLOT_READY, now_ms);
-    tuning_note(&coordinator->tuning, coordinator->phase_index, message->step_ns);
+    tuning_note(&coordinator->tuning, coordinator->phase_index, message->passed->step_ns);
     if (!all_workers_are(membership, SLOT_READY)) {
         return;
     }

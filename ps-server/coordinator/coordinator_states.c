@@ -26,9 +26,8 @@ static void send_places(const struct coordinator *coordinator, struct message me
 /* Asks workers what is possible between them. */
 static void send_try(const struct coordinator *coordinator)
 {
-    const struct message trial = {.kind = MESSAGE_TRY,
-                                  .all_reduce = coordinator->topology.all_reduce};
-    send_places(coordinator, trial);
+    const struct wire_start start = {.all_reduce = coordinator->topology.all_reduce};
+    send_places(coordinator, (struct message){.kind = MESSAGE_TRY, .start = &start});
 }
 
 /* Returns how large the buckets of the phase are. */
@@ -53,20 +52,18 @@ static void send_start(struct coordinator *coordinator, uint64_t now_ms)
     struct membership *membership = &coordinator->membership;
     uint64_t bucket_bytes = begin_tuning(coordinator);
     layout_merge(&coordinator->layout, bucket_bytes, &coordinator->phase_layout);
-    // `step` carries the training samples: schedules follow from them.
-    const struct message start = {.kind = MESSAGE_START,
-                                  .step = coordinator->train_samples,
-                                  .phase = coordinator->phase_index,
-                                  .all_reduce = coordinator->topology.all_reduce,
-                                  .limits = coordinator->topology.limits,
-                                  .bucket_bytes = bucket_bytes,
-                                  .layout = &coordinator->phase_layout,
-                                  .text = ""};
-    coordinator_port_send_servers(&coordinator->port, membership, &start);
+    const struct wire_start start = {.phase = coordinator->phase_index,
+                                     .train_samples = coordinator->train_samples,
+                                     .all_reduce = coordinator->topology.all_reduce,
+                                     .limits = coordinator->topology.limits,
+                                     .bucket_bytes = bucket_bytes};
+    const struct message message = {
+        .kind = MESSAGE_START, .start = &start, .layout = &coordinator->phase_layout, .text = ""};
+    coordinator_port_send_servers(&coordinator->port, membership, &message);
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         slot_enter(membership, &membership->workers[i], SLOT_READY, now_ms);
     }
-    send_places(coordinator, start);
+    send_places(coordinator, message);
 }
 
 static void begin_connecting(struct coordinator *coordinator, uint64_t now_ms)

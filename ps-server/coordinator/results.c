@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A report may close an epoch at most so far ahead of those known: workers are in step.
-#define EPOCH_LEAD_MAX 1
+// A report may close a period at most so far ahead of those known: workers are in step.
+#define PERIOD_LEAD_MAX 1
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count)
 {
@@ -19,22 +19,22 @@ void results_finish(struct results *results)
 {
     free(results->ranks);
     free(results->shards);
-    free(results->epochs);
+    free(results->periods);
     *results = (struct results){0};
 }
 
 static enum status grow(struct results *results)
 {
-    if (results->epoch_count < results->epoch_capacity) {
+    if (results->period_count < results->period_capacity) {
         return STATUS_OK;
     }
-    uint32_t capacity = results->epoch_capacity == 0 ? 16 : 2 * results->epoch_capacity;
-    struct results_epoch *epochs = realloc(results->epochs, capacity * sizeof(*epochs));
-    if (epochs == NULL) {
+    uint32_t capacity = results->period_capacity == 0 ? 16 : 2 * results->period_capacity;
+    struct results_period *periods = realloc(results->periods, capacity * sizeof(*periods));
+    if (periods == NULL) {
         return STATUS_NO_MEMORY;
     }
-    results->epochs = epochs;
-    results->epoch_capacity = capacity;
+    results->periods = periods;
+    results->period_capacity = capacity;
     return STATUS_OK;
 }
 
@@ -43,29 +43,28 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static enum status add_epoch(struct results *results, const struct message *message)
+static enum status add_period(struct results *results, const struct wire_report *report)
 {
-    const struct wire_report *report = message->report;
-    if (message->epoch >= (uint64_t)results->epoch_count + EPOCH_LEAD_MAX) {
+    if (report->period >= (uint64_t)results->period_count + PERIOD_LEAD_MAX) {
         return STATUS_MALFORMED;
     }
-    if (message->epoch == results->epoch_count) {
+    if (report->period == results->period_count) {
         enum status status = grow(results);
         if (status != STATUS_OK) {
             return status;
         }
-        results->epochs[results->epoch_count++] = (struct results_epoch){0};
+        results->periods[results->period_count++] = (struct results_period){0};
     }
-    struct results_epoch *epoch = &results->epochs[message->epoch];
-    epoch->report_count++;
-    epoch->images += report->images;
-    epoch->images_dropped += report->images_dropped;
-    epoch->steps_max = max_u64(epoch->steps_max, report->steps);
-    epoch->total_ns_max = max_u64(epoch->total_ns_max, report->total_ns);
-    epoch->loss_sum += report->loss_sum;
-    epoch->test_images += report->test_images;
-    epoch->test_correct += report->test_correct;
-    epoch->test_loss_sum += report->test_loss_sum;
+    struct results_period *period = &results->periods[report->period];
+    period->report_count++;
+    period->images += report->images;
+    period->images_dropped += report->images_dropped;
+    period->steps_max = max_u64(period->steps_max, report->steps);
+    period->total_ns_max = max_u64(period->total_ns_max, report->total_ns);
+    period->loss_sum += report->loss_sum;
+    period->test_images += report->test_images;
+    period->test_correct += report->test_correct;
+    period->test_loss_sum += report->test_loss_sum;
     return STATUS_OK;
 }
 
@@ -79,7 +78,7 @@ static void add_interval(struct results_rank *rank, const struct message *messag
 {
     const struct wire_report *report = message->report;
     rank->step = message->step;
-    rank->epoch = message->epoch;
+    rank->epoch = report->epoch;
     if (report->images > 0) {
         rank->loss = report->loss_sum / (double)report->images;
     }
@@ -104,8 +103,8 @@ static void add_interval(struct results_rank *rank, const struct message *messag
 
 enum status results_add(struct results *results, uint32_t rank, const struct message *message)
 {
-    if (message->report->is_epoch) {
-        return add_epoch(results, message);
+    if (message->report->closes_period) {
+        return add_period(results, message->report);
     }
     add_interval(&results->ranks[rank], message);
     return STATUS_OK;
@@ -167,23 +166,23 @@ double results_images(const struct results *results)
     return images > 0 ? images : 0;
 }
 
-bool results_epoch_is_complete(const struct results *results, uint32_t epoch)
+bool results_period_is_complete(const struct results *results, uint32_t period)
 {
-    return epoch < results->epoch_count &&
-           results->epochs[epoch].report_count >= results->worker_count;
+    return period < results->period_count &&
+           results->periods[period].report_count >= results->worker_count;
 }
 
-double results_accuracy(const struct results *results, uint32_t epoch)
+double results_accuracy(const struct results *results, uint32_t period)
 {
-    const struct results_epoch *at = &results->epochs[epoch];
+    const struct results_period *at = &results->periods[period];
     return at->test_images > 0 ? (double)at->test_correct / (double)at->test_images : 0;
 }
 
-double results_seconds_until(const struct results *results, uint32_t epoch)
+double results_seconds_until(const struct results *results, uint32_t period)
 {
     double seconds = 0;
-    for (uint32_t i = 0; i <= epoch && i < results->epoch_count; i++) {
-        seconds += (double)results->epochs[i].total_ns_max / 1e9;
+    for (uint32_t i = 0; i <= period && i < results->period_count; i++) {
+        seconds += (double)results->periods[i].total_ns_max / 1e9;
     }
     return seconds;
 }

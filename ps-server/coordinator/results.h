@@ -1,4 +1,4 @@
-/* What a job has done so far: sums of the workers' reports, by epoch and in all. Pure. */
+/* What a job has done so far: sums of the workers' reports, by period and in all. Pure. */
 #ifndef PS_SERVER_COORDINATOR_RESULTS_H
 #define PS_SERVER_COORDINATOR_RESULTS_H
 
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An epoch, or a period of --eval-every: sums over the workers that have reported it; times are of
- * the slowest. */
-struct results_epoch {
+/* A period: an epoch, or what --eval-every says. Sums over the workers that have reported it; times
+ * are of the slowest. */
+struct results_period {
     uint32_t report_count; // workers
     uint64_t images, steps_max, total_ns_max;
     double images_dropped, loss_sum; // both of `images`
@@ -44,9 +44,9 @@ struct results_shard {
 };
 
 struct results {
-    struct results_epoch *epochs; // owned
-    uint32_t epoch_count;         // with at least one report
-    uint32_t epoch_capacity;
+    struct results_period *periods; // owned
+    uint32_t period_count;          // with at least one report
+    uint32_t period_capacity;
     struct results_rank *ranks; // (worker_count), owned
     uint32_t worker_count;
     struct results_shard *shards; // (shard_count), owned
@@ -55,13 +55,13 @@ struct results {
     struct staleness staleness; // a gradient counts once on each shard; empty in synchronous modes
     uint64_t late_count;        // gradients that came too late, once for each shard that dropped it
     bool has_reached_target;    // accuracy
-    uint32_t target_epoch;      // at the end of which it did
+    uint32_t target_period;     // at the end of which it did
 };
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count);
 void results_finish(struct results *results);
 
-/* REPORT of a worker: an interval, or an epoch. STATUS_MALFORMED for an epoch that cannot be the
+/* REPORT of a worker: an interval, or a period. STATUS_MALFORMED for a period that cannot be the
  * next one. */
 enum status results_add(struct results *results, uint32_t rank, const struct message *message);
 
@@ -84,13 +84,13 @@ double results_images_dropped(const struct results *results);
 double results_images_used(const struct wire_report *report);
 
 /* All workers have closed it. */
-bool results_epoch_is_complete(const struct results *results, uint32_t epoch);
+bool results_period_is_complete(const struct results *results, uint32_t period);
 
-/* Of the test set, at the end of an epoch that was evaluated. */
-double results_accuracy(const struct results *results, uint32_t epoch);
+/* Of the test set, at the end of a period that was evaluated. */
+double results_accuracy(const struct results *results, uint32_t period);
 
-/* Seconds of training, evaluations not counted, up to the end of an epoch. */
-double results_seconds_until(const struct results *results, uint32_t epoch);
+/* Seconds of training, evaluations not counted, up to the end of a period. */
+double results_seconds_until(const struct results *results, uint32_t period);
 
 /* Images per second of the whole job that entered updates, warm-up excluded. */
 double results_images_per_second(const struct results *results);

@@ -30,7 +30,7 @@ static void take_messages(const struct job *job, struct topology *topology)
     topology->limits = (struct all_reduce_limits){0};
     switch (job->all_reduce) {
     case ALL_REDUCE_CHOICE_AUTO:
-        topology->limits = all_reduce_choose(job->workers, may_meet(job), &topology->way);
+        topology->limits = all_reduce_choose(job->workers, may_meet(job), &topology->path);
         break;
     case ALL_REDUCE_CHOICE_RING:
         break; // for buckets of any size
@@ -63,21 +63,21 @@ void topology_begin(const struct job *job, const struct membership *membership,
 
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
 {
-    const struct all_reduce_path *found = &message->way;
-    struct all_reduce_path *way = &topology->way;
-    bool is_first = way->latency_ns == 0;
+    const struct all_reduce_path *found = message->path;
+    struct all_reduce_path *path = &topology->path;
+    bool is_first = path->latency_ns == 0;
     if (message->reason != STATUS_OK && !topology->cannot_map) {
         topology->cannot_map = true;
         topology->refuser = rank;
     }
-    if (is_first || found->latency_ns > way->latency_ns) {
-        way->latency_ns = found->latency_ns;
+    if (is_first || found->latency_ns > path->latency_ns) {
+        path->latency_ns = found->latency_ns;
     }
-    if (is_first || found->message_ns > way->message_ns) {
-        way->message_ns = found->message_ns;
+    if (is_first || found->message_ns > path->message_ns) {
+        path->message_ns = found->message_ns;
     }
-    if (is_first || found->bandwidth < way->bandwidth) {
-        way->bandwidth = found->bandwidth;
+    if (is_first || found->bandwidth < path->bandwidth) {
+        path->bandwidth = found->bandwidth;
     }
 }
 
@@ -122,8 +122,8 @@ void topology_describe(const struct topology *topology, char *ret_text, size_t t
     size_t used = strlen(ret_text);
     snprintf(ret_text + used, text_size - used,
              "ring above (%.0f us, %.1f us a message, %.0f MB/s)",
-             (double)topology->way.latency_ns / 1e3, (double)topology->way.message_ns / 1e3,
-             (double)topology->way.bandwidth / 1e6);
+             (double)topology->path.latency_ns / 1e3, (double)topology->path.message_ns / 1e3,
+             (double)topology->path.bandwidth / 1e6);
 }
 
 /* False, and the text as it was, if it does not fit. */

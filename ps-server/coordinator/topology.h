@@ -20,8 +20,8 @@ struct topology {
 
     // What workers have found out, the worst of all.
     bool cannot_map;
-    uint32_t refuser;           // rank of the first that cannot
-    struct all_reduce_path way; // zeroed: not measured
+    uint32_t refuser;            // rank of the first that cannot
+    struct all_reduce_path path; // zeroed: not measured
 };
 
 /* From the options, and from where the workers are. *ret_needs_trial: it depends on what they find

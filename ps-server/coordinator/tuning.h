@@ -2,10 +2,10 @@
  *
  * The first phases of the job are trials (see phases.h), each with buckets of another size. At the
  * end of each, every worker says what a step took it. Where workers are in step, the slowest one is
- * how fast the job was; where they are free each goes at its own rate, and the rates add up. The
- * fastest size wins, and of sizes that are as good as that the largest, which makes the fewest
- * messages. There is nothing to try where no bucket travels, or where trials would be too much of
- * the job: that keeps the default. */
+ * how fast the job was; where they are unsynchronised each goes at its own rate, and the rates add
+ * up. The fastest size wins, and of sizes that are as good as that the largest, which makes the
+ * fewest messages. There is nothing to try where no bucket travels, or where trials would be too
+ * much of the job: that keeps the default. */
 #ifndef PS_SERVER_COORDINATOR_TUNING_H
 #define PS_SERVER_COORDINATOR_TUNING_H
 

@@ -71,7 +71,7 @@ bool metrics_add(struct metrics *metrics, uint32_t rank, const struct message *m
     struct metrics_line *line = &metrics->lines[rank];
     add_report(&line->report, message->report);
     line->step = message->step;
-    line->epoch = message->epoch;
+    line->epoch = message->report->epoch;
     line->now_ms = now_ms;
     uint64_t interval = metrics_interval(metrics, message->step);
     return message->step / interval > line->written_step / interval;

@@ -210,13 +210,13 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
     fflush(stdout);
 }
 
-void progress_epoch(struct progress *progress, const struct coordinator *coordinator,
-                    uint32_t epoch)
+void progress_period(struct progress *progress, const struct coordinator *coordinator,
+                     uint32_t epoch)
 {
     if (!progress->is_on) {
         return;
     }
-    const struct results_epoch *result = &coordinator->results.epochs[epoch];
+    const struct results_period *result = &coordinator->results.periods[epoch];
     double seconds = (double)result->total_ns_max / 1e9;
     if (progress->has_line) {
         printf("\r\033[K");
@@ -268,7 +268,7 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     if (coordinator->results.has_reached_target) {
         printf("reached a test accuracy of %g after %.1f s of training\n",
                coordinator->job->target_accuracy,
-               results_seconds_until(&coordinator->results, coordinator->results.target_epoch));
+               results_seconds_until(&coordinator->results, coordinator->results.target_period));
     }
     printf("%s: %llu steps, %.0f images in %s", outcome,
            (unsigned long long)summary_steps(coordinator), results_images(&coordinator->results),

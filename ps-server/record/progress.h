@@ -20,8 +20,8 @@ void progress_started(struct progress *progress, const struct coordinator *coord
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
                        uint64_t now_ms);
-void progress_epoch(struct progress *progress, const struct coordinator *coordinator,
-                    uint32_t epoch);
+void progress_period(struct progress *progress, const struct coordinator *coordinator,
+                     uint32_t epoch);
 
 /* Ends the line, so that something else can be printed. */
 void progress_break(struct progress *progress);

@@ -130,7 +130,7 @@ static json_t *number(double value)
 
 static json_t *epoch_json(const struct coordinator *coordinator, uint32_t index)
 {
-    const struct results_epoch *epoch = &coordinator->results.epochs[index];
+    const struct results_period *epoch = &coordinator->results.periods[index];
     uint64_t last_step = step_at(coordinator, index) - 1;
     double seconds = (double)epoch->total_ns_max / 1e9;
     json_t *test_loss = json_null(), *test_accuracy = json_null();
@@ -149,8 +149,8 @@ static json_t *epochs_json(const struct coordinator *coordinator, bool has_steps
 {
     const struct results *results = &coordinator->results;
     json_t *epochs = json_array();
-    for (uint32_t i = 0; i < results->epoch_count; i++) {
-        if (!results_epoch_is_complete(results, i)) {
+    for (uint32_t i = 0; i < results->period_count; i++) {
+        if (!results_period_is_complete(results, i)) {
             continue;
         }
         json_t *epoch = epoch_json(coordinator, i);
@@ -223,8 +223,8 @@ static json_t *target_json(const struct coordinator *coordinator)
     }
     json_t *steps = json_null(), *seconds = json_null();
     if (results->has_reached_target) {
-        steps = integer(step_at(coordinator, results->target_epoch));
-        seconds = json_real(results_seconds_until(results, results->target_epoch));
+        steps = integer(step_at(coordinator, results->target_period));
+        seconds = json_real(results_seconds_until(results, results->target_period));
     }
     return json_pack("{s:f, s:o, s:o}", "accuracy", coordinator->job->target_accuracy, "steps",
                      steps, "seconds", seconds);
@@ -233,7 +233,7 @@ static json_t *target_json(const struct coordinator *coordinator)
 uint64_t summary_steps(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
-    uint32_t closed = results->epoch_count;
+    uint32_t closed = results->period_count;
     if (coordinator->verdict == STATUS_OK && closed > 0) {
         return step_at(coordinator, closed - 1); // the last period ends where the job does
     }

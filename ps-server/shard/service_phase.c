@@ -38,7 +38,7 @@ static enum status create_region(struct service *service, struct shard_config *c
 }
 
 /* What a shard is to do in a phase. */
-static enum status configure(const struct service *service, const struct message *start,
+static enum status configure(const struct service *service, const struct message *message,
                              const struct phase *phase, struct shard_config *ret_config)
 {
     const struct job *job = &service->job;
@@ -47,16 +47,16 @@ static enum status configure(const struct service *service, const struct message
         .index = service->options->index,
         .shard_count = job_shard_count(job),
         .workers = job->workers,
-        .layout = *start->layout,
-        .schedule = job_schedule(job, start->step),
+        .layout = *message->layout,
+        .schedule = job_schedule(job, message->start->train_samples),
         .optimizer = job->optimizer,
         .settings = job->settings,
         .marks = phase->marks,
         .updates_before = phase->updates_before,
-        .seeds_states = start->phase > 0 && !is_local_sgd,
+        .seeds_states = message->start->phase > 0 && !is_local_sgd,
         .sync_every = job->sync_every,
         .backup = phase->mode.kind == MODE_PS_SYNC ? job->backup : 0,
-        .keeps_epochs = job->eval == EVALUATION_EPOCH,
+        .keeps_marks = job->eval == EVALUATION_EPOCH,
         .seed = job->seed,
         .has_views = job->delay_model == DELAY_MODEL_PER_WORKER,
         .gradients_per_update = job->gradients_per_update,
@@ -114,11 +114,11 @@ static enum status prepare(struct service *service, const struct phase *phase,
                          is_level);
 }
 
-static enum status create_shard(struct service *service, const struct message *start,
+static enum status create_shard(struct service *service, const struct message *message,
                                 const struct phase *phase)
 {
     struct shard_config config;
-    enum status status = configure(service, start, phase, &config);
+    enum status status = configure(service, message, phase, &config);
     if (status == STATUS_OK) {
         status = prepare(service, phase, &config);
     }
@@ -142,16 +142,17 @@ void service_add_counts(struct service *service)
     service->update_count += shard_version(service->shard);
 }
 
-enum status service_begin_phase(struct service *service, const struct message *start)
+enum status service_begin_phase(struct service *service, const struct message *message)
 {
     struct phases phases;
     char why[OPTION_ERROR_BYTES];
-    enum status status = phases_of(&service->job, start->step, &phases, why, sizeof(why));
+    enum status status =
+        phases_of(&service->job, message->start->train_samples, &phases, why, sizeof(why));
     if (status != STATUS_OK) {
         log_error("%s", why);
         return status;
     }
-    if (start->phase != service->next_phase || start->phase >= phases.count) {
+    if (message->start->phase != service->next_phase || message->start->phase >= phases.count) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
     service->next_phase++;
@@ -159,9 +160,9 @@ enum status service_begin_phase(struct service *service, const struct message *s
     service_add_counts(service);
     shard_destroy(service->shard);
     service->shard = NULL;
-    const struct phase *phase = &phases.list[start->phase];
+    const struct phase *phase = &phases.list[message->start->phase];
     if (phase->mode.kind != MODE_RING) {
-        status = create_shard(service, start, phase);
+        status = create_shard(service, message, phase);
     }
     return status == STATUS_OK ? member_connected(&service->member) : status;
 }

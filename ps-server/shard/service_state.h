@@ -48,7 +48,7 @@ struct service {
 };
 
 /* START: a phase begins, with a shard of its own. What is not due is ignored. */
-enum status service_begin_phase(struct service *service, const struct message *start);
+enum status service_begin_phase(struct service *service, const struct message *message);
 
 /* Adds what the shard has counted to what the phases before had. */
 void service_add_counts(struct service *service);

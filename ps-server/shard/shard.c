@@ -25,15 +25,14 @@ static void send_parts(struct shard *shard, struct unit *unit, uint32_t rank, co
                        shard_send_fn *send, void *context)
 {
     struct seat *seat = &unit->seats[rank];
+    const struct wire_outcome outcome = {seat->staleness, seat->rate, seat->is_late};
     struct message params = {
         .kind = MESSAGE_PARAMS,
         .rank = rank,
         .step = seat->pull_step,
-        .epoch = seat->pull_epoch > 0 ? seat->pull_epoch : unit->marks_passed,
-        .staleness = seat->staleness,
-        .rate = shard_is_unsynchronised(shard) ? seat->rate : 0,
-        .is_late = seat->is_late,
-        .params_version = shard->policy->says_version && seat->pull_epoch == 0 ? unit->version : 0,
+        .mark = seat->pull_mark > 0 ? seat->pull_mark : unit->marks_passed,
+        .params_version = shard->policy->says_version && seat->pull_mark == 0 ? unit->version : 0,
+        .outcome = shard_is_unsynchronised(shard) ? &outcome : NULL,
     };
     seat->part_pulls = 0;
     for (uint32_t i = unit->first; i < unit->end; i++) {
@@ -57,8 +56,8 @@ static void answer_pulls(struct shard *shard, struct unit *unit, shard_send_fn *
         if (seat->part_pulls < unit->part_count || unit->seeds_missing > 0) {
             continue;
         }
-        struct answer answer = seat->pull_epoch > 0 ? shard_answer_mark(shard, unit, seat)
-                                                    : answer_next(shard, unit, rank);
+        struct answer answer = seat->pull_mark > 0 ? shard_answer_mark(shard, unit, seat)
+                                                   : answer_next(shard, unit, rank);
         if (answer.values == NULL) {
             continue;
         }
@@ -153,19 +152,19 @@ static enum status receive_pull(struct shard *shard, struct part *part,
 {
     struct seat *seat = &shard->units[part->unit].seats[message->rank];
     bool is_first = seat->part_pulls == 0;
-    bool is_epoch_wrong = message->epoch > 0 &&
-                          (!shard_is_unsynchronised(shard) || message->epoch <= seat->epochs_read ||
-                           message->epoch > marks_count(&shard->config.marks));
+    bool is_mark_wrong = message->mark > 0 &&
+                         (!shard_is_unsynchronised(shard) || message->mark <= seat->marks_read ||
+                          message->mark > marks_count(&shard->config.marks));
     // One pull at a time, all parts for the same, for a step that can still come.
-    if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_epoch_wrong ||
-        (!is_first && (message->step != seat->pull_step || message->epoch != seat->pull_epoch ||
+    if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_mark_wrong ||
+        (!is_first && (message->step != seat->pull_step || message->mark != seat->pull_mark ||
                        message->params_version != seat->pull_version))) {
         return STATUS_MALFORMED;
     }
     part->is_pulled[message->rank] = true;
     seat->part_pulls++;
     seat->pull_step = message->step;
-    seat->pull_epoch = message->epoch;
+    seat->pull_mark = message->mark;
     seat->pull_version = message->params_version;
     return STATUS_OK;
 }

@@ -71,7 +71,7 @@ struct shard_config {
     // Where workers are unsynchronised.
     uint32_t sync_every;           // steps that a push stands for; 0: 1
     uint32_t backup;               // ps-sync: workers whose gradients an update does not need
-    bool keeps_epochs;             // workers pull the parameters of every mark
+    bool keeps_marks;              // workers pull the parameters of every mark
     struct order order;            // ps-ssp and ps-async
     bool has_views;                // a seeded order is of views: see shard_views.h
     uint64_t seed;                 // of the order

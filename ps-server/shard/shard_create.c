@@ -38,7 +38,7 @@ void shard_destroy(struct shard *shard)
     }
     shard_views_destroy(shard);
     memory_destroy_large(shard->history, shard->history_count * bytes);
-    memory_destroy_large(shard->epoch_copy.values, bytes);
+    memory_destroy_large(shard->mark_copy.values, bytes);
     memory_destroy_large(shard->sum, bytes);
     memory_destroy_large(shard->reads, shard->config.workers * bytes);
     memory_destroy_large(shard->squares, bytes);
@@ -130,8 +130,8 @@ static enum status create_vectors(struct shard *shard)
             return STATUS_NO_MEMORY;
         }
     }
-    if (shard_is_unsynchronised(shard) && config->keeps_epochs &&
-        !create_large(&shard->epoch_copy.values, shard->value_count)) {
+    if (shard_is_unsynchronised(shard) && config->keeps_marks &&
+        !create_large(&shard->mark_copy.values, shard->value_count)) {
         return STATUS_NO_MEMORY;
     }
     if (shard_updates_on_push(shard) && !create_remedy_vectors(shard)) {

@@ -28,43 +28,43 @@ void shard_pass_marks(const struct shard *shard, struct unit *unit)
 
 bool shard_keep_mark(struct shard *shard, const struct unit *unit)
 {
-    struct epoch_copy *copy = &shard->epoch_copy;
-    if (copy->values == NULL || copy->epoch == unit->marks_passed || shard_is_final(shard, unit)) {
+    struct mark_copy *copy = &shard->mark_copy;
+    if (copy->values == NULL || copy->mark == unit->marks_passed || shard_is_final(shard, unit)) {
         return true;
     }
     if (copy->readers_left > 0) {
         return false;
     }
     memcpy(copy->values, shard->params, shard->value_count * sizeof(float));
-    copy->epoch = unit->marks_passed;
+    copy->mark = unit->marks_passed;
     copy->readers_left = shard->config.workers;
     return true;
 }
 
 bool shard_mark_waits_for(const struct shard *shard, const struct seat *seat)
 {
-    const struct epoch_copy *copy = &shard->epoch_copy;
-    return copy->readers_left > 0 && copy->epoch > seat->epochs_read;
+    const struct mark_copy *copy = &shard->mark_copy;
+    return copy->readers_left > 0 && copy->mark > seat->marks_read;
 }
 
 struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit,
                                 const struct seat *seat)
 {
-    bool is_kept = shard->epoch_copy.epoch == seat->pull_epoch && shard->epoch_copy.values != NULL;
+    bool is_kept = shard->mark_copy.mark == seat->pull_mark && shard->mark_copy.values != NULL;
     bool is_end = shard_is_final(shard, unit) &&
-                  gradients_at(shard, seat->pull_epoch) >= shard->gradient_total;
+                  gradients_at(shard, seat->pull_mark) >= shard->gradient_total;
     if (is_end && !is_kept) {
         bool is_quiet = seat->clock == seat->pull_step;
         return (struct answer){is_quiet ? shard->params : NULL, unit->version, true};
     }
-    return (struct answer){is_kept ? shard->epoch_copy.values : NULL, 0, true};
+    return (struct answer){is_kept ? shard->mark_copy.values : NULL, 0, true};
 }
 
 void shard_note_mark_read(struct shard *shard, struct seat *seat)
 {
-    struct epoch_copy *copy = &shard->epoch_copy;
-    if (seat->epochs_read < seat->pull_epoch) {
-        seat->epochs_read = seat->pull_epoch;
-        copy->readers_left -= copy->epoch == seat->pull_epoch && copy->readers_left > 0;
+    struct mark_copy *copy = &shard->mark_copy;
+    if (seat->marks_read < seat->pull_mark) {
+        seat->marks_read = seat->pull_mark;
+        copy->readers_left -= copy->mark == seat->pull_mark && copy->readers_left > 0;
     }
 }

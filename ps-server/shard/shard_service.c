@@ -54,7 +54,7 @@ static enum status meet_worker(struct service *service, const struct message *he
     if (status != STATUS_OK) {
         return status;
     }
-    if (hello->is_far) {
+    if (hello->hello->is_far) {
         channel_go_far(service->channel);
     }
     if (is_new && sharing_has_view(&service->channel->sharing, peer) &&

@@ -26,10 +26,10 @@ struct seat {
     uint32_t part_pushes;  // parts of its next push that are here
     uint32_t part_pulls;   // parts that it has asked for
     uint64_t pull_step;    // for which step
-    uint64_t pull_epoch;   // 0: to go on; e: the parameters of the e-th mark
+    uint64_t pull_mark;    // 0: to go on; e: the parameters of the e-th mark
     uint64_t pull_version; // to go on: at least so many updates
     uint64_t read_version; // what its next gradient is computed on
-    uint64_t epochs_read;  // the last copy that it has pulled
+    uint64_t marks_read;   // the last copy that it has pulled
     uint64_t staleness;    // of its last gradient
     double rate;           // that it was applied with; 0: none was yet
     bool is_late;          // it was dropped
@@ -42,16 +42,16 @@ struct unit {
     uint32_t seeds_missing; // vectors of these that rank 0 has yet to send
     uint64_t handled;       // pushes that were applied or dropped
     uint64_t version;       // updates
-    uint64_t applied;       // gradients, where workers are free; an update of ps-sync counts N
-    uint64_t marks_passed;  // where workers are free
-    uint32_t summed;        // of them, those that wait in the sum for the next update
-    struct seat *seats;     // (workers)
+    uint64_t applied; // gradients, where workers are unsynchronised; an update of ps-sync counts N
+    uint64_t marks_passed; // where workers are unsynchronised
+    uint32_t summed;       // of them, those that wait in the sum for the next update
+    struct seat *seats;    // (workers)
 };
 
 /* The parameters of a mark, until every worker has pulled them. */
-struct epoch_copy {
+struct mark_copy {
     float *values;         // (value_count); NULL: no copies are kept
-    uint64_t epoch;        // the mark, from 1; 0: none yet
+    uint64_t mark;         // the mark, from 1; 0: none yet
     uint32_t readers_left; // workers
 };
 
@@ -72,12 +72,12 @@ struct shard {
     uint32_t unit_count;
     struct optimizer *optimizer;
     uint64_t value_count;    // of this shard
-    uint64_t gradient_total; // where workers are free: gradients of the phase
+    uint64_t gradient_total; // where workers are unsynchronised: gradients of the phase
     float *params;           // (value_count)
     uint32_t *contributors;  // (workers) room for the ranks that an update has gradients of
     float *history;          // (history_count, value_count): version v at v modulo history_count
     uint64_t history_count;  // 0: no seeded order
-    struct epoch_copy epoch_copy;
+    struct mark_copy mark_copy;
     float *sum;     // (value_count) of gradients; NULL if an update takes one
     float *reads;   // (workers, value_count) what each has read; NULL unless the remedy needs it
     float *squares; // (value_count); NULL unless the remedy needs it

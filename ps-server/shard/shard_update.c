@@ -74,8 +74,8 @@ void shard_drop_push(struct shard *shard, struct unit *unit, uint32_t rank)
     unit->handled++;
 }
 
-/* The step of the job whose rate counts. Where workers are free it follows the samples that were
- * seen: N gradients are what a step of ps-sync has. */
+/* The step of the job whose rate counts. Where workers are unsynchronised it follows the samples
+ * that were seen: N gradients are what a step of ps-sync has. */
 static uint64_t step_of(const struct shard *shard, const struct unit *unit)
 {
     const struct shard_config *config = &shard->config;

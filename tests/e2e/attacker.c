@@ -112,6 +112,8 @@ static void attack_control(struct attacker *attacker)
 {
     struct wire_report report = {.steps = 1, .images = 1};
     struct wire_member member = {.role = ROLE_WORKER, .has_rank = true};
+    const struct wire_passed passed = {.phase = 1};
+    const struct wire_decision enough = {.is_enough = true};
     char digest[65];
     memset(digest, 'a', sizeof(digest) - 1);
     digest[sizeof(digest) - 1] = '\0';
@@ -123,9 +125,9 @@ static void attack_control(struct attacker *attacker)
                 {.kind = MESSAGE_REPORT, .rank = rank, .report = &report},
                 {.kind = MESSAGE_DONE, .rank = rank, .report = &report, .member = &member},
                 {.kind = MESSAGE_LEAVE, .rank = rank, .reason = STATUS_IO, .text = "gone"},
-                {.kind = MESSAGE_PASSED, .rank = rank, .phase = 1},
+                {.kind = MESSAGE_PASSED, .rank = rank, .passed = &passed},
                 {.kind = MESSAGE_STOP, .reason = STATUS_IO, .text = "stop"},
-                {.kind = MESSAGE_PROCEED, .reason = STATUS_END_OF_DATA},
+                {.kind = MESSAGE_PROCEED, .decision = &enough},
                 {.kind = MESSAGE_HEARTBEAT, .rank = rank},
             };
             for (size_t k = 0; k < sizeof(messages) / sizeof(messages[0]); k++) {
@@ -148,10 +150,11 @@ static void greet_all(struct attacker *attacker)
 /* Says that it is a worker that is there already, and so gets what is meant for that one. */
 static void attack_hello(struct attacker *attacker)
 {
+    const struct wire_hello lane = {0};
     greet_all(attacker);
     for (uint32_t i = 0; i < attacker->count; i++) {
         for (uint32_t rank = 0; rank < RANKS; rank++) {
-            struct message hello = {.kind = MESSAGE_HELLO, .rank = rank};
+            struct message hello = {.kind = MESSAGE_HELLO, .rank = rank, .hello = &lane};
             struct message pull = {.kind = MESSAGE_PULL, .rank = rank};
             say(attacker, i, &hello);
             say(attacker, i, &pull);
@@ -163,11 +166,12 @@ static void attack_hello(struct attacker *attacker)
 /* Gradients for every step, of every rank; first parameters once more. */
 static void attack_push(struct attacker *attacker)
 {
+    const struct wire_hello lane = {0};
     greet_all(attacker);
     const uint64_t until_ms = clock_now_ms() + 1000 * (uint64_t)attacker->seconds;
     for (uint32_t i = 0; i < attacker->count; i++) {
         for (uint32_t rank = 0; rank < RANKS; rank++) {
-            struct message hello = {.kind = MESSAGE_HELLO, .rank = rank};
+            struct message hello = {.kind = MESSAGE_HELLO, .rank = rank, .hello = &lane};
             say(attacker, i, &hello);
         }
         struct message seed = {

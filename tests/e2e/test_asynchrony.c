@@ -84,7 +84,7 @@ static void a_seeded_job_has_the_staleness_that_was_drawn(void **state)
     json_decref(summary);
 }
 
-static void a_free_job_makes_every_update_once(void **state)
+static void an_unsynchronised_job_makes_every_update_once(void **state)
 {
     (void)state;
     static const char *const modes[] = {"ps-async", "ps-ssp:0", "ps-ssp:2"};
@@ -174,7 +174,7 @@ int main(void)
             a_seeded_order_has_the_same_bits_whoever_computes_it_and_however_it_travels),
         cmocka_unit_test(one_worker_without_staleness_is_local),
         cmocka_unit_test(a_seeded_job_has_the_staleness_that_was_drawn),
-        cmocka_unit_test(a_free_job_makes_every_update_once),
+        cmocka_unit_test(an_unsynchronised_job_makes_every_update_once),
         cmocka_unit_test(rounds_of_local_steps_go_on_at_every_mark),
         cmocka_unit_test(free_staleness_has_the_mean_of_its_closed_form),
     };

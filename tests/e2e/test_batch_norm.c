@@ -60,7 +60,7 @@ static void with_sync_bn_several_workers_train_as_one(void **state)
     assert_true(fabs(apart / alone - 1) > 1e-3);
 }
 
-static void free_workers_evaluate_with_their_own(void **state)
+static void unsynchronised_workers_evaluate_with_their_own(void **state)
 {
     (void)state;
     const char *const job[] = {"-n",
@@ -92,7 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_has_the_same_bits_in_both_designs),
         cmocka_unit_test(with_sync_bn_several_workers_train_as_one),
-        cmocka_unit_test(free_workers_evaluate_with_their_own),
+        cmocka_unit_test(unsynchronised_workers_evaluate_with_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

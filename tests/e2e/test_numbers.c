@@ -101,11 +101,11 @@ static double rate_of_step(double steps_before)
     return steps_before < 15 ? 0.01 + 0.01 * steps_before / 15 : 0.02;
 }
 
-/* Where workers are free, a server may answer before it has applied the gradient of that step: the
- * rate that it tells is then that of the one before. */
-static void check_rate(double rate, double steps_before, bool is_free)
+/* Where workers are unsynchronised, a server may answer before it has applied the gradient of that
+ * step: the rate that it tells is then that of the one before. */
+static void check_rate(double rate, double steps_before, bool is_unsynchronised)
 {
-    bool is_one_behind = is_free && fabs(rate - rate_of_step(steps_before - 1)) < 1e-6;
+    bool is_one_behind = is_unsynchronised && fabs(rate - rate_of_step(steps_before - 1)) < 1e-6;
     if (!is_one_behind) {
         check_near(rate, rate_of_step(steps_before));
     }
@@ -150,7 +150,7 @@ static void the_rate_in_force_is_in_every_line(void **state)
             double before = number(line, "step") - 1;
             check_rate(number(line, "lr"), before, i == 2);
             check_near(number(line, "steps"), 1);
-            if (i < 2) { // free workers learn of an epoch when the servers have passed it
+            if (i < 2) { // unsynchronised workers learn of an epoch when the servers have passed it
                 check_near(number(line, "epoch"), floor(before / 15) + 1);
             }
         }

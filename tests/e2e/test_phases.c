@@ -60,7 +60,7 @@ static void seeded_phases_repeat_bit_by_bit(void **state)
 }
 
 /* From races to a ring and back: all workers agree in the end, or the job fails. */
-static void free_phases_end_with_everybody_in_the_same_place(void **state)
+static void unsynchronised_phases_end_with_everybody_in_the_same_place(void **state)
 {
     (void)state;
     const char *const job[] = {"-n",
@@ -143,7 +143,7 @@ static void a_target_ends_the_job_at_the_evaluation_that_reaches_it(void **state
         const json_t *target = json_object_get(details, "target");
         const json_t *epochs = json_object_get(details, "evaluations");
         assert_int_equal(json_integer_value(json_object_get(target, "steps")), 3);
-        if (i < 2) { // where workers are free, one may have made another step
+        if (i < 2) { // where workers are unsynchronised, one may have made another step
             assert_int_equal(json_integer_value(json_object_get(summary, "steps")), 3);
         }
         assert_true(json_number_value(json_object_get(target, "seconds")) > 0);
@@ -398,7 +398,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synchronous_phases_end_where_one_design_does),
         cmocka_unit_test(seeded_phases_repeat_bit_by_bit),
-        cmocka_unit_test(free_phases_end_with_everybody_in_the_same_place),
+        cmocka_unit_test(unsynchronised_phases_end_with_everybody_in_the_same_place),
         cmocka_unit_test(local_steps_have_the_same_bits_in_both_designs),
         cmocka_unit_test(delays_for_each_worker_repeat_bit_by_bit),
         cmocka_unit_test(backup_workers_make_every_update_and_drop_what_is_late),

@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t header_size;
     enum status status = wire_encode(&first, header, sizeof(header), &header_size);
     assert(status == STATUS_OK);
-    frames = (struct wire_frames){header, header_size, first.values, payload_size};
+    frames = (struct wire_frames){header, header_size, wire_payload(&first).bytes, payload_size};
     status = wire_decode(&frames, &second_scratch, &version, &second);
     assert(status == STATUS_OK);
     assert(first.kind == second.kind && first.step == second.step && first.rank == second.rank);
@@ -45,8 +45,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));
-    assert((first.region != NULL) == (second.region != NULL));
-    assert((first.mail != NULL) == (second.mail != NULL));
+    assert((first.start != NULL) == (second.start != NULL));
+    assert((first.path != NULL) == (second.path != NULL));
+    assert((first.passed != NULL) == (second.passed != NULL));
+    assert((first.decision != NULL) == (second.decision != NULL));
+    assert((first.sum != NULL) == (second.sum != NULL));
+    assert((first.outcome != NULL) == (second.outcome != NULL));
+    assert((first.hello != NULL) == (second.hello != NULL));
+    assert((first.probe != NULL) == (second.probe != NULL));
+    assert((first.offer != NULL) == (second.offer != NULL));
     assert((first.loan != NULL) == (second.loan != NULL));
     return 0;
 }

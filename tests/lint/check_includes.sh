@@ -59,7 +59,7 @@ worker/device/cuda/.*           common/(base/(status|memory|random|log)|optimize
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
-common/channel/wire\.c          common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
+common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
 # header of a library, or        the only files that may include it; bench and tests may, too
@@ -68,7 +68,7 @@ libraries='
 zmq.*                           common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/service/health\.c
-.*\.pb-c\.h|protobuf-c/.*       common/channel/wire\.c
+.*\.pb-c\.h|protobuf-c/.*       common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '

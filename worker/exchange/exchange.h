@@ -22,7 +22,7 @@
  * thread waits for them in exchange_threaded.c; on the trainer's own, exchange_inline.c calls them.
  *
  * Where workers are unsynchronised, a worker's steps are its own: after each it settles, and asks
- * how far the phase is (exchange_epochs_passed). Steps are counted from 0 in every phase, and an
+ * how far the phase is (exchange_marks_passed). Steps are counted from 0 in every phase, and an
  * exchange lives for one phase.
  *
  * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
@@ -144,10 +144,10 @@ struct exchange {
     bool is_taken[LAYOUT_BUCKETS_MAX]; // trainer's thread only
     bool is_awaiting;                  // the buckets of a step or of a pull are on their way
     uint32_t sends_outstanding;        // zero-copy sends that may still read grads
-    _Atomic uint64_t pull_epoch;  // what is pulled: 0 parameters to go on with, e those of a mark
+    _Atomic uint64_t pull_mark;   // what is pulled: 0 parameters to go on with, m those of mark m
     _Atomic uint32_t pull_vector; // from 1: states of the optimizer
     float *pull_target;           // (layout->value_count) where those go
-    uint64_t epochs_passed;       // marks of the phase, as servers say; is_unsynchronised only
+    uint64_t marks_passed;        // marks of the phase, as servers say; is_unsynchronised only
     double staleness_sum;         // of the last gradient, in updates, over staleness_count answers
     uint32_t staleness_count;
     double rate;        // that the last gradient was applied with; 0: not known
@@ -216,10 +216,11 @@ static inline enum status exchange_settle(struct exchange *exchange)
  * computing. 0 where a worker is alone and nothing travels. */
 uint64_t exchange_take_wire_ns(struct exchange *exchange);
 
-/* Where workers are free: how many marks of the phase were passed, after exchange_settle. */
-uint64_t exchange_epochs_passed(struct exchange *exchange);
+/* Where workers are unsynchronised: how many marks of the phase were passed, after exchange_settle.
+ */
+uint64_t exchange_marks_passed(struct exchange *exchange);
 
-/* What became of this worker's last gradient, where workers are free. */
+/* What became of this worker's last gradient, where workers are unsynchronised. */
 struct exchange_fate {
     double staleness;  // how old it was when it was applied, in updates (mean over the shards)
     double rate;       // that it was applied with; 0: not known
@@ -228,8 +229,8 @@ struct exchange_fate {
 struct exchange_fate exchange_fate(struct exchange *exchange);
 
 /* Pulls parameters, and waits for them: those of a mark (from 1), to evaluate them, or with 0 those
- * to go on with. Each mark once, in order. Where workers are free. */
-enum status exchange_pull(struct exchange *exchange, uint64_t epoch);
+ * to go on with. Each mark once, in order. Where workers are unsynchronised. */
+enum status exchange_pull(struct exchange *exchange, uint64_t mark);
 
 /* Pulls a state of the optimizer (from 1) into `target`, and waits for it: after the last step of a
  * phase with servers. */
@@ -254,7 +255,8 @@ enum status exchange_stopped(struct exchange *exchange);
 /* For strategies: this bucket of the step is complete. */
 void exchange_mark_done(struct exchange *exchange, uint32_t bucket);
 
-/* For strategies: what an answer to go on with says of the job, and of this worker's gradient. */
+/* For strategies: what an answer to go on with says of the job, and of this worker's gradient: it
+ * has an outcome. */
 void exchange_note_progress(struct exchange *exchange, const struct message *params);
 
 /* For strategies: which share of the shards has dropped the gradient of the step that ends. */
@@ -265,8 +267,7 @@ void exchange_note_late(struct exchange *exchange, double share);
 enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct message *message);
 
 /* For strategies: says hello by each lane of a peer, with its number. */
-enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes,
-                               const struct message *hello);
+enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes, bool is_far);
 
 /* For those who send by themselves: something that end_step has to wait for, and: it has been read,
  * on any thread. */

@@ -3,9 +3,9 @@
  * Part k of K of every bucket belongs to shard k. As soon as backward has completed a bucket its
  * parts are pushed, and the parameters of the next step are asked for; each shard answers when its
  * consistency rule allows. Parameters go straight to their place: by then backward has no more use
- * for those of this bucket. (Where workers are free, shards answer all parts at once, after the
- * last push. Shards that say their version have to agree on it: those that are behind are asked
- * again.)
+ * for those of this bucket. (Where workers are unsynchronised, shards answer all parts at once,
+ * after the last push. Shards that say their version have to agree on it: those that are behind are
+ * asked again.)
  *
  * Flow control: over a network no more than a window of bytes is on its way to a shard that has not
  * said that it has taken them. Of what is ready the bucket that the next forward pass needs first,
@@ -180,16 +180,16 @@ static struct span part_of(const struct exchange *exchange, uint32_t bucket, uin
     return span_part(options->layout->buckets[bucket], options->peer_count, shard);
 }
 
-/* Asks a shard for its part of a bucket: of the step that comes, or of the end of an epoch. */
+/* Asks a shard for its part of a bucket: of the step that comes, or of a mark (0: none). */
 static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
-                             uint64_t epoch, uint64_t version)
+                             uint64_t mark, uint64_t version)
 {
     const struct exchange_options *options = &exchange->options;
     struct message pull = {
         .kind = MESSAGE_PULL,
         .rank = options->rank,
         .step = exchange->step + 1, // the first one is 0: before it, step is UINT64_MAX
-        .epoch = epoch,
+        .mark = mark,
         .bucket = bucket,
         .vector = exchange->pull_vector,
         .params_version = version,
@@ -208,7 +208,7 @@ static enum status pull_shard(struct exchange *exchange, uint32_t shard, uint64_
         struct span part = part_of(exchange, bucket, shard);
         if (part.count > 0) {
             ps_of(exchange)->missing_counts[bucket] += part.count;
-            status = send_pull(exchange, bucket, shard, exchange->pull_epoch, version);
+            status = send_pull(exchange, bucket, shard, exchange->pull_mark, version);
         }
     }
     return status;
@@ -231,10 +231,8 @@ static enum status ps_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        const struct message hello = {.kind = MESSAGE_HELLO,
-                                      .rank = options->rank,
-                                      .is_far = ps_of(exchange)->shards[shard].is_far};
-        enum status status = exchange_say_hello(exchange, &options->peers[shard], &hello);
+        enum status status = exchange_say_hello(exchange, &options->peers[shard],
+                                                ps_of(exchange)->shards[shard].is_far);
         if (status == STATUS_OK && options->rank == 0) {
             status = send_seeds(exchange, shard);
         }
@@ -246,8 +244,8 @@ static enum status ps_start(struct exchange *exchange)
     return exchange->options.is_unsynchronised ? ps_pull(exchange) : STATUS_OK;
 }
 
-/* The pull goes first and waits at the shard: so a free worker reads in the very moment in which
- * its gradient is applied, and no update of others falls between the two. */
+/* The pull goes first and waits at the shard: so an unsynchronised worker reads in the very moment
+ * in which its gradient is applied, and no update of others falls between the two. */
 static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
                                  struct span part)
 {
@@ -361,7 +359,9 @@ static bool is_expected(const struct exchange *exchange, const struct message *m
     return part.offset == message->span.offset && part.count == message->span.count &&
            ps_of_const(exchange)->shards[shard].is_pulled[message->bucket] &&
            message->step == exchange->step + 1 && message->vector == exchange->pull_vector &&
-           (exchange->pull_epoch == 0 || message->epoch == exchange->pull_epoch);
+           (exchange->pull_mark == 0 || message->mark == exchange->pull_mark) &&
+           (message->outcome != NULL || message->vector > 0 ||
+            !exchange->options.is_unsynchronised);
 }
 
 /* Every part that was asked for has come. */
@@ -386,8 +386,8 @@ static void note_late(struct exchange *exchange)
     exchange_note_late(exchange, (double)late / ps->shard_count);
 }
 
-/* Where workers are free: asks shards that are behind the newest again, until all are of one
- * version. None asks for what will not be: N - B workers have pushed gradients of the version
+/* Where workers are unsynchronised: asks shards that are behind the newest again, until all are of
+ * one version. None asks for what will not be: N - B workers have pushed gradients of the version
  * before to all shards. */
 static enum status agree_on_version(struct exchange *exchange)
 {
@@ -427,9 +427,9 @@ static enum status take_params(struct exchange *exchange, const struct message *
         return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
     }
     *missing_count -= message->span.count;
-    if (exchange->options.is_unsynchronised && exchange->pull_epoch == 0 && message->vector == 0) {
+    if (exchange->options.is_unsynchronised && exchange->pull_mark == 0 && message->vector == 0) {
         exchange_note_progress(exchange, message);
-        state->is_late = message->is_late;
+        state->is_late = message->outcome->is_late;
     }
     if (*missing_count > 0) {
         return STATUS_OK;

@@ -125,7 +125,7 @@ static enum status end_step(struct exchange *exchange,
 {
     uint32_t expected =
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
-    // A server may hold a push until this worker has read the end of an epoch: no wait for that
+    // A server may hold a push until this worker has read a mark: no wait for that
     // here.
     bool waits_for_sends = !exchange->options.is_unsynchronised;
     enum status status = STATUS_OK;
@@ -184,12 +184,12 @@ uint64_t exchange_take_wire_ns(struct exchange *exchange)
     return wire_ns;
 }
 
-uint64_t exchange_epochs_passed(struct exchange *exchange)
+uint64_t exchange_marks_passed(struct exchange *exchange)
 {
     pthread_mutex_lock(&exchange->mutex);
-    uint64_t epochs = exchange->epochs_passed;
+    uint64_t count = exchange->marks_passed;
     pthread_mutex_unlock(&exchange->mutex);
-    return epochs;
+    return count;
 }
 
 struct exchange_fate exchange_fate(struct exchange *exchange)
@@ -206,12 +206,12 @@ struct exchange_fate exchange_fate(struct exchange *exchange)
 }
 
 /* Has the communication thread pull what exchange->pull_* say, and waits for it. */
-static enum status pull_and_wait(struct exchange *exchange, uint64_t epoch, uint32_t vector,
+static enum status pull_and_wait(struct exchange *exchange, uint64_t mark, uint32_t vector,
                                  float *target)
 {
     pthread_mutex_lock(&exchange->mutex);
     enum status status = wait_until_delivered(exchange);
-    exchange->pull_epoch = epoch;
+    exchange->pull_mark = mark;
     exchange->pull_vector = vector;
     exchange->pull_target = target;
     exchange->is_awaiting = true;
@@ -222,15 +222,15 @@ static enum status pull_and_wait(struct exchange *exchange, uint64_t epoch, uint
     }
     exchange->options.post_ready(exchange->options.context, EXCHANGE_PULL);
     status = settle(exchange);
-    exchange->pull_epoch = 0;
+    exchange->pull_mark = 0;
     exchange->pull_vector = 0;
     return status;
 }
 
-enum status exchange_pull(struct exchange *exchange, uint64_t epoch)
+enum status exchange_pull(struct exchange *exchange, uint64_t mark)
 {
     assert(exchange->options.is_unsynchronised);
-    return pull_and_wait(exchange, epoch, 0, NULL);
+    return pull_and_wait(exchange, mark, 0, NULL);
 }
 
 enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, float *target)
@@ -242,12 +242,12 @@ enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, floa
 void exchange_note_progress(struct exchange *exchange, const struct message *params)
 {
     pthread_mutex_lock(&exchange->mutex);
-    if (params->epoch > exchange->epochs_passed) {
-        exchange->epochs_passed = params->epoch;
+    if (params->mark > exchange->marks_passed) {
+        exchange->marks_passed = params->mark;
     }
-    exchange->staleness_sum += (double)params->staleness;
+    exchange->staleness_sum += (double)params->outcome->staleness;
     exchange->staleness_count++;
-    exchange->rate = params->rate;
+    exchange->rate = params->outcome->rate;
     pthread_mutex_unlock(&exchange->mutex);
 }
 
@@ -286,13 +286,14 @@ enum status exchange_send(struct exchange *exchange, uint64_t peer, const struct
     return status;
 }
 
-enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes,
-                               const struct message *hello)
+enum status exchange_say_hello(struct exchange *exchange, const struct lanes *lanes, bool is_far)
 {
-    struct message one = *hello;
+    const struct exchange_options *options = &exchange->options;
+    struct wire_hello hello = {.is_far = is_far};
+    const struct message message = {.kind = MESSAGE_HELLO, .rank = options->rank, .hello = &hello};
     enum status status = STATUS_OK;
-    for (one.lane = 0; one.lane < lanes->count && status == STATUS_OK; one.lane++) {
-        status = channel_send(exchange->options.channel, lanes->peers[one.lane], &one, NULL, NULL);
+    for (; hello.lane < lanes->count && status == STATUS_OK; hello.lane++) {
+        status = channel_send(options->channel, lanes->peers[hello.lane], &message, NULL, NULL);
     }
     return status;
 }

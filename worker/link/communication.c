@@ -84,22 +84,22 @@ static void post_ready(void *context, uint32_t bucket)
     transport_wake(link->channel->transport);
 }
 
-static void note_decision(struct link *link, const struct message *message)
+static void note_decision(struct link *link, const struct wire_decision *decision)
 {
     pthread_mutex_lock(&link->mutex);
-    link->decided_count = message->epoch + 1;
-    link->is_enough = message->reason == STATUS_END_OF_DATA;
+    link->decided_count = decision->period + 1;
+    link->is_enough = decision->is_enough;
     pthread_cond_broadcast(&link->changed);
     pthread_mutex_unlock(&link->mutex);
 }
 
-static void note_sum(struct link *link, const struct message *message)
+static void note_sum(struct link *link, const struct wire_sum *sum)
 {
     pthread_mutex_lock(&link->mutex);
-    bool is_awaited = link->sum != NULL && message->step == link->sum_round &&
-                      message->span.count == 2 * (uint64_t)link->sum_count;
-    if (is_awaited && message->values != NULL) {
-        memcpy(link->sum, message->values, link->sum_count * sizeof(*link->sum));
+    bool is_awaited =
+        link->sum != NULL && sum->round == link->sum_round && sum->count == link->sum_count;
+    if (is_awaited) {
+        memcpy(link->sum, sum->values, link->sum_count * sizeof(*link->sum));
         link->sum = NULL;
         link->sum_round++;
         pthread_cond_broadcast(&link->changed);
@@ -123,10 +123,10 @@ static enum status handle_coordinator(struct link *link, const struct message *m
         return status;
     }
     if (message->kind == MESSAGE_PROCEED) {
-        note_decision(link, message);
+        note_decision(link, message->decision);
     }
     if (message->kind == MESSAGE_SUM) {
-        note_sum(link, message);
+        note_sum(link, message->sum);
     }
     return STATUS_OK;
 }

@@ -139,19 +139,19 @@ enum status link_pass(struct link *link, const struct link_passed *passed)
     }
     uint32_t phase_index = link->phase_index;
     pthread_mutex_unlock(&link->mutex);
-    struct message message = {
-        .kind = MESSAGE_PASSED, .phase = phase_index, .step_ns = passed->step_ns};
+    const struct wire_passed told = {phase_index, passed->step_ns};
+    struct message message = {.kind = MESSAGE_PASSED, .passed = &told};
     post_message(link, &message);
     return wait_for(link, LINK_RUNNING);
 }
 
-enum status link_await_decision(struct link *link, uint64_t epoch, bool *ret_is_enough)
+enum status link_await_decision(struct link *link, uint64_t period, bool *ret_is_enough)
 {
     pthread_mutex_lock(&link->mutex);
-    while (link->decided_count <= epoch && link->phase != LINK_ENDED) {
+    while (link->decided_count <= period && link->phase != LINK_ENDED) {
         pthread_cond_wait(&link->changed, &link->mutex);
     }
-    enum status status = link->decided_count > epoch ? STATUS_OK : link->ending;
+    enum status status = link->decided_count > period ? STATUS_OK : link->ending;
     *ret_is_enough = link->is_enough;
     pthread_mutex_unlock(&link->mutex);
     return status;
@@ -164,9 +164,8 @@ enum status link_sum(struct link *link, double *values, uint32_t count)
     link->sum_count = count;
     uint64_t round = link->sum_round;
     pthread_mutex_unlock(&link->mutex);
-    const void *bytes = values; // until the answer comes
-    struct message message = {
-        .kind = MESSAGE_SUM, .step = round, .span = {0, 2 * (uint64_t)count}, .values = bytes};
+    const struct wire_sum sum = {round, count, values}; // until the answer comes
+    struct message message = {.kind = MESSAGE_SUM, .sum = &sum};
     post_message(link, &message);
     pthread_mutex_lock(&link->mutex);
     while (link->sum != NULL && link->phase != LINK_ENDED) {
@@ -183,10 +182,9 @@ void link_set_step(struct link *link, uint64_t step)
     link->step = step;
 }
 
-void link_report(struct link *link, uint64_t step, uint64_t epoch, const struct wire_report *report)
+void link_report(struct link *link, uint64_t step, const struct wire_report *report)
 {
-    struct message message = {
-        .kind = MESSAGE_REPORT, .step = step, .epoch = epoch, .report = report};
+    struct message message = {.kind = MESSAGE_REPORT, .step = step, .report = report};
     post_message(link, &message);
 }
 

@@ -77,9 +77,9 @@ struct link_passed {
  * one. */
 enum status link_pass(struct link *link, const struct link_passed *passed);
 
-/* After the report that closed an epoch of a job with a target: waits until it is known whether the
+/* After the report that closed a period of a job with a target: waits until it is known whether the
  * job goes on. */
-enum status link_await_decision(struct link *link, uint64_t epoch, bool *ret_is_enough);
+enum status link_await_decision(struct link *link, uint64_t period, bool *ret_is_enough);
 
 /* Adds up `values` over all workers, in place: the same numbers on each, which all have to call it
  * as often. Waits. Where workers are in step. */
@@ -92,8 +92,7 @@ void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_rec
 void link_set_step(struct link *link, uint64_t step);
 
 /* Queue a message to the coordinator. Do not wait. */
-void link_report(struct link *link, uint64_t step, uint64_t epoch,
-                 const struct wire_report *report);
+void link_report(struct link *link, uint64_t step, const struct wire_report *report);
 void link_done(struct link *link, uint64_t step, const struct wire_report *report,
                const char *params_digest);
 void link_leave(struct link *link, enum status reason, const char *text); // at link_set_step

@@ -28,7 +28,7 @@ static bool has_far_peer(const struct exchange_options *options)
     return false;
 }
 
-static enum status create_exchange(struct link *link, const struct message *start,
+static enum status create_exchange(struct link *link, const struct message *message,
                                    void (*post_ready)(void *context, uint32_t bucket))
 {
     const struct phase *phase = &link->phases.list[link->phase_index];
@@ -44,7 +44,7 @@ static enum status create_exchange(struct link *link, const struct message *star
         .is_unsynchronised = phase->is_unsynchronised,
         .codec = link->job.compress,
         .group = link->group_memory.group,
-        .limits = start->limits,
+        .limits = message->start->limits,
         .peers = is_ring ? neighbours->workers : neighbours->shards,
         .peer_count = is_ring ? neighbours->worker_count : neighbours->shard_count,
         .callers = &neighbours->callers,
@@ -72,7 +72,7 @@ static enum status connect_to_others(struct link *link, const struct message *me
 {
     const struct neighbours_named named = {
         .places = message->text,
-        .all_reduce = message->all_reduce,
+        .all_reduce = message->start->all_reduce,
         .rank = link->rank,
     };
     if (endpoints_may_share(link->job.transport)) {
@@ -83,29 +83,30 @@ static enum status connect_to_others(struct link *link, const struct message *me
 
 static enum status send_tried(struct link *link)
 {
+    const struct all_reduce_path path = probe_path(&link->probe);
     const struct message tried = {
         .kind = MESSAGE_TRIED,
         .rank = link->rank,
         .reason = link->map_refusal,
-        .way = probe_way(&link->probe),
+        .path = &path,
     };
     probe_finish(&link->probe);
     return channel_send(link->channel, link->member.coordinator, &tried, NULL, NULL);
 }
 
-enum status link_try(struct link *link, const struct message *trial)
+enum status link_try(struct link *link, const struct message *message)
 {
     const struct job *job = &link->job;
     uint32_t next = (link->rank + 1) % job->workers;
     if (job->workers == 1 || !job_has_mode(job, MODE_RING) || link->probe.is_running) {
         return STATUS_OK; // what a coordinator of ours does not ask for
     }
-    enum status status = connect_to_others(link, trial);
+    enum status status = connect_to_others(link, message);
     if (status != STATUS_OK) {
         return status;
     }
-    if (trial->all_reduce == ALL_REDUCE_SHARED) {
-        const char *places = neighbours_skip(trial->text, job_shard_count(job));
+    if (message->start->all_reduce == ALL_REDUCE_SHARED) {
+        const char *places = neighbours_skip(message->text, job_shard_count(job));
         link->map_refusal = job->workers > ALL_REDUCE_SHARED_MAX
                                 ? STATUS_UNSUPPORTED
                                 : group_memory_map(&link->group_memory, places, link->rank,
@@ -118,11 +119,11 @@ enum status link_try(struct link *link, const struct message *trial)
  * not learn from them how long the way is, as it does from others. */
 static void fit_connections(struct link *link)
 {
-    const struct all_reduce_path way = probe_way(&link->probe);
+    const struct all_reduce_path path = probe_path(&link->probe);
     const struct lanes *lanes = &link->neighbours.workers[(link->rank + 1) % link->job.workers];
     for (uint32_t i = 0; i < lanes->count; i++) {
-        transport_fit(link->channel->transport, lanes->peers[i], way.bandwidth,
-                      (uint32_t)(2 * way.latency_ns / 1000));
+        transport_fit(link->channel->transport, lanes->peers[i], path.bandwidth,
+                      (uint32_t)(2 * path.latency_ns / 1000));
     }
 }
 
@@ -138,7 +139,7 @@ enum status link_probe(struct link *link, uint64_t peer, const struct message *m
 }
 
 /* What the first phase needs beside its exchange. */
-static enum status prepare_first(struct link *link, const struct message *start)
+static enum status prepare_first(struct link *link, const struct message *message)
 {
     char why[OPTION_ERROR_BYTES];
     enum status status =
@@ -147,8 +148,8 @@ static enum status prepare_first(struct link *link, const struct message *start)
         log_error("%s", why); // the trainer has found it before
         return status;
     }
-    status = connect_to_others(link, start);
-    if (status == STATUS_OK && start->all_reduce == ALL_REDUCE_SHARED) {
+    status = connect_to_others(link, message);
+    if (status == STATUS_OK && message->start->all_reduce == ALL_REDUCE_SHARED) {
         status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
                                     link->layout, link->prepared.grads);
     }
@@ -173,18 +174,18 @@ static enum status cut_buckets(struct link *link, uint64_t bucket_bytes)
     return STATUS_OK;
 }
 
-enum status link_begin_phase(struct link *link, const struct message *start,
+enum status link_begin_phase(struct link *link, const struct message *message,
                              void (*post_ready)(void *context, uint32_t bucket))
 {
-    if (start->phase != link->phase_index) {
+    if (message->start->phase != link->phase_index) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
     }
-    enum status status = cut_buckets(link, start->bucket_bytes);
-    if (status == STATUS_OK && start->phase == 0) {
-        status = prepare_first(link, start);
+    enum status status = cut_buckets(link, message->start->bucket_bytes);
+    if (status == STATUS_OK && message->start->phase == 0) {
+        status = prepare_first(link, message);
     }
     if (status == STATUS_OK) {
-        status = create_exchange(link, start, post_ready);
+        status = create_exchange(link, message, post_ready);
     }
     return status == STATUS_OK ? member_connected(&link->member) : status;
 }
@@ -205,7 +206,7 @@ static uint32_t transports_to(const struct exchange_options *options, uint64_t p
     }
     bool is_coded = options->codec.kind != CODEC_NONE;
     bool is_spared = sharing_spares(&options->channel->sharing, peer);
-    // Codes are sent; servers answer free workers with values as they are.
+    // Codes are sent; servers answer unsynchronised workers with values as they are.
     bool has_values = !is_coded || options->is_unsynchronised;
     return (is_spared && has_values ? WIRE_TRANSPORT_SHM : 0u) |
            (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);

@@ -10,13 +10,13 @@
 
 /* TRY: maps the memory of the others if that is what is tried, and measures the way to the next
  * one. Answers with TRIED, now or after some PROBEs. */
-enum status link_try(struct link *link, const struct message *trial);
+enum status link_try(struct link *link, const struct message *message);
 
 /* A PROBE of another worker. */
 enum status link_probe(struct link *link, uint64_t peer, const struct message *message);
 
 /* START: a phase begins; says that it is connected. post_ready is the exchange's. */
-enum status link_begin_phase(struct link *link, const struct message *start,
+enum status link_begin_phase(struct link *link, const struct message *message,
                              void (*post_ready)(void *context, uint32_t bucket));
 
 /* GO: everybody is ready for the phase. */

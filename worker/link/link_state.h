@@ -58,7 +58,7 @@ struct link {
     uint32_t ready[LAYOUT_BUCKETS_MAX]; // buckets, from ready_head, ready_count of them
     uint32_t ready_head, ready_count;
     struct outbox outbox;
-    uint64_t decided_count; // epochs of which the coordinator has said whether to go on
+    uint64_t decided_count; // periods of which the coordinator has said whether to go on
     bool is_enough;         // it has said no
     double *sum;            // (sum_count) that the trainer waits for; NULL: it does not
     uint32_t sum_count;

@@ -26,6 +26,14 @@ static void fill(struct outbox_entry *entry, const struct message *message)
         entry->report = *message->report;
         entry->message.report = &entry->report;
     }
+    if (message->passed != NULL) {
+        entry->passed = *message->passed;
+        entry->message.passed = &entry->passed;
+    }
+    if (message->sum != NULL) {
+        entry->sum = *message->sum;
+        entry->message.sum = &entry->sum;
+    }
     if (message->member != NULL) {
         snprintf(entry->digest, sizeof(entry->digest), "%s", message->member->params_digest);
         entry->member = (struct wire_member){.role = message->member->role,

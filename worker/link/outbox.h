@@ -20,6 +20,8 @@ struct outbox_entry {
     struct message message;
     struct wire_report report;
     struct wire_member member;
+    struct wire_passed passed;
+    struct wire_sum sum;
     char text[OUTBOX_TEXT_BYTES];
     char digest[OUTBOX_DIGEST_BYTES];
 };
@@ -35,7 +37,8 @@ struct outbox {
 void outbox_init(struct outbox *outbox);
 void outbox_finish(struct outbox *outbox);
 
-/* Copies the message, its text, report and member's digest; its other strings are left out. Waits
+/* Copies the message, its text, its member's digest, and its parts that a trainer sends: a report,
+ * the end of a phase, a sum without its values. Other strings are left out. Waits
  * while the outbox is full; does nothing once it is closed. Writer's thread. */
 void outbox_add(struct outbox *outbox, const struct message *message);
 

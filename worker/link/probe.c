@@ -16,8 +16,6 @@
 
 enum round_kind { ROUND_SMALL, ROUND_BURST, ROUND_LARGE };
 
-enum { IS_ASKED = 0, IS_ANSWER = 1 }; // as hop
-
 static enum round_kind kind_of(uint32_t round)
 {
     if (round < SMALL_ROUNDS) {
@@ -29,10 +27,10 @@ static enum round_kind kind_of(uint32_t round)
 static enum status send_round(struct probe *probe, struct channel *channel)
 {
     enum round_kind kind = kind_of(probe->round);
+    const struct wire_probe asked = {.round = probe->round};
     const struct message message = {
         .kind = MESSAGE_PROBE,
-        .step = probe->round,
-        .hop = IS_ASKED,
+        .probe = &asked,
         .span = {0, kind == ROUND_LARGE ? LARGE_FLOATS : 1},
         .values = probe->payload,
     };
@@ -56,25 +54,24 @@ enum status probe_begin(struct probe *probe, struct channel *channel, uint64_t p
     return probe->payload != NULL ? send_round(probe, channel) : STATUS_NO_MEMORY;
 }
 
-static enum status answer(struct channel *channel, uint64_t peer, const struct message *asked)
+static enum status answer(struct channel *channel, uint64_t peer, uint32_t round)
 {
     const float nothing = 0;
-    const struct message message = {.kind = MESSAGE_PROBE,
-                                    .step = asked->step,
-                                    .hop = IS_ANSWER,
-                                    .span = {0, 1},
-                                    .values = &nothing};
+    const struct wire_probe answered = {.round = round, .is_answer = true};
+    const struct message message = {
+        .kind = MESSAGE_PROBE, .probe = &answered, .span = {0, 1}, .values = &nothing};
     return channel_send(channel, peer, &message, NULL, NULL);
 }
 
 enum status probe_take(struct probe *probe, struct channel *channel, uint64_t peer,
                        const struct message *message, bool *ret_is_over)
 {
+    const struct wire_probe *heard = message->probe;
     *ret_is_over = false;
-    if (message->hop == IS_ASKED) {
-        return answer(channel, peer, message);
+    if (!heard->is_answer) {
+        return answer(channel, peer, heard->round);
     }
-    if (!probe->is_running || peer != probe->peer || message->step != probe->round) {
+    if (!probe->is_running || peer != probe->peer || heard->round != probe->round) {
         return STATUS_MALFORMED;
     }
     if (--probe->out > 0) {
@@ -100,7 +97,7 @@ static uint64_t more_than_small(const struct probe *probe, uint64_t ns)
     return ns > probe->small_ns ? ns - probe->small_ns : 1;
 }
 
-struct all_reduce_path probe_way(const struct probe *probe)
+struct all_reduce_path probe_path(const struct probe *probe)
 {
     double large_ns = (double)more_than_small(probe, probe->large_ns);
     return (struct all_reduce_path){

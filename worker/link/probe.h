@@ -33,7 +33,7 @@ enum status probe_take(struct probe *probe, struct channel *channel, uint64_t pe
                        const struct message *message, bool *ret_is_over);
 
 /* What was found out, once it is over. */
-struct all_reduce_path probe_way(const struct probe *probe);
+struct all_reduce_path probe_path(const struct probe *probe);
 
 void probe_finish(struct probe *probe); // zeroed is fine
 

@@ -22,7 +22,7 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
 {
     uint32_t images = job_batch_of(trainer->job, trainer->rank);
     add_step(&trainer->interval, images, loss_sum, times, total_ns);
-    add_step(&trainer->epoch, images, loss_sum, times, total_ns);
+    add_step(&trainer->period, images, loss_sum, times, total_ns);
     trainer->pushed_images += images;
     if (step >= trainer->warmup_steps) {
         trainer->warm_images += images;
@@ -31,7 +31,8 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
     }
 }
 
-/* What became of the gradient of the round that a step has ended, where workers are free. */
+/* What became of the gradient of the round that a step has ended, where workers are unsynchronised.
+ */
 static void note_fate(struct trainer *trainer)
 {
     const struct exchange_fate fate = exchange_fate(trainer->exchange);
@@ -45,13 +46,13 @@ static void note_fate(struct trainer *trainer)
     }
     double dropped = fate.late_share * trainer->pushed_images;
     trainer->interval.images_dropped += dropped;
-    trainer->epoch.images_dropped += dropped;
+    trainer->period.images_dropped += dropped;
     trainer->warm_dropped += fate.late_share * trainer->pushed_warm_images;
     trainer->pushed_images = trainer->pushed_warm_images = 0;
 }
 
 /* The learning rate of the step that was made last, `step` having been made: where servers make
- * updates for free workers, they know it. */
+ * updates for unsynchronised workers, they know it. */
 static double rate_in_force(const struct trainer *trainer, uint64_t step)
 {
     bool is_theirs =
@@ -68,16 +69,17 @@ static void report_interval(struct trainer *trainer, struct link *link, uint64_t
     trainer->interval.bytes_received = received - trainer->received_before;
     trainer->sent_before = sent;
     trainer->received_before = received;
-    // Where workers are free, the job is where its servers are.
+    // Where workers are unsynchronised, the job is where its servers are.
     uint64_t made = trainer->phase->is_unsynchronised
-                        ? trainer->epochs_closed * trainer->phase->marks.period
+                        ? trainer->periods_closed * trainer->phase->marks.period
                         : step - 1;
-    link_report(link, step, made / trainer->steps_per_epoch, &trainer->interval);
+    trainer->interval.epoch = made / trainer->steps_per_epoch;
+    link_report(link, step, &trainer->interval);
     trainer->interval = (struct wire_report){0};
 }
 
 /* Batch normalisation has learned something else on every worker: each goes on from the mean. Where
- * workers are free none waits for another, and each evaluates with its own. */
+ * workers are unsynchronised none waits for another, and each evaluates with its own. */
 static enum status average_statistics(struct trainer *trainer)
 {
     uint64_t count = model_statistic_count(trainer->model);
@@ -105,17 +107,18 @@ static enum status close_period(struct trainer *trainer, struct link *link, uint
         status = average_statistics(trainer);
     }
     if (is_evaluated && status == STATUS_OK) {
-        status = evaluator_run(trainer->evaluator, &trainer->epoch);
+        status = evaluator_run(trainer->evaluator, &trainer->period);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    uint64_t epoch = trainer->epochs_closed++;
-    trainer->epoch.is_epoch = true;
-    link_report(link, worker_step, epoch, &trainer->epoch);
-    trainer->epoch = (struct wire_report){0};
+    uint64_t period = trainer->periods_closed++;
+    trainer->period.closes_period = true;
+    trainer->period.period = period;
+    link_report(link, worker_step, &trainer->period);
+    trainer->period = (struct wire_report){0};
     if (is_evaluated && trainer->job->target_accuracy > 0) {
-        status = link_await_decision(link, epoch, &trainer->is_enough);
+        status = link_await_decision(link, period, &trainer->is_enough);
     }
     if (trainer->is_enough && trainer->interval.steps > 0) {
         report_interval(trainer, link, worker_step); // no other will come
@@ -138,7 +141,8 @@ static bool is_evaluated_at(const struct trainer *trainer, uint64_t step)
 }
 
 /* Closes a mark that the servers have passed: evaluates what they kept of it. */
-static enum status close_free_mark(struct trainer *trainer, struct link *link, uint64_t worker_step)
+static enum status close_passed_mark(struct trainer *trainer, struct link *link,
+                                     uint64_t worker_step)
 {
     const struct marks *marks = &trainer->phase->marks;
     uint64_t mark = ++trainer->marks_closed, step = marks_step(marks, mark);
@@ -164,14 +168,14 @@ static enum status close_passed_marks(struct trainer *trainer, struct link *link
     uint64_t count = marks_count(&trainer->phase->marks);
     bool is_due = step % trainer->job->report_every == 0;
     while (status == STATUS_OK) {
-        uint64_t passed = exchange_epochs_passed(trainer->exchange);
+        uint64_t passed = exchange_marks_passed(trainer->exchange);
         if (trainer->interval.steps > 0 && (is_due || passed >= count)) {
             report_interval(trainer, link, step);
         }
         if (trainer->is_enough || trainer->marks_closed == (passed < count ? passed : count)) {
             break;
         }
-        status = close_free_mark(trainer, link, step);
+        status = close_passed_mark(trainer, link, step);
     }
     return status;
 }

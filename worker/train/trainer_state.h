@@ -39,8 +39,8 @@ struct trainer {
 
     struct phases phases;
     const struct phase *phase; // that is; one of phases
-    uint64_t marks_closed;     // of the phase; where workers are free
-    uint64_t epochs_closed;    // periods of the job that were reported
+    uint64_t marks_closed;     // of the phase; where workers are unsynchronised
+    uint64_t periods_closed;   // periods of the job that were reported
     bool is_enough;            // the target accuracy was reached
     struct trial trial;        // of the phase
 
@@ -55,13 +55,13 @@ struct trainer {
 
     struct step_clock clock; // of the step
 
-    // What has not been reported yet: of the interval, and of the epoch.
-    struct wire_report interval, epoch;
+    // What has not been reported yet: of the interval, and of the period.
+    struct wire_report interval, period;
     uint64_t warm_images, warm_ns;
     double warm_dropped; // of those images
 
-    // Where workers are free: images since the last push, which may come too late, and the rate
-    // that the last one was applied with (0: not known).
+    // Where workers are unsynchronised: images since the last push, which may come too late, and
+    // the rate that the last one was applied with (0: not known).
     uint32_t pushed_images, pushed_warm_images;
     double applied_rate;
     double staleness_max; // of a gradient so far, in updates
@@ -80,8 +80,9 @@ struct step_times {
 enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
                          struct step_times *ret_times);
 
-/* What comes before the first step of a phase, where workers are free: others may have passed marks
- * before this one had its first parameters. `step` counts those of the job that were made. */
+/* What comes before the first step of a phase, where workers are unsynchronised: others may have
+ * passed marks before this one had its first parameters. `step` counts those of the job that were
+ * made. */
 enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step);
 
 /* Counts a step; reports, evaluates and closes what ends with it. */

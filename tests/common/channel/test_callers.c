@@ -17,8 +17,8 @@ static void open_callers(struct callers *callers)
 
 static enum status meet(struct callers *callers, uint32_t rank, uint32_t lane, uint64_t peer)
 {
-    const struct message hello = {
-        .kind = MESSAGE_HELLO, .rank = rank, .lane = lane, .is_far = true};
+    const struct wire_hello at = {lane, .is_far = true};
+    const struct message hello = {.kind = MESSAGE_HELLO, .rank = rank, .hello = &at};
     bool is_new = false;
     enum status status = callers_meet(callers, &hello, peer, &is_new);
     assert_true(status != STATUS_OK || is_new);
@@ -48,7 +48,8 @@ static void a_hello_of_the_same_connection_changes_nothing(void **state)
     (void)state;
     struct callers callers;
     bool is_new = true;
-    const struct message again = {.kind = MESSAGE_HELLO, .lane = 1, .is_far = true};
+    const struct wire_hello lane = {1, .is_far = true};
+    const struct message again = {.kind = MESSAGE_HELLO, .hello = &lane};
     open_callers(&callers);
     assert_int_equal(meet(&callers, 0, 1, 70), STATUS_OK);
     assert_int_equal(callers_meet(&callers, &again, 70, &is_new), STATUS_OK);
@@ -68,7 +69,8 @@ static void a_rank_that_is_taken_stays_with_its_connection(void **state)
     assert_true(callers_are(&callers, 0, 70));
     assert_false(callers_are(&callers, 0, 72));
     // Nor does it take the lane of a rank that says it is near, where there is one alone.
-    const struct message near = {.kind = MESSAGE_HELLO, .rank = 1};
+    const struct wire_hello only = {0};
+    const struct message near = {.kind = MESSAGE_HELLO, .rank = 1, .hello = &only};
     assert_int_equal(callers_meet(&callers, &near, 80, &is_new), STATUS_OK);
     assert_int_equal(meet(&callers, 1, 1, 72), STATUS_DENIED);
     assert_int_equal(callers_meet(&callers, &near, 72, &is_new), STATUS_DENIED);
@@ -98,7 +100,8 @@ static void ranks_and_lanes_that_there_are_not_are_refused(void **state)
     assert_int_equal(meet(&callers, RANKS, 0, 70), STATUS_MALFORMED);
     assert_int_equal(meet(&callers, UINT32_MAX, 0, 70), STATUS_MALFORMED);
     assert_int_equal(meet(&callers, 0, LANES, 70), STATUS_MALFORMED);
-    const struct message near = {.kind = MESSAGE_HELLO, .lane = 1}; // has a single one
+    const struct wire_hello second = {1, .is_far = false}; // there is a single one
+    const struct message near = {.kind = MESSAGE_HELLO, .hello = &second};
     assert_int_equal(callers_meet(&callers, &near, 70, &is_new), STATUS_MALFORMED);
     assert_false(callers_are(&callers, UINT32_MAX, 70));
     assert_false(callers_are(&callers, 0, LANES_NONE));

@@ -31,10 +31,9 @@ static void a_ring_starts_when_all_are_ready_and_each_hears_of_its_next(void **s
 /* What a worker has found out. */
 static void give_tried(struct story *story, uint64_t peer, enum status refusal)
 {
+    const struct all_reduce_path path = {50000, 2000, 1000000000};
     story_give(story, peer,
-               (struct message){
-                   .kind = MESSAGE_TRIED, .reason = refusal, .way = {50000, 2000, 1000000000}},
-               25);
+               (struct message){.kind = MESSAGE_TRIED, .reason = refusal, .path = &path}, 25);
 }
 
 /* Two workers of one host that may share memory, and have been asked to try; rank 0 has. */
@@ -382,7 +381,7 @@ static void messages_of_strangers_are_ignored(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-static void epochs_close_when_every_worker_has_closed_them(void **state)
+static void periods_close_when_every_worker_has_closed_them(void **state)
 {
     (void)state;
     struct story story;
@@ -391,19 +390,19 @@ static void epochs_close_when_every_worker_has_closed_them(void **state)
                                  .images = 50,
                                  .loss_sum = 100,
                                  .total_ns = 1000000000,
-                                 .is_epoch = true,
+                                 .closes_period = true,
                                  .test_images = 5,
                                  .test_correct = 4};
     struct message message = {.kind = MESSAGE_REPORT, .report = &report};
     story_give(&story, 1, message, 100);
-    assert_int_equal(story.transcript.epoch_count, 0);
+    assert_int_equal(story.transcript.period_count, 0);
     story_give(&story, 2, message, 100);
-    assert_int_equal(story.transcript.epoch_count, 1);
-    assert_int_equal(story.coordinator.results.epochs[0].images, 100);
-    assert_int_equal(story.coordinator.results.epochs[0].test_correct, 8);
-    message.epoch = 900; // out of order: dropped, and nothing is allocated for it
+    assert_int_equal(story.transcript.period_count, 1);
+    assert_int_equal(story.coordinator.results.periods[0].images, 100);
+    assert_int_equal(story.coordinator.results.periods[0].test_correct, 8);
+    report.period = 900; // out of order: dropped, and nothing is allocated for it
     story_give(&story, 1, message, 100);
-    assert_int_equal(story.coordinator.results.epoch_count, 1);
+    assert_int_equal(story.coordinator.results.period_count, 1);
     coordinator_finish(&story.coordinator);
 }
 
@@ -430,7 +429,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_leaves_says_why),
         cmocka_unit_test(an_interrupted_job_ends_within_its_closing_time),
         cmocka_unit_test(messages_of_strangers_are_ignored),
-        cmocka_unit_test(epochs_close_when_every_worker_has_closed_them),
+        cmocka_unit_test(periods_close_when_every_worker_has_closed_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

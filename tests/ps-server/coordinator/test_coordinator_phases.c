@@ -12,7 +12,8 @@
 
 static void passed(struct story *story, uint64_t peer, uint32_t phase)
 {
-    story_give(story, peer, (struct message){.kind = MESSAGE_PASSED, .phase = phase}, 40);
+    const struct wire_passed told = {.phase = phase};
+    story_give(story, peer, (struct message){.kind = MESSAGE_PASSED, .passed = &told}, 40);
 }
 
 static void the_next_phase_begins_when_all_have_passed_and_are_connected(void **state)
@@ -111,10 +112,8 @@ static void check_started(const struct story *story, uint64_t bucket_bytes, uint
 static void end_trial(struct story *story, uint32_t next, uint64_t step_ns)
 {
     for (uint64_t peer = 1; peer <= 2; peer++) {
-        story_give(story, peer,
-                   (struct message){
-                       .kind = MESSAGE_PASSED, .phase = next, .step_ns = step_ns + 1000 * peer},
-                   40);
+        const struct wire_passed told = {next, step_ns + 1000 * peer};
+        story_give(story, peer, (struct message){.kind = MESSAGE_PASSED, .passed = &told}, 40);
     }
     for (uint64_t peer = 1; peer <= 3; peer++) {
         story_connected(story, peer);
@@ -149,7 +148,7 @@ static void a_worker_that_does_not_end_its_trial_is_named(void **state)
     (void)state;
     struct story story;
     open_tuning(&story);
-    story_give(&story, 1, (struct message){.kind = MESSAGE_PASSED, .phase = 1}, 40);
+    passed(&story, 1, 1);
     for (uint64_t now_ms = 1000; story.coordinator.state == COORDINATOR_TRAINING; now_ms += 1000) {
         assert_in_range(now_ms, 0, 200000);
         for (uint64_t peer = 1; peer <= 3; peer++) {
@@ -167,11 +166,11 @@ static void a_worker_that_does_not_end_its_trial_is_named(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-static void evaluated(struct story *story, uint64_t peer, uint64_t epoch, uint64_t correct)
+static void evaluated(struct story *story, uint64_t peer, uint64_t period, uint64_t correct)
 {
-    struct wire_report report = {.is_epoch = true, .test_images = 50, .test_correct = correct};
-    story_give(story, peer,
-               (struct message){.kind = MESSAGE_REPORT, .epoch = epoch, .report = &report}, 100);
+    const struct wire_report report = {
+        .closes_period = true, .period = period, .test_images = 50, .test_correct = correct};
+    story_give(story, peer, (struct message){.kind = MESSAGE_REPORT, .report = &report}, 100);
 }
 
 static void workers_hear_when_the_target_is_reached(void **state)
@@ -186,25 +185,21 @@ static void workers_hear_when_the_target_is_reached(void **state)
     evaluated(&story, 2, 0, 29); // 79 of 100
     assert_int_equal(story.transcript.sent_count, sent + 2);
     assert_int_equal(story_last_kind(&story), MESSAGE_PROCEED);
-    assert_int_equal(story.transcript.sent[sent].reason, STATUS_OK);
+    assert_false(story.transcript.sent[sent].is_enough);
     evaluated(&story, 1, 1, 40);
     evaluated(&story, 2, 1, 40); // 80 of 100
     assert_int_equal(story.transcript.sent_count, sent + 4);
-    assert_int_equal(story.transcript.sent[sent + 3].reason, STATUS_END_OF_DATA);
+    assert_true(story.transcript.sent[sent + 3].is_enough);
     assert_true(story.coordinator.results.has_reached_target);
-    assert_int_equal(story.coordinator.results.target_epoch, 1);
+    assert_int_equal(story.coordinator.results.target_period, 1);
     coordinator_finish(&story.coordinator);
 }
 
 static void give_sum(struct story *story, uint64_t peer, uint64_t round, const double *values,
                      uint32_t count)
 {
-    const void *bytes = values;
-    story_give(
-        story, peer,
-        (struct message){
-            .kind = MESSAGE_SUM, .step = round, .span = {0, 2 * (uint64_t)count}, .values = bytes},
-        100);
+    const struct wire_sum sum = {round, count, values};
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 100);
 }
 
 static void all_workers_hear_the_sum_when_each_has_given_its_part(void **state)
@@ -239,16 +234,15 @@ static void workers_whose_numbers_do_not_fit_together_fail_the_job(void **state)
 }
 
 /* The worker waits for its sum: silence would be a hang. */
-static void a_part_that_is_no_sum_fails_the_job(void **state)
+static void more_numbers_than_a_sum_takes_fail_the_job(void **state)
 {
     (void)state;
-    static const float values[] = {1, 2, 3};
-    const uint64_t counts[] = {3, UINT64_C(1) << 40};
+    static const double values[] = {1, 2, 3};
+    const uint32_t counts[] = {SUMS_COUNT_MAX + 1, UINT32_MAX};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct story story;
         story_open_training(&story, 2);
-        const struct message sum = {.kind = MESSAGE_SUM, .span = {0, counts[i]}, .values = values};
-        story_give(&story, 2, sum, 100);
+        give_sum(&story, 2, 0, values, counts[i]);
         assert_int_equal(story.coordinator.verdict, STATUS_MALFORMED);
         assert_non_null(strstr(story.coordinator.reason, "worker 1 (host node) gave"));
         coordinator_finish(&story.coordinator);
@@ -265,7 +259,7 @@ int main(void)
         cmocka_unit_test(workers_hear_when_the_target_is_reached),
         cmocka_unit_test(all_workers_hear_the_sum_when_each_has_given_its_part),
         cmocka_unit_test(workers_whose_numbers_do_not_fit_together_fail_the_job),
-        cmocka_unit_test(a_part_that_is_no_sum_fails_the_job),
+        cmocka_unit_test(more_numbers_than_a_sum_takes_fail_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

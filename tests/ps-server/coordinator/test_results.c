@@ -36,8 +36,8 @@ static void images_that_entered_no_update_are_no_throughput(void **state)
     struct results results;
     const struct wire_report interval = {
         .steps = 4, .images = 64, .images_dropped = 16, .loss_sum = 128, .total_ns = 1000000000};
-    struct wire_report epoch = interval;
-    epoch.is_epoch = true;
+    struct wire_report period = interval;
+    period.closes_period = true;
     struct message message = {.kind = MESSAGE_REPORT, .step = 4, .report = &interval};
     assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
     assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
@@ -46,10 +46,10 @@ static void images_that_entered_no_update_are_no_throughput(void **state)
     assert_int_equal(results_add(&results, 1, &message), STATUS_OK);
     assert_true(results_images(&results) == 96);
     assert_true(results_images_dropped(&results) == 32);
-    message.report = &epoch;
+    message.report = &period;
     assert_int_equal(results_add(&results, 0, &message), STATUS_OK);
-    assert_int_equal(results.epochs[0].images, 64);
-    assert_true(results.epochs[0].images_dropped == 16);
+    assert_int_equal(results.periods[0].images, 64);
+    assert_true(results.periods[0].images_dropped == 16);
     results_finish(&results);
 }
 

@@ -88,10 +88,12 @@ static void what_was_asked_for_is_done(void **state)
     assert_string_equal(text, "halving-doubling");
 }
 
-static struct message found(enum status refusal, uint64_t latency_ns, uint64_t bandwidth)
+static void note(struct topology *topology, uint32_t rank, enum status refusal, uint64_t latency_ns,
+                 uint64_t bandwidth)
 {
-    return (struct message){
-        .kind = MESSAGE_TRIED, .reason = refusal, .way = {latency_ns, latency_ns / 10, bandwidth}};
+    const struct all_reduce_path path = {latency_ns, latency_ns / 10, bandwidth};
+    const struct message tried = {.kind = MESSAGE_TRIED, .reason = refusal, .path = &path};
+    topology_note(topology, rank, &tried);
 }
 
 static void what_is_compressed_is_sent_also_on_one_host(void **state)
@@ -104,10 +106,9 @@ static void what_is_compressed_is_sent_also_on_one_host(void **state)
         job.compress.kind = CODEC_INT8;
         bool needs_trial;
         struct topology topology = begun(&job, one, &needs_trial);
-        const struct message can = found(STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology.all_reduce, ALL_REDUCE_RING);
         assert_true(needs_trial);
-        topology_note(&topology, 0, &can);
+        note(&topology, 0, STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
         assert_int_equal(topology.all_reduce, ALL_REDUCE_DIRECT);
     }
@@ -132,9 +133,8 @@ static void how_many_they_are_says_what_is_possible(void **state)
     for (size_t i = 0; i < 2; i++) {
         bool needs_trial;
         struct topology topology = begun(jobs[i], NULL, &needs_trial);
-        const struct message measured = found(STATUS_OK, 200000, 100000000);
         assert_true(needs_trial);
-        topology_note(&topology, 0, &measured);
+        note(&topology, 0, STATUS_OK, 200000, 100000000);
         assert_int_equal(topology_decide(jobs[i], &topology), STATUS_OK);
         assert_int_equal(topology.all_reduce, widest[i]);
     }
@@ -158,11 +158,9 @@ static void small_buckets_take_what_the_slowest_link_says(void **state)
         const struct job job = job_of("auto", "tcp", cases[i].workers);
         bool needs_trial;
         struct topology topology = begun(&job, NULL, &needs_trial);
-        const struct message near = found(STATUS_OK, 1000, 4000000000);
-        const struct message far = found(STATUS_OK, 200000, 100000000);
-        topology_note(&topology, 0, &near);
-        topology_note(&topology, 1, &far);
-        topology_note(&topology, 2, &near);
+        note(&topology, 0, STATUS_OK, 1000, 4000000000);
+        note(&topology, 1, STATUS_OK, 200000, 100000000);
+        note(&topology, 2, STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology_decide(&job, &topology), STATUS_OK);
         char text[128];
         topology_describe(&topology, text, sizeof(text));
@@ -179,14 +177,12 @@ static void memory_is_shared_by_all_or_by_nobody(void **state)
         const struct job job = job_of("auto", transports[i], 3);
         bool needs_trial;
         struct topology good = begun(&job, one, &needs_trial), bad = good;
-        const struct message can = found(STATUS_OK, 1000, 4000000000);
-        const struct message cannot = found(STATUS_UNREACHABLE, 1000, 4000000000);
-        topology_note(&good, 0, &can);
-        topology_note(&good, 1, &can);
+        note(&good, 0, STATUS_OK, 1000, 4000000000);
+        note(&good, 1, STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology_decide(&job, &good), STATUS_OK);
         assert_int_equal(good.all_reduce, ALL_REDUCE_SHARED);
-        topology_note(&bad, 0, &cannot);
-        topology_note(&bad, 1, &can);
+        note(&bad, 0, STATUS_UNREACHABLE, 1000, 4000000000);
+        note(&bad, 1, STATUS_OK, 1000, 4000000000);
         assert_int_equal(topology_decide(&job, &bad), i == 0 ? STATUS_OK : STATUS_UNREACHABLE);
         assert_true(bad.all_reduce == (i == 0 ? ALL_REDUCE_DIRECT : ALL_REDUCE_SHARED));
     }

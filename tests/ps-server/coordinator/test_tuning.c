@@ -81,7 +81,7 @@ static void the_slowest_worker_is_the_time_of_a_step_that_all_make_together(void
     assert_true(tuning_trial_ms(&tuning, 0) >= 40 && tuning_trial_ms(&tuning, 1) <= 21);
 }
 
-static void the_rates_of_free_workers_add_up(void **state)
+static void the_rates_of_unsynchronised_workers_add_up(void **state)
 {
     (void)state;
     struct tuning tuning = trying("mode=ps-async");
@@ -173,7 +173,7 @@ int main(void)
         cmocka_unit_test(phases_have_the_sizes_of_their_trials_and_then_the_fastest),
         cmocka_unit_test(the_smallest_size_is_the_layout_as_it_is),
         cmocka_unit_test(the_slowest_worker_is_the_time_of_a_step_that_all_make_together),
-        cmocka_unit_test(the_rates_of_free_workers_add_up),
+        cmocka_unit_test(the_rates_of_unsynchronised_workers_add_up),
         cmocka_unit_test(of_sizes_that_are_as_good_the_largest_is_taken),
         cmocka_unit_test(what_was_not_measured_is_not_chosen),
         cmocka_unit_test(without_trials_the_default_stays_and_the_reason_is_said),

@@ -103,9 +103,9 @@ static void a_line_has_sums_of_its_reports_and_the_last_rate(void **state)
                                            .wire_ns = 2,
                                            .bytes_sent = 6,
                                            .bytes_received = 7,
+                                           .epoch = step - 1,
                                            .rate = 0.1 * (double)step};
-        const struct message message = {
-            .kind = MESSAGE_REPORT, .step = step, .epoch = step - 1, .report = &report};
+        const struct message message = {.kind = MESSAGE_REPORT, .step = step, .report = &report};
         (void)metrics_add(&metrics, 1, &message, 100 * step);
     }
     assert_false(metrics_take(&metrics, 0, &line));

@@ -150,15 +150,15 @@ static void answers_that_are_no_changes_stay_as_they_are(void **state)
         .kind = MESSAGE_PARAMS, .step = 1, .bucket = 0, .span = {15, 5}, .values = values};
     struct message optimizer_state = params;
     optimizer_state.vector = 1;
-    struct answer_encoder free_workers = begun("int8", false), synchronous = begun("int8", true),
+    struct answer_encoder unsynchronised = begun("int8", false), synchronous = begun("int8", true),
                           none = {0};
-    answer_encoder_encode(&free_workers, &params);
+    answer_encoder_encode(&unsynchronised, &params);
     assert_ptr_equal(params.values, values);
     answer_encoder_encode(&none, &params);
     assert_ptr_equal(params.values, values);
     answer_encoder_encode(&synchronous, &optimizer_state);
     assert_ptr_equal(optimizer_state.values, values);
-    answer_encoder_finish(&free_workers);
+    answer_encoder_finish(&unsynchronised);
     answer_encoder_finish(&synchronous);
 }
 

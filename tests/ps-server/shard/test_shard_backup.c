@@ -127,9 +127,9 @@ static void check_version(const struct cluster *cluster, uint32_t rank, uint64_t
     const struct worker *worker = &cluster->workers[rank];
     uint64_t version = (uint64_t)-worker->params[0];
     (void)step;
-    if (worker->activity == PULLS_EPOCH || worker->activity == PULLS_LAST) {
-        uint64_t mark = worker->activity == PULLS_LAST ? cluster_mark_count(cluster)
-                                                       : worker->epochs_closed + 1;
+    if (worker->activity == PULLS_MARK || worker->activity == PULLS_LAST) {
+        uint64_t mark =
+            worker->activity == PULLS_LAST ? cluster_mark_count(cluster) : worker->marks_closed + 1;
         assert_int_equal(version, marks_step(&cluster->config.marks, mark));
     } else {
         assert_true(version >= worker->read_version);
@@ -146,9 +146,9 @@ static void any_interleaving_makes_every_update_once_and_nobody_hangs(void **sta
         struct shard_config config = cluster_config("ps-sync", "free", workers);
         config.shard_count = 1 + (uint32_t)random_below(&random, CLUSTER_SHARDS_MAX);
         config.backup = 1 + (uint32_t)random_below(&random, workers - 1);
-        config.keeps_epochs = seed % 2 == 0;
+        config.keeps_marks = seed % 2 == 0;
         config.marks.end = 1 + random_below(&random, 12);
-        config.marks.period = config.keeps_epochs ? 1 + random_below(&random, 4) : config.marks.end;
+        config.marks.period = config.keeps_marks ? 1 + random_below(&random, 4) : config.marks.end;
         cluster_open(&cluster, &config, seed);
         cluster.check = check_version;
         cluster_run(&cluster);

@@ -65,7 +65,7 @@ static void nobody_waits_within_the_bound(void **state)
     }
 }
 
-static void epochs_are_kept_for_every_worker_and_nobody_hangs(void **state)
+static void marks_are_kept_for_every_worker_and_nobody_hangs(void **state)
 {
     (void)state;
     static const char *const modes[] = {"ps-async", "ps-ssp:0", "ps-ssp:2"};
@@ -75,7 +75,7 @@ static void epochs_are_kept_for_every_worker_and_nobody_hangs(void **state)
         struct cluster cluster;
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         struct shard_config config = cluster_config(modes[seed % 3], orders[seed / 3 % 3], workers);
-        config.keeps_epochs = true;
+        config.keeps_marks = true;
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = 1 + random_below(&random, 4);
         cluster_open(&cluster, &config, seed);
@@ -98,7 +98,7 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
         struct shard_config config = cluster_config("ps-async", orders[seed % 5], workers);
         config.marks.end = 12;
         config.marks.period = 5;
-        config.keeps_epochs = seed % 2 == 0;
+        config.keeps_marks = seed % 2 == 0;
         uint64_t expected[STALENESS_BINS] = {0};
         for (uint64_t t = 1; t <= cluster_gradient_total(&config); t++) {
             expected[t - 1 - order_version(&config.order, config.seed, workers, t)]++;
@@ -141,7 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_interleaving_loses_no_push_and_tears_no_read),
         cmocka_unit_test(nobody_waits_within_the_bound),
-        cmocka_unit_test(epochs_are_kept_for_every_worker_and_nobody_hangs),
+        cmocka_unit_test(marks_are_kept_for_every_worker_and_nobody_hangs),
         cmocka_unit_test(an_update_takes_so_many_gradients_and_the_last_one_what_is_left),
         cmocka_unit_test(a_seeded_order_has_the_staleness_that_was_drawn),
     };

@@ -28,9 +28,9 @@ static void check_view(const struct cluster *cluster, uint32_t rank, uint64_t st
 {
     const struct worker *worker = &cluster->workers[rank];
     uint64_t changes = (uint64_t)-worker->params[0];
-    if (worker->activity == PULLS_EPOCH || worker->activity == PULLS_LAST) {
-        uint64_t mark = worker->activity == PULLS_LAST ? cluster_mark_count(cluster)
-                                                       : worker->epochs_closed + 1;
+    if (worker->activity == PULLS_MARK || worker->activity == PULLS_LAST) {
+        uint64_t mark =
+            worker->activity == PULLS_LAST ? cluster_mark_count(cluster) : worker->marks_closed + 1;
         assert_int_equal(changes,
                          cluster->config.workers * marks_step(&cluster->config.marks, mark));
     } else if (!worker->has_notice) {
@@ -49,7 +49,7 @@ static void everybody_sees_each_change_after_its_delay(void **state)
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         struct shard_config config = cluster_config("ps-async", orders[seed % 4], workers);
         config.has_views = true;
-        config.keeps_epochs = seed % 3 == 0;
+        config.keeps_marks = seed % 3 == 0;
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = 1 + random_below(&random, 5);
         cluster_open(&cluster, &config, seed);

@@ -161,7 +161,8 @@ void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_
     *worker = (struct exchange_worker){.rank = rank, .world = world, .layout = layout};
     open_at(worker, "ipc://*");
     for (uint32_t i = 0; i < world; i++) {
-        const struct message hello = {.kind = MESSAGE_HELLO, .rank = i};
+        const struct wire_hello lane = {0};
+        const struct message hello = {.kind = MESSAGE_HELLO, .rank = i, .hello = &lane};
         bool is_new;
         assert_int_equal(callers_meet(&worker->callers, &hello, exchange_played_peer(i), &is_new),
                          STATUS_OK);

@@ -16,7 +16,7 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
 {
     struct transcript *transcript = context;
     if (message->kind == MESSAGE_HEARTBEAT) {
-        transcript->patience_ms = message->step;
+        transcript->patience_ms = message->patience_ms;
         return;
     }
     assert_in_range(transcript->sent_count, 0, SENT_MAX - 1);
@@ -25,7 +25,8 @@ static void note_send(void *context, uint64_t peer, const struct message *messag
     transcript->sent[i].kind = message->kind;
     transcript->sent[i].reason = message->reason;
     transcript->sent[i].rank = message->rank;
-    transcript->sent[i].bucket_bytes = message->bucket_bytes;
+    transcript->sent[i].bucket_bytes = message->start != NULL ? message->start->bucket_bytes : 0;
+    transcript->sent[i].is_enough = message->decision != NULL && message->decision->is_enough;
     transcript->sent[i].bucket_count = message->layout != NULL ? message->layout->bucket_count : 0;
     snprintf(transcript->sent[i].text, sizeof(transcript->sent[i].text), "%s",
              message->text != NULL ? message->text : "");
@@ -55,10 +56,10 @@ static void note_reported(void *context, uint32_t rank, const struct message *me
     ((struct transcript *)context)->report_count++;
 }
 
-static void note_epoch(void *context, uint32_t epoch)
+static void note_period(void *context, uint32_t period)
 {
-    (void)epoch;
-    ((struct transcript *)context)->epoch_count++;
+    (void)period;
+    ((struct transcript *)context)->period_count++;
 }
 
 static enum presence look(void *context, struct sighting *sighting)
@@ -89,7 +90,7 @@ void story_open(struct story *story, const char *mode, uint32_t workers, uint32_
         .started = note_started,
         .switched = note_switched,
         .reported = note_reported,
-        .epoch_closed = note_epoch,
+        .period_closed = note_period,
     };
     assert_int_equal(coordinator_init(&story->coordinator, &story->job, "the job", &port, 0),
                      STATUS_OK);

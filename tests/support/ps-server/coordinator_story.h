@@ -14,13 +14,14 @@ struct transcript {
         uint64_t peer;
         enum message_kind kind;
         enum status reason;
+        bool is_enough; // of a PROCEED
         uint32_t rank;
         uint64_t bucket_bytes;
         uint32_t bucket_count; // of the layout; 0: it has none
         char text[512];
     } sent[SENT_MAX];
     uint32_t sent_count;
-    uint32_t started_count, switched_count, report_count, epoch_count;
+    uint32_t started_count, switched_count, report_count, period_count;
     char last_error[512], last_fact[512]; // that were logged
     uint64_t patience_ms;                 // that the last heartbeat told
     enum presence presence;               // that is seen of members

@@ -22,10 +22,10 @@ static void add(struct deliveries *queue, const struct delivery *delivery)
 
 /* A pull of every bucket, each before the push of the step that it follows, if there is one. */
 static void add_messages(struct cluster *cluster, struct worker *worker, bool has_push,
-                         uint64_t epoch)
+                         uint64_t mark)
 {
     for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
-        struct delivery delivery = {.epoch = epoch};
+        struct delivery delivery = {.mark = mark};
         for (delivery.bucket = 0; delivery.bucket < CLUSTER_BUCKETS; delivery.bucket++) {
             delivery.kind = MESSAGE_PULL;
             delivery.step = worker->step + has_push;
@@ -76,12 +76,12 @@ uint64_t cluster_gradient_total(const struct shard_config *config)
 /* The next thing that a worker does, as in trainer.c. */
 static void go_on(struct cluster *cluster, struct worker *worker)
 {
-    bool is_behind = worker->epochs_closed < worker->epochs_passed;
+    bool is_behind = worker->marks_closed < worker->marks_passed;
     bool may_look = worker->activity == STEPS || worker->activity == PULLS_NEXT;
-    if (may_look && is_behind && cluster->config.keeps_epochs) {
-        worker->activity = PULLS_EPOCH;
-        add_messages(cluster, worker, false, worker->epochs_closed + 1);
-    } else if (may_look && worker->epochs_passed == cluster_mark_count(cluster)) {
+    if (may_look && is_behind && cluster->config.keeps_marks) {
+        worker->activity = PULLS_MARK;
+        add_messages(cluster, worker, false, worker->marks_closed + 1);
+    } else if (may_look && worker->marks_passed == cluster_mark_count(cluster)) {
         worker->activity = PULLS_LAST;
         add_messages(cluster, worker, false, cluster_mark_count(cluster));
     } else {
@@ -106,10 +106,10 @@ static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t 
     if (cluster->has_sums || cluster->check != NULL) {
         return;
     }
-    if (worker->activity == PULLS_EPOCH || worker->activity == PULLS_LAST) {
-        uint64_t epoch = worker->activity == PULLS_LAST ? cluster_mark_count(cluster)
-                                                        : worker->epochs_closed + 1;
-        uint64_t expected = cluster->config.workers * marks_step(&cluster->config.marks, epoch);
+    if (worker->activity == PULLS_MARK || worker->activity == PULLS_LAST) {
+        uint64_t mark =
+            worker->activity == PULLS_LAST ? cluster_mark_count(cluster) : worker->marks_closed + 1;
+        uint64_t expected = cluster->config.workers * marks_step(&cluster->config.marks, mark);
         assert_int_equal(version, expected);
         return;
     }
@@ -135,17 +135,17 @@ static void take_params(void *context, uint32_t rank, const struct message *mess
         return;
     }
     worker->params_count = 0;
-    bool is_epoch = worker->activity == PULLS_EPOCH || worker->activity == PULLS_LAST;
-    worker->has_notice = !is_epoch && message->epoch > worker->epochs_closed;
+    bool is_mark = worker->activity == PULLS_MARK || worker->activity == PULLS_LAST;
+    worker->has_notice = !is_mark && message->mark > worker->marks_closed;
     check_answer(cluster, rank, message->step);
-    if (!is_epoch) {
+    if (!is_mark) {
         worker->read_version = (uint64_t)-worker->params[0];
-        worker->epochs_passed = message->epoch;
+        worker->marks_passed = message->mark;
         go_on(cluster, worker);
         return;
     }
-    worker->epochs_closed++;
-    if (worker->activity == PULLS_LAST || worker->epochs_closed == cluster_mark_count(cluster)) {
+    worker->marks_closed++;
+    if (worker->activity == PULLS_LAST || worker->marks_closed == cluster_mark_count(cluster)) {
         worker->activity = DONE;
         return;
     }
@@ -168,7 +168,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
         .kind = delivery.kind,
         .rank = rank,
         .step = delivery.step,
-        .epoch = delivery.epoch,
+        .mark = delivery.mark,
         .params_version = delivery.params_version,
         .bucket = delivery.bucket,
         .span = part_of(cluster, delivery.bucket, shard),
@@ -180,7 +180,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
     if (is_whole) {
         cluster->applied[rank]++;
         uint64_t staleness = cluster->whole_pushes[shard] - worker->read_version;
-        // Only without epochs and orders is a push applied as soon as it is whole.
+        // Only without marks and orders is a push applied as soon as it is whole.
         if (cluster->whole_pushes[shard]++ < cluster_gradient_total(&cluster->config) &&
             !cluster->has_sums && cluster->check == NULL) {
             cluster->staleness_counts[staleness]++;

@@ -1,5 +1,5 @@
-/* Shards and their workers in memory, where workers are free: for properties over thousands of
- * interleavings.
+/* Shards and their workers in memory, where workers are unsynchronised: for properties over
+ * thousands of interleavings.
  *
  * Workers behave as the trainer does, and a random number says which message is delivered next: of
  * each worker, those to one shard in their order.
@@ -21,7 +21,7 @@
 
 struct delivery {
     enum message_kind kind;
-    uint64_t step, epoch, params_version;
+    uint64_t step, mark, params_version;
     uint32_t bucket;
 };
 
@@ -31,17 +31,17 @@ struct deliveries {
     uint32_t head, count;
 };
 
-enum activity { PULLS_FIRST, STEPS, PULLS_EPOCH, PULLS_NEXT, PULLS_LAST, DONE };
+enum activity { PULLS_FIRST, STEPS, PULLS_MARK, PULLS_NEXT, PULLS_LAST, DONE };
 
 struct worker {
     enum activity activity;
     struct deliveries queues[CLUSTER_SHARDS_MAX];
     uint64_t params_versions[CLUSTER_SHARDS_MAX]; // of the answer that is coming
-    uint64_t step, epochs_closed, epochs_passed;
+    uint64_t step, marks_closed, marks_passed;
     float params[CLUSTER_VALUES];
     uint32_t params_count; // of the answer that is coming
     uint64_t read_version; // of the last answer to go on with
-    bool has_notice;       // that answer was given beyond the bound, to say that an epoch has ended
+    bool has_notice;       // that answer was given beyond the bound, to say that a mark was passed
 };
 
 struct cluster {

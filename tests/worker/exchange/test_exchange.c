@@ -159,7 +159,8 @@ static void nobody_speaks_for_a_rank_but_its_own_connection(void **state)
         assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
         struct message chunk = {.kind = MESSAGE_CHUNK, .hop = 1, .span = {0, 3}, .values = values};
         chunk.span.offset = ways[i] == &only_direct ? 3 : 0;
-        const struct message hello = {.kind = MESSAGE_HELLO, .values = values};
+        const struct wire_hello lane = {0};
+        const struct message hello = {.kind = MESSAGE_HELLO, .hello = &lane, .values = values};
         const uint64_t others[] = {7, exchange_played_peer(2)};
         for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
             assert_int_equal(exchange_worker_deliver_from(&worker, others[k], &chunk),

@@ -15,7 +15,7 @@
 
 #define BUCKET_FLOATS UINT64_C(262144) // 1 MiB
 #define BUCKETS       5
-#define SHARDS        2 // in tests of where workers are free
+#define SHARDS        2 // in tests of where workers are unsynchronised
 
 struct worker {
     struct layout layout;
@@ -31,7 +31,8 @@ static void nothing(void *context, uint32_t bucket)
     (void)bucket;
 }
 
-/* A worker of `mode`, with shards at an endpoint where nobody listens: two where workers are free.
+/* A worker of `mode`, with shards at an endpoint where nobody listens: two where workers are
+ * unsynchronised.
  */
 static void open_worker(struct worker *worker, const char *mode, const char *endpoint)
 {
@@ -237,15 +238,17 @@ static void a_step_is_on_its_way_from_its_first_bucket_to_its_last(void **state)
     close_worker(&worker);
 }
 
-/* All parts of a shard, as the first parameters of a free worker. */
-static void answer_free(struct worker *worker, uint32_t shard, uint64_t version,
-                        enum status expected)
+/* All parts of a shard, as the first parameters of an unsynchronised worker. */
+static void answer_unsynchronised(struct worker *worker, uint32_t shard, uint64_t version,
+                                  enum status expected)
 {
+    const struct wire_outcome outcome = {0};
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         const struct message params = {
             .kind = MESSAGE_PARAMS,
             .bucket = bucket,
             .params_version = version,
+            .outcome = &outcome,
             .span = span_part(worker->layout.buckets[bucket], SHARDS, shard),
             .values = worker->grads,
         };
@@ -259,15 +262,15 @@ static void shards_are_asked_again_until_all_are_of_one_version(void **state)
     struct worker worker;
     open_worker(&worker, "ps-async", "ipc://@ringside-test-nobody");
     assert_int_equal(exchange_start(worker.exchange), STATUS_OK);
-    answer_free(&worker, 0, 4, STATUS_OK);
-    answer_free(&worker, 0, 4, STATUS_MALFORMED); // was not asked again
-    answer_free(&worker, 1, 3, STATUS_OK);
+    answer_unsynchronised(&worker, 0, 4, STATUS_OK);
+    answer_unsynchronised(&worker, 0, 4, STATUS_MALFORMED); // was not asked again
+    answer_unsynchronised(&worker, 1, 3, STATUS_OK);
     assert_int_equal(worker.exchange->bucket_done_count, 0);
-    answer_free(&worker, 0, 4, STATUS_MALFORMED);
-    answer_free(&worker, 1, 5, STATUS_OK); // it has gone on: now the other one is behind
+    answer_unsynchronised(&worker, 0, 4, STATUS_MALFORMED);
+    answer_unsynchronised(&worker, 1, 5, STATUS_OK); // it has gone on: now the other one is behind
     assert_int_equal(worker.exchange->bucket_done_count, 0);
-    answer_free(&worker, 1, 5, STATUS_MALFORMED);
-    answer_free(&worker, 0, 5, STATUS_OK);
+    answer_unsynchronised(&worker, 1, 5, STATUS_MALFORMED);
+    answer_unsynchronised(&worker, 0, 5, STATUS_OK);
     assert_int_equal(exchange_settle(worker.exchange), STATUS_OK);
     close_worker(&worker);
 }

@@ -62,10 +62,10 @@ static void one_side_finds_out_and_the_other_only_answers(void **state)
     assert_int_equal(asking.handled, answering.handled);
     assert_false(answering.is_over);
     // A message takes more than a nanosecond and less than a minute; memory has its limits.
-    struct all_reduce_path way = probe_way(&asking.probe);
-    assert_in_range(way.latency_ns, 1, UINT64_C(60000000000));
-    assert_in_range(way.message_ns, 1, UINT64_C(60000000000));
-    assert_in_range(way.bandwidth, 1000, UINT64_C(10000000000000));
+    const struct all_reduce_path path = probe_path(&asking.probe);
+    assert_in_range(path.latency_ns, 1, UINT64_C(60000000000));
+    assert_in_range(path.message_ns, 1, UINT64_C(60000000000));
+    assert_in_range(path.bandwidth, 1000, UINT64_C(10000000000000));
     close_side(&asking);
     close_side(&answering);
 }
@@ -79,16 +79,18 @@ static void an_answer_that_nobody_waits_for_is_refused(void **state)
     const float value = 0;
     open_side(&side);
     assert_int_equal(transport_connect(side.channel->transport, side.endpoint, &peer), STATUS_OK);
-    struct message message = {.kind = MESSAGE_PROBE, .hop = 1, .span = {0, 1}, .values = &value};
+    struct wire_probe answered = {.is_answer = true};
+    const struct message message = {
+        .kind = MESSAGE_PROBE, .probe = &answered, .span = {0, 1}, .values = &value};
     assert_int_equal(probe_take(&side.probe, side.channel, peer, &message, &is_over),
                      STATUS_MALFORMED);
     assert_int_equal(probe_begin(&side.probe, side.channel, peer), STATUS_OK);
     assert_int_equal(probe_take(&side.probe, side.channel, peer + 1, &message, &is_over),
                      STATUS_MALFORMED);
-    message.step = 1; // not the round that is out
+    answered.round = 1; // not the round that is out
     assert_int_equal(probe_take(&side.probe, side.channel, peer, &message, &is_over),
                      STATUS_MALFORMED);
-    message.step = 0;
+    answered.round = 0;
     assert_int_equal(probe_take(&side.probe, side.channel, peer, &message, &is_over), STATUS_OK);
     assert_false(is_over);
     close_side(&side);

@@ -1,4 +1,4 @@
-/* Tests of marks where workers are free: who closes which, and when. */
+/* Tests of marks where workers are unsynchronised: who closes which, and when. */
 #include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 #include "worker/link/link_state.h"
@@ -29,8 +29,10 @@ struct worker {
 static void answer(struct worker *worker, uint64_t passed)
 {
     struct exchange *exchange = worker->trainer.exchange;
+    const struct wire_outcome outcome = {0};
     const struct message params = {.kind = MESSAGE_PARAMS,
-                                   .epoch = passed,
+                                   .mark = passed,
+                                   .outcome = &outcome,
                                    .span = worker->layout.buckets[0],
                                    .values = worker->grads};
     struct envelope envelope;
@@ -104,10 +106,10 @@ static void marks_that_others_passed_before_the_first_step_are_closed_before_it(
     answer(&worker, 1);
     assert_int_equal(trainer_before_steps(&worker.trainer, worker.link, 0), STATUS_OK);
     assert_int_equal(worker.trainer.marks_closed, 1);
-    assert_int_equal(worker.trainer.epochs_closed, 1);
+    assert_int_equal(worker.trainer.periods_closed, 1);
     assert_int_equal(worker.link->outbox.count, 1);
     const struct outbox_entry *entry = &worker.link->outbox.entries[worker.link->outbox.head];
-    assert_true(entry->report.is_epoch);
+    assert_true(entry->report.closes_period);
     assert_int_equal(entry->report.steps, 0);
     assert_true(trainer_phase_is_over(&worker.trainer, 0));
     close_worker(&worker);

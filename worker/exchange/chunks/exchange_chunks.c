@@ -124,13 +124,9 @@ static enum status chunks_start(struct exchange *exchange)
     for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
         if (rank != options->rank) {
             const struct lanes *lanes = &options->peers[rank];
-            const struct message hello = {
-                .kind = MESSAGE_HELLO,
-                .rank = options->rank,
-                .is_far = lanes->count > 0 &&
-                          !transport_is_near(options->channel->transport, lanes->peers[0]),
-            };
-            status = exchange_say_hello(exchange, lanes, &hello);
+            bool is_far = lanes->count > 0 &&
+                          !transport_is_near(options->channel->transport, lanes->peers[0]);
+            status = exchange_say_hello(exchange, lanes, is_far);
         }
     }
     return status;

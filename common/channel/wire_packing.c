@@ -1,0 +1,391 @@
+/* Packing and checking of the parts of messages: a list of fields for each. */
+#include "common/channel/wire_packing.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* Fields that have the same name and meaning on both sides. */
+#define MEMBER_NUMBERS(X) \
+    X(has_rank)           \
+    X(rank)               \
+    X(host_id)            \
+    X(process_id)         \
+    X(train_samples)      \
+    X(test_samples)       \
+    X(data_digest)        \
+    X(parameters)         \
+    X(cores)
+
+#define MEMBER_TEXTS(X) \
+    X(host)             \
+    X(endpoints)        \
+    X(params_digest)    \
+    X(device)
+
+#define REPORT_NUMBERS(X) \
+    X(steps)              \
+    X(images)             \
+    X(compute_ns)         \
+    X(exchange_wait_ns)   \
+    X(input_wait_ns)      \
+    X(total_ns)           \
+    X(copy_ns)            \
+    X(wire_ns)            \
+    X(bytes_sent)         \
+    X(bytes_received)     \
+    X(epoch)              \
+    X(closes_period)      \
+    X(period)             \
+    X(test_images)        \
+    X(test_correct)       \
+    X(warm_images)        \
+    X(warm_ns)            \
+    X(transports)         \
+    X(staleness_max)      \
+    X(late)               \
+    X(backlog)            \
+    X(loss_sum)           \
+    X(test_loss_sum)
+
+#define REPORT_FINITES(X) \
+    X(staleness_sum)      \
+    X(rate)               \
+    X(images_dropped)
+
+#define START_NUMBERS(X) \
+    X(phase)             \
+    X(train_samples)     \
+    X(bucket_bytes)
+
+#define START_LIMITS(X)   \
+    X(halving_floats_max) \
+    X(direct_floats_max)
+
+#define PATH_NUMBERS(X) \
+    X(latency_ns)       \
+    X(message_ns)       \
+    X(bandwidth)
+
+#define PASSED_NUMBERS(X) \
+    X(phase)              \
+    X(step_ns)
+
+#define DECISION_NUMBERS(X) \
+    X(period)               \
+    X(is_enough)
+
+#define SUM_NUMBERS(X) \
+    X(round)           \
+    X(count)
+
+#define OUTCOME_NUMBERS(X) \
+    X(staleness)           \
+    X(rate)                \
+    X(is_late)
+
+#define HELLO_NUMBERS(X) \
+    X(lane)              \
+    X(is_far)
+
+#define PROBE_NUMBERS(X) \
+    X(round)             \
+    X(is_answer)
+
+#define REGION_NUMBERS(X) \
+    X(process_id)         \
+    X(descriptor)         \
+    X(size)               \
+    X(nonce)
+
+#define LOAN_NUMBERS(X) \
+    X(offset)           \
+    X(ticket)
+
+#define COPY(field)         to->field = from->field;
+#define PACK_TEXT(field)    to->field = wire_text(from->field);
+#define CHECK_FINITE(field) is_sound = is_sound && isfinite(from->field);
+#define PACK_LIMIT(field)   to->field = from->limits.field;
+#define TAKE_LIMIT(field)   to->limits.field = from->field;
+
+char *wire_text(const char *text)
+{
+    union {
+        const char *in;
+        char *out;
+    } cast = {.in = text != NULL ? text : protobuf_c_empty_string};
+    return cast.out;
+}
+
+uint8_t *wire_bytes(const unsigned char *bytes)
+{
+    union {
+        const unsigned char *in;
+        uint8_t *out;
+    } cast = {.in = bytes};
+    return cast.out;
+}
+
+static void pack_member(const struct wire_member *from, struct wire_packed *packed)
+{
+    Wire__Member *to = &packed->member;
+    to->role = from->role == ROLE_WORKER ? WIRE__ROLE__ROLE_WORKER : WIRE__ROLE__ROLE_SERVER;
+    MEMBER_NUMBERS(COPY)
+    MEMBER_TEXTS(PACK_TEXT)
+}
+
+static bool unpack_member(const Wire__Member *from, struct wire_member *to)
+{
+    if (from->role != WIRE__ROLE__ROLE_WORKER && from->role != WIRE__ROLE__ROLE_SERVER) {
+        return false;
+    }
+    to->role = from->role == WIRE__ROLE__ROLE_WORKER ? ROLE_WORKER : ROLE_SERVER;
+    MEMBER_NUMBERS(COPY)
+    MEMBER_TEXTS(COPY)
+    return true;
+}
+
+static void pack_layout(const struct layout *from, struct wire_packed *packed)
+{
+    Wire__Layout *to = &packed->layout;
+    assert(from->bucket_count <= LAYOUT_BUCKETS_MAX);
+    for (uint32_t i = 0; i < from->bucket_count; i++) {
+        packed->bucket_offsets[i] = from->buckets[i].offset;
+        packed->bucket_counts[i] = from->buckets[i].count;
+    }
+    to->value_count = from->value_count;
+    to->digest = from->digest;
+    to->n_bucket_offsets = to->n_bucket_counts = from->bucket_count;
+    to->bucket_offsets = packed->bucket_offsets;
+    to->bucket_counts = packed->bucket_counts;
+}
+
+static bool unpack_layout(const Wire__Layout *from, struct layout *to)
+{
+    if (from->n_bucket_offsets != from->n_bucket_counts ||
+        from->n_bucket_offsets > LAYOUT_BUCKETS_MAX) {
+        return false;
+    }
+    to->value_count = from->value_count;
+    to->digest = from->digest;
+    to->bucket_count = (uint32_t)from->n_bucket_offsets;
+    for (uint32_t i = 0; i < to->bucket_count; i++) {
+        to->buckets[i] = (struct span){from->bucket_offsets[i], from->bucket_counts[i]};
+    }
+    return layout_check(to) == STATUS_OK;
+}
+
+static void pack_report(const struct wire_report *from, struct wire_packed *packed)
+{
+    // protobuf-c wants uint64_t *, and does not write through it.
+    union {
+        const uint64_t *in;
+        uint64_t *out;
+    } cast = {.in = from->staleness};
+    Wire__Report *to = &packed->report;
+    REPORT_NUMBERS(COPY)
+    REPORT_FINITES(COPY)
+    to->staleness = cast.out;
+    to->n_staleness = from->staleness_bins;
+}
+
+/* A loss that is not finite is one that the job is told of. */
+static bool unpack_report(const Wire__Report *from, struct wire_report *to)
+{
+    bool is_sound =
+        from->n_staleness <= WIRE_STALENESS_MAX && (from->transports & ~WIRE_TRANSPORTS_ALL) == 0;
+    REPORT_FINITES(CHECK_FINITE)
+    if (!is_sound) {
+        return false;
+    }
+    REPORT_NUMBERS(COPY)
+    REPORT_FINITES(COPY)
+    to->staleness = from->staleness;
+    to->staleness_bins = (uint32_t)from->n_staleness;
+    return true;
+}
+
+static void pack_start(const struct wire_start *from, struct wire_packed *packed)
+{
+    Wire__Start *to = &packed->start;
+    START_NUMBERS(COPY)
+    START_LIMITS(PACK_LIMIT)
+    to->all_reduce = (uint32_t)from->all_reduce;
+}
+
+static bool unpack_start(const Wire__Start *from, struct wire_start *to)
+{
+    START_NUMBERS(COPY)
+    START_LIMITS(TAKE_LIMIT)
+    to->all_reduce = (enum all_reduce)from->all_reduce;
+    return from->all_reduce < ALL_REDUCE_COUNT;
+}
+
+static void pack_path(const struct all_reduce_path *from, struct wire_packed *packed)
+{
+    Wire__Path *to = &packed->path;
+    PATH_NUMBERS(COPY)
+}
+
+static bool unpack_path(const Wire__Path *from, struct all_reduce_path *to)
+{
+    PATH_NUMBERS(COPY)
+    return true;
+}
+
+static void pack_passed(const struct wire_passed *from, struct wire_packed *packed)
+{
+    Wire__Passed *to = &packed->passed;
+    PASSED_NUMBERS(COPY)
+}
+
+static bool unpack_passed(const Wire__Passed *from, struct wire_passed *to)
+{
+    PASSED_NUMBERS(COPY)
+    return true;
+}
+
+static void pack_decision(const struct wire_decision *from, struct wire_packed *packed)
+{
+    Wire__Decision *to = &packed->decision;
+    DECISION_NUMBERS(COPY)
+}
+
+static bool unpack_decision(const Wire__Decision *from, struct wire_decision *to)
+{
+    DECISION_NUMBERS(COPY)
+    return true;
+}
+
+static void pack_sum(const struct wire_sum *from, struct wire_packed *packed)
+{
+    Wire__Sum *to = &packed->sum;
+    SUM_NUMBERS(COPY)
+}
+
+/* Without its values, which are the payload. */
+static bool unpack_sum(const Wire__Sum *from, struct wire_sum *to)
+{
+    SUM_NUMBERS(COPY)
+    to->values = NULL;
+    return from->count > 0;
+}
+
+static void pack_outcome(const struct wire_outcome *from, struct wire_packed *packed)
+{
+    Wire__Outcome *to = &packed->outcome;
+    OUTCOME_NUMBERS(COPY)
+}
+
+static bool unpack_outcome(const Wire__Outcome *from, struct wire_outcome *to)
+{
+    OUTCOME_NUMBERS(COPY)
+    return isfinite(from->rate);
+}
+
+static void pack_hello(const struct wire_hello *from, struct wire_packed *packed)
+{
+    Wire__Hello *to = &packed->hello;
+    HELLO_NUMBERS(COPY)
+}
+
+static bool unpack_hello(const Wire__Hello *from, struct wire_hello *to)
+{
+    HELLO_NUMBERS(COPY)
+    return true;
+}
+
+static void pack_probe(const struct wire_probe *from, struct wire_packed *packed)
+{
+    Wire__Probe *to = &packed->probe;
+    PROBE_NUMBERS(COPY)
+}
+
+static bool unpack_probe(const Wire__Probe *from, struct wire_probe *to)
+{
+    PROBE_NUMBERS(COPY)
+    return true;
+}
+
+static void pack_region(const struct region_key *from, Wire__Region *to)
+{
+    wire__region__init(to);
+    REGION_NUMBERS(COPY)
+}
+
+static void unpack_region(const Wire__Region *from, struct region_key *to)
+{
+    REGION_NUMBERS(COPY)
+}
+
+static void pack_offer(const struct wire_offer *from, struct wire_packed *packed)
+{
+    pack_region(&from->region, &packed->region);
+    packed->offer.region = &packed->region;
+    if (from->has_mail) {
+        wire__mail__init(&packed->mail);
+        pack_region(&from->mail.region, &packed->mail_region);
+        packed->mail.region = &packed->mail_region;
+        packed->mail.index = from->mail.index;
+        packed->offer.mail = &packed->mail;
+    }
+}
+
+static bool unpack_offer(const Wire__Offer *from, struct wire_offer *to)
+{
+    if (from->region == NULL || (from->mail != NULL && from->mail->region == NULL)) {
+        return false;
+    }
+    *to = (struct wire_offer){.has_mail = from->mail != NULL};
+    unpack_region(from->region, &to->region);
+    if (to->has_mail) {
+        unpack_region(from->mail->region, &to->mail.region);
+        to->mail.index = from->mail->index;
+    }
+    return true;
+}
+
+static void pack_loan(const struct wire_loan *from, struct wire_packed *packed)
+{
+    Wire__Loan *to = &packed->loan;
+    LOAN_NUMBERS(COPY)
+}
+
+static bool unpack_loan(const Wire__Loan *from, struct wire_loan *to)
+{
+    LOAN_NUMBERS(COPY)
+    return true;
+}
+
+void wire_pack_parts(const struct message *message, struct wire_packed *packed,
+                     Wire__Header *header)
+{
+#define PACK_PART(part, bit)                 \
+    if (message->part != NULL) {             \
+        wire__##part##__init(&packed->part); \
+        pack_##part(message->part, packed);  \
+        header->part = &packed->part;        \
+    }
+    WIRE_PARTS(PACK_PART)
+}
+
+unsigned wire_parts_of(const Wire__Header *header)
+{
+    unsigned parts = 0;
+#define ADD_PART(part, bit) parts |= header->part != NULL ? (unsigned)(bit) : 0u;
+    WIRE_PARTS(ADD_PART)
+    return parts;
+}
+
+bool wire_unpack_parts(const Wire__Header *header, struct wire_scratch *scratch,
+                       struct message *message)
+{
+#define UNPACK_PART(part, bit)                              \
+    if (header->part != NULL) {                             \
+        if (!unpack_##part(header->part, &scratch->part)) { \
+            return false;                                   \
+        }                                                   \
+        message->part = &scratch->part;                     \
+    }
+    WIRE_PARTS(UNPACK_PART)
+    return true;
+}

@@ -1,0 +1,76 @@
+/* Parts of messages <-> the classes generated from proto/wire.proto. For wire.c alone. */
+#ifndef COMMON_CHANNEL_WIRE_PACKING_H
+#define COMMON_CHANNEL_WIRE_PACKING_H
+
+#include "common/channel/wire.h"
+#include "wire.pb-c.h"
+
+/* Every part has a bit of its own, and one name in struct message, the scratch and wire.proto. */
+#define WIRE_PARTS(X)          \
+    X(member, PART_MEMBER)     \
+    X(layout, PART_LAYOUT)     \
+    X(report, PART_REPORT)     \
+    X(start, PART_START)       \
+    X(path, PART_PATH)         \
+    X(passed, PART_PASSED)     \
+    X(decision, PART_DECISION) \
+    X(sum, PART_SUM)           \
+    X(outcome, PART_OUTCOME)   \
+    X(hello, PART_HELLO)       \
+    X(probe, PART_PROBE)       \
+    X(offer, PART_OFFER)       \
+    X(loan, PART_LOAN)
+
+enum wire_part {
+    PART_MEMBER = 1 << 0,
+    PART_LAYOUT = 1 << 1,
+    PART_REPORT = 1 << 2,
+    PART_START = 1 << 3,
+    PART_PATH = 1 << 4,
+    PART_PASSED = 1 << 5,
+    PART_DECISION = 1 << 6,
+    PART_SUM = 1 << 7,
+    PART_OUTCOME = 1 << 8,
+    PART_HELLO = 1 << 9,
+    PART_PROBE = 1 << 10,
+    PART_OFFER = 1 << 11,
+    PART_LOAN = 1 << 12,
+};
+
+/* What a packed header points to. */
+struct wire_packed {
+    Wire__Member member;
+    Wire__Layout layout;
+    uint64_t bucket_offsets[LAYOUT_BUCKETS_MAX], bucket_counts[LAYOUT_BUCKETS_MAX];
+    Wire__Report report;
+    Wire__Start start;
+    Wire__Path path;
+    Wire__Passed passed;
+    Wire__Decision decision;
+    Wire__Sum sum;
+    Wire__Outcome outcome;
+    Wire__Hello hello;
+    Wire__Probe probe;
+    Wire__Offer offer;
+    Wire__Region region, mail_region; // of the offer
+    Wire__Mail mail;
+    Wire__Loan loan;
+};
+
+/* What protobuf-c wants without const, and does not write through. */
+char *wire_text(const char *text); // NULL is ""
+uint8_t *wire_bytes(const unsigned char *bytes);
+
+/* Packs the parts that the message has into *packed, and has the header point to them. */
+void wire_pack_parts(const struct message *message, struct wire_packed *packed,
+                     Wire__Header *header);
+
+/* A sum of enum wire_part: those that came. */
+unsigned wire_parts_of(const Wire__Header *header);
+
+/* Unpacks those into the scratch, and has the message point to them. False if one makes no
+ * sense. */
+bool wire_unpack_parts(const Wire__Header *header, struct wire_scratch *scratch,
+                       struct message *message);
+
+#endif

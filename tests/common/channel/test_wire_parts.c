@@ -1,0 +1,215 @@
+/* Tests of the parts of messages: their fields, and that each kind has its own. */
+#include "tests/support/common/wire_samples.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <string.h>
+
+/* Whether the message has anything that only some kinds have. */
+static bool has_parts(const struct message *message)
+{
+    const void *const parts[] = {
+        message->member, message->layout,   message->report, message->start,   message->path,
+        message->passed, message->decision, message->sum,    message->outcome, message->hello,
+        message->probe,  message->offer,    message->loan,   message->values,  message->seal_key};
+    bool has_any = false;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        has_any = has_any || parts[i] != NULL;
+    }
+    return has_any;
+}
+
+static void small_parts_come_back_field_by_field(void **state)
+{
+    (void)state;
+    struct message sent = wire_sample(MESSAGE_START), got = wire_sample_send(&sent);
+    assert_int_equal(got.start->phase, sent.start->phase);
+    assert_int_equal(got.start->train_samples, sent.start->train_samples);
+    assert_int_equal(got.start->all_reduce, sent.start->all_reduce);
+    assert_memory_equal(&got.start->limits, &sent.start->limits, sizeof(sent.start->limits));
+    assert_int_equal(got.start->bucket_bytes, sent.start->bucket_bytes);
+    sent = wire_sample(MESSAGE_TRIED);
+    got = wire_sample_send(&sent);
+    assert_memory_equal(got.path, sent.path, sizeof(*sent.path));
+    sent = wire_sample(MESSAGE_PASSED);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.passed->phase, sent.passed->phase);
+    assert_int_equal(got.passed->step_ns, sent.passed->step_ns);
+    sent = wire_sample(MESSAGE_PROCEED);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.decision->period, sent.decision->period);
+    assert_true(got.decision->is_enough);
+    sent = wire_sample(MESSAGE_PARAMS);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.outcome->staleness, sent.outcome->staleness);
+    assert_true(got.outcome->rate == sent.outcome->rate);
+    assert_true(got.outcome->is_late);
+    sent = wire_sample(MESSAGE_HELLO);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.hello->lane, sent.hello->lane);
+    assert_true(got.hello->is_far);
+    sent = wire_sample(MESSAGE_PROBE);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.probe->round, sent.probe->round);
+    assert_true(got.probe->is_answer);
+}
+
+static void a_sum_has_its_doubles_as_payload(void **state)
+{
+    (void)state;
+    const struct message sent = wire_sample(MESSAGE_SUM);
+    struct message got = wire_sample_send(&sent);
+    assert_int_equal(got.sum->round, sent.sum->round);
+    assert_int_equal(got.sum->count, sent.sum->count);
+    assert_ptr_equal(got.sum->values, sent.sum->values);
+    assert_null(got.values);
+    const size_t size = wire_sample_encode(&sent);
+    assert_int_equal(wire_sample_decode_as(size, sent.sum->values, sizeof(double), &got),
+                     STATUS_MALFORMED);
+    assert_int_equal(wire_sample_decode_as(size, NULL, 0, &got), STATUS_MALFORMED);
+    const struct wire_sum nothing = {.round = 19};
+    struct message empty = sent;
+    empty.sum = &nothing;
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&empty), NULL, 0, &got),
+                     STATUS_MALFORMED);
+}
+
+static void numbers_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    struct message sent = wire_sample(MESSAGE_TRY), got;
+    struct wire_start wrong = *sent.start;
+    wrong.all_reduce = ALL_REDUCE_COUNT;
+    sent.start = &wrong;
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got),
+                     STATUS_MALFORMED);
+    const struct wire_outcome endless = {.rate = INFINITY};
+    sent = wire_sample(MESSAGE_PARAMS);
+    sent.outcome = &endless;
+    assert_int_equal(wire_sample_decode(&sent, wire_sample_encode(&sent), &got), STATUS_MALFORMED);
+    sent = wire_sample(MESSAGE_REPORT);
+    struct wire_report odd = *sent.report;
+    odd.staleness_sum = NAN;
+    sent.report = &odd;
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got),
+                     STATUS_MALFORMED);
+    odd.staleness_sum = 0;
+    odd.test_loss_sum = INFINITY; // of a network that has diverged
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got), STATUS_OK);
+}
+
+static void a_member_comes_back_field_by_field(void **state)
+{
+    (void)state;
+    struct message sent = wire_sample(MESSAGE_JOIN), got;
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.member->role, sent.member->role);
+    assert_int_equal(got.member->has_rank, sent.member->has_rank);
+    assert_int_equal(got.member->rank, sent.member->rank);
+    assert_int_equal(got.member->host_id, sent.member->host_id);
+    assert_string_equal(got.member->host, sent.member->host);
+    assert_int_equal(got.member->process_id, sent.member->process_id);
+    assert_string_equal(got.member->endpoints, sent.member->endpoints);
+    assert_string_equal(got.member->params_digest, sent.member->params_digest);
+    assert_int_equal(got.member->train_samples, sent.member->train_samples);
+    assert_int_equal(got.member->test_samples, sent.member->test_samples);
+    assert_string_equal(got.member->device, sent.member->device);
+    assert_int_equal(got.member->data_digest, sent.member->data_digest);
+    assert_int_equal(got.member->parameters, sent.member->parameters);
+    assert_int_equal(got.member->cores, sent.member->cores);
+}
+
+static void a_report_and_a_layout_come_back_field_by_field(void **state)
+{
+    (void)state;
+    static const uint64_t ages[3] = {5, 0, 2};
+    struct message sent = wire_sample(MESSAGE_REPORT), got;
+    struct wire_report whole = *sent.report;
+    whole.staleness = ages;
+    whole.staleness_bins = 3;
+    whole.late = 15;
+    whole.backlog = 16;
+    sent.report = &whole;
+    memset(&wire_sample_scratch.report, 0,
+           sizeof(wire_sample_scratch.report)); // what lies between its fields
+    got = wire_sample_send(&sent);
+    assert_memory_equal(got.report->staleness, ages, sizeof(ages));
+    struct wire_report came = *got.report;
+    came.staleness = ages;
+    assert_memory_equal(&came, &whole, sizeof(whole));
+    sent = wire_sample(MESSAGE_START);
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got), STATUS_OK);
+    assert_int_equal(got.layout->value_count, sent.layout->value_count);
+    assert_int_equal(got.layout->digest, sent.layout->digest);
+    assert_memory_equal(got.layout->buckets, sent.layout->buckets, 2 * sizeof(struct span));
+}
+
+static void parts_that_the_kind_does_not_carry_are_refused(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < MESSAGE_KIND_COUNT; kind++) {
+        struct message sent = wire_sample((enum message_kind)kind), got;
+        sent.kind = MESSAGE_HEARTBEAT; // which carries nothing
+        assert_int_equal(wire_sample_decode(&sent, wire_sample_encode(&sent), &got),
+                         has_parts(&sent) ? STATUS_MALFORMED : STATUS_OK);
+    }
+}
+
+static void parts_that_the_kind_needs_are_missed(void **state)
+{
+    (void)state;
+    const struct message bare = {.kind = MESSAGE_GO};
+    for (unsigned kind = 0; kind < MESSAGE_KIND_COUNT; kind++) {
+        struct message sent = wire_sample((enum message_kind)kind), got;
+        (void)wire_sample_encode(&sent);
+        unsigned char kind_byte =
+            wire_sample_header[3]; // behind the version, and the number of its field
+        size_t size = wire_sample_encode(&bare);
+        wire_sample_header[3] = kind_byte;
+        bool needs_any = has_parts(&sent) && kind != MESSAGE_WELCOME;
+        assert_int_equal(wire_sample_decode_as(size, NULL, 0, &got),
+                         needs_any ? STATUS_MALFORMED : STATUS_OK);
+    }
+}
+
+static void an_offer_comes_back_field_by_field(void **state)
+{
+    (void)state;
+    struct message sent = wire_sample(MESSAGE_OFFER), got = wire_sample_send(&sent);
+    assert_int_equal(got.offer->region.process_id, sent.offer->region.process_id);
+    assert_int_equal(got.offer->region.descriptor, sent.offer->region.descriptor);
+    assert_int_equal(got.offer->region.size, sent.offer->region.size);
+    assert_int_equal(got.offer->region.nonce, sent.offer->region.nonce);
+    assert_true(got.offer->has_mail);
+    assert_int_equal(got.offer->mail.index, 63);
+    assert_int_equal(got.offer->mail.region.process_id, 1);
+    assert_int_equal(got.offer->mail.region.descriptor, 2);
+    assert_int_equal(got.offer->mail.region.size, 3);
+    assert_int_equal(got.offer->mail.region.nonce, 4);
+    struct wire_offer without = *sent.offer;
+    without.has_mail = false;
+    sent.offer = &without;
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.offer->region.nonce, sent.offer->region.nonce);
+    assert_false(got.offer->has_mail);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_comes_back_field_by_field),
+        cmocka_unit_test(a_report_and_a_layout_come_back_field_by_field),
+        cmocka_unit_test(small_parts_come_back_field_by_field),
+        cmocka_unit_test(a_sum_has_its_doubles_as_payload),
+        cmocka_unit_test(numbers_that_make_no_sense_are_refused),
+        cmocka_unit_test(parts_that_the_kind_does_not_carry_are_refused),
+        cmocka_unit_test(parts_that_the_kind_needs_are_missed),
+        cmocka_unit_test(an_offer_comes_back_field_by_field),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
