@@ -1,23 +1,16 @@
 /* Encode, seal and send; receive, check and decode; count. */
 #include "common/channel/channel.h"
 
-#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/slice.h"
+#include "common/channel/arrivals.h"
 #include "common/job/job_choices.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 
 // After so many lines on messages that were dropped, only every thousandth is logged.
 #define DROPPED_LOG_MAX 10
-
-// While messages are posted without a pause, sockets are looked at between so many of them.
-#define MAIL_TURNS 64
-
-// How long others are let run before a wait sleeps: waking takes as long.
-#define YIELD_NS 50000
 
 enum status channel_create(struct channel **ret_channel)
 {
@@ -57,6 +50,7 @@ void channel_destroy(struct channel *channel, int linger_ms)
         return;
     }
     channel_close(channel, linger_ms);
+    peers_finish(&channel->peers);
     sharing_finish(&channel->sharing);
     seals_finish(&channel->seals);
     free(channel);
@@ -79,6 +73,15 @@ enum status channel_listen(struct channel *channel, enum transport_kind kind,
     return status;
 }
 
+/* The stream of a connection that we have made. */
+static enum status begin_stream(struct channel *channel, uint64_t number,
+                                const unsigned char listener[SEALS_ID_BYTES])
+{
+    struct peer *peer = peers_find_or_add(&channel->peers, number);
+    return peer != NULL ? seals_connect(&channel->seals, listener, &peer->stream)
+                        : STATUS_NO_MEMORY;
+}
+
 enum status channel_meet(struct channel *channel, const char *place, enum transport_kind kind,
                          uint64_t *ret_peer)
 {
@@ -94,7 +97,7 @@ enum status channel_meet(struct channel *channel, const char *place, enum transp
     }
     status = transport_connect(channel->transport, endpoint, ret_peer);
     if (status == STATUS_OK && channel->seals.is_on) {
-        status = seals_connect(&channel->seals, *ret_peer, listener);
+        status = begin_stream(channel, *ret_peer, listener);
     }
     const struct message greeting = {.kind = MESSAGE_GREET};
     return status == STATUS_OK ? channel_send(channel, *ret_peer, &greeting, NULL, NULL) : status;
@@ -113,58 +116,82 @@ void channel_go_far(struct channel *channel)
     }
 }
 
-enum status channel_offer(struct channel *channel, uint64_t peer)
+bool channel_has_view(const struct channel *channel, uint64_t peer)
 {
-    if (!sharing_begin_offer(&channel->sharing, peer)) {
+    const struct peer *found = peers_find(&channel->peers, peer);
+    return found != NULL && found->sharing.view.bytes != NULL;
+}
+
+bool channel_spares(const struct channel *channel, uint64_t peer)
+{
+    const struct peer *found = peers_find(&channel->peers, peer);
+    return found != NULL && (found->sharing.view.bytes != NULL || found->sharing.may_borrow);
+}
+
+enum status channel_offer(struct channel *channel, uint64_t number)
+{
+    if (channel->sharing.own == NULL) {
         return STATUS_OK;
+    }
+    struct peer *peer = peers_find_or_add(&channel->peers, number);
+    if (peer == NULL || !sharing_begin_offer(&channel->sharing, &peer->sharing)) {
+        return STATUS_OK; // without memory for it, values go on travelling
     }
     struct wire_offer offer = {.region = channel->sharing.own->key};
     const struct message message = {.kind = MESSAGE_OFFER, .offer = &offer};
-    enum status status = mail_open(&channel->mail, peer, &offer.mail);
+    enum status status = mail_open(&channel->mail, &peer->mail, &offer.mail);
     if (status == STATUS_OK) {
         transport_watch(channel->transport, channel->mail.bell);
         offer.has_mail = true;
     } else if (status != STATUS_UNSUPPORTED) {
         return status;
     }
-    status = channel_send(channel, peer, &message, NULL, NULL);
-    mail_offered(&channel->mail, peer);
+    status = channel_send(channel, number, &message, NULL, NULL);
+    mail_offered(&peer->mail);
     return status;
 }
 
+/* Where a message goes: the transport's number of the peer, and what is kept of it, if anything. */
+struct target {
+    uint64_t number;
+    struct peer *peer; // or NULL
+};
+
 /* By shared memory if it can go there, and by the peer's socket otherwise. */
-static enum status send_frames(struct channel *channel, uint64_t peer, size_t header_size,
+static enum status send_frames(struct channel *channel, const struct target *to, size_t header_size,
                                const struct payload *payload)
 {
     bool has_payload = payload != NULL && payload->size > 0;
-    if (!has_payload && mail_post(&channel->mail, peer, channel->header, header_size)) {
+    if (!has_payload && to->peer != NULL &&
+        mail_post(&to->peer->mail, channel->header, header_size)) {
         return STATUS_OK;
     }
     enum status status =
-        transport_send(channel->transport, peer, channel->header, header_size, payload);
-    if (status == STATUS_OK) {
-        mail_note_sent(&channel->mail, peer);
+        transport_send(channel->transport, to->number, channel->header, header_size, payload);
+    if (status == STATUS_OK && to->peer != NULL) {
+        mail_note_sent(&to->peer->mail);
     }
     return status;
 }
 
-static enum status encode_and_send(struct channel *channel, uint64_t peer,
+static enum status encode_and_send(struct channel *channel, const struct target *to,
                                    const struct message *message, const struct payload *payload)
 {
     size_t header_size;
-    bool has_seal = seals_apply(&channel->seals, peer);
+    struct seal_stream *stream = to->peer != NULL ? to->peer->stream : NULL;
+    bool has_seal = seals_apply(&channel->seals, to->number);
     enum status status = wire_encode(message, channel->header, WIRE_HEADER_BYTES, &header_size);
     if (status == STATUS_OK && has_seal) {
         const struct sealed sealed = {channel->header, header_size,
                                       payload != NULL ? payload->size : 0};
-        status = seals_make(&channel->seals, peer, &sealed, channel->header + header_size);
+        status = seals_make(&channel->seals, stream, &sealed, channel->header + header_size);
         header_size += SEAL_BYTES;
     }
     if (status == STATUS_OK) {
-        status = send_frames(channel, peer, header_size, payload);
+        status = send_frames(channel, to, header_size, payload);
     }
     if (status == STATUS_OK && has_seal) {
-        seals_note_sent(&channel->seals, peer);
+        seals_note_sent(stream);
     }
     if (status == STATUS_OK) {
         atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
@@ -182,14 +209,15 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     const struct wire_payload values = wire_payload(message);
     struct payload payload = {
         .bytes = values.bytes, .size = values.size, .release = release, .hint = hint};
+    const struct target to = {peer, peers_find(&channel->peers, peer)};
     struct wire_loan loan;
-    bool is_lent = payload.size > 0 && release != NULL &&
-                   sharing_lend(&channel->sharing, peer, &payload, &loan);
+    bool is_lent = payload.size > 0 && release != NULL && to.peer != NULL &&
+                   sharing_lend(&channel->sharing, &to.peer->sharing, &payload, &loan);
     if (!is_lent) {
-        return encode_and_send(channel, peer, &stamped, &payload);
+        return encode_and_send(channel, &to, &stamped, &payload);
     }
     stamped.loan = &loan;
-    enum status status = encode_and_send(channel, peer, &stamped, NULL);
+    enum status status = encode_and_send(channel, &to, &stamped, NULL);
     if (status != STATUS_OK) {
         sharing_cancel_loan(&channel->sharing, loan.ticket);
     }
@@ -247,9 +275,11 @@ static void return_loan(void *context, uint64_t peer, uint32_t ticket)
 static enum status borrow(struct channel *channel, struct envelope *envelope,
                           struct message *message)
 {
+    const struct peer *peer = peers_find(&channel->peers, envelope->peer);
     size_t size = message->span.count * sizeof(float);
-    enum status status =
-        sharing_find(&channel->sharing, envelope->peer, message->loan, size, &message->values);
+    enum status status = peer != NULL
+                             ? sharing_find(&peer->sharing, message->loan, size, &message->values)
+                             : STATUS_MALFORMED;
     if (status == STATUS_OK) {
         envelope->payload = message->values;
         envelope->payload_size = size;
@@ -260,11 +290,18 @@ static enum status borrow(struct channel *channel, struct envelope *envelope,
 }
 
 /* The peer's memory, and where it posts to us. */
-static enum status map_offer(struct channel *channel, uint64_t peer, const struct wire_offer *offer)
+static enum status map_offer(struct channel *channel, uint64_t number,
+                             const struct wire_offer *offer)
 {
-    enum status status = sharing_map(&channel->sharing, peer, &offer->region);
-    return status == STATUS_OK && offer->has_mail ? mail_map(&channel->mail, peer, &offer->mail)
-                                                  : status;
+    if (channel->sharing.own == NULL) {
+        return STATUS_UNSUPPORTED;
+    }
+    struct peer *peer = peers_find_or_add(&channel->peers, number);
+    if (peer == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = sharing_map(&channel->sharing, &peer->sharing, &offer->region);
+    return status == STATUS_OK && offer->has_mail ? mail_map(&peer->mail, &offer->mail) : status;
 }
 
 static enum status handle_offer(struct channel *channel, uint64_t peer,
@@ -276,6 +313,18 @@ static enum status handle_offer(struct channel *channel, uint64_t peer,
         log_debug("peer %llx has gone after its offer", (unsigned long long)peer);
     }
     return answer == STATUS_MALFORMED ? STATUS_MALFORMED : STATUS_OK;
+}
+
+/* The peer's answer to our offer. */
+static enum status handle_mapped(struct channel *channel, struct peer *peer, enum status answer)
+{
+    enum status status = peer != NULL
+                             ? sharing_note_answer(&channel->sharing, &peer->sharing, answer)
+                             : STATUS_MALFORMED;
+    if (status == STATUS_OK && answer == STATUS_OK) {
+        mail_begin(&peer->mail);
+    }
+    return status;
 }
 
 /* What the channel itself has to do with a message. STATUS_INTERRUPTED: it was for the channel
@@ -292,19 +341,35 @@ static enum status handle_own(struct channel *channel, struct envelope *envelope
     if (message->job_id != channel->job_id) {
         return STATUS_MALFORMED;
     }
+    struct peer *peer = peers_find(&channel->peers, envelope->peer);
     if (message->kind == MESSAGE_OFFER) {
         status = handle_offer(channel, envelope->peer, message->offer);
     } else if (message->kind == MESSAGE_MAPPED) {
-        status = sharing_note_answer(&channel->sharing, envelope->peer, message->reason);
-        if (status == STATUS_OK && message->reason == STATUS_OK) {
-            mail_begin(&channel->mail, envelope->peer);
-        }
+        status = handle_mapped(channel, peer, message->reason);
     } else if (message->kind == MESSAGE_RETURN) {
-        status = sharing_end_loan(&channel->sharing, envelope->peer, message->loan->ticket);
+        status = peer != NULL
+                     ? sharing_end_loan(&channel->sharing, &peer->sharing, message->loan->ticket)
+                     : STATUS_MALFORMED;
     } else if (message->kind != MESSAGE_GREET) {
         return borrow(channel, envelope, message);
     }
     return status == STATUS_OK ? STATUS_INTERRUPTED : status;
+}
+
+/* The stream has come by the peer's connection: what goes to the peer is of that stream, and
+ * nothing is any more that goes where it came from before. */
+static enum status move_stream(struct channel *channel, uint64_t number, struct seal_stream *stream)
+{
+    struct peer *peer = peers_find_or_add(&channel->peers, number);
+    if (peer == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < channel->peers.count; i++) {
+        struct peer *other = channel->peers.list[i];
+        other->stream = other->stream == stream ? NULL : other->stream;
+    }
+    peer->stream = peer->stream == NULL ? stream : peer->stream;
+    return STATUS_OK;
 }
 
 /* Takes the seal off a header that came, if it should have one. STATUS_MALFORMED: it has not. */
@@ -319,88 +384,19 @@ static enum status open_seal(struct channel *channel, struct envelope *envelope)
     envelope->header_size -= SEAL_BYTES;
     const unsigned char *header = envelope->header;
     const struct sealed sealed = {header, envelope->header_size, envelope->payload_size};
-    return seals_check(&channel->seals, envelope->peer, &sealed, header + envelope->header_size);
-}
-
-/* What was posted, if it is its turn. */
-static bool take_mail(struct channel *channel, struct envelope *envelope)
-{
-    struct mail_taken taken;
-    if (channel->is_holding) {
-        if (mail_take_of(&channel->mail, channel->held.peer, &taken)) {
-            envelope_of_header(taken.peer, taken.header, taken.size, envelope);
-            return true;
-        }
-        mail_note_received(&channel->mail, channel->held.peer);
-        envelope_move(envelope, &channel->held);
-        channel->is_holding = false;
-        return true;
-    }
-    if (channel->mail_turns >= MAIL_TURNS || !mail_take(&channel->mail, &taken)) {
-        channel->mail_turns = 0;
-        return false;
-    }
-    channel->mail_turns++;
-    envelope_of_header(taken.peer, taken.header, taken.size, envelope);
-    return true;
-}
-
-/* Looks for a while whether a socket has a message, or something is posted, and lets others run. */
-static enum status yield_for_any(struct channel *channel, struct envelope *envelope)
-{
-    uint64_t start_ns = clock_now_ns();
-    enum status status;
-    do {
-        sched_yield();
-        status = transport_receive(channel->transport, 0, envelope);
-        if (status == STATUS_TIMED_OUT && mail_is_due(&channel->mail)) {
-            status = STATUS_INTERRUPTED;
-        }
-    } while (status == STATUS_TIMED_OUT && clock_now_ns() - start_ns < YIELD_NS);
-    return status;
-}
-
-/* Waits for a message of a socket, or for something that is posted. */
-static enum status wait_for_any(struct channel *channel, int timeout_ms, struct envelope *envelope)
-{
-    bool has_mail = channel->mail.peer_count > 0;
-    bool may_yield = has_mail && timeout_ms != 0 && !channel->is_far;
-    enum status status = may_yield ? yield_for_any(channel, envelope) : STATUS_TIMED_OUT;
-    if (status == STATUS_TIMED_OUT && has_mail && timeout_ms != 0 && !mail_sleep(&channel->mail)) {
-        return STATUS_INTERRUPTED;
-    }
-    if (status == STATUS_TIMED_OUT) {
-        status = transport_receive(channel->transport, timeout_ms, envelope);
-    }
-    mail_wake(&channel->mail);
-    if (status == STATUS_INTERRUPTED) {
-        mail_silence(&channel->mail);
-    }
-    return status;
-}
-
-/* The next message, wherever it comes from: of one peer in the order in which it sent them. */
-static enum status receive_envelope(struct channel *channel, int timeout_ms,
-                                    struct envelope *envelope)
-{
-    if (take_mail(channel, envelope)) {
-        return STATUS_OK;
-    }
-    enum status status = wait_for_any(channel, timeout_ms, envelope);
-    if (status == STATUS_OK) {
-        envelope_move(&channel->held, envelope);
-        channel->is_holding = true;
-    }
-    bool may_go_on =
-        status == STATUS_OK || status == STATUS_INTERRUPTED || status == STATUS_TIMED_OUT;
-    return may_go_on && take_mail(channel, envelope) ? STATUS_OK : status;
+    const struct peer *peer = peers_find(&channel->peers, envelope->peer);
+    struct seal_stream *expected = peer != NULL ? peer->stream : NULL, *stream;
+    enum status status =
+        seals_check(&channel->seals, expected, &sealed, header + envelope->header_size, &stream);
+    return status == STATUS_OK && stream != expected ? move_stream(channel, envelope->peer, stream)
+                                                     : status;
 }
 
 enum status channel_receive(struct channel *channel, int timeout_ms, struct envelope *ret_envelope,
                             struct message *ret_message)
 {
     struct envelope *envelope = ret_envelope;
-    enum status status = receive_envelope(channel, timeout_ms, envelope);
+    enum status status = arrivals_next(channel, timeout_ms, envelope);
     if (status != STATUS_OK) {
         return status;
     }

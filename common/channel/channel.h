@@ -5,10 +5,8 @@
 #define COMMON_CHANNEL_CHANNEL_H
 
 #include "common/base/region.h"
-#include "common/channel/mail.h"
-#include "common/channel/sharing.h"
+#include "common/channel/peers.h"
 #include "common/channel/wire.h"
-#include "common/security/seals.h"
 #include "common/transport/endpoints.h"
 #include "common/transport/transport.h"
 
@@ -21,6 +19,7 @@ struct channel {
     _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
     uint64_t dropped_count;                      // messages that are none, or do not belong here
     unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
+    struct peers peers;
     struct seals seals;
     struct sharing sharing;
     struct mail mail;
@@ -69,6 +68,12 @@ void channel_go_far(struct channel *channel);
 /* Offers the shared region to a peer, if there is one, and with it a way for headers: see mail.h.
  * Once: after that it does nothing. */
 enum status channel_offer(struct channel *channel, uint64_t peer);
+
+/* Whether the peer's region is mapped here. */
+bool channel_has_view(const struct channel *channel, uint64_t peer);
+
+/* Whether values stay where they are on the way to the peer, or from it. */
+bool channel_spares(const struct channel *channel, uint64_t peer);
 
 /* Sends; fills in the job id, but for REFUSE, which goes to strangers. The values are copied if
  * release is NULL; otherwise they are borrowed until release(hint), which may come from another

@@ -36,49 +36,22 @@ struct mail_box {
     struct record records[RECORDS];
 };
 
-static struct mail_peer *find_peer(const struct mail *mail, uint64_t peer)
-{
-    for (uint32_t i = 0; i < mail->peer_count; i++) {
-        if (mail->peers[i].peer == peer) {
-            return &mail->peers[i];
-        }
-    }
-    return NULL;
-}
-
-/* NULL if there is no memory. */
-static struct mail_peer *find_or_add_peer(struct mail *mail, uint64_t peer)
-{
-    struct mail_peer *found = find_peer(mail, peer);
-    if (found != NULL) {
-        return found;
-    }
-    size_t count = (size_t)mail->peer_count + 1;
-    struct mail_peer *peers = realloc(mail->peers, count * sizeof(*peers));
-    if (peers == NULL) {
-        return NULL;
-    }
-    mail->peers = peers;
-    found = &peers[mail->peer_count++];
-    *found = (struct mail_peer){.peer = peer};
-    return found;
-}
-
 void mail_finish(struct mail *mail)
 {
-    for (uint32_t i = 0; i < mail->peer_count; i++) {
-        if (mail->peers[i].in != NULL) {
-            close(mail->peers[i].bell);
-        }
-        region_close(&mail->peers[i].view);
-    }
-    free(mail->peers);
     if (mail->region.bytes != NULL) {
         close(mail->bell);
         close(mail->bell_end);
     }
     region_destroy(&mail->region);
     *mail = (struct mail){0};
+}
+
+void mail_forget(struct mail_peer *peer)
+{
+    if (peer->in != NULL) {
+        close(peer->bell);
+    }
+    region_close(&peer->view);
 }
 
 /* A pipe that does not block, and what tells it from others. */
@@ -121,30 +94,24 @@ static enum status create_region(struct mail *mail)
     return STATUS_OK;
 }
 
-enum status mail_open(struct mail *mail, uint64_t peer, struct mail_offer *ret_offer)
+enum status mail_open(struct mail *mail, struct mail_peer *peer, struct mail_offer *ret_offer)
 {
     enum status status = mail->region.bytes == NULL ? create_region(mail) : STATUS_OK;
     if (status != STATUS_OK) {
         return status;
     }
-    struct mail_peer *found = find_or_add_peer(mail, peer);
-    if (found == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    if (found->out != NULL || mail->out_count == MAIL_PEERS_MAX) {
+    if (peer->out != NULL || mail->peer_count == MAIL_PEERS_MAX) {
         return STATUS_UNSUPPORTED;
     }
-    *ret_offer = (struct mail_offer){mail->region.key, mail->out_count};
-    found->out = (struct mail_box *)mail->region.bytes + mail->out_count++;
+    *ret_offer = (struct mail_offer){mail->region.key, mail->peer_count};
+    peer->out = (struct mail_box *)mail->region.bytes + mail->peer_count;
+    mail->peers[mail->peer_count++] = peer;
     return STATUS_OK;
 }
 
-void mail_offered(struct mail *mail, uint64_t peer)
+void mail_offered(struct mail_peer *peer)
 {
-    struct mail_peer *found = find_peer(mail, peer);
-    if (found != NULL) {
-        found->sent = 0;
-    }
+    peer->sent = 0;
 }
 
 /* The write end of a peer's bell. STATUS_UNREACHABLE if there is none that we may open. */
@@ -174,36 +141,29 @@ static enum status open_bell(const struct region_key *key, const struct mail_box
     return STATUS_OK;
 }
 
-enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *offer)
+enum status mail_map(struct mail_peer *peer, const struct mail_offer *offer)
 {
-    struct mail_peer *found = find_or_add_peer(mail, peer);
-    if (found == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    if (found->in != NULL || offer->index >= offer->region.size / sizeof(struct mail_box)) {
+    if (peer->in != NULL || offer->index >= offer->region.size / sizeof(struct mail_box)) {
         return STATUS_MALFORMED;
     }
-    enum status status = region_open(&offer->region, REGION_READ, &found->view);
+    enum status status = region_open(&offer->region, REGION_READ, &peer->view);
     if (status != STATUS_OK) {
         return status;
     }
-    struct mail_box *in = (struct mail_box *)(void *)found->view.bytes + offer->index;
-    status = open_bell(&offer->region, in, &found->bell);
+    struct mail_box *in = (struct mail_box *)(void *)peer->view.bytes + offer->index;
+    status = open_bell(&offer->region, in, &peer->bell);
     if (status != STATUS_OK) {
-        region_close(&found->view);
+        region_close(&peer->view);
         return status;
     }
-    found->in = in;
-    found->received = 0;
+    peer->in = in;
+    peer->received = 0;
     return STATUS_OK;
 }
 
-void mail_begin(struct mail *mail, uint64_t peer)
+void mail_begin(struct mail_peer *peer)
 {
-    struct mail_peer *found = find_peer(mail, peer);
-    if (found != NULL) {
-        found->may_post = found->out != NULL;
-    }
+    peer->may_post = peer->out != NULL;
 }
 
 /* Wakes a peer that sleeps, once for each time. */
@@ -220,10 +180,9 @@ static void ring(struct mail_peer *to)
     (void)wrote;
 }
 
-bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size)
+bool mail_post(struct mail_peer *to, const void *header, size_t size)
 {
-    struct mail_peer *to = find_peer(mail, peer);
-    if (to == NULL || !to->may_post || to->in == NULL || size > MAIL_BYTES) {
+    if (!to->may_post || to->in == NULL || size > MAIL_BYTES) {
         return false;
     }
     uint64_t written = atomic_load_explicit(&to->out->written, memory_order_relaxed);
@@ -240,20 +199,14 @@ bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size
     return true;
 }
 
-void mail_note_sent(struct mail *mail, uint64_t peer)
+void mail_note_sent(struct mail_peer *peer)
 {
-    struct mail_peer *found = find_peer(mail, peer);
-    if (found != NULL) {
-        found->sent++;
-    }
+    peer->sent++;
 }
 
-void mail_note_received(struct mail *mail, uint64_t peer)
+void mail_note_received(struct mail_peer *peer)
 {
-    struct mail_peer *found = find_peer(mail, peer);
-    if (found != NULL) {
-        found->received++;
-    }
+    peer->received++;
 }
 
 /* How many the peer has posted that we have not taken. */
@@ -283,7 +236,7 @@ static const struct record *find_due(struct mail_peer *from)
     return record->after <= from->received ? record : NULL;
 }
 
-static bool take(struct mail *mail, struct mail_peer *from, struct mail_taken *ret_taken)
+bool mail_take_of(struct mail *mail, struct mail_peer *from, struct mail_taken *ret_taken)
 {
     const struct record *record = find_due(from);
     if (record == NULL) {
@@ -302,7 +255,7 @@ bool mail_take(struct mail *mail, struct mail_taken *ret_taken)
 {
     for (uint32_t i = 0; i < mail->peer_count; i++) {
         uint32_t index = (mail->next_peer + i) % mail->peer_count;
-        if (take(mail, &mail->peers[index], ret_taken)) {
+        if (mail_take_of(mail, mail->peers[index], ret_taken)) {
             mail->next_peer = (index + 1) % mail->peer_count;
             return true;
         }
@@ -310,16 +263,10 @@ bool mail_take(struct mail *mail, struct mail_taken *ret_taken)
     return false;
 }
 
-bool mail_take_of(struct mail *mail, uint64_t peer, struct mail_taken *ret_taken)
-{
-    struct mail_peer *from = find_peer(mail, peer);
-    return from != NULL && take(mail, from, ret_taken);
-}
-
 bool mail_is_due(struct mail *mail)
 {
     for (uint32_t i = 0; i < mail->peer_count; i++) {
-        if (find_due(&mail->peers[i]) != NULL) {
+        if (find_due(mail->peers[i]) != NULL) {
             return true;
         }
     }
@@ -330,9 +277,7 @@ static void note_nap(struct mail *mail)
 {
     mail->is_asleep = !mail->is_asleep;
     for (uint32_t i = 0; i < mail->peer_count; i++) {
-        if (mail->peers[i].out != NULL) {
-            atomic_fetch_add(&mail->peers[i].out->naps, 1);
-        }
+        atomic_fetch_add(&mail->peers[i]->out->naps, 1);
     }
 }
 

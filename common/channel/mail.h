@@ -31,8 +31,10 @@
 
 struct mail_box; // a queue in shared memory, and how far its owner has read the peer's
 
+/* What the channel keeps of a peer (peers.h). Zeroed but for its number: nothing is posted. It
+ * stays where it is, once it has a queue. */
 struct mail_peer {
-    uint64_t peer;
+    uint64_t peer;           // its number
     struct mail_box *out;    // ours, in mail.region; NULL: it was not offered any
     struct region_view view; // of the peer's region; empty if it has offered none
     struct mail_box *in;     // in the view, for us
@@ -44,10 +46,9 @@ struct mail_peer {
 };
 
 struct mail {
-    struct region region;    // of all queues of ours; empty before the first offer
-    struct mail_peer *peers; // owned
+    struct region region;                    // of all queues of ours; empty before the first offer
+    struct mail_peer *peers[MAIL_PEERS_MAX]; // whose queues they are; borrowed
     uint32_t peer_count, next_peer;
-    uint32_t out_count; // queues in use
     int bell, bell_end; // reads it, writes to it (else it would look closed); with the region
     bool is_asleep;
     unsigned char bytes[MAIL_BYTES]; // of the message that was taken last
@@ -68,29 +69,32 @@ struct mail_taken {
 
 void mail_finish(struct mail *mail);
 
-/* Makes a queue for the peer. STATUS_UNSUPPORTED: there is none left, or none more is wanted. Logs
- * other failures. */
-enum status mail_open(struct mail *mail, uint64_t peer, struct mail_offer *ret_offer);
+/* Closes what there is of the peer's. */
+void mail_forget(struct mail_peer *peer);
+
+/* Makes a queue for the peer. STATUS_UNSUPPORTED: there is none left, or it has one. Logs other
+ * failures. */
+enum status mail_open(struct mail *mail, struct mail_peer *peer, struct mail_offer *ret_offer);
 
 /* The offer was the last message to the peer that counts for nothing: from here on they count. */
-void mail_offered(struct mail *mail, uint64_t peer);
+void mail_offered(struct mail_peer *peer);
 
-/* Takes the peer's offer. STATUS_UNREACHABLE, STATUS_MALFORMED, STATUS_NO_MEMORY. */
-enum status mail_map(struct mail *mail, uint64_t peer, const struct mail_offer *offer);
+/* Takes the peer's offer. STATUS_UNREACHABLE, STATUS_MALFORMED. */
+enum status mail_map(struct mail_peer *peer, const struct mail_offer *offer);
 
 /* The peer has taken ours. */
-void mail_begin(struct mail *mail, uint64_t peer);
+void mail_begin(struct mail_peer *peer);
 
 /* False if it has to go by the socket. */
-bool mail_post(struct mail *mail, uint64_t peer, const void *header, size_t size);
+bool mail_post(struct mail_peer *to, const void *header, size_t size);
 
 /* A message went to the peer, or came from it, by the socket. */
-void mail_note_sent(struct mail *mail, uint64_t peer);
-void mail_note_received(struct mail *mail, uint64_t peer);
+void mail_note_sent(struct mail_peer *peer);
+void mail_note_received(struct mail_peer *peer);
 
 /* The next message that is due, of anybody, or of one peer. False if there is none. */
 bool mail_take(struct mail *mail, struct mail_taken *ret_taken);
-bool mail_take_of(struct mail *mail, uint64_t peer, struct mail_taken *ret_taken);
+bool mail_take_of(struct mail *mail, struct mail_peer *from, struct mail_taken *ret_taken);
 
 bool mail_is_due(struct mail *mail); // whether mail_take has one
 

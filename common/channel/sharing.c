@@ -7,34 +7,6 @@
 // What one peer may have out: a bound on the table, far above what the protocols need.
 #define LOANS_MAX 65536
 
-static struct sharing_peer *find_peer(const struct sharing *sharing, uint64_t peer)
-{
-    for (uint32_t i = 0; i < sharing->peer_count; i++) {
-        if (sharing->peers[i].peer == peer) {
-            return &sharing->peers[i];
-        }
-    }
-    return NULL;
-}
-
-/* NULL if there is no memory. */
-static struct sharing_peer *find_or_add_peer(struct sharing *sharing, uint64_t peer)
-{
-    struct sharing_peer *found = find_peer(sharing, peer);
-    if (found != NULL) {
-        return found;
-    }
-    size_t count = (size_t)sharing->peer_count + 1;
-    struct sharing_peer *peers = realloc(sharing->peers, count * sizeof(*peers));
-    if (peers == NULL) {
-        return NULL;
-    }
-    sharing->peers = peers;
-    found = &peers[sharing->peer_count++];
-    *found = (struct sharing_peer){.peer = peer};
-    return found;
-}
-
 void sharing_return_all(struct sharing *sharing)
 {
     for (uint32_t i = 0; i < sharing->loan_count; i++) {
@@ -48,62 +20,46 @@ void sharing_return_all(struct sharing *sharing)
 
 void sharing_finish(struct sharing *sharing)
 {
-    for (uint32_t i = 0; i < sharing->peer_count; i++) {
-        region_close(&sharing->peers[i].view);
-    }
     free(sharing->loans);
-    free(sharing->peers);
     *sharing = (struct sharing){0};
 }
 
-enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct region_key *key)
+void sharing_forget(struct sharing_peer *peer)
+{
+    region_close(&peer->view);
+}
+
+enum status sharing_map(const struct sharing *sharing, struct sharing_peer *peer,
+                        const struct region_key *key)
 {
     if (sharing->own == NULL) {
         return STATUS_UNSUPPORTED;
     }
-    struct sharing_peer *found = find_or_add_peer(sharing, peer);
-    if (found == NULL) {
-        return STATUS_NO_MEMORY;
-    }
     // One region for each peer: what was lent from it may still be read.
-    return found->view.bytes == NULL ? region_open(key, REGION_READ, &found->view)
-                                     : STATUS_MALFORMED;
+    return peer->view.bytes == NULL ? region_open(key, REGION_READ, &peer->view) : STATUS_MALFORMED;
 }
 
-bool sharing_begin_offer(struct sharing *sharing, uint64_t peer)
+bool sharing_begin_offer(const struct sharing *sharing, struct sharing_peer *peer)
 {
-    struct sharing_peer *found = sharing->own != NULL ? find_or_add_peer(sharing, peer) : NULL;
-    if (found == NULL || found->was_offered) {
-        return false; // without memory for it, values go on travelling
+    if (sharing->own == NULL || peer->was_offered) {
+        return false;
     }
-    found->was_offered = true;
+    peer->was_offered = true;
     return true;
 }
 
-enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer)
+enum status sharing_note_answer(struct sharing *sharing, struct sharing_peer *peer,
+                                enum status answer)
 {
-    struct sharing_peer *found = find_peer(sharing, peer);
-    if (sharing->own == NULL || found == NULL || !found->was_offered) {
+    if (sharing->own == NULL || !peer->was_offered) {
         return STATUS_MALFORMED;
     }
     if (answer != STATUS_OK) {
         sharing->refusal = answer;
         return STATUS_OK;
     }
-    found->may_borrow = true;
+    peer->may_borrow = true;
     return STATUS_OK;
-}
-
-bool sharing_has_view(const struct sharing *sharing, uint64_t peer)
-{
-    const struct sharing_peer *found = find_peer(sharing, peer);
-    return found != NULL && found->view.bytes != NULL;
-}
-
-bool sharing_spares(const struct sharing *sharing, uint64_t peer)
-{
-    const struct sharing_peer *found = find_peer(sharing, peer);
-    return found != NULL && (found->view.bytes != NULL || found->may_borrow);
 }
 
 /* A ticket that is not out. False if there are too many. */
@@ -130,11 +86,10 @@ static bool take_ticket(struct sharing *sharing, uint32_t *ret_ticket)
     return true;
 }
 
-bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *payload,
-                  struct wire_loan *ret_loan)
+bool sharing_lend(struct sharing *sharing, const struct sharing_peer *peer,
+                  const struct payload *payload, struct wire_loan *ret_loan)
 {
-    const struct sharing_peer *found = find_peer(sharing, peer);
-    if (found == NULL || !found->may_borrow) {
+    if (!peer->may_borrow) {
         return false;
     }
     // As numbers: the bytes may lie in another object.
@@ -165,7 +120,8 @@ void sharing_cancel_loan(struct sharing *sharing, uint32_t ticket)
     sharing->loans[ticket] = (struct sharing_loan){0};
 }
 
-enum status sharing_end_loan(struct sharing *sharing, uint64_t peer, uint32_t ticket)
+enum status sharing_end_loan(struct sharing *sharing, const struct sharing_peer *peer,
+                             uint32_t ticket)
 {
     if (ticket >= sharing->loan_count || !sharing->loans[ticket].is_out ||
         sharing->loans[ticket].peer != peer) {
@@ -177,14 +133,13 @@ enum status sharing_end_loan(struct sharing *sharing, uint64_t peer, uint32_t ti
     return STATUS_OK;
 }
 
-enum status sharing_find(const struct sharing *sharing, uint64_t peer, const struct wire_loan *loan,
-                         size_t size, const float **ret_values)
+enum status sharing_find(const struct sharing_peer *peer, const struct wire_loan *loan, size_t size,
+                         const float **ret_values)
 {
-    const struct sharing_peer *found = find_peer(sharing, peer);
-    if (found == NULL || found->view.bytes == NULL || loan->offset % sizeof(float) != 0 ||
-        loan->offset > found->view.size || size > found->view.size - loan->offset) {
+    if (peer->view.bytes == NULL || loan->offset % sizeof(float) != 0 ||
+        loan->offset > peer->view.size || size > peer->view.size - loan->offset) {
         return STATUS_MALFORMED;
     }
-    *ret_values = (const float *)(const void *)(found->view.bytes + loan->offset);
+    *ret_values = (const float *)(const void *)(peer->view.bytes + loan->offset);
     return STATUS_OK;
 }

@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What the channel keeps of a peer (peers.h). Zeroed: nothing is shared with it. */
 struct sharing_peer {
-    uint64_t peer;
     struct region_view view; // of its region; empty if it has offered none
     bool was_offered;        // ours
     bool may_borrow;         // it has mapped ours
@@ -28,15 +28,13 @@ struct sharing_peer {
 
 struct sharing_loan {
     bool is_out;
-    uint64_t peer;
+    const struct sharing_peer *peer; // borrowed
     struct payload payload;
 };
 
 /* Zeroed is empty: nothing is shared. */
 struct sharing {
     const struct region *own; // borrowed; NULL: nothing of ours is offered, and offers are refused
-    struct sharing_peer *peers;
-    uint32_t peer_count;
     struct sharing_loan *loans; // by ticket
     uint32_t loan_count;
     enum status refusal; // of a peer that could not map our region; STATUS_OK if there was none
@@ -46,37 +44,37 @@ struct sharing {
 void sharing_return_all(struct sharing *sharing);
 void sharing_finish(struct sharing *sharing); // nothing may be out
 
+/* Closes the view of its region. */
+void sharing_forget(struct sharing_peer *peer);
+
 /* Maps the peer's region. STATUS_UNSUPPORTED if nothing is shared here, STATUS_UNREACHABLE if it
  * cannot be mapped: the answer to the peer. */
-enum status sharing_map(struct sharing *sharing, uint64_t peer, const struct region_key *key);
+enum status sharing_map(const struct sharing *sharing, struct sharing_peer *peer,
+                        const struct region_key *key);
 
 /* Whether our region is to be offered to the peer: there is one, and it has not been. Notes that it
  * is. */
-bool sharing_begin_offer(struct sharing *sharing, uint64_t peer);
+bool sharing_begin_offer(const struct sharing *sharing, struct sharing_peer *peer);
 
 /* The peer's answer to our offer. STATUS_MALFORMED: there was none. */
-enum status sharing_note_answer(struct sharing *sharing, uint64_t peer, enum status answer);
-
-/* Whether the peer's region is mapped here. */
-bool sharing_has_view(const struct sharing *sharing, uint64_t peer);
-
-/* Whether values stay where they are on the way to the peer, or from it. */
-bool sharing_spares(const struct sharing *sharing, uint64_t peer);
+enum status sharing_note_answer(struct sharing *sharing, struct sharing_peer *peer,
+                                enum status answer);
 
 /* Notes a loan of the payload, if the peer may borrow it and it lies in our region: false
  * otherwise, and it has to be sent. Its release, which there must be, is called once it was
  * returned. */
-bool sharing_lend(struct sharing *sharing, uint64_t peer, const struct payload *payload,
-                  struct wire_loan *ret_loan);
+bool sharing_lend(struct sharing *sharing, const struct sharing_peer *peer,
+                  const struct payload *payload, struct wire_loan *ret_loan);
 
 /* Takes a loan back that could not be sent: release is not called. */
 void sharing_cancel_loan(struct sharing *sharing, uint32_t ticket);
 
 /* Ends a loan and calls its release. STATUS_MALFORMED if the peer has no such loan. */
-enum status sharing_end_loan(struct sharing *sharing, uint64_t peer, uint32_t ticket);
+enum status sharing_end_loan(struct sharing *sharing, const struct sharing_peer *peer,
+                             uint32_t ticket);
 
 /* Where the values are that the peer lends. STATUS_MALFORMED if they do not lie in its region. */
-enum status sharing_find(const struct sharing *sharing, uint64_t peer, const struct wire_loan *loan,
-                         size_t size, const float **ret_values);
+enum status sharing_find(const struct sharing_peer *peer, const struct wire_loan *loan, size_t size,
+                         const float **ret_values);
 
 #endif

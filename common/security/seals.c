@@ -3,7 +3,6 @@
 
 #include <sodium.h>
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,9 @@ void seals_begin(struct seals *seals, const unsigned char key[SEALS_KEY_BYTES], 
 
 void seals_finish(struct seals *seals)
 {
+    for (uint32_t i = 0; i < seals->stream_count; i++) {
+        free(seals->streams[i]);
+    }
     free(seals->streams);
     sodium_memzero(seals, sizeof(*seals));
 }
@@ -30,49 +32,45 @@ bool seals_apply(const struct seals *seals, uint64_t peer)
     return seals->is_on && peer != seals->clear_peer;
 }
 
-static struct seal_stream *find_peer(const struct seals *seals, uint64_t peer)
-{
-    for (uint32_t i = 0; i < seals->stream_count; i++) {
-        if (seals->streams[i].peer == peer) {
-            return &seals->streams[i];
-        }
-    }
-    return NULL;
-}
-
 static struct seal_stream *find_id(const struct seals *seals, const unsigned char *id)
 {
     for (uint32_t i = 0; i < seals->stream_count; i++) {
-        if (memcmp(seals->streams[i].id, id, SEALS_ID_BYTES) == 0) {
-            return &seals->streams[i];
+        if (memcmp(seals->streams[i]->id, id, SEALS_ID_BYTES) == 0) {
+            return seals->streams[i];
         }
     }
     return NULL;
 }
 
-static enum status add_stream(struct seals *seals, const struct seal_stream *stream)
+/* A copy of the stream, owned by the seals. NULL: there are too many, or there is no memory. */
+static struct seal_stream *add_stream(struct seals *seals, const struct seal_stream *stream)
 {
     if (seals->stream_count == seals->stream_room) {
         uint32_t room = seals->stream_room == 0 ? FIRST_ROOM : 2 * seals->stream_room;
-        struct seal_stream *streams =
+        struct seal_stream **streams =
             room <= SEALS_STREAMS_MAX ? realloc(seals->streams, room * sizeof(*streams)) : NULL;
         if (streams == NULL) {
-            return STATUS_NO_MEMORY;
+            return NULL;
         }
         seals->streams = streams;
         seals->stream_room = room;
     }
-    seals->streams[seals->stream_count++] = *stream;
-    return STATUS_OK;
+    struct seal_stream *added = malloc(sizeof(*added));
+    if (added != NULL) {
+        *added = *stream;
+        seals->streams[seals->stream_count++] = added;
+    }
+    return added;
 }
 
-enum status seals_connect(struct seals *seals, uint64_t peer,
-                          const unsigned char listener[SEALS_ID_BYTES])
+enum status seals_connect(struct seals *seals, const unsigned char listener[SEALS_ID_BYTES],
+                          struct seal_stream **ret_stream)
 {
-    struct seal_stream stream = {.peer = peer, .is_ours = true};
+    struct seal_stream stream = {.is_ours = true};
     memcpy(stream.listener, listener, SEALS_ID_BYTES);
     randombytes_buf(stream.id, SEALS_ID_BYTES);
-    return add_stream(seals, &stream);
+    *ret_stream = add_stream(seals, &stream);
+    return *ret_stream != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static void put_number(uint64_t number, unsigned char ret_bytes[8])
@@ -99,10 +97,9 @@ static void make_tag(const struct seals *seals, const struct seal_stream *stream
     crypto_generichash_final(&state, ret_tag, SEALS_TAG_BYTES);
 }
 
-enum status seals_make(const struct seals *seals, uint64_t peer, const struct sealed *sealed,
-                       unsigned char ret_seal[SEAL_BYTES])
+enum status seals_make(const struct seals *seals, const struct seal_stream *stream,
+                       const struct sealed *sealed, unsigned char ret_seal[SEAL_BYTES])
 {
-    const struct seal_stream *stream = find_peer(seals, peer);
     if (stream == NULL) {
         return STATUS_UNREACHABLE;
     }
@@ -114,10 +111,8 @@ enum status seals_make(const struct seals *seals, uint64_t peer, const struct se
     return STATUS_OK;
 }
 
-void seals_note_sent(struct seals *seals, uint64_t peer)
+void seals_note_sent(struct seal_stream *stream)
 {
-    struct seal_stream *stream = find_peer(seals, peer);
-    assert(stream != NULL);
     stream->sent++;
 }
 
@@ -134,25 +129,27 @@ static bool is_next(const struct seals *seals, const struct seal_stream *stream,
     return sodium_memcmp(expected, seal, SEAL_BYTES) == 0;
 }
 
-enum status seals_check(struct seals *seals, uint64_t peer, const struct sealed *sealed,
-                        const unsigned char seal[SEAL_BYTES])
+enum status seals_check(struct seals *seals, const struct seal_stream *expected,
+                        const struct sealed *sealed, const unsigned char seal[SEAL_BYTES],
+                        struct seal_stream **ret_stream)
 {
     struct seal_stream *stream = find_id(seals, seal);
     if (stream != NULL) {
         // Ours comes back where it went; another's may have been connected anew.
-        if ((stream->is_ours && stream->peer != peer) || !is_next(seals, stream, sealed, seal)) {
+        if ((stream->is_ours && stream != expected) || !is_next(seals, stream, sealed, seal)) {
             return STATUS_MALFORMED;
         }
         stream->received++;
-        stream->peer = peer;
+        *ret_stream = stream;
         return STATUS_OK;
     }
-    struct seal_stream first = {.peer = peer};
+    struct seal_stream first = {0};
     memcpy(first.id, seal, SEALS_ID_BYTES);
     memcpy(first.listener, seals->listener, SEALS_ID_BYTES);
     if (!is_next(seals, &first, sealed, seal)) {
         return STATUS_MALFORMED;
     }
     first.received = 1;
-    return add_stream(seals, &first) == STATUS_OK ? STATUS_OK : STATUS_MALFORMED;
+    *ret_stream = add_stream(seals, &first);
+    return *ret_stream != NULL ? STATUS_OK : STATUS_MALFORMED;
 }

@@ -34,7 +34,6 @@
 #define SEALS_STREAMS_MAX 65536 // that one process keeps numbers of
 
 struct seal_stream {
-    uint64_t peer;
     bool is_ours; // we have connected
     unsigned char id[SEALS_ID_BYTES], listener[SEALS_ID_BYTES];
     uint64_t sent, received; // messages so far
@@ -45,7 +44,7 @@ struct seals {
     bool is_on;
     uint64_t clear_peer; // whose messages have none: the coordinator
     unsigned char key[SEALS_KEY_BYTES], listener[SEALS_ID_BYTES];
-    struct seal_stream *streams; // owned
+    struct seal_stream **streams; // each is owned, and stays where it is
     uint32_t stream_count, stream_room;
 };
 
@@ -63,19 +62,21 @@ void seals_finish(struct seals *seals); // wipes the key; zeroed is fine
 /* Whether messages from and to the peer have seals. */
 bool seals_apply(const struct seals *seals, uint64_t peer);
 
-/* We have connected to the peer, which listens under that name. */
-enum status seals_connect(struct seals *seals, uint64_t peer,
-                          const unsigned char listener[SEALS_ID_BYTES]);
+/* We have connected to somebody who listens under that name: the stream of the connection. */
+enum status seals_connect(struct seals *seals, const unsigned char listener[SEALS_ID_BYTES],
+                          struct seal_stream **ret_stream);
 
-/* The seal of the next message to the peer; seals_note_sent once it has been sent.
- * STATUS_UNREACHABLE if the peer has connected to us and not said anything yet. */
-enum status seals_make(const struct seals *seals, uint64_t peer, const struct sealed *sealed,
-                       unsigned char ret_seal[SEAL_BYTES]);
-void seals_note_sent(struct seals *seals, uint64_t peer);
+/* The seal of the stream's next message to the peer; seals_note_sent once it has been sent. NULL is
+ * that of a peer that has connected to us and not said anything yet: STATUS_UNREACHABLE. */
+enum status seals_make(const struct seals *seals, const struct seal_stream *stream,
+                       const struct sealed *sealed, unsigned char ret_seal[SEAL_BYTES]);
+void seals_note_sent(struct seal_stream *stream);
 
-/* Whether the seal is that of the next message from the peer, which is then taken note of.
- * STATUS_MALFORMED if not. */
-enum status seals_check(struct seals *seals, uint64_t peer, const struct sealed *sealed,
-                        const unsigned char seal[SEAL_BYTES]);
+/* Whether the seal is that of the next message of its stream, which is then taken note of: a stream
+ * of ours has to be `expected`, that of the connection by which the message came (NULL: it has none
+ * so far); another's may come by a new connection. STATUS_MALFORMED if not. */
+enum status seals_check(struct seals *seals, const struct seal_stream *expected,
+                        const struct sealed *sealed, const unsigned char seal[SEAL_BYTES],
+                        struct seal_stream **ret_stream);
 
 #endif

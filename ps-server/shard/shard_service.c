@@ -57,7 +57,7 @@ static enum status meet_worker(struct service *service, const struct message *he
     if (hello->hello->is_far) {
         channel_go_far(service->channel);
     }
-    if (is_new && sharing_has_view(&service->channel->sharing, peer) &&
+    if (is_new && channel_has_view(service->channel, peer) &&
         channel_offer(service->channel, peer) != STATUS_OK) {
         log_warn("cannot answer worker=%u: it is gone", hello->rank);
     }

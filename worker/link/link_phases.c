@@ -205,7 +205,7 @@ static uint32_t transports_to(const struct exchange_options *options, uint64_t p
         return WIRE_TRANSPORT_TCP;
     }
     bool is_coded = options->codec.kind != CODEC_NONE;
-    bool is_spared = sharing_spares(&options->channel->sharing, peer);
+    bool is_spared = channel_spares(options->channel, peer);
     // Codes are sent; servers answer unsynchronised workers with values as they are.
     bool has_values = !is_coded || options->is_unsynchronised;
     return (is_spared && has_values ? WIRE_TRANSPORT_SHM : 0u) |

@@ -188,6 +188,45 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     channel_pair_close(&pair);
 }
 
+/* As after libzmq has made the connection anew: the transport knows it by another number. */
+static void a_stream_that_comes_by_another_connection_is_answered_there(void **state)
+{
+    (void)state;
+    struct channel_pair pair;
+    struct envelope envelope;
+    struct message got;
+    const struct message pull = {.kind = MESSAGE_PULL, .step = 6};
+    open_sealed_pair(&pair);
+    assert_int_equal(channel_send(pair.client, pair.to_server, &pull, NULL, NULL), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
+    uint64_t before = envelope.peer;
+    envelope_release(&envelope);
+
+    unsigned char header[256];
+    size_t size;
+    assert_int_equal(wire_encode(&pull, header, sizeof(header), &size), STATUS_OK);
+    const struct sealed sealed = {header, size, 0};
+    const struct peer *server = peers_find(&pair.client->peers, pair.to_server);
+    assert_int_equal(seals_make(&pair.client->seals, server->stream, &sealed, header + size),
+                     STATUS_OK);
+    struct transport *other;
+    uint64_t peer;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(transport_create(&other), STATUS_OK);
+    assert_int_equal(transport_secure(other, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(pair.server->transport, "tcp://127.0.0.1:*", endpoint),
+                     STATUS_OK);
+    assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
+    assert_int_equal(transport_send(other, peer, header, size + SEAL_BYTES, NULL), STATUS_OK);
+    assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
+    assert_int_not_equal(envelope.peer, before);
+    assert_int_equal(channel_send(pair.server, before, &pull, NULL, NULL), STATUS_UNREACHABLE);
+    assert_int_equal(channel_send(pair.server, envelope.peer, &pull, NULL, NULL), STATUS_OK);
+    envelope_release(&envelope);
+    transport_destroy(other, 0);
+    channel_pair_close(&pair);
+}
+
 static void a_place_without_a_name_is_no_way_for_sealed_messages(void **state)
 {
     (void)state;
@@ -240,6 +279,7 @@ int main(void)
         cmocka_unit_test(sealed_messages_arrive_and_are_answered),
         cmocka_unit_test(a_message_without_its_seal_is_dropped_and_the_next_one_comes),
         cmocka_unit_test(what_was_recorded_cannot_be_said_again),
+        cmocka_unit_test(a_stream_that_comes_by_another_connection_is_answered_there),
         cmocka_unit_test(a_place_without_a_name_is_no_way_for_sealed_messages),
         cmocka_unit_test(a_greeting_is_for_the_channel_alone),
     };

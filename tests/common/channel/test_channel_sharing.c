@@ -24,10 +24,10 @@ static void open_sharing_pair(struct channel_pair *pair, struct region *client,
     assert_int_equal(channel_offer(pair->client, pair->to_server), STATUS_OK);
     struct envelope envelope;
     struct message got;
-    while (pair->server->sharing.peer_count == 0) {
+    while (pair->server->peers.count == 0) {
         assert_int_equal(channel_receive(pair->server, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
-    while (!pair->client->sharing.peers[0].may_borrow) {
+    while (!pair->client->peers.list[0]->sharing.may_borrow) {
         assert_int_equal(channel_receive(pair->client, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
 }
@@ -159,12 +159,12 @@ static void open_posting_pair(struct channel_pair *pair, struct region *client,
     open_sharing_pair(pair, client, server);
     struct envelope envelope;
     struct message got;
-    *ret_to_client = pair->server->sharing.peers[0].peer;
+    *ret_to_client = pair->server->peers.list[0]->number;
     assert_int_equal(channel_offer(pair->server, *ret_to_client), STATUS_OK);
-    while (pair->client->sharing.peers[0].view.bytes == NULL) {
+    while (pair->client->peers.list[0]->sharing.view.bytes == NULL) {
         assert_int_equal(channel_receive(pair->client, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
-    while (!pair->server->sharing.peers[0].may_borrow) {
+    while (!pair->server->peers.list[0]->sharing.may_borrow) {
         assert_int_equal(channel_receive(pair->server, 10000, &envelope, &got), STATUS_INTERRUPTED);
     }
 }
@@ -205,7 +205,7 @@ static void headers_by_memory_and_values_by_the_socket_keep_their_order(void **s
     }
     assert_int_equal(pair.server->dropped_count, 0);
     assert_int_equal(pair.client->bytes_sent, pair.server->bytes_received);
-    assert_in_range(pair.client->mail.peers[0].sent, socket_count, 1999); // the rest was posted
+    assert_in_range(pair.client->mail.peers[0]->sent, socket_count, 1999); // the rest was posted
     close_sharing_pair(&pair, &client, &server);
 }
 
@@ -277,7 +277,7 @@ static void who_sleeps_is_woken_by_what_is_posted(void **state)
         envelope_release(&envelope);
     }
     pthread_join(thread, NULL);
-    assert_int_equal(pair.client->mail.peers[0].sent, 1); // the last
+    assert_int_equal(pair.client->mail.peers[0]->sent, 1); // the last
     close_sharing_pair(&pair, &client, &server);
 }
 

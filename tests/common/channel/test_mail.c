@@ -19,36 +19,39 @@
 
 #define QUEUE_LENGTH 64
 
-enum { US = 3, THEM = 9, STRANGER = 5 }; // each side's number for the other, and nobody's
+enum { US = 3, THEM = 9 }; // each side's number for the other
 
 struct two {
-    struct mail us, them; // we know them as THEM, they know us as US
+    struct mail us, them;
+    struct mail_peer to_them, to_us; // ours, which we know as THEM, and theirs
 };
 
 /* Both sides have offered and taken. */
 static void open_two(struct two *two)
 {
     struct mail_offer offer;
-    *two = (struct two){0};
-    assert_int_equal(mail_open(&two->us, THEM, &offer), STATUS_OK);
-    mail_offered(&two->us, THEM);
-    assert_int_equal(mail_map(&two->them, US, &offer), STATUS_OK);
-    assert_int_equal(mail_open(&two->them, US, &offer), STATUS_OK);
-    mail_offered(&two->them, US);
-    assert_int_equal(mail_map(&two->us, THEM, &offer), STATUS_OK);
-    mail_begin(&two->us, THEM);
-    mail_begin(&two->them, US);
+    *two = (struct two){.to_them = {.peer = THEM}, .to_us = {.peer = US}};
+    assert_int_equal(mail_open(&two->us, &two->to_them, &offer), STATUS_OK);
+    mail_offered(&two->to_them);
+    assert_int_equal(mail_map(&two->to_us, &offer), STATUS_OK);
+    assert_int_equal(mail_open(&two->them, &two->to_us, &offer), STATUS_OK);
+    mail_offered(&two->to_us);
+    assert_int_equal(mail_map(&two->to_them, &offer), STATUS_OK);
+    mail_begin(&two->to_them);
+    mail_begin(&two->to_us);
 }
 
 static void close_two(struct two *two)
 {
     mail_finish(&two->us);
+    mail_forget(&two->to_them);
     mail_finish(&two->them);
+    mail_forget(&two->to_us);
 }
 
 static bool post_number(struct two *two, uint32_t number)
 {
-    return mail_post(&two->us, THEM, &number, sizeof(number));
+    return mail_post(&two->to_them, &number, sizeof(number));
 }
 
 static void take_number(struct two *two, uint32_t expected)
@@ -85,8 +88,8 @@ static void what_is_posted_is_taken_in_its_order(void **state)
         nothing_to_take(&two);
     }
     struct mail_taken taken;
-    assert_true(mail_post(&two.them, US, "back", 4));
-    assert_true(mail_take_of(&two.us, THEM, &taken));
+    assert_true(mail_post(&two.to_us, "back", 4));
+    assert_true(mail_take_of(&two.us, &two.to_them, &taken));
     assert_memory_equal(taken.header, "back", 4);
     close_two(&two);
 }
@@ -115,23 +118,25 @@ static void what_does_not_fit_or_nobody_reads_goes_by_the_socket(void **state)
     struct two two;
     const unsigned char header[MAIL_BYTES + 1] = {7};
     open_two(&two);
-    assert_true(mail_post(&two.us, THEM, header, MAIL_BYTES));
-    assert_false(mail_post(&two.us, THEM, header, MAIL_BYTES + 1));
-    assert_false(mail_post(&two.us, STRANGER, header, 4));
+    assert_true(mail_post(&two.to_them, header, MAIL_BYTES));
+    assert_false(mail_post(&two.to_them, header, MAIL_BYTES + 1));
     close_two(&two);
 
     // Until the other side has said that it has mapped ours, and we have mapped its.
     struct mail us = {0}, them = {0};
+    struct mail_peer to_them = {.peer = THEM}, to_us = {.peer = US};
     struct mail_offer ours, theirs;
-    assert_false(mail_post(&us, THEM, header, 4));
-    assert_int_equal(mail_open(&us, THEM, &ours), STATUS_OK);
-    assert_int_equal(mail_open(&them, US, &theirs), STATUS_OK);
-    mail_begin(&us, THEM);
-    assert_false(mail_post(&us, THEM, header, 4));
-    assert_int_equal(mail_map(&us, THEM, &theirs), STATUS_OK);
-    assert_true(mail_post(&us, THEM, header, 4));
+    assert_false(mail_post(&to_them, header, 4));
+    assert_int_equal(mail_open(&us, &to_them, &ours), STATUS_OK);
+    assert_int_equal(mail_open(&them, &to_us, &theirs), STATUS_OK);
+    mail_begin(&to_them);
+    assert_false(mail_post(&to_them, header, 4));
+    assert_int_equal(mail_map(&to_them, &theirs), STATUS_OK);
+    assert_true(mail_post(&to_them, header, 4));
     mail_finish(&us);
+    mail_forget(&to_them);
     mail_finish(&them);
+    mail_forget(&to_us);
 }
 
 static void a_message_by_the_socket_keeps_its_place(void **state)
@@ -140,18 +145,18 @@ static void a_message_by_the_socket_keeps_its_place(void **state)
     struct two two;
     open_two(&two);
     post_number(&two, 1);
-    mail_note_sent(&two.us, THEM);
+    mail_note_sent(&two.to_them);
     post_number(&two, 2);
-    mail_note_sent(&two.us, THEM);
-    mail_note_sent(&two.us, THEM);
+    mail_note_sent(&two.to_them);
+    mail_note_sent(&two.to_them);
     post_number(&two, 3);
     take_number(&two, 1);
     nothing_to_take(&two);
-    mail_note_received(&two.them, US);
+    mail_note_received(&two.to_us);
     take_number(&two, 2);
-    mail_note_received(&two.them, US);
+    mail_note_received(&two.to_us);
     nothing_to_take(&two);
-    mail_note_received(&two.them, US);
+    mail_note_received(&two.to_us);
     take_number(&two, 3);
     close_two(&two);
 }
@@ -249,8 +254,10 @@ static void who_has_gone_in_its_sleep_is_rung_without_harm(void **state)
     open_two(&two);
     assert_true(mail_sleep(&two.them));
     mail_finish(&two.them);
+    mail_forget(&two.to_us);
     assert_true(post_number(&two, 1));
     mail_finish(&two.us);
+    mail_forget(&two.to_them);
 }
 
 /* A queue whose bell is something else: a file, a pipe of another number, nothing. */
@@ -259,22 +266,25 @@ static void what_is_no_bell_is_not_opened(void **state)
     (void)state;
     for (int what = 0; what < 3; what++) {
         struct mail us = {0}, them = {0};
+        struct mail_peer to_them = {.peer = THEM}, to_us = {.peer = US};
         struct mail_offer offer;
-        assert_int_equal(mail_open(&them, US, &offer), STATUS_OK);
+        assert_int_equal(mail_open(&them, &to_us, &offer), STATUS_OK);
         uint32_t *descriptor = them.region.bytes;
         assert_int_equal(*descriptor, them.bell);
         int other = open("/dev/null", O_RDWR | O_CLOEXEC), ends[2];
         assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
         *descriptor = what == 0 ? (uint32_t)other : what == 1 ? (uint32_t)ends[1] : UINT32_MAX;
-        assert_int_equal(mail_map(&us, THEM, &offer), STATUS_UNREACHABLE);
+        assert_int_equal(mail_map(&to_them, &offer), STATUS_UNREACHABLE);
         *descriptor = (uint32_t)them.bell;
-        assert_int_equal(mail_map(&us, THEM, &offer), STATUS_OK);
+        assert_int_equal(mail_map(&to_them, &offer), STATUS_OK);
         const int all[] = {other, ends[0], ends[1]};
         for (unsigned i = 0; i < 3; i++) {
             close(all[i]);
         }
         mail_finish(&us);
+        mail_forget(&to_them);
         mail_finish(&them);
+        mail_forget(&to_us);
     }
 }
 
@@ -282,16 +292,18 @@ static void peers_take_turns(void **state)
 {
     (void)state;
     struct mail all = {0}, one[3] = {0};
+    struct mail_peer of_all[3] = {0}, of_one[3] = {0};
     struct mail_taken taken;
     for (uint64_t i = 0; i < 3; i++) {
         struct mail_offer offer;
-        assert_int_equal(mail_open(&all, i, &offer), STATUS_OK);
-        assert_int_equal(mail_map(&one[i], US, &offer), STATUS_OK);
-        assert_int_equal(mail_open(&one[i], US, &offer), STATUS_OK);
-        assert_int_equal(mail_map(&all, i, &offer), STATUS_OK);
-        mail_begin(&one[i], US);
+        of_all[i].peer = i;
+        assert_int_equal(mail_open(&all, &of_all[i], &offer), STATUS_OK);
+        assert_int_equal(mail_map(&of_one[i], &offer), STATUS_OK);
+        assert_int_equal(mail_open(&one[i], &of_one[i], &offer), STATUS_OK);
+        assert_int_equal(mail_map(&of_all[i], &offer), STATUS_OK);
+        mail_begin(&of_one[i]);
         for (int k = 0; k < 10; k++) {
-            assert_true(mail_post(&one[i], US, "x", 1));
+            assert_true(mail_post(&of_one[i], "x", 1));
         }
     }
     for (uint64_t i = 0; i < 30; i++) {
@@ -301,7 +313,9 @@ static void peers_take_turns(void **state)
     assert_false(mail_take(&all, &taken));
     mail_finish(&all);
     for (int i = 0; i < 3; i++) {
+        mail_forget(&of_all[i]);
         mail_finish(&one[i]);
+        mail_forget(&of_one[i]);
     }
 }
 
@@ -309,31 +323,35 @@ static void offers_that_cannot_be_taken_are_refused(void **state)
 {
     (void)state;
     struct mail us = {0}, them = {0};
+    struct mail_peer to_them = {.peer = THEM}, to_us = {.peer = US};
     struct mail_offer offer;
-    assert_int_equal(mail_open(&them, US, &offer), STATUS_OK);
-    assert_int_equal(mail_open(&them, US, &offer), STATUS_UNSUPPORTED); // it has one
+    assert_int_equal(mail_open(&them, &to_us, &offer), STATUS_OK);
+    assert_int_equal(mail_open(&them, &to_us, &offer), STATUS_UNSUPPORTED); // it has one
     struct mail_offer bad = offer;
     bad.index = MAIL_PEERS_MAX;
-    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    assert_int_equal(mail_map(&to_them, &bad), STATUS_MALFORMED);
     bad.index = UINT32_MAX;
-    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    assert_int_equal(mail_map(&to_them, &bad), STATUS_MALFORMED);
     bad = offer;
     bad.region.nonce ^= 1;
-    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_UNREACHABLE);
+    assert_int_equal(mail_map(&to_them, &bad), STATUS_UNREACHABLE);
     bad = offer;
     bad.region.size = 1;
-    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_MALFORMED);
+    assert_int_equal(mail_map(&to_them, &bad), STATUS_MALFORMED);
     bad.region.size = UINT64_MAX;
-    assert_int_equal(mail_map(&us, THEM, &bad), STATUS_UNREACHABLE);
-    assert_int_equal(mail_map(&us, THEM, &offer), STATUS_OK);
-    assert_int_equal(mail_map(&us, THEM, &offer), STATUS_MALFORMED); // only once
+    assert_int_equal(mail_map(&to_them, &bad), STATUS_UNREACHABLE);
+    assert_int_equal(mail_map(&to_them, &offer), STATUS_OK);
+    assert_int_equal(mail_map(&to_them, &offer), STATUS_MALFORMED); // only once
+    struct mail_peer others[MAIL_PEERS_MAX] = {0};
     for (uint64_t i = 1; i < MAIL_PEERS_MAX; i++) {
-        assert_int_equal(mail_open(&them, 100 + i, &offer), STATUS_OK);
+        assert_int_equal(mail_open(&them, &others[i], &offer), STATUS_OK);
         assert_int_equal(offer.index, i);
     }
-    assert_int_equal(mail_open(&them, 99, &offer), STATUS_UNSUPPORTED);
+    assert_int_equal(mail_open(&them, &others[0], &offer), STATUS_UNSUPPORTED);
     mail_finish(&us);
+    mail_forget(&to_them);
     mail_finish(&them);
+    mail_forget(&to_us);
 }
 
 static void a_queue_that_makes_no_sense_is_not_read_any_more(void **state)
@@ -349,7 +367,7 @@ static void a_queue_that_makes_no_sense_is_not_read_any_more(void **state)
     const char *line = strstr(said, "is damaged");
     assert_non_null(line);
     assert_null(strstr(line + 1, "is damaged"));
-    mail_post(&two.them, US, "x", 1); // looks at what is left there, too
+    mail_post(&two.to_us, "x", 1); // looks at what is left there, too
     close_two(&two);
 }
 
@@ -378,7 +396,7 @@ static void whatever_lies_in_a_peers_memory_is_survived(void **state)
         }
         (void)mail_sleep(&two.them);
         mail_wake(&two.them);
-        mail_post(&two.them, US, "x", 1);
+        mail_post(&two.to_us, "x", 1);
         close_two(&two);
     }
     captured_log_end();

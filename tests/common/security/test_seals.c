@@ -9,13 +9,14 @@
 // clang-format on
 #include <string.h>
 
-enum { COORDINATOR = 77, LISTENER = 5, CONNECTOR = 9 };
+enum { COORDINATOR = 77, LISTENER = 5 };
 
 static const unsigned char job_key[SEALS_KEY_BYTES] = "the key of the job, of 32 bytes";
 
 /* Two processes, the first of which has connected to the second. */
 struct pair {
     struct seals connector, listener;
+    struct seal_stream *ours, *theirs; // of the connection, on each side; NULL: not known yet
 };
 
 static void open_pair(struct pair *pair)
@@ -23,7 +24,8 @@ static void open_pair(struct pair *pair)
     *pair = (struct pair){0};
     seals_begin(&pair->connector, job_key, COORDINATOR);
     seals_begin(&pair->listener, job_key, COORDINATOR);
-    assert_int_equal(seals_connect(&pair->connector, LISTENER, pair->listener.listener), STATUS_OK);
+    assert_int_equal(seals_connect(&pair->connector, pair->listener.listener, &pair->ours),
+                     STATUS_OK);
 }
 
 static void close_pair(struct pair *pair)
@@ -38,18 +40,20 @@ static struct sealed sealed_of(const char *header)
 }
 
 /* The seal of the next message, which counts as sent. */
-static void make(struct seals *seals, uint64_t peer, const char *header, unsigned char *ret_seal)
+static void make(struct seals *seals, struct seal_stream *stream, const char *header,
+                 unsigned char *ret_seal)
 {
     const struct sealed sealed = sealed_of(header);
-    assert_int_equal(seals_make(seals, peer, &sealed, ret_seal), STATUS_OK);
-    seals_note_sent(seals, peer);
+    assert_int_equal(seals_make(seals, stream, &sealed, ret_seal), STATUS_OK);
+    seals_note_sent(stream);
 }
 
-static enum status check(struct seals *seals, uint64_t peer, const char *header,
+/* By a connection of that stream, which is the message's from then on. */
+static enum status check(struct seals *seals, struct seal_stream **stream, const char *header,
                          const unsigned char *seal)
 {
     const struct sealed sealed = sealed_of(header);
-    return seals_check(seals, peer, &sealed, seal);
+    return seals_check(seals, *stream, &sealed, seal, stream);
 }
 
 static void messages_pass_both_ways_in_order(void **state)
@@ -59,12 +63,12 @@ static void messages_pass_both_ways_in_order(void **state)
     unsigned char seal[SEAL_BYTES];
     open_pair(&pair);
     const struct sealed sealed = sealed_of("too early");
-    assert_int_equal(seals_make(&pair.listener, CONNECTOR, &sealed, seal), STATUS_UNREACHABLE);
+    assert_int_equal(seals_make(&pair.listener, pair.theirs, &sealed, seal), STATUS_UNREACHABLE);
     for (unsigned i = 0; i < 300; i++) {
-        make(&pair.connector, LISTENER, "push", seal);
-        assert_int_equal(check(&pair.listener, CONNECTOR, "push", seal), STATUS_OK);
-        make(&pair.listener, CONNECTOR, "params", seal);
-        assert_int_equal(check(&pair.connector, LISTENER, "params", seal), STATUS_OK);
+        make(&pair.connector, pair.ours, "push", seal);
+        assert_int_equal(check(&pair.listener, &pair.theirs, "push", seal), STATUS_OK);
+        make(&pair.listener, pair.theirs, "params", seal);
+        assert_int_equal(check(&pair.connector, &pair.ours, "params", seal), STATUS_OK);
     }
     close_pair(&pair);
 }
@@ -76,9 +80,9 @@ static void a_message_that_was_not_sent_keeps_its_number(void **state)
     unsigned char seal[SEAL_BYTES];
     const struct sealed sealed = sealed_of("push");
     open_pair(&pair);
-    assert_int_equal(seals_make(&pair.connector, LISTENER, &sealed, seal), STATUS_OK);
-    make(&pair.connector, LISTENER, "pull", seal);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "pull", seal), STATUS_OK);
+    assert_int_equal(seals_make(&pair.connector, pair.ours, &sealed, seal), STATUS_OK);
+    make(&pair.connector, pair.ours, "pull", seal);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "pull", seal), STATUS_OK);
     close_pair(&pair);
 }
 
@@ -88,20 +92,21 @@ static void every_bit_counts(void **state)
     struct pair pair;
     unsigned char seal[SEAL_BYTES];
     open_pair(&pair);
-    make(&pair.connector, LISTENER, "push", seal);
+    make(&pair.connector, pair.ours, "push", seal);
     for (unsigned bit = 0; bit < 8 * SEAL_BYTES; bit++) {
         unsigned char other[SEAL_BYTES];
         memcpy(other, seal, SEAL_BYTES);
         other[bit / 8] ^= (unsigned char)(1U << bit % 8);
-        assert_int_equal(check(&pair.listener, CONNECTOR, "push", other), STATUS_MALFORMED);
+        assert_int_equal(check(&pair.listener, &pair.theirs, "push", other), STATUS_MALFORMED);
     }
-    assert_int_equal(check(&pair.listener, CONNECTOR, "pusH", seal), STATUS_MALFORMED);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "pus", seal), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "pusH", seal), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "pus", seal), STATUS_MALFORMED);
     const struct sealed longer = {"push", 4, 16};
-    assert_int_equal(seals_check(&pair.listener, CONNECTOR, &longer, seal), STATUS_MALFORMED);
+    assert_int_equal(seals_check(&pair.listener, NULL, &longer, seal, &pair.theirs),
+                     STATUS_MALFORMED);
     assert_int_equal(pair.listener.stream_count, 0);
     // What failed has taken nothing from what is right.
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push", seal), STATUS_OK);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push", seal), STATUS_OK);
     close_pair(&pair);
 }
 
@@ -111,17 +116,18 @@ static void nothing_is_taken_twice_or_out_of_order(void **state)
     struct pair pair;
     unsigned char first[SEAL_BYTES], second[SEAL_BYTES], third[SEAL_BYTES];
     open_pair(&pair);
-    make(&pair.connector, LISTENER, "push 1", first);
-    make(&pair.connector, LISTENER, "push 2", second);
-    make(&pair.connector, LISTENER, "push 3", third);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 2", second), STATUS_MALFORMED);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 1", first), STATUS_OK);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 1", first), STATUS_MALFORMED);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 3", third), STATUS_MALFORMED);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 2", second), STATUS_OK);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push 3", third), STATUS_OK);
+    make(&pair.connector, pair.ours, "push 1", first);
+    make(&pair.connector, pair.ours, "push 2", second);
+    make(&pair.connector, pair.ours, "push 3", third);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 2", second), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 1", first), STATUS_OK);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 1", first), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 3", third), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 2", second), STATUS_OK);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push 3", third), STATUS_OK);
     // On another connection it is as old.
-    assert_int_equal(check(&pair.listener, CONNECTOR + 1, "push 1", first), STATUS_MALFORMED);
+    struct seal_stream *unknown = NULL;
+    assert_int_equal(check(&pair.listener, &unknown, "push 1", first), STATUS_MALFORMED);
     close_pair(&pair);
 }
 
@@ -132,11 +138,12 @@ static void what_was_said_to_one_is_no_seal_for_another(void **state)
     unsigned char seal[SEAL_BYTES];
     open_pair(&pair);
     open_pair(&others); // of the same job
-    make(&pair.connector, LISTENER, "push", seal);
-    assert_int_equal(check(&others.listener, CONNECTOR, "push", seal), STATUS_MALFORMED);
+    make(&pair.connector, pair.ours, "push", seal);
+    assert_int_equal(check(&others.listener, &others.theirs, "push", seal), STATUS_MALFORMED);
     // Nor for who made it: neither way round.
-    assert_int_equal(check(&pair.connector, LISTENER, "push", seal), STATUS_MALFORMED);
-    assert_int_equal(check(&pair.connector, CONNECTOR, "push", seal), STATUS_MALFORMED);
+    assert_int_equal(check(&pair.connector, &pair.ours, "push", seal), STATUS_MALFORMED);
+    struct seal_stream *unknown = NULL;
+    assert_int_equal(check(&pair.connector, &unknown, "push", seal), STATUS_MALFORMED);
     close_pair(&pair);
     close_pair(&others);
 }
@@ -147,16 +154,14 @@ static void a_connection_that_is_made_anew_goes_on(void **state)
     struct pair pair;
     unsigned char seal[SEAL_BYTES];
     open_pair(&pair);
-    make(&pair.connector, LISTENER, "push", seal);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push", seal), STATUS_OK);
-    make(&pair.connector, LISTENER, "hello", seal);
-    assert_int_equal(check(&pair.listener, CONNECTOR + 1, "hello", seal), STATUS_OK);
-    // Answers go where it is now.
-    make(&pair.listener, CONNECTOR + 1, "params", seal);
-    const struct sealed sealed = sealed_of("params");
-    unsigned char other[SEAL_BYTES];
-    assert_int_equal(seals_make(&pair.listener, CONNECTOR, &sealed, other), STATUS_UNREACHABLE);
-    assert_int_equal(check(&pair.connector, LISTENER, "params", seal), STATUS_OK);
+    make(&pair.connector, pair.ours, "push", seal);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push", seal), STATUS_OK);
+    make(&pair.connector, pair.ours, "hello", seal);
+    struct seal_stream *anew = NULL;
+    assert_int_equal(check(&pair.listener, &anew, "hello", seal), STATUS_OK);
+    assert_ptr_equal(anew, pair.theirs);
+    make(&pair.listener, anew, "params", seal);
+    assert_int_equal(check(&pair.connector, &pair.ours, "params", seal), STATUS_OK);
     close_pair(&pair);
 }
 
@@ -166,13 +171,14 @@ static void without_the_key_there_is_no_seal(void **state)
     struct pair pair;
     unsigned char other_key[SEALS_KEY_BYTES], seal[SEAL_BYTES];
     struct seals stranger = {0};
+    struct seal_stream *stream;
     open_pair(&pair);
     memcpy(other_key, job_key, SEALS_KEY_BYTES);
     other_key[0] ^= 1;
     seals_begin(&stranger, other_key, COORDINATOR);
-    assert_int_equal(seals_connect(&stranger, LISTENER, pair.listener.listener), STATUS_OK);
-    make(&stranger, LISTENER, "push", seal);
-    assert_int_equal(check(&pair.listener, CONNECTOR, "push", seal), STATUS_MALFORMED);
+    assert_int_equal(seals_connect(&stranger, pair.listener.listener, &stream), STATUS_OK);
+    make(&stranger, stream, "push", seal);
+    assert_int_equal(check(&pair.listener, &pair.theirs, "push", seal), STATUS_MALFORMED);
     close_pair(&pair);
     seals_finish(&stranger);
 }

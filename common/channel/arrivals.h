@@ -1,0 +1,12 @@
+/* The next message of a channel, whether it comes by a socket or was posted in shared memory: those
+ * of one peer in the order in which it sent them. Part of channel.c. */
+#ifndef COMMON_CHANNEL_ARRIVALS_H
+#define COMMON_CHANNEL_ARRIVALS_H
+
+#include "common/channel/channel.h"
+
+/* Waits at most timeout_ms, -1: for ever. Gives the envelope as it came; statuses are those of
+ * transport_receive. */
+enum status arrivals_next(struct channel *channel, int timeout_ms, struct envelope *envelope);
+
+#endif
