@@ -88,18 +88,18 @@ static void numbers_that_make_no_sense_are_refused(void **state)
     sent.start = &wrong;
     assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got),
                      STATUS_MALFORMED);
-    const struct wire_outcome endless = {.rate = INFINITY};
+    const struct wire_outcome endless = {.rate = (double)INFINITY};
     sent = wire_sample(MESSAGE_PARAMS);
     sent.outcome = &endless;
     assert_int_equal(wire_sample_decode(&sent, wire_sample_encode(&sent), &got), STATUS_MALFORMED);
     sent = wire_sample(MESSAGE_REPORT);
     struct wire_report odd = *sent.report;
-    odd.staleness_sum = NAN;
+    odd.staleness_sum = (double)NAN;
     sent.report = &odd;
     assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got),
                      STATUS_MALFORMED);
     odd.staleness_sum = 0;
-    odd.test_loss_sum = INFINITY; // of a network that has diverged
+    odd.test_loss_sum = (double)INFINITY; // of a network that has diverged
     assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got), STATUS_OK);
 }
 
