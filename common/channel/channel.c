@@ -128,26 +128,26 @@ bool channel_spares(const struct channel *channel, uint64_t peer)
     return found != NULL && (found->sharing.view.bytes != NULL || found->sharing.may_borrow);
 }
 
-enum status channel_offer(struct channel *channel, uint64_t number)
+enum status channel_offer(struct channel *channel, uint64_t peer)
 {
     if (channel->sharing.own == NULL) {
         return STATUS_OK;
     }
-    struct peer *peer = peers_find_or_add(&channel->peers, number);
-    if (peer == NULL || !sharing_begin_offer(&channel->sharing, &peer->sharing)) {
+    struct peer *known = peers_find_or_add(&channel->peers, peer);
+    if (known == NULL || !sharing_begin_offer(&channel->sharing, &known->sharing)) {
         return STATUS_OK; // without memory for it, values go on travelling
     }
     struct wire_offer offer = {.region = channel->sharing.own->key};
     const struct message message = {.kind = MESSAGE_OFFER, .offer = &offer};
-    enum status status = mail_open(&channel->mail, &peer->mail, &offer.mail);
+    enum status status = mail_open(&channel->mail, &known->mail, &offer.mail);
     if (status == STATUS_OK) {
         transport_watch(channel->transport, channel->mail.bell);
         offer.has_mail = true;
     } else if (status != STATUS_UNSUPPORTED) {
         return status;
     }
-    status = channel_send(channel, number, &message, NULL, NULL);
-    mail_offered(&peer->mail);
+    status = channel_send(channel, peer, &message, NULL, NULL);
+    mail_offered(&known->mail);
     return status;
 }
 

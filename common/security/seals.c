@@ -48,7 +48,8 @@ static struct seal_stream *add_stream(struct seals *seals, const struct seal_str
     if (seals->stream_count == seals->stream_room) {
         uint32_t room = seals->stream_room == 0 ? FIRST_ROOM : 2 * seals->stream_room;
         struct seal_stream **streams =
-            room <= SEALS_STREAMS_MAX ? realloc(seals->streams, room * sizeof(*streams)) : NULL;
+            room <= SEALS_STREAMS_MAX ? realloc(seals->streams, room * sizeof(struct seal_stream *))
+                                      : NULL;
         if (streams == NULL) {
             return NULL;
         }
