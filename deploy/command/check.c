@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -98,29 +99,39 @@ static bool check_here(const struct job *job, bool has_data)
     return is_fine;
 }
 
-/* What the hosts of a job have, and whether they reach each other. */
-static enum status check_hosts(const struct job *job, const struct host_options *hosts)
+static void print_hosts(const struct launcher *launcher)
 {
-    static struct launcher launcher;
-    static struct preflight preflight;
-    static const struct launcher_options options = {.bind = "127.0.0.1"};
-    launch_block_signals();
-    preflight_begin(&preflight, &launcher, &options, hosts);
-    if (launcher.allocation.job[0] != '\0') {
-        printf("slurm        job %s\n", launcher.allocation.job);
+    if (launcher->allocation.job[0] != '\0') {
+        printf("slurm        job %s\n", launcher->allocation.job);
     }
-    for (size_t i = 0; i < launcher.crew.count; i++) {
-        const struct host_link *link = &launcher.crew.links[i];
+    for (size_t i = 0; i < launcher->crew.count; i++) {
+        const struct host_link *link = &launcher->crew.links[i];
         char address[160];
-        launcher_describe_address(&launcher, i, address, sizeof(address));
+        launcher_describe_address(launcher, i, address, sizeof(address));
         printable_make(address, strlen(address));
         printf("host         %s: %s\n", link->name,
                link->state == HOST_LINK_UP ? address : "cannot be used (see below)");
     }
     fflush(stdout);
-    preflight_try(&preflight, job);
-    enum status status = preflight_end(&preflight);
-    launcher_close(&launcher);
+}
+
+/* What the hosts of a job have, and whether they reach each other. */
+static enum status check_hosts(const struct job *job, const struct host_options *hosts)
+{
+    static const struct launcher_options options = {.bind = "127.0.0.1"};
+    struct launcher *launcher = calloc(1, sizeof(*launcher));
+    struct preflight *preflight = calloc(1, sizeof(*preflight));
+    enum status status = STATUS_NO_MEMORY;
+    if (launcher != NULL && preflight != NULL) {
+        launch_block_signals();
+        preflight_begin(preflight, launcher, &options, hosts);
+        print_hosts(launcher);
+        preflight_try(preflight, job);
+        status = preflight_end(preflight);
+        launcher_close(launcher);
+    }
+    free(preflight);
+    free(launcher);
     return status;
 }
 
@@ -141,8 +152,8 @@ static enum exit_code check(const struct job *job, bool has_data, const struct h
 
 enum exit_code command_check(int argc, char **argv)
 {
-    static struct job job;
-    static struct host_options hosts;
+    struct job job;
+    struct host_options hosts;
     char error[OPTION_ERROR_BYTES];
     bool is_done;
     struct option_program program = {

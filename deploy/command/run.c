@@ -6,23 +6,21 @@
 #include "common/job/job_resolve.h"
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
-#include "deploy/hosts/host_options.h"
-#include "deploy/hosts/launcher.h"
-#include "deploy/hosts/launcher_options.h"
+#include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
-#include "deploy/launch/preflight.h"
 #include "deploy/report/run_folder.h"
-#include "deploy/system/folder.h"
-#include "deploy/system/folder_lock.h"
 
 #include <jansson.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 
-static enum status parse(int argc, char **argv, struct job *job, struct launcher_options *options,
-                         struct host_options *hosts, bool *ret_is_done)
+static enum status parse(int argc, char **argv, struct job *job, struct session *session,
+                         bool *ret_is_done)
 {
+    struct launcher_options *options = &session->options;
+    struct host_options *hosts = &session->hosts;
     struct option_program program = {
         .name = "ringside run",
         .usage = "ringside run [OPTION ...]",
@@ -52,8 +50,9 @@ static enum status parse(int argc, char **argv, struct job *job, struct launcher
     }
     if (status != STATUS_OK) {
         log_error("%s", error);
+        return status;
     }
-    return status == STATUS_OK ? handover_check(&options->security, job) : status;
+    return handover_check(&options->security, job);
 }
 
 /* The line that a person looks for. */
@@ -73,64 +72,52 @@ static void print_closing(const char *folder)
     run_folder_close(&run);
 }
 
-static enum exit_code run(struct launcher *launcher, const struct job *job,
-                          const struct launcher_options *options, const struct host_options *hosts,
-                          const struct security *security)
+/* Tries the job before anything is written. */
+static enum status begin(struct session *session, const struct job *job)
 {
-    static struct preflight preflight;
-    preflight_begin(&preflight, launcher, options, hosts);
-    preflight_try(&preflight, job);
-    enum status status = preflight_end(&preflight);
-    if (status == STATUS_OK) {
-        status = folder_make(options->out, "logs");
+    char what[80];
+    snprintf(what, sizeof(what), "%s-%s", mode_text(job->mode).text, job->model);
+    enum status status = session_begin(session, what);
+    if (status != STATUS_OK) {
+        return status;
     }
+    preflight_try(&session->preflight, job);
+    return session_end_preflight(session, "logs");
+}
+
+static enum exit_code run(struct session *session, const struct job *job)
+{
+    const struct launcher_options *options = &session->options;
+    enum status status = begin(session, job);
     if (status != STATUS_OK) {
         return exit_code(status);
     }
-    struct launch_options launch = {
+    const struct launch_options launch = {
         .job = job,
         .folder = options->out,
         .port = options->port,
-        .security = security,
+        .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
     };
-    enum exit_code code = launch_job(launcher, &launch);
+    enum exit_code code = launch_job(&session->launcher, &launch);
     print_closing(options->out);
     return code;
 }
 
 enum exit_code command_run(int argc, char **argv)
 {
-    static struct job job;
-    static struct host_options hosts;
-    static struct launcher launcher;
-    struct launcher_options options;
-    struct security security;
-    bool is_done;
-    if (parse(argc, argv, &job, &options, &hosts, &is_done) != STATUS_OK) {
-        return EXIT_USAGE;
+    struct job job;
+    struct session *session = calloc(1, sizeof(*session));
+    bool is_done = false;
+    if (session == NULL) {
+        return EXIT_FAILED;
     }
-    if (is_done) {
-        return EXIT_COMPLETED;
+    enum exit_code code = EXIT_USAGE;
+    if (parse(argc, argv, &job, session, &is_done) == STATUS_OK) {
+        code = is_done ? EXIT_COMPLETED : run(session, &job);
     }
-    char what[80];
-    snprintf(what, sizeof(what), "%s-%s", mode_text(job.mode).text, job.model);
-    launcher_default_folder(&options, what);
-    launch_block_signals();
-    enum status status = security_open(&options.security, &security);
-    if (status != STATUS_OK) {
-        return exit_code(status);
-    }
-    struct folder_lock lock;
-    status = folder_lock_take(options.out, &lock);
-    if (status != STATUS_OK) {
-        security_close(&security);
-        return exit_code(status);
-    }
-    enum exit_code code = run(&launcher, &job, &options, &hosts, &security);
-    launcher_close(&launcher);
-    folder_lock_release(&lock);
-    security_close(&security);
+    session_close(session);
+    free(session);
     return code;
 }

@@ -15,13 +15,13 @@ static enum exit_code become(const char *path, char **argv)
 enum exit_code command_ps(int argc, char **argv)
 {
     (void)argc;
-    static struct programs programs;
+    struct programs programs;
     return programs_find(&programs) == STATUS_OK ? become(programs.ps, argv) : EXIT_FAILED;
 }
 
 enum exit_code command_worker(int argc, char **argv)
 {
     (void)argc;
-    static struct programs programs;
+    struct programs programs;
     return programs_find(&programs) == STATUS_OK ? become(programs.worker, argv) : EXIT_FAILED;
 }

@@ -9,19 +9,15 @@
 #include "common/job/job_options.h"
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
-#include "deploy/hosts/host_options.h"
-#include "deploy/hosts/launcher.h"
-#include "deploy/hosts/launcher_options.h"
+#include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
-#include "deploy/launch/preflight.h"
 #include "deploy/report/sweep_report.h"
 #include "deploy/sweep/experiment.h"
 #include "deploy/sweep/sweep_file.h"
 #include "deploy/sweep/sweep_plan.h"
 #include "deploy/system/command_text.h"
 #include "deploy/system/folder.h"
-#include "deploy/system/folder_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +47,7 @@ static const struct option own_rows[] = {
 };
 
 struct sweep {
-    struct launcher_options options;
-    struct host_options hosts;
-    struct launcher launcher;
-    struct preflight preflight;
-    struct security security;
-    struct folder_lock lock;
+    struct session session;
     struct sweep_arguments arguments;
     struct sweep_plan plan;
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
@@ -83,8 +74,8 @@ static enum status check_effects(const struct sweep *sweep, const struct option_
 
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
 {
-    static struct job job;
-    static struct experiment experiment;
+    struct job job;
+    struct experiment experiment;
     char *all[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1];
     char *rest[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1], error[OPTION_ERROR_BYTES];
     int all_count, rest_count;
@@ -111,8 +102,9 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
                    "  ringside sweep --mode ps-async --grid "
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
                    "  ringside sweep --experiment bench/experiments/staleness.ini\n",
-        .sets = {job_option_set(&job), launcher_option_set(&sweep->options),
-                 host_option_set(&sweep->hosts), security_option_set(&sweep->options.security)},
+        .sets = {job_option_set(&job), launcher_option_set(&sweep->session.options),
+                 host_option_set(&sweep->session.hosts),
+                 security_option_set(&sweep->session.options.security)},
         .set_count = 4,
     };
     enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
@@ -120,27 +112,32 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         return status;
     }
     status = sweep_take_arguments(all_count, all, &sweep->arguments, &rest_count, rest, error);
-    if (status == STATUS_OK) {
-        status = options_parse(&program, rest_count, rest, ret_is_done);
-        if (status != STATUS_OK || *ret_is_done) {
-            return status;
-        }
-        status =
-            host_options_fill(&sweep->hosts, options_was_given(&program, "workers"), &job.workers);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
-    }
-    if (status == STATUS_OK) {
-        status = check_effects(sweep, &program, &job, error);
-    }
     if (status != STATUS_OK) {
-        log_error("%s", error);
+        goto refuse;
+    }
+    status = options_parse(&program, rest_count, rest, ret_is_done);
+    if (status != STATUS_OK || *ret_is_done) {
+        return status;
+    }
+    status = host_options_fill(&sweep->session.hosts, options_was_given(&program, "workers"),
+                               &job.workers);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
+    if (status != STATUS_OK) {
+        goto refuse;
+    }
+    status = check_effects(sweep, &program, &job, error);
+    if (status != STATUS_OK) {
+        goto refuse;
     }
     for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {
-        status = handover_check(&sweep->options.security, &sweep->plan.runs[i].job);
+        status = handover_check(&sweep->session.options.security, &sweep->plan.runs[i].job);
     }
+    return status;
+refuse:
+    log_error("%s", error);
     return status;
 }
 
@@ -153,21 +150,11 @@ static void forget_summary(struct sweep *sweep, size_t index)
     }
 }
 
-/* Tries all jobs before anything is written. */
-static enum status try_runs(struct sweep *sweep)
-{
-    preflight_begin(&sweep->preflight, &sweep->launcher, &sweep->options, &sweep->hosts);
-    for (size_t i = 0; i < sweep->plan.count; i++) {
-        preflight_try(&sweep->preflight, &sweep->plan.runs[i].job);
-    }
-    return preflight_end(&sweep->preflight);
-}
-
 static enum exit_code run_one(struct sweep *sweep, size_t index)
 {
     const struct sweep_run *run = &sweep->plan.runs[index];
     char folder[PATH_BYTES];
-    snprintf(folder, sizeof(folder), "%s/%s", sweep->options.out, run->name);
+    snprintf(folder, sizeof(folder), "%s/%s", sweep->session.options.out, run->name);
     forget_summary(sweep, index);
     if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
         return EXIT_FAILED;
@@ -178,13 +165,13 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     const struct launch_options launch = {
         .job = &run->job,
         .folder = folder,
-        .port = sweep->options.port,
-        .security = &sweep->security,
-        .log_level = log_level_choices[sweep->options.log_level].name,
+        .port = sweep->session.options.port,
+        .security = &sweep->session.security,
+        .log_level = log_level_choices[sweep->session.options.log_level].name,
         .shows_progress = false,
     };
-    enum exit_code code = launch_job(&sweep->launcher, &launch);
-    sweep->summaries[index] = sweep_read_run(sweep->options.out, run->name);
+    enum exit_code code = launch_job(&sweep->session.launcher, &launch);
+    sweep->summaries[index] = sweep_read_run(sweep->session.options.out, run->name);
     return code;
 }
 
@@ -235,7 +222,7 @@ static enum exit_code run_all(struct sweep *sweep)
         printf("%zu of %zu runs are there already\n", kept, sweep->plan.count);
     }
     for (size_t i = 0; i < sweep->plan.count; i++) {
-        if (sweep->launcher.crew.interrupts > 0) {
+        if (sweep->session.launcher.crew.interrupts > 0) {
             return EXIT_INTERRUPTED;
         }
         if (is_result(sweep->summaries[i])) {
@@ -255,33 +242,28 @@ static enum status open_summaries(struct sweep *sweep)
 {
     sweep->summaries = calloc(sweep->plan.count, sizeof(struct run_folder *));
     for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
-        sweep->summaries[i] = sweep_read_run(sweep->options.out, sweep->plan.runs[i].name);
+        sweep->summaries[i] = sweep_read_run(sweep->session.options.out, sweep->plan.runs[i].name);
     }
     return sweep->summaries != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-/* Opens what the sweep needs, and tries its jobs; afterwards its folder says what it is. */
+/* Tries all jobs before anything is written; afterwards the sweep's folder says what it is. */
 static enum status begin_sweep(struct sweep *sweep, const char *command)
 {
-    launch_block_signals();
-    launcher_default_folder(&sweep->options, "sweep");
-    enum status status = security_open(&sweep->options.security, &sweep->security);
+    struct session *session = &sweep->session;
+    enum status status = session_begin(session, "sweep");
     if (status != STATUS_OK) {
         return status;
     }
-    status = folder_lock_take(sweep->options.out, &sweep->lock);
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        preflight_try(&session->preflight, &sweep->plan.runs[i].job);
+    }
+    status = preflight_end(&session->preflight);
     if (status != STATUS_OK) {
         return status;
     }
-    status = try_runs(sweep);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = sweep_file_open(sweep->options.out, &sweep->plan, command);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return open_summaries(sweep);
+    status = sweep_file_open(session->options.out, &sweep->plan, command);
+    return status == STATUS_OK ? open_summaries(sweep) : status;
 }
 
 static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
@@ -294,7 +276,7 @@ static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
     }
     enum exit_code code = run_all(sweep);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};
-    status = sweep_report_write(sweep->options.out, &results, command);
+    status = sweep_report_write(sweep->session.options.out, &results, command);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }
 
@@ -314,9 +296,7 @@ enum exit_code command_sweep(int argc, char **argv)
     }
     free(sweep->summaries);
     sweep_plan_free(&sweep->plan);
-    launcher_close(&sweep->launcher);
-    folder_lock_release(&sweep->lock);
-    security_close(&sweep->security);
+    session_close(&sweep->session);
     free(sweep);
     return code;
 }

@@ -1,0 +1,34 @@
+/* Opens what a command works with, and closes it. */
+#include "deploy/command/session.h"
+
+#include "deploy/launch/launch.h"
+#include "deploy/system/folder.h"
+
+enum status session_begin(struct session *session, const char *what)
+{
+    launch_block_signals();
+    launcher_default_folder(&session->options, what);
+    enum status status = security_open(&session->options.security, &session->security);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = folder_lock_take(session->options.out, &session->lock);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    preflight_begin(&session->preflight, &session->launcher, &session->options, &session->hosts);
+    return STATUS_OK;
+}
+
+enum status session_end_preflight(struct session *session, const char *inner)
+{
+    enum status status = preflight_end(&session->preflight);
+    return status == STATUS_OK ? folder_make(session->options.out, inner) : status;
+}
+
+void session_close(struct session *session)
+{
+    launcher_close(&session->launcher);
+    folder_lock_release(&session->lock);
+    security_close(&session->security);
+}
