@@ -15,7 +15,7 @@ struct preflight {
     struct launcher *launcher; // borrowed
     struct findings findings;
     enum status status; // of what is no finding
-    char **tried;       // (tried_count), owned: grid_describe_trial of jobs that were tried
+    char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
 };
 
@@ -24,7 +24,7 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options);
 
-/* Tries a job. Skips the trial of data, model and device if an equal one was made before. */
+/* Tries a job. Skips the probe of data, model and device if an equal one was made before. */
 void preflight_try(struct preflight *preflight, const struct job *job);
 
 /* Prints the findings, and frees what preflight_begin has taken. STATUS_OK if there are none and

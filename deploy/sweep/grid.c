@@ -183,10 +183,10 @@ static const struct option *find_row(const char *name)
     return row;
 }
 
-enum status grid_describe_trial(const struct job *job, char ret_text[JOB_TEXT_BYTES])
+enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BYTES])
 {
     // Who exchanges gradients with whom, and how parameters are updated: --mode and others have
-    // been checked against each other, and a trial has one worker, which exchanges nothing.
+    // been checked against each other, and a probe has one worker, which exchanges nothing.
     static const char *const ignored[] = {
         "mode",
         "servers",

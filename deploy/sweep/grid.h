@@ -47,10 +47,10 @@ enum status grid_choose(struct job *job, const struct grid_axis *axes, size_t ax
 /* Two resolved jobs are the same run if they read the same. */
 bool grid_is_same_run(const struct job *a, const struct job *b);
 
-/* What a trial of a job's data, model and device depends on, as text: all options of the job except
+/* What a probe of a job's data, model and device depends on, as text: all options of the job except
  * those known not to matter to it. So a new option matters by default. Jobs with equal texts need
- * only one trial. */
-enum status grid_describe_trial(const struct job *job, char ret_text[JOB_TEXT_BYTES]);
+ * only one probe. */
+enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BYTES]);
 
 /* Takes the lists out of the arguments: --modes, and --workers, --servers, --transport (or their
  * letters) where their value has a comma. What is left is a command line for options_parse.

@@ -1,4 +1,4 @@
-/* A child that is run to its end: a trial, gnuplot. */
+/* A child that is run to its end: a probe, gnuplot. */
 #ifndef DEPLOY_SYSTEM_PROCESS_RUN_H
 #define DEPLOY_SYSTEM_PROCESS_RUN_H
 

@@ -294,8 +294,8 @@ static void change(const struct option *row, struct job *job)
 static bool needs_another_trial(const struct job *a, const struct job *b)
 {
     static char text_a[JOB_TEXT_BYTES], text_b[JOB_TEXT_BYTES];
-    assert_int_equal(grid_describe_trial(a, text_a), STATUS_OK);
-    assert_int_equal(grid_describe_trial(b, text_b), STATUS_OK);
+    assert_int_equal(grid_describe_probe(a, text_a), STATUS_OK);
+    assert_int_equal(grid_describe_probe(b, text_b), STATUS_OK);
     return strcmp(text_a, text_b) != 0;
 }
 
