@@ -84,7 +84,7 @@ static enum status join_and_train(const struct worker_options *options,
         .is_interrupted = signals_flag(),
     };
     struct workplace workplace = {0};
-    static struct job job;
+    struct job job;
     struct link *link;
     char error[RESOURCES_ERROR_BYTES];
     enum status status = resources_check(RESOURCES_WORKER, NULL, error);

@@ -96,8 +96,7 @@ static enum status print_line(json_t *object)
 
 enum status workplace_probe(void)
 {
-    static char text[JOB_TEXT_BYTES];
-    char error[OPTION_ERROR_BYTES], program[512];
+    char text[JOB_TEXT_BYTES], error[OPTION_ERROR_BYTES], program[512];
     struct job job;
     text[fread(text, 1, sizeof(text) - 1, stdin)] = '\0';
     if (job_decode(text, &job, error, sizeof(error)) != STATUS_OK) {

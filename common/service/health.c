@@ -133,12 +133,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
 {
-    static char begun;
     const struct health *health = context;
     (void)version;
     (void)upload;
     if (*state == NULL) {
-        *state = &begun;
+        *state = connection; // anything but NULL
         return MHD_YES;
     }
     if (*upload_size != 0) {

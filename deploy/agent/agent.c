@@ -94,8 +94,8 @@ static void read_link_addresses(char *ret_peer, char *ret_own, size_t size)
 
 static void say_hello(struct agent *agent)
 {
-    static struct programs programs;
-    static struct interfaces interfaces;
+    struct programs programs = {0};
+    struct interfaces interfaces = {0};
     char host[65] = "", host_id[20], peer[64], own[64];
     bool has_programs = programs_find(&programs) == STATUS_OK;
     gethostname(host, sizeof(host) - 1);

@@ -106,8 +106,8 @@ static bool open_next(struct agent_folder *folder)
 
 void agent_folder_send(struct agent_folder *folder)
 {
-    static unsigned char bytes[PIECE_BYTES];
-    static char text[ENCODED_BYTES];
+    unsigned char bytes[PIECE_BYTES];
+    char text[ENCODED_BYTES];
     if (folder->file < 0 && !open_next(folder)) {
         end_walk(folder);
         return;

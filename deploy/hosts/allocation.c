@@ -177,22 +177,26 @@ static enum status add_nodes(struct hosts *hosts, const char *names, char *ret_e
 enum status allocation_make(char *(*get)(const char *name), const char *names, bool has_hosts,
                             struct allocation *ret_allocation, char ret_error[OPTION_ERROR_BYTES])
 {
-    static uint32_t slots[HOSTS_MAX];
+    uint32_t slots[HOSTS_MAX];
     struct hosts *hosts = &ret_allocation->hosts;
     const char *own = get("SLURMD_NODENAME");
     *ret_allocation = (struct allocation){.job = ""};
     enum status status = check_place(get, ret_error);
-    if (status == STATUS_OK) {
-        status = add_nodes(hosts, names, ret_error);
-    }
-    if (status == STATUS_OK && !has_hosts) {
-        status = read_slots(get, hosts->count, slots, ret_error);
-    }
     if (status != STATUS_OK) {
         return status;
     }
-    for (size_t i = 0; i < hosts->count && !has_hosts; i++) {
-        hosts->list[i].slots = slots[i];
+    status = add_nodes(hosts, names, ret_error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!has_hosts) {
+        status = read_slots(get, hosts->count, slots, ret_error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        for (size_t i = 0; i < hosts->count; i++) {
+            hosts->list[i].slots = slots[i];
+        }
     }
     if (own != NULL && hosts_find(hosts, own) < hosts->count) {
         snprintf(ret_allocation->own, sizeof(ret_allocation->own), "%s", own);
@@ -205,7 +209,7 @@ enum status allocation_make(char *(*get)(const char *name), const char *names, b
 enum status allocation_read(bool has_hosts, struct allocation *ret_allocation,
                             char ret_error[OPTION_ERROR_BYTES])
 {
-    static char names[NAMES_BYTES];
+    char names[NAMES_BYTES];
     const char *list = getenv("SLURM_JOB_NODELIST");
     const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
     const struct process_run_options options = {

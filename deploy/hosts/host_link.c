@@ -173,8 +173,8 @@ static enum status start_here(struct host_link *link)
 
 static enum status start_there(struct host_link *link)
 {
-    static struct ssh_command by_ssh;
-    static struct srun_command by_srun;
+    struct ssh_command by_ssh;
+    struct srun_command by_srun;
     char script[SSH_SCRIPT_BYTES], own[PROGRAMS_PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
     own[size > 0 ? size : 0] = '\0';

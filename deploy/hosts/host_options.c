@@ -182,8 +182,8 @@ enum status host_options_read(const struct host_options *options, struct hosts *
 enum status host_options_fill(const struct host_options *options, bool has_workers,
                               uint32_t *workers)
 {
-    static struct hosts hosts;
-    static struct allocation allocation;
+    struct hosts hosts;
+    struct allocation allocation;
     size_t coordinator;
     enum status status = host_options_read(options, &hosts, &coordinator, &allocation);
     if (status != STATUS_OK || !host_options_name_hosts(options)) {

@@ -124,10 +124,9 @@ static size_t find_anchor(const struct launcher *launcher)
  * host's own name is 127.0.1.1. */
 static void choose_routed(struct launcher *launcher, struct findings *findings)
 {
-    static struct routes routes;
+    struct routes routes = {.launcher = launcher};
     const struct crew *crew = &launcher->crew;
     size_t anchor = find_anchor(launcher);
-    routes = (struct routes){.launcher = launcher};
     if (anchor < crew->count) {
         ask_routes(launcher, crew->links[anchor].facts.own, &routes);
         snprintf(routes.own[anchor], sizeof(routes.own[anchor]), "%.15s",

@@ -75,17 +75,21 @@ static enum status add_file(struct cargo *cargo, const char *path, const char *p
 
 static enum status find_files(struct cargo *cargo)
 {
-    static struct programs programs;
+    struct programs programs;
     char path[PROGRAMS_PATH_MAX];
     enum status status = programs_find(&programs);
     if (status != STATUS_OK) {
         return status;
     }
     status = add_file(cargo, programs.ps, "libexec/ringside/ps");
-    if (status == STATUS_OK) {
-        status = add_file(cargo, programs.worker, "libexec/ringside/worker");
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && find_module(programs.worker, path)) {
+    status = add_file(cargo, programs.worker, "libexec/ringside/worker");
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (find_module(programs.worker, path)) {
         status = add_file(cargo, path, "libexec/ringside/" MODULE);
     }
     return status == STATUS_OK ? add_file(cargo, "/proc/self/exe", "bin/ringside") : status;
@@ -93,7 +97,7 @@ static enum status find_files(struct cargo *cargo)
 
 static enum status add_digest(crypto_generichash_state *digest, const char *path)
 {
-    static unsigned char bytes[1 << 16];
+    unsigned char bytes[1 << 16];
     FILE *file = fopen(path, "re");
     size_t got = 0;
     while (file != NULL && (got = fread(bytes, 1, sizeof(bytes), file)) > 0) {
@@ -136,7 +140,7 @@ static enum status name_folder(struct cargo *cargo)
 static enum status ask(const struct cargo *cargo, const char *host, const char *script,
                        int input_fd, char ret_output[OUTPUT_BYTES], int *ret_code)
 {
-    static struct ssh_command command;
+    struct ssh_command command;
     char quoted[SSH_SCRIPT_BYTES];
     snprintf(quoted, sizeof(quoted), "sh -c '%s'", script);
     enum status status = ssh_command_make(&command, cargo->ssh, host, quoted);
@@ -361,15 +365,18 @@ static void await_shipments(struct shipment *shipments, const struct hosts *host
 enum status ship_programs(const struct hosts *hosts, const char *ssh,
                           char ret_place[SHIP_PLACE_BYTES], struct findings *findings)
 {
-    static struct cargo cargo;
-    static struct shipment shipments[HOSTS_MAX];
-    cargo = (struct cargo){.ssh = ssh};
+    struct cargo cargo = {.ssh = ssh};
+    struct shipment *shipments;
     enum status status = find_files(&cargo);
     if (status == STATUS_OK) {
         status = name_folder(&cargo);
     }
     if (status != STATUS_OK) {
         return status;
+    }
+    shipments = calloc(hosts->count, sizeof(*shipments));
+    if (shipments == NULL) {
+        return STATUS_NO_MEMORY;
     }
     fflush(stdout); // what is in its buffer is not a child's
     for (size_t i = 0; i < hosts->count; i++) {
@@ -383,5 +390,6 @@ enum status ship_programs(const struct hosts *hosts, const char *ssh,
         }
         end_shipment(&shipments[i]);
     }
+    free(shipments);
     return is_interrupted() ? STATUS_INTERRUPTED : STATUS_OK;
 }

@@ -93,7 +93,7 @@ static enum status append(const char *path, uint64_t offset, const void *bytes, 
 
 static void take_piece(struct fetch *fetch, const struct agent_message *piece)
 {
-    static unsigned char bytes[PIECE_BYTES];
+    unsigned char bytes[PIECE_BYTES];
     char path[PATH_BYTES];
     size_t size = 0;
     if (!fetch_path_is_fine(piece->path) ||

@@ -439,9 +439,35 @@ static enum exit_code run(struct launch *launch)
     return conclude(launch, brought);
 }
 
+/* Where the members go, and whether the hosts can hold them. */
+static enum status prepare(struct launch *launch)
+{
+    const struct launch_options *options = launch->options;
+    struct launcher *launcher = launch->launcher;
+    char error[OPTION_ERROR_BYTES];
+    enum status status = placement_make(&launcher->hosts, options->job, launcher->coordinator,
+                                        &launch->placement, error);
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    status = launcher_recover(launcher);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = host_limits_check(&launcher->crew, &launch->placement, options->job, error);
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        last_summary_write(options->folder, options->job, error);
+        return status;
+    }
+    launch->members.shows_lines = launcher->has_others;
+    return members_init(&launch->members, &launcher->crew,
+                        launch->placement.server_count + launch->placement.worker_count);
+}
+
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options)
 {
-    char error[OPTION_ERROR_BYTES];
     struct launch *launch = calloc(1, sizeof(*launch));
     if (launch == NULL) {
         log_error("cannot prepare to launch: out of memory");
@@ -449,30 +475,8 @@ enum exit_code launch_job(struct launcher *launcher, const struct launch_options
     }
     launch->launcher = launcher;
     launch->options = options;
-    launch->interrupts = 0;
-    enum exit_code code = EXIT_FAILED;
-    enum status status = placement_make(&launcher->hosts, options->job, launcher->coordinator,
-                                        &launch->placement, error);
-    if (status != STATUS_OK) {
-        log_error("%s", error);
-    } else {
-        status = launcher_recover(launcher);
-    }
-    if (status == STATUS_OK) {
-        status = host_limits_check(&launcher->crew, &launch->placement, options->job, error);
-        if (status != STATUS_OK) {
-            log_error("%s", error);
-            last_summary_write(options->folder, options->job, error);
-        }
-    }
-    if (status == STATUS_OK) {
-        status = members_init(&launch->members, &launcher->crew,
-                              launch->placement.server_count + launch->placement.worker_count);
-    }
-    if (status == STATUS_OK) {
-        launch->members.shows_lines = launcher->has_others;
-        code = run(launch);
-    }
+    enum status status = prepare(launch);
+    enum exit_code code = status == STATUS_OK ? run(launch) : EXIT_FAILED;
     members_finish(&launch->members);
     free(launch);
     return status == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : code;

@@ -25,6 +25,8 @@ struct contents {
 };
 
 /* The data of one script. */
+#define LABEL_BYTES sizeof(((struct run_folder *)NULL)->label)
+
 struct plotted {
     const struct run_folder *runs;
     size_t count;
@@ -32,16 +34,14 @@ struct plotted {
 };
 
 /* A run's label as it may stand in a script. */
-static const char *plain_label(const struct run_folder *run)
+static void plain_label(const struct run_folder *run, char ret_label[LABEL_BYTES])
 {
-    static char label[sizeof(run->label)];
     unsigned long long step;
-    gnuplot_label(run->label, label, sizeof(label) - DIVERGED_BYTES);
-    size_t used = strlen(label);
+    gnuplot_label(run->label, ret_label, LABEL_BYTES - DIVERGED_BYTES);
+    size_t used = strlen(ret_label);
     if (run_folder_has_diverged(run, &step)) {
-        snprintf(label + used, sizeof(label) - used, ", diverged at step %llu", step);
+        snprintf(ret_label + used, LABEL_BYTES - used, ", diverged at step %llu", step);
     }
-    return label;
 }
 
 /* Losses of a run, a line for each step: mean over the ranks that reported it. Whether there were
@@ -116,7 +116,9 @@ static void write_bars(FILE *script, const struct run_folder *runs, size_t count
 {
     fprintf(script, "$bars << END\n");
     for (size_t i = 0; i < count; i++) {
-        fprintf(script, "\"%s\" %.0f %.6g %.6g %.6g\n", plain_label(&runs[i]),
+        char label[LABEL_BYTES];
+        plain_label(&runs[i], label);
+        fprintf(script, "\"%s\" %.0f %.6g %.6g %.6g\n", label,
                 run_folder_number(&runs[i], "images_per_second"),
                 run_folder_number(&runs[i], "ms_per_step.compute"),
                 run_folder_number(&runs[i], "ms_per_step.exchange_wait"),
@@ -131,8 +133,10 @@ static void write_lines(FILE *script, const char *block, const char *columns, co
 {
     fprintf(script, "plot ");
     for (size_t i = 0; i < count; i++) {
+        char label[LABEL_BYTES];
+        plain_label(&runs[i], label);
         fprintf(script, "%s$%s%zu using %s with %s lt %zu title \"%s\"", i > 0 ? ", \\\n  " : "",
-                block, i, columns, with, i + 1, plain_label(&runs[i]));
+                block, i, columns, with, i + 1, label);
     }
     fprintf(script, "\n");
 }

@@ -37,19 +37,23 @@ void report_finish(struct report *report)
     *report = (struct report){0};
 }
 
+static enum status write_files(const struct report *report, const char *folder)
+{
+    enum status status = table_write(folder, report->runs, report->count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = plots_write(folder, report->runs, report->count);
+    return status == STATUS_OK ? html_write(folder, report) : status;
+}
+
 enum status report_write(const struct report *report, const char *folder)
 {
     if (report->count == 0) {
         log_error("there is no run to report");
         return STATUS_INVALID;
     }
-    enum status status = table_write(folder, report->runs, report->count);
-    if (status == STATUS_OK) {
-        status = plots_write(folder, report->runs, report->count);
-    }
-    if (status == STATUS_OK) {
-        status = html_write(folder, report);
-    }
+    enum status status = write_files(report, folder);
     printf("\n");
     table_print(stdout, report->runs, report->count);
     printf("\n");

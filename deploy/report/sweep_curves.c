@@ -27,7 +27,7 @@ static bool has_reached(const struct run_folder *run)
 
 static struct sweep_point point_at(const struct run_folder *const *runs, size_t count, size_t index)
 {
-    static double seconds[SWEEP_REPEAT_MAX], losses[SWEEP_REPEAT_MAX], accuracies[SWEEP_REPEAT_MAX];
+    double seconds[SWEEP_REPEAT_MAX], losses[SWEEP_REPEAT_MAX], accuracies[SWEEP_REPEAT_MAX];
     struct sweep_point point = {.step = (double)(index + 1)};
     size_t running = 0, there = 0, evaluated = 0;
     for (size_t i = 0; i < count; i++) {

@@ -71,9 +71,8 @@ static void add_run(struct survivors *survivors, const struct job *job,
 static struct sweep_rate rate_of(const struct sweep_results *results, const char *label,
                                  double least_accuracy)
 {
-    static struct survivors survivors;
+    struct survivors survivors = {0};
     char other[256];
-    survivors = (struct survivors){.count = 0};
     for (size_t i = 0; i < results->plan->count; i++) {
         const struct sweep_run *run = &results->plan->runs[i];
         if (without_rate(run->label, other) && strcmp(label, other) == 0) {

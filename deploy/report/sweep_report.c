@@ -75,7 +75,7 @@ static void write_table(FILE *file, const struct sweep_settings *settings)
 /* The largest rates, where the sweep has several and they differ in staleness. */
 static void write_rates(FILE *file, const struct sweep_results *results)
 {
-    static struct sweep_rate rates[SWEEP_RATES_MAX];
+    struct sweep_rate rates[SWEEP_RATES_MAX];
     size_t count = sweep_rates_of(results, rates);
     if (count == 0 || rates[count - 1].staleness <= rates[0].staleness) {
         return;
@@ -135,6 +135,17 @@ static void write_page(FILE *file, const void *context)
     html_end(file, page->command);
 }
 
+static enum status write_files(const struct page *page)
+{
+    enum status status = sweep_table_write(page->folder, page->settings);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = sweep_plots_write(page->folder, page->settings);
+    return status == STATUS_OK ? folder_write(page->folder, "report.html", write_page, page)
+                               : status;
+}
+
 enum status sweep_report_write(const char *folder, const struct sweep_results *results,
                                const char *command)
 {
@@ -144,13 +155,7 @@ enum status sweep_report_write(const char *folder, const struct sweep_results *r
         return status;
     }
     const struct page page = {folder, command, results, &settings};
-    status = sweep_table_write(folder, &settings);
-    if (status == STATUS_OK) {
-        status = sweep_plots_write(folder, &settings);
-    }
-    if (status == STATUS_OK) {
-        status = folder_write(folder, "report.html", write_page, &page);
-    }
+    status = write_files(&page);
     printf("\n");
     sweep_table_print(stdout, &settings);
     if (status == STATUS_OK) {
@@ -176,7 +181,7 @@ struct run_folder *sweep_read_run(const char *folder, const char *name)
 
 enum status sweep_report_read(const char *folder, const char *out)
 {
-    static char command[COMMAND_TEXT_BYTES];
+    char command[COMMAND_TEXT_BYTES];
     struct sweep_plan plan;
     enum status status = sweep_file_read(folder, &plan, command);
     if (status != STATUS_OK) {

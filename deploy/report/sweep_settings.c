@@ -149,7 +149,7 @@ static void count_ending(const struct run_folder *run, struct sweep_setting *set
 static void gather(const struct sweep_results *results, size_t group, struct sweep_setting *setting,
                    const struct run_folder **runs)
 {
-    static double values[MEASURE_COUNT][SWEEP_REPEAT_MAX];
+    double values[MEASURE_COUNT][SWEEP_REPEAT_MAX];
     size_t counts[MEASURE_COUNT] = {0};
     for (size_t i = 0; i < results->plan->count; i++) {
         const struct run_folder *run = results->summaries[i];

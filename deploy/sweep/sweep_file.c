@@ -31,8 +31,7 @@ bool sweep_file_is_there(const char *folder)
 /* The runs as text, without the command; the caller frees it. NULL without memory. */
 static char *runs_text(const struct sweep_plan *plan)
 {
-    static char job[JOB_TEXT_BYTES];
-    char *text = NULL;
+    char job[JOB_TEXT_BYTES], *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     bool is_written = memory != NULL;

@@ -71,7 +71,7 @@ enum status programs_find(struct programs *ret_programs)
 enum status programs_try(const struct programs *programs, const struct job *job, char *ret_line,
                          size_t line_size)
 {
-    static char text[JOB_TEXT_BYTES];
+    char text[JOB_TEXT_BYTES];
     enum status status = job_encode(job, text, sizeof(text));
     if (status != STATUS_OK) {
         return status;
@@ -93,7 +93,7 @@ enum status programs_try(const struct programs *programs, const struct job *job,
         if (code < 0) {
             process_name_signal(-code, name, sizeof(name));
         }
-        log_error("the trial of the job's data, model and device was killed by %s%s", name,
+        log_error("the probe of the job's data, model and device was killed by %s%s", name,
                   code == -SIGXFSZ   ? " (ulimit -f)"
                   : code == -SIGSEGV ? " (ulimit -s?)"
                                      : "");
