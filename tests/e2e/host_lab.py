@@ -1,19 +1,13 @@
 """Hosts for tests: network namespaces, each with a name and an sshd of its own, on one switch."""
-import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
 import time
 
-from lab_folder import LabFolder, make_hosts
+from lab_folder import GONE_S, OURS, LabFolder, await_, kill, make_hosts, may_make_hosts
 
 HOSTS = 4
 PORTS = "41000-41040"
-GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
-OURS = ("ringside", "ps", "worker")
 
 
 def run(*command, check=True):
@@ -25,9 +19,7 @@ class Lab(LabFolder):
     """Hosts as namespaces; removed with all that runs in them."""
 
     def __init__(self, build):
-        self.build = os.path.abspath(build)
-        self.ringside = os.path.join(self.build, "deploy", "ringside")
-        self.folder = tempfile.mkdtemp(prefix="ringside-hosts-")
+        super().__init__(build, "hosts")
         self.prefix = f"rs{os.getpid()}"
         self.sshds = {}
         self.outputs = 0
@@ -83,12 +75,9 @@ MaxStartups 100
             ["ip", "netns", "exec", self.space(index), "unshare", "--uts", "--mount", "sh", "-c",
              f"hostname host{index}; {hide}exec /usr/sbin/sshd -D -f {config} -E {log}"],
             stdin=subprocess.DEVNULL)
-        deadline = time.monotonic() + GONE_S
-        while time.monotonic() < deadline:
-            if os.path.exists(log) and "Server listening" in open(log, encoding="utf-8").read():
-                return
-            time.sleep(0.05)
-        sys.exit(f"the sshd of host{index} does not start")
+        await_(lambda: os.path.exists(log) and
+               "Server listening" in open(log, encoding="utf-8").read(),
+               f"the sshd of host{index} listens", GONE_S)
 
     def stop_sshd(self, index):
         sshd = self.sshds.pop(index, None)
@@ -114,15 +103,12 @@ MaxStartups 100
 
     def expect_nothing_left(self, hosts=range(1, HOSTS + 1), says_when=False):
         began = time.monotonic()
-        deadline, left = began + GONE_S, {}
-        while time.monotonic() < deadline:
-            left = {index: self.processes(index) for index in hosts}
-            if not any(left.values()):
-                if says_when:
-                    print(f"    (all gone after {time.monotonic() - began:.1f} s)")
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"left behind: {left}")
+
+        def left():
+            return {index: self.processes(index) for index in hosts}
+        await_(lambda: not any(left().values()), lambda: f"nothing is left: {left()}", GONE_S)
+        if says_when:
+            print(f"    (all gone after {time.monotonic() - began:.1f} s)")
 
     def start(self, *arguments):
         """The launcher, on host1, with what it writes in a file."""
@@ -148,8 +134,7 @@ MaxStartups 100
         """Output and summary of a job, to its end."""
         out = self.path(f"run{self.outputs + 1}")
         said = self.finish(self.start("run", *arguments, "--out", out), expected)
-        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
-            return said, json.load(file), out
+        return said, self.summary(out), out
 
     def start_long(self, *arguments):
         """A job that does not end by itself, once all of its workers have trained."""
@@ -160,12 +145,9 @@ MaxStartups 100
                              "--global-batch", "16",
                              "--limit-test", "20", "--eval", "none", "--report-every", "1",
                              "--threads", "1", "--device", "ref", "--out", out, *arguments)
-        metrics = os.path.join(out, "metrics.jsonl")
-        deadline = time.monotonic() + 60
-        while not (os.path.exists(metrics) and os.path.getsize(metrics) > 0):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"it does not train:\n{self.finish(process)}")
-            time.sleep(0.05)
+        await_(lambda: process.poll() is not None or self.has_metrics(out), "it trains")
+        if not self.has_metrics(out):
+            raise AssertionError(f"it does not train:\n{self.finish(process)}")
         return process, out
 
     def launcher_pid(self, process):
@@ -178,12 +160,9 @@ MaxStartups 100
         for index in range(HOSTS + 1):
             listed = run("ip", "netns", "pids", self.space(index), check=False)
             for pid in listed.stdout.split() if listed.returncode == 0 else []:
-                try:
-                    os.kill(int(pid), signal.SIGKILL)
-                except (OSError, ValueError):
-                    pass
+                kill(int(pid))
             run("ip", "netns", "del", self.space(index), check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.remove()
 
 
 def missing_tools():
@@ -194,8 +173,4 @@ def missing_tools():
             return tool
     if not os.path.exists("/usr/sbin/sshd"):
         return "sshd"
-    probe = f"rs{os.getpid()}-probe"
-    if run("ip", "netns", "add", probe, check=False).returncode != 0:
-        return "network namespaces"
-    run("ip", "netns", "del", probe)
-    return None
+    return None if may_make_hosts() else "network namespaces"

@@ -1,11 +1,35 @@
-"""What the labs of tests have in common: a folder of their own, and hosts on one switch."""
+"""What the labs of tests have in common: a folder of their own, waiting, and hosts on one switch."""
+import json
 import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
+OURS = ("ringside", "ps", "worker")
 
 
 class LabFolder:
-    """Files below `folder`."""
+    """Files below `folder`, and the launcher of a build."""
 
-    folder = ""
+    def __init__(self, build, name):
+        self.build = os.path.abspath(build)
+        self.ringside = os.path.join(self.build, "deploy", "ringside")
+        self.folder = tempfile.mkdtemp(prefix=f"ringside-{name}-")
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def summary(self, folder):
+        with open(self.path(folder, "summary.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def has_metrics(self, folder):
+        """Whether a worker of the job has reported."""
+        metrics = self.path(folder, "metrics.jsonl")
+        return os.path.exists(metrics) and os.path.getsize(metrics) > 0
 
     def path(self, *names):
         return os.path.join(self.folder, *names)
@@ -15,6 +39,32 @@ class LabFolder:
             file.write(text)
         os.chmod(self.path(name), mode)
         return self.path(name)
+
+
+def await_(is_so, what, limit_s=60):
+    """Waits until is_so(); raises after limit_s. `what` may be a function that says what it is."""
+    deadline = time.monotonic() + limit_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain until {what() if callable(what) else what}")
+        time.sleep(0.05)
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass  # it has ended by itself
+
+
+def may_make_hosts():
+    """Whether this user may make network namespaces."""
+    probe = f"lab{os.getpid()}-probe"
+    if subprocess.run(["ip", "netns", "add", probe], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        return False
+    subprocess.run(["ip", "netns", "del", probe], check=False)
+    return True
 
 
 def make_hosts(run, space, count, network):

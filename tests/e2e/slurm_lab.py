@@ -4,23 +4,18 @@ Nodes share the address of this machine, 127.0.0.1; as root they may have namesp
 with an address and a name each.
 """
 import getpass
-import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 
-from lab_folder import LabFolder, make_hosts
+from lab_folder import GONE_S, OURS, LabFolder, await_, kill, make_hosts, may_make_hosts
 
 NODES = 4
 NETWORK = "10.78.0"
 UNFINISHED = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED")
-GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
-OURS = ("ringside", "ps", "worker", "srun")
+LEAVES = OURS + ("srun",)  # what a job may leave behind
 DAEMONS = ("munged", "slurmctld", "slurmd")
 TOOLS = DAEMONS + ("sbatch", "srun", "salloc", "scancel", "scontrol", "squeue")
 
@@ -43,12 +38,7 @@ def missing_for_network():
     for tool in ("ip", "nsenter", "unshare"):
         if find(tool) is None:
             return tool
-    probe = f"sl{os.getpid()}-probe"
-    if subprocess.run(["ip", "netns", "add", probe], check=False,
-                      stderr=subprocess.DEVNULL).returncode != 0:
-        return "network namespace"
-    subprocess.run(["ip", "netns", "del", probe], check=False)
-    return None
+    return None if may_make_hosts() else "network namespace"
 
 
 def free_ports(count):
@@ -78,14 +68,13 @@ class SlurmLab(LabFolder):
     """Four nodes of eight cores and two GPUs that are none; gone with all that runs there."""
 
     def __init__(self, build, source, has_network=False):
-        self.build, self.source = build, source
+        super().__init__(build, "slurm")
+        self.source = source
         self.has_network = has_network
         self.scripts = os.path.join(source, "deploy", "slurm")
-        self.programs = {"ringside": os.path.join(build, "deploy", "ringside"),
-                         "ps": os.path.join(build, "ps-server", "ps"),
-                         "worker": os.path.join(build, "worker", "worker")}
-        self.ringside = self.programs["ringside"]
-        self.folder = tempfile.mkdtemp(prefix="ringside-slurm-")
+        self.programs = {"ringside": self.ringside,
+                         "ps": os.path.join(self.build, "ps-server", "ps"),
+                         "worker": os.path.join(self.build, "worker", "worker")}
         os.chmod(self.folder, 0o755)  # munged wants its socket to be reachable
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith(("RINGSIDE_", "SLURM"))}
@@ -166,15 +155,8 @@ GresTypes=gpu
         self.run(*self.inside(1), find("slurmctld"), "-f", self.path("slurm.conf"))
         for i in range(1, NODES + 1):
             self.run(*self.inside(i), find("slurmd"), "-f", self.path("slurm.conf"), "-N", f"n{i}")
-        self.await_(lambda: self.run(*self.inside(1), "sinfo", "-h", "-o", "%D %t",
-                                     check=False).strip() == f"{NODES} idle", "nodes are idle")
-
-    def await_(self, is_so, what, limit_s=60):
-        deadline = time.monotonic() + limit_s
-        while not is_so():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain until {what}")
-            time.sleep(0.05)
+        await_(lambda: self.run(*self.inside(1), "sinfo", "-h", "-o", "%D %t",
+                                check=False).strip() == f"{NODES} idle", "nodes are idle")
 
     def submit(self, *arguments, variables=None):
         """A job that runs by now, or soon."""
@@ -196,8 +178,8 @@ GresTypes=gpu
 
     def wait(self, job):
         """Its exit code, once it is over; -1 if a signal or Slurm has ended it."""
-        self.await_(lambda: self.facts(job)["JobState"] not in UNFINISHED, f"{job.number} is over",
-                    240)
+        await_(lambda: self.facts(job)["JobState"] not in UNFINISHED, f"{job.number} is over",
+               240)
         facts = self.facts(job)
         code, by_signal = facts["ExitCode"].split(":")
         has_ended = by_signal == "0" and facts["JobState"] in ("COMPLETED", "FAILED")
@@ -215,28 +197,22 @@ GresTypes=gpu
         path = self.write(f"{self.new_name()}.sh", lines, 0o700)
         return self.finish(self.submit(*arguments, path), expected)
 
-    def summary(self, folder):
-        with open(self.path(folder, "summary.json"), encoding="utf-8") as file:
-            return json.load(file)
-
     def await_training(self, folder, job):
-        metrics = self.path(folder, "metrics.jsonl")
-
         def trains():
             if self.facts(job)["JobState"] not in UNFINISHED:
                 raise AssertionError(f"it does not train: {self.facts(job)}\n{job.said()}")
-            return os.path.exists(metrics) and os.path.getsize(metrics) > 0
-        self.await_(trains, f"it trains:\n{job.said()}")
+            return self.has_metrics(folder)
+        await_(trains, f"it trains:\n{job.said()}")
 
     def expedite(self, job):
         """Slurm starts a job that is queued again after two minutes; this one at once, but not in the
         second in which it was ended: a node takes it for that one then, and does not launch it."""
-        self.await_(lambda: self.facts(job)["Restarts"] != "0" and
-                    self.facts(job)["JobState"] == "PENDING", "it is queued again")
-        self.await_(lambda: not self.run("scontrol", "update", f"JobId={job.number}",
-                                         "StartTime=now+2", check=False).strip(), "it may start")
+        await_(lambda: self.facts(job)["Restarts"] != "0" and
+               self.facts(job)["JobState"] == "PENDING", "it is queued again")
+        await_(lambda: not self.run("scontrol", "update", f"JobId={job.number}",
+                                    "StartTime=now+2", check=False).strip(), "it may start")
 
-    def processes(self, names=OURS):
+    def processes(self, names=LEAVES):
         """Those of ours in this Slurm, by pid; without names all that it has to do with."""
         found, mark = {}, f"SLURM_CONF={self.path('slurm.conf')}"
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -255,13 +231,10 @@ GresTypes=gpu
             return ""
 
     def expect_nothing_left(self):
-        deadline, left = time.monotonic() + GONE_S, {}
-        while time.monotonic() < deadline:
-            left = self.processes()
-            if not left and not self.run(*self.inside(1), "squeue", "-h").strip():
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"left behind: {left} {self.run(*self.inside(1), 'squeue')}")
+        def queue():
+            return self.run(*self.inside(1), "squeue", "-h").strip()
+        await_(lambda: not self.processes() and not queue(),
+               lambda: f"nothing is left: {self.processes()} {queue()}", GONE_S)
 
     def clear(self):
         """After a case that went wrong: no jobs."""
@@ -276,18 +249,11 @@ GresTypes=gpu
         for name in [f"slurmd.n{i}" for i in range(1, NODES + 1)] + ["slurmctld", "munged"]:
             try:
                 with open(self.path(f"{name}.pid"), encoding="utf-8") as file:
-                    self.kill(int(file.read()))
+                    kill(int(file.read()))
             except (OSError, ValueError):
                 print(f"    ({name} had ended before)", file=sys.stderr)
         for pid in self.processes(names=None):
-            self.kill(pid)  # such as slurmstepd, which has nobody to report to any more
+            kill(pid)  # such as slurmstepd, which has nobody to report to any more
         for i in range(NODES + 1 if self.has_network else 0):
             self.run("ip", "netns", "del", self.space(i), check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    @staticmethod
-    def kill(pid):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass  # it has ended by itself
+        self.remove()
