@@ -14,7 +14,8 @@
 #define FIELD(kind, field) OPTION_FIELD(kind, ps_options, field)
 
 static const struct option_choice progress_choices[] = {
-    [PROGRESS_AUTO] = {"auto", "a line that is rewritten on a terminal, plain lines otherwise"},
+    [PROGRESS_AUTO] = {"auto",
+                       "a line that is updated in place on a terminal, plain lines elsewhere"},
     [PROGRESS_NONE] = {"none", "nothing on standard output"},
     {NULL, NULL},
 };
@@ -25,12 +26,12 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_SERVERS_MAX - 1),
      .metavar = "INDEX",
-     .help = "which shard this process holds; shard 0 is the coordinator as well"},
+     .help = "the shard that this process holds; shard 0 is also the coordinator"},
     {.name = "server",
      FIELD(TEXT, server),
      .fallback = "",
      .metavar = "ENDPOINT",
-     .help = "where the coordinator listens; needed, and allowed, for shards beyond 0 only"},
+     .help = "where the coordinator listens; required for shards beyond 0, and for them alone"},
     {.name = "join-timeout",
      FIELD(REAL, join_timeout),
      .fallback = "30",
@@ -76,8 +77,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1 << 20),
      .metavar = "FD",
-     .help =
-         "open pipe from a launcher that tells what becomes of the members; the job ends with it"},
+     .help = "open pipe from a launcher that says what becomes of the members; the job ends when "
+             "it closes"},
     {.name = "progress",
      FIELD(CHOICE, progress),
      .fallback = "auto",

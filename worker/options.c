@@ -17,16 +17,14 @@ static const struct option rows[] = {
      FIELD(TEXT, server),
      .fallback = "",
      .metavar = "ENDPOINT",
-     .help = "where the coordinator listens, as `ps` prints it; everything about the job comes "
-             "from there"},
+     .help = "where the coordinator listens, as `ps` prints it; the job comes from there"},
     {.name = "rank",
      FIELD(U32, rank),
      .fallback = "0",
      OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
      .metavar = "RANK",
-     .help =
-         "number of this worker; otherwise from the launcher's environment, or the coordinator's "
-         "choice"},
+     .help = "number of this worker; the default comes from the launcher's environment, or is the "
+             "coordinator's choice"},
     {.name = "local-rank",
      FIELD(U32, local_rank),
      .fallback = "0",
@@ -69,7 +67,7 @@ static const struct option rows[] = {
      FIELD(TEXT, data),
      .fallback = "",
      .metavar = "NAME[:PATH]",
-     .help = "the job's data where they lie on this host; must be the same data"},
+     .help = "where the job's data are on this host; must be the same data"},
     {.name = "device",
      FIELD(TEXT, device),
      .fallback = "",

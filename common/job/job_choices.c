@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 const struct option_choice lr_scale_choices[] = {
-    [LR_SCALE_NONE] = {"none", "the rate as it is given"},
+    [LR_SCALE_NONE] = {"none", "the rate as given"},
     [LR_SCALE_LINEAR] = {"linear", "the rate times the number of workers"},
     {NULL, NULL},
 };
@@ -18,8 +18,8 @@ const struct option_choice lr_schedule_choices[] = {
 
 const struct option_choice sample_split_choices[] = {
     [SAMPLE_SPLIT_GLOBAL] = {"global",
-                             "every worker takes its slice of one permutation of all samples"},
-    [SAMPLE_SPLIT_LOCAL] = {"local", "every worker keeps to a fixed part of the samples"},
+                             "every worker takes a slice of one permutation of all samples"},
+    [SAMPLE_SPLIT_LOCAL] = {"local", "every worker keeps a fixed part of the samples"},
     {NULL, NULL},
 };
 
@@ -39,8 +39,7 @@ const struct option_choice conv_choices[] = {
 
 const struct option_choice precision_choices[] = {
     [JOB_PRECISION_FP32] = {"fp32", "float throughout"},
-    [JOB_PRECISION_TF32] = {"tf32",
-                            "float whose products are taken in 10 bits on tensor cores; cuda"},
+    [JOB_PRECISION_TF32] = {"tf32", "float, with products taken in 10 bits on tensor cores; cuda"},
     [JOB_PRECISION_BF16] =
         {"bf16",
          "bfloat16 between layers; parameters, gradients and sums stay float; cuda, and cpu "
@@ -71,24 +70,24 @@ const struct option_choice all_reduce_choices[] = {
         {"auto",
          "direct in shared memory on one host; by messages halving-doubling or direct for small "
          "buckets and ring for large ones, by what the network was measured to take"},
-    [ALL_REDUCE_CHOICE_RING] = {"ring", "each gives to the next, 2(N-1) times, by messages"},
+    [ALL_REDUCE_CHOICE_RING] = {"ring", "each worker sends to the next, 2(N-1) times, by messages"},
     [ALL_REDUCE_CHOICE_DIRECT] =
         {"direct",
-         "each part is added up by one worker, who gives the mean to all; in shared memory on "
-         "one host"},
+         "one worker adds up each part and sends the mean to all; in shared memory on one host"},
     [ALL_REDUCE_CHOICE_HALVING] =
-        {"halving-doubling",
-         "the same, but values and means go by way of others, so that each worker sends 2 log2 N "
-         "messages; by messages also on one host"},
+        {"halving-doubling", "the same, but values and means pass through other workers, so that "
+                             "each sends 2 log2 N messages; by messages, even on one host"},
     {NULL, NULL},
 };
 
 const struct option_choice remedy_choices[] = {
-    [REMEDY_NONE] = {"none", "gradients as they come"},
-    [REMEDY_STALENESS_LR] = {"staleness-lr",
-                             "a gradient that is tau updates old counts 1/tau (Zhang et al. 2015)"},
+    [REMEDY_NONE] = {"none", "nothing"},
+    [REMEDY_STALENESS_LR] =
+        {"staleness-lr",
+         "a gradient that is tau updates old is weighted by 1/tau (Zhang et al. 2015)"},
     [REMEDY_DC] = {"dc", "delay compensation (DC-ASGD; Zheng et al. 2017), constant lambda"},
-    [REMEDY_DC_ADAPTIVE] = {"dc-adaptive", "the same, lambda over the root of mean squares"},
+    [REMEDY_DC_ADAPTIVE] = {"dc-adaptive",
+                            "the same, with lambda divided by the root of mean squares"},
     [REMEDY_MOMENTUM] =
         {"momentum",
          "momentum is lowered by what staleness adds to it (after Mitliagkas et al. 2016)"},
@@ -97,7 +96,7 @@ const struct option_choice remedy_choices[] = {
 
 const struct option_choice delay_model_choices[] = {
     [DELAY_MODEL_SERVER] =
-        {"server", "how many updates old the parameters are that a gradient is computed on"},
+        {"server", "the age, in updates, of the parameters that a gradient is computed on"},
     [DELAY_MODEL_PER_WORKER] = {"per-worker",
                                 "how many steps later each worker sees a change made by each (Dai "
                                 "et al. 2018); the server "

@@ -110,8 +110,8 @@ static bool order_is_valid(const char *text, char *ret_why, size_t why_size)
 }
 
 static const struct option_choice bucket_sizes[] = {
-    {"auto", "tries 0.25, 1, 4 and 16 in the job's first steps, and goes on with the fastest; "
-             "which that is depends on timing, and the bits of sums on it"},
+    {"auto", "tries 0.25, 1, 4 and 16 in the first steps of the job and keeps the fastest; the "
+             "choice depends on timing, and the bits of sums on the choice"},
     {NULL, NULL},
 };
 
@@ -161,7 +161,7 @@ const struct option job_options[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_IMAGE_SIZE_MAX),
      .metavar = "PIXELS",
-     .help = "scale images to so many rows and columns (bilinear); 0: as the data have them"},
+     .help = "scale images to this many rows and columns (bilinear); 0: keep their size"},
     {.name = "batch",
      .letter = 'b',
      FIELD(U32, batch),
@@ -245,16 +245,15 @@ const struct option job_options[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_WORKERS_MAX),
      .metavar = "COUNT",
-     .help = "number of workers that --lr-scale linear counts; 0: --workers, also where mode local "
-             "replaces them by one"},
+     .help = "number of workers that --lr-scale linear counts; 0: --workers, even where mode local "
+             "runs with one"},
     {.name = "warmup-epochs",
      FIELD(REAL, warmup_epochs),
      .fallback = "0",
      OPTION_RANGE(0, 1e6),
      .metavar = "EPOCHS",
-     .help = "linear warm-up: from the rate of one worker to the scaled one, or from near 0 if it "
-             "is not "
-             "scaled"},
+     .help = "linear warm-up: from the rate of one worker to the scaled rate, or from near 0 if "
+             "the rate is not scaled"},
     {.name = "lr-schedule",
      FIELD(CHOICE, lr_schedule),
      .fallback = "constant",
@@ -299,19 +298,20 @@ const struct option job_options[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1),
      .metavar = "FRACTION",
-     .help = "end the job at the first evaluation that reaches it, such as 0.9; 0: no target"},
+     .help = "end the job at the first evaluation that reaches this accuracy, such as 0.9; 0: no "
+             "target"},
     {.name = "limit-train",
      FIELD(U64, limit_train),
      .fallback = "0",
      OPTION_RANGE(0, 1e12),
      .metavar = "IMAGES",
-     .help = "use only the first so many training images; 0: all"},
+     .help = "use only this many training images, from the first; 0: all"},
     {.name = "limit-test",
      FIELD(U64, limit_test),
      .fallback = "0",
      OPTION_RANGE(0, 1e12),
      .metavar = "IMAGES",
-     .help = "use only the first so many test images; 0: all"},
+     .help = "use only this many test images, from the first; 0: all"},
     {.name = "device",
      FIELD(TEXT, device),
      .fallback = "auto",
@@ -338,7 +338,7 @@ const struct option job_options[] = {
     {.name = "allow-nondeterministic",
      FIELD(FLAG, allow_nondeterministic),
      .fallback = "false",
-     .help = "also use algorithms whose bits differ from run to run, where they are faster; cuda"},
+     .help = "allow faster algorithms whose bits differ from run to run; cuda"},
     {.name = "cuda-graphs",
      FIELD(FLAG, cuda_graphs),
      .fallback = "true",
@@ -369,17 +369,15 @@ const struct option job_options[] = {
      .fallback = "none",
      .is_valid = switch_is_valid,
      .metavar = "WHEN=MODE",
-     .help =
-         "go on in another mode: epoch:3=ps-async after three epochs, step:2000=ring after so many "
-         "steps; may be given several times"},
+     .help = "change the mode during the job: epoch:3=ps-async after three epochs, step:2000=ring "
+             "after 2000 steps; may be repeated"},
     {.name = "backup",
      FIELD(U32, backup),
      .fallback = "0",
      OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
      .metavar = "COUNT",
-     .help =
-         "backup workers in ps-sync: an update needs the gradients of all workers but so many, and "
-         "drops those that come late (Chen et al. 2016)"},
+     .help = "backup workers in ps-sync: an update waits for the gradients of all workers but this "
+             "many, and late ones are dropped (Chen et al. 2016)"},
     {.name = "sync-bn",
      FIELD(FLAG, sync_bn),
      .fallback = "false",
@@ -391,14 +389,14 @@ const struct option job_options[] = {
      .fallback = "1",
      OPTION_RANGE(1, 1000000),
      .metavar = "STEPS",
-     .help = "local SGD: every worker makes so many steps with an optimizer of its own, then their "
-             "changes are exchanged instead of gradients; 1: gradients in every step"},
+     .help = "local SGD: every worker takes this many steps with its own optimizer, then workers "
+             "exchange changes of parameters instead of gradients; 1: gradients at every step"},
     {.name = "gradients-per-update",
      FIELD(U32, gradients_per_update),
      .fallback = "1",
      OPTION_RANGE(1, JOB_WORKERS_MAX),
      .metavar = "COUNT",
-     .help = "gradients whose mean is an update in ps-ssp and ps-async (n-softsync; Gupta et al. "
+     .help = "gradients averaged into one update in ps-ssp and ps-async (n-softsync; Gupta et al. "
              "2016)"},
     {.name = "remedy",
      FIELD(CHOICE, remedy),
@@ -416,10 +414,9 @@ const struct option job_options[] = {
      .fallback = "none",
      .is_valid = straggler_is_valid,
      .metavar = "WHO",
-     .help =
-         "slows workers down, alike in every mode: rank=R,factor=F (R takes F times as long), or "
-         "dist=exponential:mean=20ms,share=P (each step is late with probability P); may be "
-         "given several times"},
+     .help = "slows workers down, in every mode alike: rank=R,factor=F (worker R takes F times as "
+             "long), or dist=exponential:mean=20ms,share=P (each step is late with probability P); "
+             "may be repeated"},
     {.name = "all-reduce",
      FIELD(CHOICE, all_reduce),
      .fallback = "auto",
@@ -431,7 +428,7 @@ const struct option job_options[] = {
      .parse = compress_parse,
      .format = compress_format,
      .metavar = "KIND",
-     .help = "gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what that loses is "
+     .help = "send gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what is lost is "
              "added to the next gradient"},
     {.name = "transport",
      FIELD(CHOICE, transport),
@@ -443,45 +440,41 @@ const struct option job_options[] = {
      .fallback = "1",
      OPTION_RANGE(1, LANES_MAX),
      .metavar = "COUNT",
-     .help = "connections of each two that exchange over a network: several where one does not "
-             "fill the "
-             "link, as where each flow has a limit of its own"},
+     .help = "connections between each pair of processes that exchange over a network: several "
+             "help where one does not fill the link, such as where each flow is limited"},
     {.name = "security",
      FIELD(CHOICE, security),
      .fallback = "curve",
      .choices = security_choices,
-     .help = "what keys are used for, where there are some"},
+     .help = "what keys are used for, if there are any"},
     {.name = "report-every",
      FIELD(U32, report_every),
      .fallback = "10",
      OPTION_RANGE(1, 1000000000),
      .metavar = "STEPS",
-     .help =
-         "steps between the first lines of metrics.jsonl; a long job has longer intervals later"},
+     .help = "steps between lines of metrics.jsonl at first; intervals grow in a long job"},
     {.name = "start-timeout",
      FIELD(REAL, start_timeout),
      .fallback = "30",
      OPTION_RANGE(0.1, 86400),
      .metavar = "SECONDS",
-     .help = "how long to wait for the next process to come or to get ready, as many times longer "
-             "where a "
-             "host has more of them than cores"},
+     .help = "how long to wait for the next process to join or get ready; longer in proportion "
+             "where a host has more processes than cores"},
     {.name = "lost-after",
      FIELD(REAL, lost_after),
      .fallback = "5",
      OPTION_RANGE(1, 86400),
      .metavar = "SECONDS",
-     .help = "silence of a process after which it counts as lost, as many times longer where its "
-             "host has "
-             "more processes of the job than cores; who is killed is missed at once, and who only "
-             "starves "
-             "on the coordinator's host is given --stall-fail"},
+     .help =
+         "silence after which a process counts as lost; longer in proportion where its host has "
+         "more processes of the job than cores. A process that is killed is noticed at once; one "
+         "that merely gets no processor time on the coordinator's host has --stall-fail"},
     {.name = "stall-warn",
      FIELD(REAL, stall_warn),
      .fallback = "10",
      OPTION_RANGE(0.1, 86400),
      .metavar = "SECONDS",
-     .help = "time without a step after which the log says who waits for whom"},
+     .help = "time without a step after which the log says which process waits for which"},
     {.name = "stall-fail",
      FIELD(REAL, stall_fail),
      .fallback = "120",

@@ -5,8 +5,8 @@
 
 const struct option_choice log_level_choices[] = {
     [LOG_ERROR] = {"error", "what ended the job, or this process"},
-    [LOG_WARN] = {"warn", "what somebody should look at"},
-    [LOG_INFO] = {"info", "who came and went"},
+    [LOG_WARN] = {"warn", "what deserves a look"},
+    [LOG_INFO] = {"info", "which processes came and went"},
     [LOG_DEBUG] = {"debug", "everything"},
     {NULL, NULL},
 };

@@ -31,7 +31,7 @@ static const struct option rows[] = {
     {.name = "insecure",
      FIELD(FLAG, insecure),
      .fallback = "false",
-     .help = "go without keys over tcp: whoever reaches a port can read and change the job; on the "
+     .help = "use tcp without keys: anybody who reaches a port can read and change the job; on the "
              "loopback interface that is every user of this host"},
 };
 

@@ -13,7 +13,7 @@ static const struct option own_rows[] = {
     {.name = "force",
      .type = OPTION_FLAG,
      .fallback = "false",
-     .help = "replace a file that is there: whoever has the old keys is locked out"},
+     .help = "replace an existing file: processes with the old keys are locked out"},
 };
 
 static const struct option_program program = {

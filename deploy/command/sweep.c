@@ -32,18 +32,18 @@ static const struct option own_rows[] = {
     {.name = "experiment",
      .type = OPTION_TEXT,
      .metavar = "FILE",
-     .help = "INI file with sections [job], [grid] and [sweep]; the command line wins over it"},
+     .help = "INI file with sections [job], [grid] and [sweep]; the command line overrides it"},
     {.name = "grid",
      .type = OPTION_LIST,
      .metavar = "NAME=VALUES",
-     .help = "an option and its values, as often as there are axes: --grid workers=1,2,4"},
+     .help = "an option and its values; repeat it for each axis: --grid workers=1,2,4"},
     {.name = "repeat",
      .type = OPTION_U32,
      .fallback = "1",
      .min = 1,
      .max = SWEEP_REPEAT_MAX,
      .metavar = "SEEDS",
-     .help = "jobs of each combination, with one seed after the other"},
+     .help = "jobs of each combination, with consecutive seeds"},
 };
 
 struct sweep {

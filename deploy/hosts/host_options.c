@@ -13,9 +13,9 @@
 #define FIELD(kind, field) OPTION_FIELD(kind, host_options, field)
 
 static const struct option_choice ways[] = {
-    [REACH_AUTO] = {"auto", "srun in a job of Slurm, otherwise ssh"},
-    [REACH_SSH] = {"ssh", "ssh; a job of Slurm is not looked at"},
-    [REACH_SRUN] = {"srun", "srun, to the nodes of the job of Slurm that this is"},
+    [REACH_AUTO] = {"auto", "srun in a Slurm job, otherwise ssh"},
+    [REACH_SSH] = {"ssh", "ssh, even in a Slurm job"},
+    [REACH_SRUN] = {"srun", "srun, to the nodes of this Slurm job"},
     {NULL, NULL},
 };
 
@@ -25,27 +25,25 @@ static const struct option rows[] = {
      FIELD(TEXT, hosts),
      .fallback = "",
      .metavar = "HOST:SLOTS,...",
-     .help = "hosts to run on, and how many workers each takes (1 where it is left out); ranks are "
-             "dealt "
-             "host by host. In a job of Slurm otherwise its nodes, with a worker for each task"},
+     .help = "hosts to run on, and how many workers each takes (default 1); ranks are assigned "
+             "host by host. In a Slurm job the default is its nodes, with a worker for each task"},
     {.name = "hostfile",
      FIELD(TEXT, hostfile),
      .fallback = "",
      .metavar = "FILE",
-     .help = "the same from a file: a line for each host, HOST:SLOTS or HOST slots=SLOTS"},
+     .help = "the same from a file, one host a line: HOST:SLOTS, or HOST slots=SLOTS"},
     {.name = "coordinator",
      FIELD(TEXT, coordinator),
      .fallback = "",
      .metavar = "HOST",
-     .help = "host of the coordinator, also one without workers; otherwise the first host"},
+     .help = "host of the coordinator, which need not have workers; the default is the first host"},
     {.name = "network-interface",
      FIELD(TEXT, network_interface),
      .fallback = "",
      .is_valid = interfaces_wanted_is_valid,
      .metavar = "NAME|CIDR,...",
-     .help =
-         "interface for the job, by name or by its network; the first of the list that a host has; "
-         "otherwise the one by which hosts reach each other"},
+     .help = "network interface for the job, by name or network; each host takes the first in the "
+             "list that it has. The default is the one by which hosts reach each other"},
     {.name = "port-range",
      FIELD(TEXT, port_range),
      .fallback = "",
@@ -61,30 +59,29 @@ static const struct option rows[] = {
      FIELD(TEXT, ssh),
      .fallback = "ssh",
      .metavar = "COMMAND",
-     .help =
-         "ssh, with options of your own if you like; it reads your ssh configuration as always"},
+     .help = "the ssh command, with your own options if you like; it reads your ssh configuration "
+             "as usual"},
     {.name = "remote-ringside",
      FIELD(TEXT, remote_ringside),
      .fallback = "",
      .metavar = "PATH",
      .help =
-         "where ringside is on other hosts; otherwise at the same path as here, or on PATH there"},
+         "path of ringside on other hosts; the default is the same path as here, or PATH there"},
     {.name = "ship",
      FIELD(FLAG, ship),
      .fallback = "false",
-     .help = "copy the programs through ssh to ~/.cache/ringside of hosts that lack this build"},
+     .help = "copy the programs by ssh to ~/.cache/ringside on hosts that lack this build"},
     {.name = "preflight",
      FIELD(FLAG, preflight),
      .fallback = "true",
      .help =
-         "before a job on other hosts, try versions, clocks, data, devices and every connection"},
+         "before a job on other hosts, check versions, clocks, data, devices and every connection"},
     {.name = "link-timeout",
      FIELD(REAL, link_timeout),
      .fallback = "5",
      OPTION_RANGE(2, 3600),
      .metavar = "SECONDS",
-     .help = "how long a host, or this launcher, may give no sign of life until its processes are "
-             "ended"},
+     .help = "silence of a host, or of this launcher, after which its processes are ended"},
 };
 
 struct option_set host_option_set(struct host_options *options)

@@ -17,7 +17,7 @@ static const struct option rows[] = {
      FIELD(TEXT, out),
      .fallback = "",
      .metavar = "DIR",
-     .help = "folder to write, new or empty; otherwise runs/DATE-TIME-..."},
+     .help = "folder to write, new or empty; the default is runs/DATE-TIME-..."},
     {.name = "bind",
      FIELD(TEXT, bind),
      .fallback = "127.0.0.1",
