@@ -1,4 +1,4 @@
-/* Periods of small integers. */
+/* Fills gradients with small integers that repeat with a period. */
 #include "bench/pattern.h"
 
 #include <string.h>

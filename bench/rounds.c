@@ -1,4 +1,4 @@
-/* Quantiles of times, and getrusage. */
+/* Computes quantiles of round times, and reads CPU time with getrusage. */
 #include "bench/rounds.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Ranks and their connections: first come, and no other. */
+/* Gives each rank to the first connection that claims it. */
 #include "common/channel/callers.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Who calls: at which connection of others each rank of the job is.
+/* Knows which connection belongs to which rank of the job.
  *
  * Whoever connects says by HELLO which rank it is, and which of its lanes this is (lanes.h). The
  * first one to say so is that rank from then on, in all phases of the job: a rank, or a lane of

@@ -1,4 +1,4 @@
-/* Queues in memory that the sender owns and the receiver reads. */
+/* Posts headers into queues that the sender owns, and takes them from the peer's. */
 #include "common/channel/mail.h"
 
 #include "common/base/log.h"

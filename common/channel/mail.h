@@ -1,5 +1,5 @@
-/* Headers of messages by shared memory: the way between two processes of one host that needs
- * nobody else.
+/* Passes headers of messages through shared memory, between two processes of one host and past the
+ * kernel.
  *
  * A message by a socket passes through a thread of the sender's library and one of the receiver's,
  * and wakes both. Where two channels have mapped each other's memory (see sharing.h), a header

@@ -1,4 +1,4 @@
-/* Joining a job, and signs of life. */
+/* Joins a job, sends heartbeats, and notices when the coordinator is gone. */
 #include "common/channel/member.h"
 
 #include "common/base/clock.h"

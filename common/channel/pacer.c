@@ -1,4 +1,5 @@
-/* One queue for each peer, on the channel's thread; the transport's threads tell what was read. */
+/* Queues messages for each peer on the channel's thread; the transport's threads report what was
+ * read. */
 #include "common/channel/pacer.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* What /proc says of a process. */
+/* Reads from /proc whether a process is alive, stopped or running. */
 #include "common/channel/presence.h"
 
 #include "common/transport/transport.h"

@@ -1,4 +1,4 @@
-/* Views of peers' regions, and loans of our own. */
+/* Maps the regions of peers, and keeps the loans that peers have of ours. */
 #include "common/channel/sharing.h"
 
 #include <assert.h>

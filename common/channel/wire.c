@@ -1,4 +1,4 @@
-/* Packing and checking of message headers.
+/* Packs message headers, and checks and unpacks those that came.
  *
  * A table says for each kind which parts it must and may have; decode refuses what lacks one, or
  * has another. Unpacking uses a

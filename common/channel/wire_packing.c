@@ -1,4 +1,4 @@
-/* Packing and checking of the parts of messages: a list of fields for each. */
+/* Packs and checks the parts of messages, each by a list of its fields. */
 #include "common/channel/wire_packing.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* What each mode with servers says of updates and reads. */
+/* Finds the rules for updates and reads of each mode with servers. */
 #include "common/job/consistency.h"
 
 enum status consistency_find(struct mode mode, struct consistency *ret_consistency)

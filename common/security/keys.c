@@ -1,4 +1,4 @@
-/* Keys: made, parsed, compared. */
+/* Makes, parses and compares keys. */
 #include "common/security/keys.h"
 
 #include "common/security/z85.h"

@@ -1,4 +1,4 @@
-/* Key files: who may read them, and how they are made. */
+/* Reads key files that nobody else can read, and makes such files. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/security/keys.h"

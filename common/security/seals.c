@@ -1,4 +1,4 @@
-/* Making and checking seals. */
+/* Makes and checks seals. */
 #include "common/security/seals.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* Keys or none: options, and the rule. */
+/* Holds the options of security, and decides where a connection needs keys. */
 #include "common/security/security.h"
 
 #include "common/base/log.h"

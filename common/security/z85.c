@@ -1,4 +1,4 @@
-/* Z85. */
+/* Encodes and decodes Z85. */
 #include "common/security/z85.h"
 
 #include <assert.h>

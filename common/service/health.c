@@ -1,4 +1,4 @@
-/* The health endpoint, by libmicrohttpd. */
+/* Answers probes over HTTP, by libmicrohttpd. */
 #include "common/service/health.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,4 @@
-/* Datagrams to the service manager. */
+/* Sends datagrams to the service manager. */
 #include "common/service/notify.h"
 
 #include "common/base/log.h"

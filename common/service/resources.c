@@ -1,4 +1,4 @@
-/* Needs by role, and the system's limits. */
+/* Works out what a role needs, and compares it with the system's limits. */
 #include "common/service/resources.h"
 
 #include "common/job/job_modes.h"

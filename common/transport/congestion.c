@@ -1,4 +1,4 @@
-/* TCP_CONGESTION after TCP_INFO. */
+/* Sets a connection's TCP_CONGESTION from what TCP_INFO says of its path. */
 #include "common/transport/congestion.h"
 
 #include <linux/tcp.h>

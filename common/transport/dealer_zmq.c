@@ -1,4 +1,4 @@
-/* Connecting, and watching the handshake. */
+/* Connects to a peer, and watches the handshake. */
 #include "common/transport/dealer_zmq.h"
 
 #include "common/base/log.h"

@@ -1,4 +1,4 @@
-/* Places: bound, told, chosen. */
+/* Binds endpoints, writes them as a place, and chooses one from a peer's place. */
 #include "common/transport/endpoints.h"
 
 #include "common/base/log.h"

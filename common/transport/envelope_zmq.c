@@ -1,4 +1,4 @@
-/* Envelopes: messages of libzmq that were received. */
+/* Holds received messages of libzmq as envelopes. */
 #include "common/transport/envelope_zmq.h"
 
 #include <zmq.h>

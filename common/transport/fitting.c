@@ -1,4 +1,4 @@
-/* A pause between two. */
+/* Fits a socket's connections now and then, with a pause in between. */
 #include "common/transport/fitting.h"
 
 #include "common/base/clock.h"

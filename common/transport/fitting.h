@@ -1,4 +1,4 @@
-/* When the connections of a socket are fitted to their ways, and in what: see send_buffer.h and
+/* When the connections of a socket are fitted to their paths, and in what: see send_buffer.h and
  * congestion.h. All zero: none was yet, and their congestion control stays. */
 #ifndef COMMON_TRANSPORT_FITTING_H
 #define COMMON_TRANSPORT_FITTING_H

@@ -1,4 +1,4 @@
-/* Frames through a socket. */
+/* Sends and receives frames through a socket of libzmq. */
 #include "common/transport/frames_zmq.h"
 
 #include "common/transport/send_buffer.h"

@@ -1,4 +1,4 @@
-/* CURVE, ZAP, and those who were refused. */
+/* Sets up CURVE, answers ZAP requests, and counts refused connections. */
 #include "common/transport/guard_zmq.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,4 @@
-/* Addresses of this host. */
+/* Finds the address of this host that faces another one. */
 #include "common/transport/local_address.h"
 
 #include "common/base/log.h"

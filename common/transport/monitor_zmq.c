@@ -1,4 +1,4 @@
-/* Socket monitors. */
+/* Opens monitors of libzmq's sockets, and reads their events. */
 #include "common/transport/monitor_zmq.h"
 
 #include <zmq.h>

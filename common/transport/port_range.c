@@ -1,4 +1,4 @@
-/* Reading ranges of ports. */
+/* Reads ranges of ports. */
 #include "common/transport/port_range.h"
 
 #include "common/base/number.h"

@@ -1,4 +1,4 @@
-/* Counting refusals. */
+/* Counts refusals by host and reason, and logs them. */
 #include "common/transport/refusals.h"
 
 #include "common/base/log.h"

@@ -1,4 +1,4 @@
-/* SO_SNDBUF after TCP_INFO. */
+/* Sets a connection's SO_SNDBUF from what TCP_INFO says of its path. */
 #include "common/transport/send_buffer.h"
 
 #include <linux/tcp.h>

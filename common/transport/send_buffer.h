@@ -1,4 +1,4 @@
-/* How much of a connection's data the kernel holds: as much as the way takes, and little more.
+/* How much of a connection's data the kernel holds: as much as the path takes, and little more.
  *
  * What the kernel has was handed over: nothing that is needed sooner can overtake it (pacer.h).
  * Left alone the buffer grows to megabytes, 34 ms of a link of 1 Gbit/s, and a ring has 2(N-1) hops

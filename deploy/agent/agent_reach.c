@@ -1,4 +1,4 @@
-/* Listening and connecting, to see whether it can be done. */
+/* Listens and connects, to see whether hosts reach each other. */
 #include "deploy/agent/agent_reach.h"
 
 #include "common/transport/port_range.h"

@@ -1,4 +1,4 @@
-/* Reading what Slurm says of an allocation. */
+/* Reads what Slurm says of an allocation. */
 #include "deploy/hosts/allocation.h"
 
 #include "common/base/number.h"

@@ -1,4 +1,4 @@
-/* The table of what is wrong. */
+/* Keeps findings, and prints them as a table. */
 #include "deploy/hosts/findings.h"
 
 #include "deploy/system/printable.h"

@@ -1,4 +1,4 @@
-/* Reading lists of hosts. */
+/* Reads lists of hosts. */
 #include "deploy/hosts/hosts.h"
 
 #include "common/base/number.h"

@@ -1,4 +1,4 @@
-/* Dealing ranks and servers to hosts. */
+/* Assigns ranks and servers to hosts. */
 #include "deploy/hosts/placement.h"
 
 #include "common/job/job_modes.h"

@@ -1,4 +1,4 @@
-/* What to say to srun, and what it says. */
+/* Makes the command lines of srun, and explains its failures. */
 #include "deploy/hosts/srun_command.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Files from an agent, piece by piece. */
+/* Writes the files that an agent sends, piece by piece. */
 #include "deploy/launch/fetch.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,4 @@
-/* Shards as a table. */
+/* Writes the table of shards. */
 #include "deploy/report/html_shards.h"
 
 #include "deploy/report/html.h"

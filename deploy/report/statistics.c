@@ -1,4 +1,4 @@
-/* Student's interval. */
+/* Computes means and Student's intervals. */
 #include "deploy/report/statistics.h"
 
 #include <math.h>

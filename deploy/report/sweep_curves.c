@@ -1,4 +1,4 @@
-/* Epochs of several runs, side by side. */
+/* Averages the curves of several runs, epoch by epoch. */
 #include "deploy/report/sweep_curves.h"
 
 #include <stdbool.h>

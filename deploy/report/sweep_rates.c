@@ -1,4 +1,4 @@
-/* Comparing runs that differ in the rate alone. */
+/* Finds the largest rate that training survives, from runs that differ in the rate alone. */
 #include "deploy/report/sweep_rates.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Reading experiment files, by inih. */
+/* Reads experiment files, by inih. */
 #include "deploy/sweep/experiment.h"
 
 #include "common/base/log.h"

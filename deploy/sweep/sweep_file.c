@@ -1,4 +1,5 @@
-/* "# command", then for each run "[name] label", the lines of its job, and an empty line. */
+/* Writes and reads sweep.txt: "# command", then for each run "[name] label", the lines of its job,
+ * and an empty line. */
 #include "deploy/sweep/sweep_file.h"
 
 #include "common/base/log.h"

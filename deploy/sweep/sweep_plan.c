@@ -1,4 +1,4 @@
-/* Reading --grid and --repeat, and crossing the axes. */
+/* Reads --grid and --repeat, and crosses the axes. */
 #include "deploy/sweep/sweep_plan.h"
 
 #include "deploy/sweep/experiment.h"

@@ -1,4 +1,4 @@
-/* Advice from tables. */
+/* Finds advice for an error in a table. */
 #include "deploy/system/advice.h"
 
 #include <stdio.h>

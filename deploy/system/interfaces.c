@@ -1,4 +1,4 @@
-/* Finding and choosing network interfaces. */
+/* Finds and chooses network interfaces. */
 #include "deploy/system/interfaces.h"
 
 #include "common/base/log.h"

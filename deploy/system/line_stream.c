@@ -1,4 +1,4 @@
-/* Lines in, lines out. */
+/* Reads and writes lines on descriptors that do not block. */
 #include "deploy/system/line_stream.h"
 
 #include <errno.h>

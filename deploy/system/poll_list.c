@@ -1,4 +1,4 @@
-/* Waiting for any of several descriptors. */
+/* Waits for any of several descriptors. */
 #include "deploy/system/poll_list.h"
 
 #include <stdlib.h>

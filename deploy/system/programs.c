@@ -1,4 +1,4 @@
-/* Finding the programs, and trying a job. */
+/* Finds the programs ps and worker, and has a worker probe a job. */
 #include "deploy/system/programs.h"
 
 #include "common/base/log.h"

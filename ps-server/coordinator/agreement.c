@@ -1,4 +1,4 @@
-/* Layouts, samples and digests, side by side. */
+/* Compares the layouts, samples and digests of workers. */
 #include "ps-server/coordinator/agreement.h"
 
 #include <stdio.h>

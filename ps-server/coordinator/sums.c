@@ -1,4 +1,4 @@
-/* Rounds of numbers that workers add up. */
+/* Adds up the numbers of all workers, round by round. */
 #include "ps-server/coordinator/sums.h"
 
 #include <assert.h>

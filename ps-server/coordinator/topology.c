@@ -1,4 +1,4 @@
-/* Places of servers and workers, as lines. */
+/* Chooses how ring mode adds up, and writes the places that each worker is told. */
 #include "ps-server/coordinator/topology.h"
 
 #include "common/job/job_modes.h"

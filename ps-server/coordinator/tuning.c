@@ -1,4 +1,4 @@
-/* Trials of bucket sizes: what they took, and which was best. */
+/* Tries sizes of buckets, and finds the fastest. */
 #include "ps-server/coordinator/tuning.h"
 
 #include <stdio.h>

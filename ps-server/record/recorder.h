@@ -1,5 +1,5 @@
-/* The run folder: job.json, metrics.jsonl, summary.json. The contract: README.md, "A run
- * folder". A file that is written once appears whole or not at all. */
+/* The run folder: job.json, metrics.jsonl, summary.json. The contract: docs/RUN-FOLDER.md. A file
+ * that is written once appears whole or not at all. */
 #ifndef PS_SERVER_RECORD_RECORDER_H
 #define PS_SERVER_RECORD_RECORDER_H
 

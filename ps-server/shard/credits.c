@@ -1,4 +1,4 @@
-/* A circle of pushes for each worker, and two sums. */
+/* Decides when a worker gets a credit for another push. */
 #include "ps-server/shard/credits.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A bound for buckets, from the job alone. */
+/* Works out the largest frame of a job, and rejects buckets beyond it. */
 #include "ps-server/shard/frame_limit.h"
 
 #include "common/base/log.h"

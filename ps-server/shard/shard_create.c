@@ -1,4 +1,4 @@
-/* What a shard needs, and how much. */
+/* Creates and destroys a shard, and says how much memory it takes. */
 #include "common/base/memory.h"
 #include "ps-server/shard/shard_policy.h"
 

@@ -1,4 +1,4 @@
-/* Files of datasets, by mmap. */
+/* Maps the files of datasets. */
 #include "worker/data/data_file.h"
 
 #include "common/base/log.h"

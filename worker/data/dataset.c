@@ -1,4 +1,4 @@
-/* The table of datasets, and the way to their rows. */
+/* Finds a dataset in the table, and calls its functions. */
 #include "worker/data/dataset.h"
 
 #include "common/base/log.h"

@@ -1,4 +1,4 @@
-/* Chunks begin where they please, also within a part. */
+/* Adds up values chunk by chunk in the order of the ring; a part may begin within a chunk. */
 #include "worker/exchange/ring_mean.h"
 
 #include "common/job/all_reduce.h"

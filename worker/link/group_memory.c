@@ -1,4 +1,4 @@
-/* Regions of all workers of a host, mapped. */
+/* Maps the regions of all workers of a host. */
 #include "worker/link/group_memory.h"
 
 #include "worker/link/neighbours.h"

@@ -1,4 +1,4 @@
-/* Connections, memory and exchanges of phases. */
+/* Connects to the others, maps their memory, and makes the exchange of each phase. */
 #include "worker/link/link_phases.h"
 
 #include "common/base/log.h"

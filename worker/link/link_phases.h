@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* TRY: maps the memory of the others if that is what is tried, and measures the way to the next
+/* TRY: maps the memory of the others if that is what is tried, and measures the path to the next
  * one. Answers with TRIED, now or after some PROBEs. */
 enum status link_try(struct link *link, const struct message *message);
 

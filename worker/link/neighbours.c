@@ -1,4 +1,4 @@
-/* Connections to the places that the coordinator named. */
+/* Connects to the places that the coordinator named. */
 #include "worker/link/neighbours.h"
 
 #include "common/base/log.h"

@@ -1,4 +1,4 @@
-/* The queue of messages to the coordinator. */
+/* Queues messages for the coordinator. */
 #include "worker/link/outbox.h"
 
 #include "common/base/log.h"

@@ -1,4 +1,4 @@
-/* Messages there and back. */
+/* Measures the path to another worker by messages there and back. */
 #include "worker/link/probe.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,4 @@
-/* How long the way to another worker is: a few messages there and back, small ones for the latency,
+/* Measures the path to another worker: a few messages there and back, small ones for the latency,
  * then several small ones at once for what each further one takes, then large ones for the
  * bandwidth. What counts is the quickest of each: others only wait longer.
  *

@@ -1,4 +1,4 @@
-/* Ranks from the environment of launchers. */
+/* Reads a rank from the environment of launchers. */
 #include "worker/link/rank.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Shapes and parameter counts of the kinds of layers. */
+/* Works out shapes and parameter counts of layers. */
 #include "worker/model/layer.h"
 
 #include <assert.h>

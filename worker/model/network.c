@@ -1,4 +1,4 @@
-/* From a list of layers to operations and tensors. */
+/* Turns a list of layers into operations and tensors. */
 #include "worker/model/network.h"
 
 #include "common/base/random.h"

@@ -1,4 +1,4 @@
-/* What follows a step: sums, reports, marks. */
+/* Adds up a step's times, reports them, and closes marks. */
 #include "worker/train/trainer_state.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Forward over the test set. */
+/* Runs the model forward over the test set. */
 #include "worker/train/evaluator.h"
 
 #include <assert.h>

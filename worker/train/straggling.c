@@ -1,4 +1,4 @@
-/* Waiting in pieces, so that a job that ends does not wait for it. */
+/* Waits for a drawn delay in pieces, so that a job that ends does not wait for it. */
 #include "worker/train/straggling.h"
 
 #include "common/base/clock.h"

@@ -1,4 +1,4 @@
-/* The phases of a job, one after the other; what the trainer is made of. */
+/* Creates the trainer, and runs the phases of a job one after the other. */
 #include "worker/train/trainer.h"
 
 #include "common/base/log.h"

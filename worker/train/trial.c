@@ -1,4 +1,4 @@
-/* The median of rounds. */
+/* Measures the steps of a trial: the median of its rounds. */
 #include "worker/train/trial.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Copies between a block with padding and (N, H, W, C). */
+/* Copies between a padded block and (N, H, W, C). */
 #include "worker/device/cpu/packed.h"
 
 #include "common/base/memory.h"

@@ -1,4 +1,4 @@
-/* Copies of weights, filter by filter. */
+/* Copies weights to and from their padded form, filter by filter. */
 #include "worker/device/cpu/padded.h"
 
 #include "common/base/memory.h"

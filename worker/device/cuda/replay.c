@@ -1,4 +1,4 @@
-/* Captures, and launches of graphs. */
+/* Captures launches as CUDA graphs, and replays them. */
 #include "worker/device/cuda/replay.h"
 
 #include "worker/device/cuda/report.h"

@@ -1,4 +1,4 @@
-/* Lines for the log of the program that has loaded this backend. */
+/* Formats lines for the log of the program that has loaded this backend. */
 #include "worker/device/cuda/report.h"
 
 #include <stdarg.h>

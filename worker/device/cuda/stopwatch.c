@@ -1,4 +1,4 @@
-/* Pairs of events, and the time between them. */
+/* Measures the time between pairs of CUDA events. */
 #include "worker/device/cuda/stopwatch.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Copies on a second stream, and the events between the two. */
+/* Copies on a second stream, which events keep in step with the first. */
 #include "worker/device/cuda/transfer.h"
 
 #include "worker/device/cuda/report.h"

@@ -1,4 +1,4 @@
-/* Arithmetic of the ring. */
+/* Works out which segment a worker sends and receives in each hop of the ring. */
 #include "worker/exchange/chunks/ring_plan.h"
 
 #include <assert.h>

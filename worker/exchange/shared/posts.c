@@ -1,4 +1,4 @@
-/* Posts of values in shared memory. */
+/* Posts a worker's values in shared memory, and adds up everybody's. */
 #include "worker/exchange/shared/posts.h"
 
 #include "common/vector/layout.h"

@@ -1,4 +1,4 @@
-/* Counting: workers are few. */
+/* Finds cores that hold more than their share of workers. */
 #include "worker/exchange/shared/spread.h"
 
 #include "common/base/cores.h"

@@ -1,4 +1,4 @@
-/* Workers of one host on its cores: who has to leave which, for all to have their share.
+/* Spreads the workers of one host over its cores: says which worker has to leave which core.
  *
  * The kernel puts who is woken beside its waker, and those that yield to each other stay there:
  * together they look like one busy core, so it sees nothing to balance. Four workers on two cores
