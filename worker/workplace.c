@@ -31,13 +31,13 @@ static enum status open_images(const struct job *job, enum dataset_split split,
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
 
-/* A build for GPUs that goes on without one says so, once for the job. */
+/* A build for GPUs that does without one says so, once for the job. */
 static void say_what_is_passed_over(const struct device *device)
 {
     for (const struct device_ops *const *ops = device_backends(); *ops != device->ops; ops++) {
         char why[256] = "";
         if (!(*ops)->is_available(why, sizeof(why))) {
-            log_warn("device auto goes on with %s, for %s cannot be used: %s", device->ops->name,
+            log_warn("--device auto uses %s, because %s cannot be used: %s", device->ops->name,
                      (*ops)->name, why);
         }
     }

@@ -74,7 +74,7 @@ static bool describe_missing(const struct slot *slots, uint32_t count, const cha
     }
     membership_list(slots, count, SLOT_FREE, who, sizeof(who));
     snprintf(ret_reason.bytes, ret_reason.size,
-             "only %u of %u %s came, and nobody within the last %.0f s; missing: %s %s "
+             "only %u of %u %s have joined, none in the last %.0f s; missing: %s %s "
              "(--start-timeout)",
              count - missing, count, role, waited_s, slot, who);
     return true;
@@ -87,10 +87,11 @@ static void describe_unready(const struct membership *membership, bool is_connec
     char who[128];
     membership_list(membership->workers, membership->worker_count,
                     is_connecting ? SLOT_READY : SLOT_JOINED, who, sizeof(who));
-    snprintf(ret_reason.bytes, ret_reason.size,
-             "not everybody is ready, and nobody got so within the last %.0f s; still %s: rank %s "
-             "(--start-timeout)",
-             waited_s, is_connecting ? "connecting" : "preparing", who);
+    snprintf(
+        ret_reason.bytes, ret_reason.size,
+        "some workers are not ready, and none became ready in the last %.0f s; still %s: rank %s "
+        "(--start-timeout)",
+        waited_s, is_connecting ? "connecting" : "preparing", who);
 }
 
 /* Names members that have not joined, or else those still preparing or connecting. They may be

@@ -275,7 +275,7 @@ static void a_worker_that_never_comes_is_named(void **state)
     const char *const more[] = {"--start-timeout", "1", NULL};
     open_job(&run, &(struct job_case){"ring", "auto", 2, 0}, more);
     start_worker(&run, 0, NULL);
-    expect_failure(&run, "only 1 of 2 workers came");
+    expect_failure(&run, "only 1 of 2 workers have joined");
     abandon(&run);
 }
 

@@ -215,7 +215,7 @@ static void each_that_comes_gives_the_others_as_long_again(void **state)
     coordinator_tick(&story.coordinator, 110000, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
     expect_reason(&story,
-                  "only 2 of 3 workers came, and nobody within the last 60 s; missing: rank 2");
+                  "only 2 of 3 workers have joined, none in the last 60 s; missing: rank 2");
     coordinator_finish(&story.coordinator);
 }
 
