@@ -18,14 +18,14 @@ def parse_size(text):
     match = re.fullmatch(r"(\d+) ?(B|KiB|MiB|GiB|)", text)
     size = int(match.group(1)) * UNITS[match.group(2)] if match else 0
     if size < 4 or size % 4 != 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size: a multiple of 4 such as 4, 64KiB, "
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size: a multiple of 4 such as 4, 64KiB, "
                                          "1MiB, 1GiB")
     return size
 
 
 def parse_count(text):
     if not re.fullmatch(r"[1-9]\d{0,6}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
 
 

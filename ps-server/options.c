@@ -105,7 +105,7 @@ static enum status choose_way(const struct option_program *program, struct ps_op
                         options_was_given(program, "port-range");
     bool is_keyless = options->security.keys[0] == '\0' && !options->security.insecure;
     if (options->shard == 0 && is_keyless && job->transport == TRANSPORT_TCP) {
-        log_error("--transport tcp needs keys, for every user of this host could connect: give "
+        log_error("--transport tcp needs keys, because every user of this host could connect: give "
                   "--keys FILE to all processes of the job (`ringside keygen FILE` makes it); or "
                   "leave the option out, and they exchange through ipc and shared memory; or say "
                   "--insecure if every user may take part");

@@ -31,7 +31,7 @@ static enum status decode_line(const char *line, size_t size, const struct optio
     const char *equals = memchr(line, '=', size);
     size_t name_size = equals != NULL ? (size_t)(equals - line) : size;
     if (equals == NULL || name_size >= sizeof(name) || size - name_size - 1 >= sizeof(value)) {
-        snprintf(ret_error, error_size, "the line '%.*s' is no name=value",
+        snprintf(ret_error, error_size, "the line '%.*s' is not name=value",
                  (int)(size < 60 ? size : 60), line);
         return STATUS_INVALID;
     }

@@ -42,7 +42,7 @@ static const char *parse_rule(const char *text, size_t size, struct switch_rule 
     size_t when_size = equals != NULL ? (size_t)(equals - text) : 0;
     *rule = (struct switch_rule){.at = 0};
     if (equals == NULL || when_size + 1 == size || !parse_when(text, when_size, rule)) {
-        return "is no switch: wanted is epoch:N=MODE or step:N=MODE, such as epoch:3=ps-async";
+        return "is not a switch: it must be epoch:N=MODE or step:N=MODE, such as epoch:3=ps-async";
     }
     if (rule->at == 0) {
         return "is the beginning of the job: that is --mode";

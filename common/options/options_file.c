@@ -55,7 +55,7 @@ static char *read_line(char *text, int size, void *data)
     int length = 0;
     for (int byte = next_byte(source); byte != '\n' && byte != EOF; byte = next_byte(source)) {
         if (byte == '\0' || source->size > FILE_BYTES_MAX) {
-            return refuse_line(source, "this is no text file with options");
+            return refuse_line(source, "this is not a text file with options");
         }
         if (length == 0 && isspace(byte)) {
             continue;

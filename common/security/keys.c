@@ -59,7 +59,7 @@ static const char *take_key(struct piece value, unsigned char ret_key[KEY_BYTES]
     if (value.size != KEY_TEXT_BYTES - 1) {
         return "a key has 40 characters";
     }
-    return z85_decode(value.at, value.size, ret_key) ? NULL : "this is no key in Z85";
+    return z85_decode(value.at, value.size, ret_key) ? NULL : "this is not a key in Z85";
 }
 
 /* One line with a name: NULL, or what is wrong with it. */
@@ -134,7 +134,7 @@ enum status keys_parse(const char *text, size_t size, struct keys *keys, char *r
         return STATUS_MALFORMED;
     }
     if (!keys->server.has_public) {
-        snprintf(ret_error, error_size, "it has no server-public, which everybody needs");
+        snprintf(ret_error, error_size, "it has no server-public, which every process needs");
         return STATUS_MALFORMED;
     }
     return STATUS_OK;

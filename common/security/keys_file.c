@@ -69,7 +69,7 @@ static enum status wait_for_input(int file, uint64_t deadline_ms)
     uint64_t now_ms = clock_now_ms();
     int ready = now_ms < deadline_ms ? poll(&item, 1, (int)(deadline_ms - now_ms)) : 0;
     if (ready == 0) {
-        log_error("no end of the keys came on standard input within %d s", INPUT_WAIT_MS / 1000);
+        log_error("the keys on standard input did not end within %d s", INPUT_WAIT_MS / 1000);
         return STATUS_TIMED_OUT;
     }
     return ready > 0 || errno == EINTR ? STATUS_OK : STATUS_IO;
@@ -95,7 +95,7 @@ static enum status read_text(int file, const char *path, char *text, size_t *ret
         }
         size += got > 0 ? (size_t)got : 0;
         if (size == KEYS_TEXT_MAX) {
-            log_error("the keys in %s cannot be used: more than %zu bytes are no key file", path,
+            log_error("the keys in %s cannot be used: more than %zu bytes are not a key file", path,
                       KEYS_TEXT_MAX);
             return STATUS_MALFORMED;
         }

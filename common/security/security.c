@@ -134,13 +134,13 @@ bool security_is_local(const char *endpoint)
 static const char *find_lack(const struct keys *keys, enum security_role role)
 {
     if (role == SECURITY_LISTEN && !keys->server.has_secret) {
-        return "server-secret, which who listens needs";
+        return "server-secret, which a process that listens needs";
     }
     if (role == SECURITY_LISTEN && !keys->client.has_public && keys->allowed_count == 0) {
         return "client-public and no allow: nobody could connect";
     }
     if (role == SECURITY_CONNECT && !keys->client.has_secret) {
-        return "client-secret, which who connects needs";
+        return "client-secret, which a process that connects needs";
     }
     return NULL;
 }

@@ -60,7 +60,7 @@ static void open_socket(struct notify *notify, char *(*get)(const char *name))
         return;
     }
     if (!set_address(notify, name)) {
-        log_warn("NOTIFY_SOCKET is '%.60s', which is no socket of this host: goes on without",
+        log_warn("NOTIFY_SOCKET is '%.60s', which is not a socket of this host; it is ignored",
                  name);
         return;
     }

@@ -65,7 +65,7 @@ enum status endpoints_bind_tcp(struct transport *transport, const struct endpoin
     char endpoint[TRANSPORT_ENDPOINT_BYTES], ports[PORT_RANGE_BYTES], address[LOCAL_ADDRESS_BYTES];
     port_range_choose(wish->port, wish->port_range, ports);
     if (format_tcp(wish->address, ports, endpoint) != STATUS_OK) {
-        log_error("cannot listen at %s: this is no address", wish->address);
+        log_error("cannot listen at %s: this is not an address", wish->address);
         return STATUS_INVALID;
     }
     bool is_wildcard = endpoints_is_wildcard(wish->address);

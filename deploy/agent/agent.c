@@ -147,7 +147,7 @@ static void refuse(struct agent *agent, const char *why)
 
 static void take_command(struct agent *agent, const struct agent_message *command)
 {
-    switch ((int)command->kind) { // what an agent says is no command
+    switch ((int)command->kind) { // an agent's message is not a command
     case AGENT_START:
         children_start(&agent->children, command);
         break;
@@ -179,7 +179,7 @@ static void take_command(struct agent *agent, const struct agent_message *comman
         agent_folder_fetch(&agent->folder);
         break;
     default:
-        refuse(agent, "what an agent says is no command");
+        refuse(agent, "an agent's message is not a command");
         break;
     }
 }

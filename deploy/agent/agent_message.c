@@ -313,7 +313,7 @@ enum status agent_message_decode(const char *line, struct agent_message *ret_mes
     *message = (struct agent_message){.tree = json_loads(line, JSON_REJECT_DUPLICATES, &error)};
     enum status status = STATUS_MALFORMED;
     if (!json_is_object(message->tree)) {
-        snprintf(ret_error, error_size, "the line is no JSON object");
+        snprintf(ret_error, error_size, "the line is not a JSON object");
     } else {
         status = find_kind(message->tree, &message->kind, ret_error, error_size);
     }

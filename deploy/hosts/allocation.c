@@ -235,7 +235,7 @@ enum status allocation_check(const struct allocation *allocation, const struct h
             continue;
         }
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "%s is no node of this job of Slurm, %s, which has %zu from %s to %s: name those "
+                 "%s is not a node of this Slurm job, %s, which has %zu from %s to %s: name those "
                  "(`scontrol show hostnames`), or reach hosts by ssh (--reach ssh)",
                  hosts->list[i].name, allocation->job, nodes->count, nodes->list[0].name,
                  nodes->list[nodes->count - 1].name);

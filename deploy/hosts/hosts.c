@@ -23,7 +23,7 @@ static enum status add(struct hosts *hosts, const char *name, size_t name_size, 
 {
     struct host host = {.slots = slots};
     if (!is_name(name, name_size)) {
-        snprintf(ret_error, OPTION_ERROR_BYTES, "'%.*s' is no name of a host",
+        snprintf(ret_error, OPTION_ERROR_BYTES, "'%.*s' is not the name of a host",
                  (int)(name_size < 60 ? name_size : 60), name);
         return STATUS_INVALID;
     }

@@ -203,8 +203,7 @@ enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
     }
     free(text);
     if (!is_sound || plan.count == 0) {
-        log_error("%s is no description of a sweep of this version (run %zu)", path,
-                  plan.count + 1);
+        log_error("%s does not describe a sweep of this version (run %zu)", path, plan.count + 1);
         sweep_plan_free(&plan);
         return STATUS_MALFORMED;
     }

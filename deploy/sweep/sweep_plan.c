@@ -45,8 +45,9 @@ static enum status add_axis(struct sweep_arguments *arguments, const char *text,
     memcpy(name, text, size);
     name[size] = '\0';
     if (strcmp(name, "seed") == 0) {
-        snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "seed is no axis: --repeat gives each setting several seeds, from --seed on");
+        snprintf(
+            ret_error, OPTION_ERROR_BYTES,
+            "seed cannot be an axis: --repeat gives each setting several seeds, from --seed on");
         return STATUS_INVALID;
     }
     for (size_t i = 0; i < arguments->axis_count; i++) {

@@ -141,7 +141,7 @@ bool tuning_describe(const struct tuning *tuning, char *ret_text, size_t text_si
                  (unsigned long long)tuning->trial_steps);
         break;
     case TUNING_DECIDED:
-        snprintf(ret_text, text_size, "%s %s ms a step; goes on with %g", start, trials, chosen);
+        snprintf(ret_text, text_size, "%s %s ms a step; continues with %g", start, trials, chosen);
         break;
     }
     return true;

@@ -54,7 +54,7 @@ uint64_t tuning_begin_phase(struct tuning *tuning, uint32_t phase);
 /* Milliseconds of a step in a trial; 0: not measured. */
 double tuning_trial_ms(const struct tuning *tuning, uint32_t trial);
 
-/* One line: "bucket-mb auto: 0.25: 12.1, 1: 10.9, 4: 12.5, 16: 15.0 ms a step; goes on with 1".
+/* One line: "bucket-mb auto: 0.25: 12.1, 1: 10.9, 4: 12.5, 16: 15.0 ms a step; continues with 1".
  * False, and nothing, without --bucket-mb auto. */
 bool tuning_describe(const struct tuning *tuning, char *ret_text, size_t text_size);
 

@@ -302,7 +302,7 @@ static void a_job_says_which_buckets_it_goes_on_with_or_why_none_are_tried(void 
     (void)state;
     check_prints(
         (const char *const[]){"--steps", "200", "--mode", "ring", "--transport", "tcp", NULL},
-        " ms a step; goes on with ");
+        " ms a step; continues with ");
     check_prints((const char *const[]){"--steps", "100", "--mode", "ps-sync", NULL},
                  "bucket-mb auto: stays at 1; 100 steps are too few for trials");
     check_prints((const char *const[]){"--steps", "200", "--mode", "ring", NULL},

@@ -298,9 +298,9 @@ static void a_truncated_file_of_cifar10_is_named(void **state)
     char data[PROGRAM_PATH_BYTES + 32];
     snprintf(data, sizeof(data), "cifar10:%s", test->folder);
     write_cifar10(test->folder, "data_batch_3.bin", records, sizeof(records) - 1);
-    check_bad_data(test, data, "/data_batch_3.bin is no file of CIFAR-10");
+    check_bad_data(test, data, "/data_batch_3.bin is not a CIFAR-10 file");
     write_cifar10(test->folder, "test_batch.bin", records, 0);
-    check_bad_data(test, data, "/test_batch.bin is no file of CIFAR-10");
+    check_bad_data(test, data, "/test_batch.bin is not a CIFAR-10 file");
 }
 
 static void a_label_out_of_range_is_named_with_its_file(void **state)
@@ -311,7 +311,7 @@ static void a_label_out_of_range_is_named_with_its_file(void **state)
     records[RECORD_BYTES] = 10;
     snprintf(data, sizeof(data), "cifar10:%s", test->folder);
     write_cifar10(test->folder, "data_batch_5.bin", records, sizeof(records));
-    check_bad_data(test, data, "/data_batch_5.bin is no file of CIFAR-10");
+    check_bad_data(test, data, "/data_batch_5.bin is not a CIFAR-10 file");
     check_said(test, "10");
 }
 

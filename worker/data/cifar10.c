@@ -75,7 +75,7 @@ static enum status add_file(struct byte_images *images, const char *folder,
         status = byte_images_add(images, &records, file, why, sizeof(why));
     }
     if (status == STATUS_MALFORMED) {
-        log_error("%s is no file of CIFAR-10: %s; " ADVICE, file->path, why);
+        log_error("%s is not a CIFAR-10 file: %s; " ADVICE, file->path, why);
     }
     if (status != STATUS_OK) {
         data_file_close(file);

@@ -179,7 +179,7 @@ static enum status open_file(const struct idx_set *set, enum idx_kind kind,
     char why[DATA_FILE_WHY_BYTES] = "";
     status = idx_read(kind, file, ret_values, why, sizeof(why));
     if (status == STATUS_MALFORMED) {
-        log_error("%s is no IDX file of %s: %s; %s", file->path,
+        log_error("%s is not an IDX file of %s: %s; %s", file->path,
                   kind == IDX_IMAGES ? "images" : "labels", why, set->advice);
     }
     if (status != STATUS_OK) {

@@ -97,8 +97,8 @@ enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint
             continue;
         }
         if (!parse_number(text, &found)) {
-            snprintf(ret_error, error_size, "%s is '%.40s', which is no number", variables[i].name,
-                     text);
+            snprintf(ret_error, error_size, "%s is '%.40s', which is not a number",
+                     variables[i].name, text);
             return STATUS_INVALID;
         }
         uint32_t offset = variables[i].launcher != RANK_LAUNCHER_AUTO ? sources->offset : 0;

@@ -370,11 +370,11 @@ static void text_that_is_no_job_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"workers=2\nnonsense\n", "the line 'nonsense' is no name=value"},
+        {"workers=2\nnonsense\n", "the line 'nonsense' is not name=value"},
         {"wrokers=2\n", "did you mean workers?"},
         {"workers=0\n", "from 1 to 4096"},
         {"=\n", "unknown option ''"},
-        {"\n", "is no name=value"},
+        {"\n", "is not name=value"},
         {"batch=8\nglobal-batch=999\n", "contradict each other"},
         {"data=cifar10\n", "cifar10:DIR"},
         {"bucket-mb=0\n", "must be auto, or a number from 0.001 to 65536"},

@@ -154,7 +154,7 @@ static void lines_of_every_length_are_read_whole_or_refused(void **state)
 static void a_file_with_zero_bytes_is_no_config_file(void **state)
 {
     (void)state;
-    refuse_bytes("workers = 3\0\nport = 80\n", 24, "/job.ini:1: this is no text file");
+    refuse_bytes("workers = 3\0\nport = 80\n", 24, "/job.ini:1: this is not a text file");
 }
 
 static void a_file_of_more_than_a_mebibyte_is_given_up(void **state)

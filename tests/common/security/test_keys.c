@@ -77,7 +77,7 @@ static void what_is_wrong_is_named_by_its_line_and_never_shown(void **state)
     const char *const cases[][2] = {
         {"server-public = " SERVER_PUBLIC "x\n", "line 1: a key has 40 characters"},
         {"\n# c\nserver-secret = \"TKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6\n",
-         "line 3: this is no key in Z85"},
+         "line 3: this is not a key in Z85"},
         {"server-secret\n", "line 1: a line is NAME = KEY"},
         {"server = " SERVER_PUBLIC "\n", "line 1: names are"},
         {"client-public = " CLIENT_PUBLIC "\nclient-public = " CLIENT_PUBLIC "\n",
@@ -304,7 +304,7 @@ static void what_is_no_key_file_is_refused_at_once(void **state)
     temp_folder_write(folder, "large", large, sizeof(large));
     snprintf(path, sizeof(path), "%s/large", folder);
     assert_int_equal(chmod(path, 0600), 0);
-    assert_non_null(strstr(refusal_of(path, STATUS_MALFORMED), "are no key file"));
+    assert_non_null(strstr(refusal_of(path, STATUS_MALFORMED), "are not a key file"));
     temp_folder_destroy(folder);
 }
 

@@ -86,11 +86,11 @@ static void what_is_no_message_is_malformed_and_says_why(void **state)
     static const struct {
         const char *line, *says;
     } wrong[] = {
-        {"", "no JSON object"},
-        {"[]", "no JSON object"},
-        {"{", "no JSON object"},
-        {"{\"is\":\"ping\",\"is\":\"ping\",\"time_us\":1}", "no JSON object"},
-        {"{\"is\":\"ping\",\"time_us\":1} x", "no JSON object"},
+        {"", "not a JSON object"},
+        {"[]", "not a JSON object"},
+        {"{", "not a JSON object"},
+        {"{\"is\":\"ping\",\"is\":\"ping\",\"time_us\":1}", "not a JSON object"},
+        {"{\"is\":\"ping\",\"time_us\":1} x", "not a JSON object"},
         {"{}", "no message ''"},
         {"{\"is\":7}", "no message ''"},
         {"{\"is\":\"format\"}", "no message 'format'"},
@@ -101,7 +101,7 @@ static void what_is_no_message_is_malformed_and_says_why(void **state)
         {"{\"is\":\"start\",\"id\":1,\"argv\":\"ls\"}", "'argv' is not"},
         {"{\"is\":\"start\",\"id\":1,\"argv\":[1]}", "'argv' is not"},
         {"{\"is\":\"start\",\"id\":1,\"argv\":[]}", "'argv' is empty"},
-        {"{\"is\":\"start\",\"id\":1,\"argv\":[\"a\\u0000b\"]}", "no JSON object"},
+        {"{\"is\":\"start\",\"id\":1,\"argv\":[\"a\\u0000b\"]}", "not a JSON object"},
         {"{\"is\":\"start\",\"id\":1,\"argv\":[\"a\"],\"announces\":1}", "'announces' is not"},
         {"{\"is\":\"output\",\"id\":1,\"stream\":\"error\",\"text\":null}", "'text' is not"},
     };

@@ -187,7 +187,7 @@ static void a_host_outside_of_the_allocation_is_named(void **state)
     assert_int_equal(allocation_check(&allocation, &hosts, error), STATUS_OK);
     assert_int_equal(hosts_add_idle(&hosts, "head", error), STATUS_OK);
     assert_int_equal(allocation_check(&allocation, &hosts, error), STATUS_INVALID);
-    assert_non_null(strstr(error, "head is no node of this job of Slurm, 12, which has 3 from n1 "
+    assert_non_null(strstr(error, "head is not a node of this Slurm job, 12, which has 3 from n1 "
                                   "to n3"));
 }
 

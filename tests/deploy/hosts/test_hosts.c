@@ -39,15 +39,15 @@ static void what_is_no_list_is_refused_with_what_is_wrong(void **state)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        {"", "no name of a host"},
-        {"a,", "no name of a host"},
+        {"", "not the name of a host"},
+        {"a,", "not the name of a host"},
         {"a:0", "from 1 to"},
         {"a:", "from 1 to"},
         {"a:2:3", "from 1 to"},
         {"a:4097", "from 1 to"},
-        {"a b", "'a b' is no name"},
-        {"-oProxyCommand=x", "no name of a host"}, // ssh would take it for an option
-        {"$(x)", "no name of a host"},
+        {"a b", "'a b' is not the name"},
+        {"-oProxyCommand=x", "not the name of a host"}, // ssh would take it for an option
+        {"$(x)", "not the name of a host"},
         {"a:2,b,a:1", "the host a is there twice"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -93,7 +93,7 @@ static void what_no_sweep_has_written_is_refused(void **state)
         captured_log_begin();
         enum status status = sweep_file_read(folder, &plan, command);
         const char *log = captured_log_end();
-        if (status != STATUS_MALFORMED || strstr(log, "no description of a sweep") == NULL) {
+        if (status != STATUS_MALFORMED || strstr(log, "does not describe a sweep") == NULL) {
             fail_msg("text %zu: %s", i, log);
         }
         temp_folder_destroy(folder);

@@ -137,7 +137,7 @@ static void trials_of_buckets_begin_with_their_layouts_and_the_fastest_stays(voi
     end_trial(&story, 4, 9500000);
     check_started(&story, 4 << 20, 2);
     assert_string_equal(story.transcript.last_fact,
-                        "bucket-mb auto: 0.25: 9.0, 1: 8.0, 4: 7.0, 16: 9.5 ms a step; goes on "
+                        "bucket-mb auto: 0.25: 9.0, 1: 8.0, 4: 7.0, 16: 9.5 ms a step; continues "
                         "with 4");
     assert_int_equal(story.coordinator.layout.bucket_count, 8);
     coordinator_finish(&story.coordinator);

@@ -55,8 +55,9 @@ static void phases_have_the_sizes_of_their_trials_and_then_the_fastest(void **st
     note_all(&tuning, (const uint64_t[]){12, 11, 13, 15});
     assert_int_equal(tuning_begin_phase(&tuning, 4), 1 << 20);
     assert_int_equal(tuning.state, TUNING_DECIDED);
-    check_text(&tuning,
-               "bucket-mb auto: 0.25: 12.0, 1: 11.0, 4: 13.0, 16: 15.0 ms a step; goes on with 1");
+    check_text(
+        &tuning,
+        "bucket-mb auto: 0.25: 12.0, 1: 11.0, 4: 13.0, 16: 15.0 ms a step; continues with 1");
     tuning_note(&tuning, 4, MS); // of a phase that is no trial
     tuning_note(&tuning, 2, MS); // of one that is over
     assert_int_equal(tuning_begin_phase(&tuning, 5), 1 << 20);
@@ -106,7 +107,7 @@ static void what_was_not_measured_is_not_chosen(void **state)
     note_all(&tuning, (const uint64_t[]){0, 0, 7, 8});
     assert_int_equal(tuning_begin_phase(&tuning, 4), 4 << 20);
     check_text(&tuning, "bucket-mb auto: 0.25: not measured, 1: not measured, 4: 7.0, 16: 8.0 ms a "
-                        "step; goes on with 4");
+                        "step; continues with 4");
     tuning = trying("mode=ps-async");
     assert_int_equal(tuning_begin_phase(&tuning, 4), 1 << 20); // the default
     tuning = trying("mode=ring");
