@@ -220,41 +220,25 @@ static bool unpack_start(const Wire__Start *from, struct wire_start *to)
     return from->all_reduce < ALL_REDUCE_COUNT;
 }
 
-static void pack_path(const struct all_reduce_path *from, struct wire_packed *packed)
-{
-    Wire__Path *to = &packed->path;
-    PATH_NUMBERS(COPY)
-}
+/* Packs and unpacks a part whose fields are copied and may have any value. */
+#define PLAIN_PART(part, unpacked_type, packed_type, FIELDS)                       \
+    static void pack_##part(const unpacked_type *from, struct wire_packed *packed) \
+    {                                                                              \
+        packed_type *to = &packed->part;                                           \
+        FIELDS(COPY)                                                               \
+    }                                                                              \
+    static bool unpack_##part(const packed_type *from, unpacked_type *to)          \
+    {                                                                              \
+        FIELDS(COPY)                                                               \
+        return true;                                                               \
+    }
 
-static bool unpack_path(const Wire__Path *from, struct all_reduce_path *to)
-{
-    PATH_NUMBERS(COPY)
-    return true;
-}
-
-static void pack_passed(const struct wire_passed *from, struct wire_packed *packed)
-{
-    Wire__Passed *to = &packed->passed;
-    PASSED_NUMBERS(COPY)
-}
-
-static bool unpack_passed(const Wire__Passed *from, struct wire_passed *to)
-{
-    PASSED_NUMBERS(COPY)
-    return true;
-}
-
-static void pack_decision(const struct wire_decision *from, struct wire_packed *packed)
-{
-    Wire__Decision *to = &packed->decision;
-    DECISION_NUMBERS(COPY)
-}
-
-static bool unpack_decision(const Wire__Decision *from, struct wire_decision *to)
-{
-    DECISION_NUMBERS(COPY)
-    return true;
-}
+PLAIN_PART(path, struct all_reduce_path, Wire__Path, PATH_NUMBERS)
+PLAIN_PART(passed, struct wire_passed, Wire__Passed, PASSED_NUMBERS)
+PLAIN_PART(decision, struct wire_decision, Wire__Decision, DECISION_NUMBERS)
+PLAIN_PART(hello, struct wire_hello, Wire__Hello, HELLO_NUMBERS)
+PLAIN_PART(probe, struct wire_probe, Wire__Probe, PROBE_NUMBERS)
+PLAIN_PART(loan, struct wire_loan, Wire__Loan, LOAN_NUMBERS)
 
 static void pack_sum(const struct wire_sum *from, struct wire_packed *packed)
 {
@@ -280,30 +264,6 @@ static bool unpack_outcome(const Wire__Outcome *from, struct wire_outcome *to)
 {
     OUTCOME_NUMBERS(COPY)
     return isfinite(from->rate);
-}
-
-static void pack_hello(const struct wire_hello *from, struct wire_packed *packed)
-{
-    Wire__Hello *to = &packed->hello;
-    HELLO_NUMBERS(COPY)
-}
-
-static bool unpack_hello(const Wire__Hello *from, struct wire_hello *to)
-{
-    HELLO_NUMBERS(COPY)
-    return true;
-}
-
-static void pack_probe(const struct wire_probe *from, struct wire_packed *packed)
-{
-    Wire__Probe *to = &packed->probe;
-    PROBE_NUMBERS(COPY)
-}
-
-static bool unpack_probe(const Wire__Probe *from, struct wire_probe *to)
-{
-    PROBE_NUMBERS(COPY)
-    return true;
 }
 
 static void pack_region(const struct region_key *from, Wire__Region *to)
@@ -341,18 +301,6 @@ static bool unpack_offer(const Wire__Offer *from, struct wire_offer *to)
         unpack_region(from->mail->region, &to->mail.region);
         to->mail.index = from->mail->index;
     }
-    return true;
-}
-
-static void pack_loan(const struct wire_loan *from, struct wire_packed *packed)
-{
-    Wire__Loan *to = &packed->loan;
-    LOAN_NUMBERS(COPY)
-}
-
-static bool unpack_loan(const Wire__Loan *from, struct wire_loan *to)
-{
-    LOAN_NUMBERS(COPY)
     return true;
 }
 

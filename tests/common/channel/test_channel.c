@@ -155,6 +155,19 @@ static void a_message_without_its_seal_is_dropped_and_the_next_one_comes(void **
     channel_pair_close(&pair);
 }
 
+/* Another connection to the server, which *ret_peer is there. */
+static struct transport *open_other(const struct channel_pair *pair, uint64_t *ret_peer)
+{
+    struct transport *other;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(transport_create(&other), STATUS_OK);
+    assert_int_equal(transport_secure(other, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(pair->server->transport, "tcp://127.0.0.1:*", endpoint),
+                     STATUS_OK);
+    assert_int_equal(transport_connect(other, endpoint, ret_peer), STATUS_OK);
+    return other;
+}
+
 static void what_was_recorded_cannot_be_said_again(void **state)
 {
     (void)state;
@@ -170,14 +183,8 @@ static void what_was_recorded_cannot_be_said_again(void **state)
     size_t size = envelope.header_size + SEAL_BYTES;
     envelope_release(&envelope);
     // On the same connection, and on one of somebody else.
-    struct transport *other;
     uint64_t peer;
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(transport_create(&other), STATUS_OK);
-    assert_int_equal(transport_secure(other, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind(pair.server->transport, "tcp://127.0.0.1:*", endpoint),
-                     STATUS_OK);
-    assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
+    struct transport *other = open_other(&pair, &peer);
     assert_int_equal(transport_send(pair.client->transport, pair.to_server, recorded, size, NULL),
                      STATUS_OK);
     assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_INTERRUPTED);
@@ -209,14 +216,8 @@ static void a_stream_that_comes_by_another_connection_is_answered_there(void **s
     const struct peer *server = peers_find(&pair.client->peers, pair.to_server);
     assert_int_equal(seals_make(&pair.client->seals, server->stream, &sealed, header + size),
                      STATUS_OK);
-    struct transport *other;
     uint64_t peer;
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(transport_create(&other), STATUS_OK);
-    assert_int_equal(transport_secure(other, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind(pair.server->transport, "tcp://127.0.0.1:*", endpoint),
-                     STATUS_OK);
-    assert_int_equal(transport_connect(other, endpoint, &peer), STATUS_OK);
+    struct transport *other = open_other(&pair, &peer);
     assert_int_equal(transport_send(other, peer, header, size + SEAL_BYTES, NULL), STATUS_OK);
     assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);
     assert_int_not_equal(envelope.peer, before);
