@@ -64,6 +64,7 @@ static const struct option rows[] = {
      .letter = 'o',
      FIELD(TEXT, out),
      .fallback = "",
+     .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "run folder to write; without it none is written"},
     {.name = "announce-fd",

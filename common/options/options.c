@@ -231,6 +231,12 @@ static enum status set_parsed(const struct option *row, void *values, const char
                : refuse_why(row, value, why, ret_error, error_size);
 }
 
+bool options_text_is_there(const char *text, char *ret_why, size_t why_size)
+{
+    snprintf(ret_why, why_size, "give it a value, or leave it out");
+    return text[0] != '\0';
+}
+
 static enum status set_text(const struct option *row, void *values, const char *value,
                             char *ret_error, size_t error_size)
 {

@@ -74,6 +74,9 @@ struct option {
     .size = sizeof(((struct owner *)0)->field)
 #define OPTION_RANGE(low, high) .min = (low), .max = (high)
 
+/* For rows: refuses an empty text, where it could only be a mistake, such as an unset variable. */
+bool options_text_is_there(const char *text, char *ret_why, size_t why_size);
+
 struct option_set {
     const char *title; // heading in --help
     const struct option *rows;

@@ -119,6 +119,10 @@ enum exit_code command_report(int argc, char **argv)
         options_print_help(&program, stderr);
         goto end;
     }
+    if (out != NULL && out[0] == '\0') {
+        log_error("out is '': give it a value, or leave it out");
+        goto end;
+    }
     code = EXIT_FAILED;
     if (out != NULL && strcmp(out, first) != 0 && folder_make(out, NULL) != STATUS_OK) {
         goto end;

@@ -16,6 +16,7 @@ static const struct option rows[] = {
      .letter = 'o',
      FIELD(TEXT, out),
      .fallback = "",
+     .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "folder to write, new or empty; the default is runs/DATE-TIME-..."},
     {.name = "bind",

@@ -72,6 +72,11 @@ enum status grid_take_lists(int argc, char **argv, struct grid_lists *ret_lists,
             ret_argv[count++] = argv[i++];
             continue;
         }
+        if (value[0] == '\0') {
+            snprintf(ret_error, OPTION_ERROR_BYTES, "%s is '': give it a value, or leave it out",
+                     option->name);
+            return STATUS_INVALID;
+        }
         char *field = (char *)&lists + option->offset;
         if (snprintf(field, GRID_TEXT_BYTES, "%s", value) >= GRID_TEXT_BYTES) {
             snprintf(ret_error, OPTION_ERROR_BYTES, "the list of --%s is too long", option->name);

@@ -41,10 +41,22 @@ static void jobs_of_one_second_get_folders_of_their_own(void **state)
     temp_folder_destroy(folder);
 }
 
+static void an_empty_folder_is_refused_instead_of_the_default(void **state)
+{
+    (void)state;
+    struct launcher_options options;
+    const struct option_set set = launcher_option_set(&options);
+    char error[OPTION_ERROR_BYTES];
+    options_reset(&set);
+    assert_int_equal(options_set_text(&set, 1, "out", "", error, sizeof(error)), STATUS_INVALID);
+    assert_string_equal(error, "out is '': give it a value, or leave it out");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_that_was_asked_for_is_kept),
+        cmocka_unit_test(an_empty_folder_is_refused_instead_of_the_default),
         cmocka_unit_test(jobs_of_one_second_get_folders_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

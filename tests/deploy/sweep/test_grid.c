@@ -152,6 +152,17 @@ static void a_list_that_is_too_long_is_refused_by_name(void **state)
     assert_string_equal(error, "the list of --workers is too long");
 }
 
+static void an_empty_list_is_refused(void **state)
+{
+    (void)state;
+    char command[] = "compare", option[] = "--modes", value[] = "";
+    char *argv[] = {command, option, value, NULL}, *rest[4], error[OPTION_ERROR_BYTES];
+    struct grid_lists lists;
+    int count;
+    assert_int_equal(grid_take_lists(3, argv, &lists, &count, rest, error), STATUS_INVALID);
+    assert_string_equal(error, "modes is '': give it a value, or leave it out");
+}
+
 static void lists_are_crossed_with_workers_the_slowest_to_change(void **state)
 {
     (void)state;
@@ -328,6 +339,7 @@ int main(void)
         cmocka_unit_test(the_name_of_the_command_is_no_list),
         cmocka_unit_test(the_last_of_two_lists_counts),
         cmocka_unit_test(a_list_that_is_too_long_is_refused_by_name),
+        cmocka_unit_test(an_empty_list_is_refused),
         cmocka_unit_test(lists_are_crossed_with_workers_the_slowest_to_change),
         cmocka_unit_test(empty_lists_leave_what_the_job_says),
         cmocka_unit_test(what_is_named_twice_runs_once),
