@@ -461,9 +461,10 @@ static enum status prepare(struct launch *launch)
         last_summary_write(options->folder, options->job, error);
         return status;
     }
+    status = members_init(&launch->members, &launcher->crew,
+                          launch->placement.server_count + launch->placement.worker_count);
     launch->members.shows_lines = launcher->has_others;
-    return members_init(&launch->members, &launcher->crew,
-                        launch->placement.server_count + launch->placement.worker_count);
+    return status;
 }
 
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options)
