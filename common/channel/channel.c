@@ -181,23 +181,28 @@ static enum status encode_and_send(struct channel *channel, const struct target 
     struct seal_stream *stream = to->peer != NULL ? to->peer->stream : NULL;
     bool has_seal = seals_apply(&channel->seals, to->number);
     enum status status = wire_encode(message, channel->header, WIRE_HEADER_BYTES, &header_size);
-    if (status == STATUS_OK && has_seal) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (has_seal) {
         const struct sealed sealed = {channel->header, header_size,
                                       payload != NULL ? payload->size : 0};
         status = seals_make(&channel->seals, stream, &sealed, channel->header + header_size);
+        if (status != STATUS_OK) {
+            return status;
+        }
         header_size += SEAL_BYTES;
     }
-    if (status == STATUS_OK) {
-        status = send_frames(channel, to, header_size, payload);
+    status = send_frames(channel, to, header_size, payload);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && has_seal) {
+    if (has_seal) {
         seals_note_sent(stream);
     }
-    if (status == STATUS_OK) {
-        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
-                                  memory_order_relaxed);
-    }
-    return status;
+    atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
+                              memory_order_relaxed);
+    return STATUS_OK;
 }
 
 enum status channel_send(struct channel *channel, uint64_t peer, const struct message *message,
