@@ -189,6 +189,23 @@ static const struct shard_policy *policy_for(const struct shard_config *config)
     return config->order.kind == ORDER_FREE ? &policy_races : &policy_seeded;
 }
 
+static enum status create_all(struct shard *shard)
+{
+    enum status status = create_parts(shard);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_units(shard);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_vectors(shard);
+    if (status == STATUS_OK && shard->optimizer != NULL) {
+        count_seeds(shard);
+    }
+    return status;
+}
+
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard)
 {
     assert(config->index < config->shard_count && config->workers > 0);
@@ -213,16 +230,7 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
         shard->gradient_total = phases_pushes(&config->marks, config->workers,
                                               shard->config.sync_every, config->marks.end);
     }
-    enum status status = create_parts(shard);
-    if (status == STATUS_OK) {
-        status = create_units(shard);
-    }
-    if (status == STATUS_OK) {
-        status = create_vectors(shard);
-    }
-    if (status == STATUS_OK && shard->optimizer != NULL) {
-        count_seeds(shard);
-    }
+    enum status status = create_all(shard);
     if (status != STATUS_OK) {
         shard_destroy(shard);
         return status;

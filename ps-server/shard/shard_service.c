@@ -279,30 +279,38 @@ static void join_threads(struct service *service)
     free(service->threads);
 }
 
+static enum status join_and_serve(struct service *service)
+{
+    const struct shard_service_options *options = service->options;
+    char place[ENDPOINTS_PLACE_BYTES] = "", host[256];
+    enum status status = channel_secure(service->channel, options->security);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = join(service, place, host, sizeof(host));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = start_threads(service);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    uint32_t shard_count = job_shard_count(&service->job);
+    log_info("shard %u of %u: listening at %s", options->index, shard_count, place);
+    char said[64];
+    snprintf(said, sizeof(said), "joined as shard %u of %u", options->index, shard_count);
+    notify_ready(options->notify, said);
+    return serve(service);
+}
+
 enum status shard_service_run(const struct shard_service_options *options)
 {
     struct service service = {.options = options};
-    char place[ENDPOINTS_PLACE_BYTES] = "", host[256];
     enum status status = channel_create(&service.channel);
     if (status != STATUS_OK) {
         return status;
     }
-    status = channel_secure(service.channel, options->security);
-    if (status == STATUS_OK) {
-        status = join(&service, place, host, sizeof(host));
-    }
-    if (status == STATUS_OK) {
-        status = start_threads(&service);
-    }
-    if (status == STATUS_OK) {
-        log_info("shard %u of %u: listening at %s", options->index, job_shard_count(&service.job),
-                 place);
-        char said[64];
-        snprintf(said, sizeof(said), "joined as shard %u of %u", options->index,
-                 job_shard_count(&service.job));
-        notify_ready(options->notify, said);
-        status = serve(&service);
-    }
+    status = join_and_serve(&service);
     // Its messages read the shard's parameters, and the shard may hold some that came.
     channel_close(service.channel, LINGER_MS);
     join_threads(&service);
