@@ -4,19 +4,7 @@
  * with weights in a layout of its own: the plain weights of the flat vector are copied into it
  * before the pass, gradients are copied back after it. They are small beside the activations.
  *
- * The choice of algorithm is a rule on shapes, never a timing: all workers of a job, and all modes
- * that are compared, must compute the same bits. Winograd F(4x4, 3x3) (Lavin and Gray 2016) needs
- * windows of 3x3 and stride 1. `auto` takes it from WINOGRAD_CHANNELS_MIN channels on both sides
- * up: of `cnn` at batch 128 the forward pass and the data gradient took 0.52 to 0.87 and 0.65 to
- * 0.73 of direct convolution's time on one core with AVX-512. Weight gradients have to sum over all
- * tiles, and win from WINOGRAD_SUM_CHANNELS_MIN channels up, if most pixels of the tiles are of the
- * image: 0.49 to 0.80 of the time (`resnet20`, `resnet50v2`, `vgg16`), where 13x13 pixels in 4x4
- * tiles took 1.1, and 32 channels 0.92 to 1.31. It also transforms the weights, however few pixels
- * they are used for: with fewer than WINOGRAD_PIXELS_MIN in the results of a batch it took 0.7 to
- * 10 times as long, with as many 0.5 to 0.9 (64 to 512 channels of `resnet50v2` and `vgg16`). Its
- * relative error against `ref` is about 1e-6, twice that of direct convolution
- * (bench/bench_conv_error). oneDNN 3 has Winograd for x86-64 no more: there all are direct, by the
- * same kernels as 2's.
+ * The choice of algorithm is a rule on shapes: winograd.h.
  *
  * Blocked tensors have their channels padded to whole blocks, but the library's fast code wants the
  * channels themselves to be whole blocks. So it is told of the padding as if it were channels,
@@ -31,15 +19,11 @@
 #include "worker/device/cpu/packed.h"
 #include "worker/device/cpu/padded.h"
 #include "worker/device/cpu/tiles.h"
+#include "worker/device/cpu/winograd.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WINOGRAD_CHANNELS_MIN     32
-#define WINOGRAD_SUM_CHANNELS_MIN 64
-#define WINOGRAD_PIXELS_MIN       1024
-#define WINOGRAD_TILE             4 // rows and columns
 
 /* One pass: the primitive, and the copy of weights before or after it, to or from the scratch that
  * all convolutions share: it stays in the cache, and models have many more weights than that. */
@@ -159,40 +143,6 @@ static struct onednn_convolution convolution_of(const struct node *node)
     return convolution;
 }
 
-/* How many rows or columns the tiles have that cover so many. */
-static uint64_t in_tiles(uint32_t count)
-{
-    return ((uint64_t)count + WINOGRAD_TILE - 1) / WINOGRAD_TILE * WINOGRAD_TILE;
-}
-
-/* Whether tiles that cover the image are at least three quarters image. */
-static bool tiles_fit(struct shape image)
-{
-    return 4 * (uint64_t)image.rows * image.columns >=
-           3 * in_tiles(image.rows) * in_tiles(image.columns);
-}
-
-static bool is_worth_winograd(const struct node *node, dnnl_prop_kind_t kind)
-{
-    const struct op *op = &node->op;
-    uint64_t pixels = (uint64_t)node->x->batch * op->y.rows * op->y.columns;
-    uint32_t channels = op->x.channels < op->y.channels ? op->x.channels : op->y.channels;
-    bool is_sum = kind == dnnl_backward_weights;
-    return pixels >= WINOGRAD_PIXELS_MIN &&
-           channels >= (is_sum ? WINOGRAD_SUM_CHANNELS_MIN : WINOGRAD_CHANNELS_MIN) &&
-           (!is_sum || tiles_fit(op->y));
-}
-
-static bool wants_winograd(const struct node *node, dnnl_prop_kind_t kind)
-{
-    const struct op *op = &node->op;
-    if (node->context->conv == CONV_DIRECT || node->context->is_bf16 || op->window != 3 ||
-        op->stride != 1) {
-        return false;
-    }
-    return node->context->conv == CONV_WINOGRAD || is_worth_winograd(node, kind);
-}
-
 /* A copy of weights from the plain layout to the pass's own, or of their gradients back. */
 static enum status create_copy(struct node *node, struct pass *pass,
                                const struct onednn_convolution *convolution)
@@ -243,7 +193,7 @@ static enum status create_pass(struct node *node, dnnl_prop_kind_t kind, struct 
     bool has_relu = kind == dnnl_forward_training && node->has_relu;
     enum status status = STATUS_UNSUPPORTED;
     convolution.kind = kind;
-    if (wants_winograd(node, kind)) {
+    if (winograd_is_wanted(node, kind)) {
         convolution.algorithm = dnnl_convolution_winograd;
         status = onednn_convolution_create(node->context, &convolution, has_relu, &pass->call);
     }
@@ -380,39 +330,56 @@ static enum status bring_weight_grads(const struct conv2d *conv)
     return STATUS_OK;
 }
 
-static enum status conv2d_backward(struct node *node)
+static enum status backward_weights(struct conv2d *conv)
 {
-    struct conv2d *conv = conv_of(node);
-    enum status status = STATUS_OK;
-    if (node->has_relu && !node->y->is_grad_masked) {
-        loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
-    }
+    struct node *node = &conv->base;
     if (node->x->is_pixels && conv->halves.data == NULL) {
-        status = onednn_call_point(&conv->weights.call, DNNL_ARG_SRC, node->x->data);
+        enum status status = onednn_call_point(&conv->weights.call, DNNL_ARG_SRC, node->x->data);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->weights.call);
+    enum status status = onednn_call_run(node->context, &conv->weights.call);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = bring_weight_grads(conv);
-    }
-    if (is_padded(conv)) {
+    status = bring_weight_grads(conv);
+    if (status == STATUS_OK && is_padded(conv)) {
         padded_write_grads(&conv->padded, &node->op, node->context->grads);
     }
-    if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->data.reorder);
+    return status;
+}
+
+/* Does nothing where no gradient of x is asked for: its calls were never created. */
+static enum status backward_data(struct conv2d *conv)
+{
+    struct node *node = &conv->base;
+    enum status status = onednn_call_run(node->context, &conv->data.reorder);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->data.call);
+    status = onednn_call_run(node->context, &conv->data.call);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && conv->packed.grad != NULL && node->x->grad != NULL) {
+    if (conv->packed.grad != NULL && node->x->grad != NULL) {
         packed_write_grad(&conv->packed, node->x, node->context->threads);
     }
-    if (status == STATUS_OK && conv->halves.data != NULL && !node->x->is_pixels) {
+    if (conv->halves.data != NULL && !node->x->is_pixels) {
         bf16_to_plain(node->x, (const void *)conv->halves.grad, node->x->grad,
                       node->context->threads);
     }
-    return status;
+    return STATUS_OK;
+}
+
+static enum status conv2d_backward(struct node *node)
+{
+    struct conv2d *conv = conv_of(node);
+    if (node->has_relu && !node->y->is_grad_masked) {
+        loops_mask_positive(node->y, node->y->grad, node->y->data, node->context->threads);
+    }
+    enum status status = backward_weights(conv);
+    return status == STATUS_OK ? backward_data(conv) : status;
 }
 
 static const char *pass_name(const struct pass *pass)
@@ -439,6 +406,36 @@ static const struct node_ops conv2d_ops = {
     .destroy = conv2d_destroy,
 };
 
+/* Creates what holds operands in other forms than the tensors do: halves, padded weights, packed
+ * pixels. */
+static enum status create_copies(struct conv2d *conv)
+{
+    struct node *node = &conv->base;
+    enum status status = create_halves(conv);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = padded_create(&node->op, channels_of(node->y), inputs_of(node), &conv->padded);
+    if (status != STATUS_OK || !wants_packing(node)) {
+        return status;
+    }
+    return packed_create(node->x, &conv->packed);
+}
+
+static enum status create_passes(struct conv2d *conv)
+{
+    struct node *node = &conv->base;
+    enum status status = create_pass(node, dnnl_forward_training, &conv->forward);
+    if (status != STATUS_OK || node->context->grads == NULL) {
+        return status;
+    }
+    status = create_pass(node, dnnl_backward_weights, &conv->weights);
+    if (status != STATUS_OK || node->x->is_pixels) {
+        return status;
+    }
+    return create_pass(node, dnnl_backward_data, &conv->data);
+}
+
 enum status node_create_conv2d(struct node *base, struct node **ret_node)
 {
     struct conv2d *conv = calloc(1, sizeof(*conv));
@@ -452,23 +449,9 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     bool is_bf16 = base->context->is_bf16;
     base->y->block = is_bf16 ? base->op.y.channels : onednn_block();
     base->y->element_bytes = is_bf16 ? sizeof(uint16_t) : 0;
-    enum status status = create_halves(conv);
+    enum status status = create_copies(conv);
     if (status == STATUS_OK) {
-        status =
-            padded_create(&base->op, channels_of(base->y), inputs_of(&conv->base), &conv->padded);
-    }
-    if (status == STATUS_OK && wants_packing(&conv->base)) {
-        status = packed_create(base->x, &conv->packed);
-    }
-    if (status == STATUS_OK) {
-        status = create_pass(&conv->base, dnnl_forward_training, &conv->forward);
-    }
-    bool is_trained = base->context->grads != NULL;
-    if (status == STATUS_OK && is_trained) {
-        status = create_pass(&conv->base, dnnl_backward_weights, &conv->weights);
-    }
-    if (status == STATUS_OK && is_trained && !base->x->is_pixels) {
-        status = create_pass(&conv->base, dnnl_backward_data, &conv->data);
+        status = create_passes(conv);
     }
     if (status == STATUS_OK) {
         status = add_arguments(conv);
