@@ -186,31 +186,34 @@ static enum status linear_backward(struct node *node)
     const struct linear *linear = linear_of(node);
     const struct op *op = &node->op;
     const struct cuda_weights weights = weights_of(op);
-    enum status status = STATUS_OK;
     if (node->has_relu && !node->y->is_grad_masked) {
-        status = cuda_check(kernel_mask_positive(context->type, node->y->grad, node->y->data,
-                                                 tensor_count(node->y), context->stream),
-                            "mask a gradient");
+        enum status status =
+            cuda_check(kernel_mask_positive(context->type, node->y->grad, node->y->data,
+                                            tensor_count(node->y), context->stream),
+                       "mask a gradient");
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    if (status == STATUS_OK) {
-        status = cuda_sum_rows(context, node->y->grad, context->batch, op->y.channels,
-                               context->grads + op->bias);
+    enum status status = cuda_sum_rows(context, node->y->grad, context->batch, op->y.channels,
+                                       context->grads + op->bias);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status =
-            product_run(context, &linear->weights, node->x->data, node->y->grad, context->dweights);
+    status =
+        product_run(context, &linear->weights, node->x->data, node->y->grad, context->dweights);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = cuda_check(kernel_weights_out(CUDA_TYPE_FLOAT, &weights, context->dweights,
-                                               context->grads + op->weight, op_weight_count(op),
-                                               context->stream),
-                            "copy a weight gradient");
+    status = cuda_check(kernel_weights_out(CUDA_TYPE_FLOAT, &weights, context->dweights,
+                                           context->grads + op->weight, op_weight_count(op),
+                                           context->stream),
+                        "copy a weight gradient");
+    if (status != STATUS_OK || node->x->is_pixels) {
+        return status;
     }
-    if (status == STATUS_OK && !node->x->is_pixels) {
-        status = product_run(context, &linear->data, cuda_weight_at(context, op->weight),
-                             node->y->grad, node->x->grad);
-    }
-    return status;
+    return product_run(context, &linear->data, cuda_weight_at(context, op->weight), node->y->grad,
+                       node->x->grad);
 }
 
 static const struct node_ops linear_ops = {

@@ -224,6 +224,28 @@ static enum status bind(const struct graph *graph)
     return status;
 }
 
+static enum status create_parts(struct cuda_program *program, const struct program_options *options,
+                                const struct cuda_place *place)
+{
+    enum status status = build(program, options, place->dnn);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = take_memory(program);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = transfer_init(&program->transfer, &program->context, options, program->value_count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = bind(&program->graph);
+    if (status != STATUS_OK || !place->replays_launches) {
+        return status;
+    }
+    return replay_init(&program->replay, place->stream, cuda_unit_count(program));
+}
+
 enum status cuda_program_create(const struct program_options *options,
                                 const struct cuda_place *place, struct program **ret_program)
 {
@@ -233,20 +255,7 @@ enum status cuda_program_create(const struct program_options *options,
     }
     program->context.blas = place->blas;
     program->context.stream = place->stream;
-    enum status status = build(program, options, place->dnn);
-    if (status == STATUS_OK) {
-        status = take_memory(program);
-    }
-    if (status == STATUS_OK) {
-        status =
-            transfer_init(&program->transfer, &program->context, options, program->value_count);
-    }
-    if (status == STATUS_OK) {
-        status = bind(&program->graph);
-    }
-    if (status == STATUS_OK && place->replays_launches) {
-        status = replay_init(&program->replay, place->stream, cuda_unit_count(program));
-    }
+    enum status status = create_parts(program, options, place);
     if (status != STATUS_OK) {
         cuda_program_destroy(&program->base);
         return status;
