@@ -54,22 +54,29 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
         .replays_launches = job->cuda_graphs,
     };
     enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
-    if (status == STATUS_OK) {
-        status = open_images(job, DATASET_TEST, &workplace->test);
+    if (status != STATUS_OK) {
+        goto fail;
     }
-    if (status == STATUS_OK) {
-        status = device_open(job->device, &device, &workplace->device);
+    status = open_images(job, DATASET_TEST, &workplace->test);
+    if (status != STATUS_OK) {
+        goto fail;
     }
-    if (status == STATUS_OK && seat->rank == 0 && strcmp(job->device, "auto") == 0) {
+    status = device_open(job->device, &device, &workplace->device);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    if (seat->rank == 0 && strcmp(job->device, "auto") == 0) {
         say_what_is_passed_over(workplace->device);
     }
-    if (status == STATUS_OK) {
-        status = trainer_create(job, seat->rank, workplace->device, workplace->train,
-                                workplace->test, &workplace->trainer);
-    }
+    status = trainer_create(job, seat->rank, workplace->device, workplace->train, workplace->test,
+                            &workplace->trainer);
     if (status != STATUS_OK) {
-        workplace_close(workplace);
+        goto fail;
     }
+    return STATUS_OK;
+
+fail:
+    workplace_close(workplace);
     return status;
 }
 

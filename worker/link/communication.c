@@ -314,12 +314,14 @@ static enum status run(struct link *link)
     snprintf(said, sizeof(said), "joined as rank %u of %u", link->rank, link->job.workers);
     notify_ready(link->options.notify, said);
     status = pump_until(link, LINK_PREPARED);
-    if (status == STATUS_OK) {
-        status = say_ready(link);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = pump_until(link, LINK_RUNNING);
+    status = say_ready(link);
+    if (status != STATUS_OK) {
+        return status;
     }
+    status = pump_until(link, LINK_RUNNING);
     while (status == STATUS_OK) {
         run_ready(link);
         flush_outbox(link);

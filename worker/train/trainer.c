@@ -42,14 +42,12 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
     return status == STATUS_OK ? exchange_settle(trainer->exchange) : status;
 }
 
-/* Takes what the next phase needs out of the one that ends, and waits for it to begin: then all
- * workers hold the same parameters and states, and go on in the same place of the data. */
-static enum status pass_phase(struct trainer *trainer, struct link *link)
+/* Fills `states`, which borrow from the optimizer, with what this phase leaves behind: parameters
+ * in the model, and the states of servers that have some. */
+static enum status collect_states(struct trainer *trainer, float **states, uint32_t *ret_count)
 {
-    const struct phase *next = trainer->phase + 1;
     bool servers_have_states = trainer->phase->mode.kind != MODE_RING && trainer->base == NULL;
     uint32_t count = trainer->base == NULL ? optimizer_state_count(trainer->optimizer) : 0;
-    float *states[OPTIMIZER_STATES_MAX];
     enum status status = model_fetch(trainer->model);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         states[i] = optimizer_state(trainer->optimizer, i);
@@ -57,21 +55,34 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
             status = exchange_pull_state(trainer->exchange, 1 + i, states[i]);
         }
     }
-    if (status == STATUS_OK) {
-        status = exchange_drain(trainer->exchange);
-    }
-    if (status == STATUS_OK) {
-        const struct link_passed passed = {states, count, trial_step_ns(&trainer->trial)};
-        status = link_pass(link, &passed);
-        trainer->exchange = link_exchange(link); // the old one may be gone, also if the job ends
-    }
-    if (status == STATUS_OK) {
-        model_merge_buckets(trainer->model, link_bucket_bytes(link));
-        status = batcher_seek(trainer->batcher, next->marks.first / trainer->steps_per_epoch,
-                              next->marks.first % trainer->steps_per_epoch);
-    }
-    trainer->phase = next;
+    *ret_count = count;
     return status;
+}
+
+/* Takes what the next phase needs out of the one that ends, and waits for it to begin: then all
+ * workers hold the same parameters and states, and go on in the same place of the data. */
+static enum status pass_phase(struct trainer *trainer, struct link *link)
+{
+    float *states[OPTIMIZER_STATES_MAX];
+    struct link_passed passed = {.states = states, .step_ns = trial_step_ns(&trainer->trial)};
+    enum status status = collect_states(trainer, states, &passed.state_count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = exchange_drain(trainer->exchange);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = link_pass(link, &passed);
+    trainer->exchange = link_exchange(link); // the old one may be gone, also if the job ends
+    if (status != STATUS_OK) {
+        return status;
+    }
+    trainer->phase++;
+    model_merge_buckets(trainer->model, link_bucket_bytes(link));
+    uint64_t first = trainer->phase->marks.first;
+    return batcher_seek(trainer->batcher, first / trainer->steps_per_epoch,
+                        first % trainer->steps_per_epoch);
 }
 
 static enum status train(struct trainer *trainer, struct link *link, uint64_t *ret_step)
@@ -304,6 +315,24 @@ static uint64_t limit_samples(uint64_t count, uint64_t limit)
     return limit > 0 && limit < count ? limit : count;
 }
 
+static enum status create_parts(struct trainer *trainer, struct device *device,
+                                const struct dataset *train, const struct dataset *test)
+{
+    enum status status = plan_phases(trainer);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_model(trainer, device, train);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_batches(trainer, train, test);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return create_optimizers(trainer);
+}
+
 enum status trainer_create(const struct job *job, uint32_t rank, struct device *device,
                            const struct dataset *train, const struct dataset *test,
                            struct trainer **ret_trainer)
@@ -321,16 +350,7 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
     trainer->data_digest = dataset_digest(test, trainer->test_samples, trainer->data_digest);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", device->ops->name);
-    enum status status = plan_phases(trainer);
-    if (status == STATUS_OK) {
-        status = create_model(trainer, device, train);
-    }
-    if (status == STATUS_OK) {
-        status = create_batches(trainer, train, test);
-    }
-    if (status == STATUS_OK) {
-        status = create_optimizers(trainer);
-    }
+    enum status status = create_parts(trainer, device, train, test);
     if (status != STATUS_OK) {
         if (status != STATUS_INVALID) { // what does not fit was said where it was found
             log_error("cannot prepare training of %s on %s: %s", job->model, job->data,
