@@ -29,6 +29,37 @@ FILE *new_file_stream(const char *path, bool replaces)
     return stream;
 }
 
+static bool write_zeros(FILE *stream, size_t bytes)
+{
+    static const char zeros[4096];
+    while (bytes > 0) {
+        size_t part = bytes < sizeof(zeros) ? bytes : sizeof(zeros);
+        if (fwrite(zeros, part, 1, stream) != 1) {
+            return false;
+        }
+        bytes -= part;
+    }
+    return fflush(stream) == 0;
+}
+
+enum status new_file_fill(const char *path, size_t bytes)
+{
+    FILE *stream = new_file_stream(path, true);
+    if (stream == NULL) {
+        return STATUS_IO;
+    }
+    int error = write_zeros(stream, bytes) ? 0 : errno;
+    if (fclose(stream) != 0 && error == 0) {
+        error = errno;
+    }
+    if (error == 0) {
+        return STATUS_OK;
+    }
+    unlink(path);
+    errno = error;
+    return STATUS_IO;
+}
+
 int new_file_append(const char *path)
 {
     struct stat facts;

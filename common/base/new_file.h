@@ -18,6 +18,10 @@ int new_file_open(const char *path, bool replaces);
 /* The same as a stream; NULL and errno. */
 FILE *new_file_stream(const char *path, bool replaces);
 
+/* Creates a file of `bytes` zeros, which takes that much of the disk. Where it cannot be written in
+ * full, it is removed again: STATUS_IO and errno. */
+enum status new_file_fill(const char *path, size_t bytes);
+
 /* Opens a file to append to, new or not, but no link of either kind: errno is ELOOP then. */
 int new_file_append(const char *path);
 

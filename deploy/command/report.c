@@ -28,8 +28,8 @@ static enum status add_below(struct report *report, const char *path)
     DIR *folder = opendir(path);
     for (const struct dirent *entry;
          folder != NULL && count < REPORT_RUNS_MAX && (entry = readdir(folder)) != NULL;) {
-        snprintf(below, sizeof(below), "%s/%s/summary.json", path, entry->d_name);
-        if (entry->d_name[0] != '.' && access(below, F_OK) == 0) {
+        snprintf(below, sizeof(below), "%s/%s", path, entry->d_name);
+        if (entry->d_name[0] != '.' && run_folder_has_summary(below)) {
             names[count++] = strdup(entry->d_name);
         }
     }
@@ -53,9 +53,7 @@ static enum status add_below(struct report *report, const char *path)
 
 static enum status add_folder(struct report *report, const char *path)
 {
-    char summary[RUN_FOLDER_PATH_MAX];
-    snprintf(summary, sizeof(summary), "%s/summary.json", path);
-    return access(summary, F_OK) == 0 ? report_add(report, path) : add_below(report, path);
+    return run_folder_has_summary(path) ? report_add(report, path) : add_below(report, path);
 }
 
 static const struct option own_rows[] = {

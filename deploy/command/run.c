@@ -55,11 +55,11 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     return handover_check(&options->security, job);
 }
 
-/* The line that a person looks for. */
+/* The line that a person looks for. Why a run has no summary was said before. */
 static void print_closing(const char *folder)
 {
     struct run_folder run;
-    if (run_folder_open(folder, &run) != STATUS_OK) {
+    if (!run_folder_has_summary(folder) || run_folder_open(folder, &run) != STATUS_OK) {
         return;
     }
     char accuracy[32];

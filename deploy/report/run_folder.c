@@ -6,6 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+bool run_folder_has_summary(const char *path)
+{
+    char file[RUN_FOLDER_PATH_MAX + 32];
+    snprintf(file, sizeof(file), "%.*s/summary.json", RUN_FOLDER_PATH_MAX, path);
+    return access(file, F_OK) == 0;
+}
 
 enum status run_folder_open(const char *path, struct run_folder *ret_run)
 {

@@ -19,6 +19,9 @@ struct run_folder {
     json_t *job;     // owned; NULL if there is no job.json
 };
 
+/* Whether there is a summary.json; nothing is read. */
+bool run_folder_has_summary(const char *path);
+
 /* Logs what is missing or cannot be read. */
 enum status run_folder_open(const char *path, struct run_folder *ret_run);
 void run_folder_close(struct run_folder *run);

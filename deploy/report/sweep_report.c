@@ -168,10 +168,9 @@ enum status sweep_report_write(const char *folder, const struct sweep_results *r
 
 struct run_folder *sweep_read_run(const char *folder, const char *name)
 {
-    char path[PATH_BYTES], summary[PATH_BYTES + 16];
+    char path[PATH_BYTES];
     snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
-    snprintf(summary, sizeof(summary), "%s/summary.json", path);
-    struct run_folder *run = access(summary, F_OK) == 0 ? calloc(1, sizeof(*run)) : NULL;
+    struct run_folder *run = run_folder_has_summary(path) ? calloc(1, sizeof(*run)) : NULL;
     if (run != NULL && run_folder_open(path, run) != STATUS_OK) {
         free(run);
         return NULL;

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ROOM_BYTES 65536 // job.json, summary.json, details.json, and logs of a few lines
+
 static bool is_empty_folder(const char *path)
 {
     DIR *folder = opendir(path);
@@ -73,6 +75,19 @@ static enum status check_existing(const char *folder)
     return STATUS_OK;
 }
 
+/* A disk that is full is found before anything is started: what is started could not say so. */
+static enum status check_room(const char *folder)
+{
+    char path[FOLDER_PATH_MAX];
+    snprintf(path, sizeof(path), "%.4000s/.room", folder);
+    if (new_file_fill(path, ROOM_BYTES) != STATUS_OK) {
+        log_error("%s has no room for the files of a run (%d KiB): %m", folder, ROOM_BYTES / 1024);
+        return STATUS_IO;
+    }
+    unlink(path);
+    return STATUS_OK;
+}
+
 enum status folder_make(const char *folder, const char *below)
 {
     char path[FOLDER_PATH_MAX];
@@ -82,7 +97,11 @@ enum status folder_make(const char *folder, const char *below)
         return STATUS_INVALID;
     }
     enum status status = check_existing(folder);
-    return status == STATUS_OK ? make_parents_and(path) : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = make_parents_and(path);
+    return status == STATUS_OK ? check_room(folder) : status;
 }
 
 static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)

@@ -9,7 +9,7 @@
 #define FOLDER_PATH_MAX 4096
 
 /* Makes a folder and its parents, and `below` in it (NULL: nothing). Refuses a folder that is not
- * empty; a lock file does not count. Logs. */
+ * empty (a lock file does not count), or on a disk that is full. Logs. */
 enum status folder_make(const char *folder, const char *below);
 
 /* Removes a folder with all that is in it, as far as it can. */

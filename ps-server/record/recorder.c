@@ -24,6 +24,7 @@ struct recorder {
     char folder[PATH_BYTES - 64];
     struct metrics metrics; // what is not a line yet
     FILE *metrics_file;
+    bool has_reserve;        // the file JOB_RESERVE_NAME is there
     char error[ERROR_BYTES]; // of the first thing that could not be written
 };
 
@@ -70,6 +71,26 @@ static enum status make_folders(const char *folder)
     }
 }
 
+/* Sets aside room that the summary takes over. So it can still be written on a disk that has become
+ * full. */
+static enum status reserve(struct recorder *recorder)
+{
+    char path[PATH_BYTES];
+    path_of(recorder, JOB_RESERVE_NAME, path);
+    recorder->has_reserve = new_file_fill(path, RESERVE_BYTES) == STATUS_OK;
+    return recorder->has_reserve ? STATUS_OK : refuse_file(recorder, path);
+}
+
+static void release(struct recorder *recorder)
+{
+    if (recorder->has_reserve) {
+        char path[PATH_BYTES];
+        path_of(recorder, JOB_RESERVE_NAME, path);
+        unlink(path);
+        recorder->has_reserve = false;
+    }
+}
+
 enum status recorder_create(const char *folder, struct recorder **ret_recorder)
 {
     struct recorder *recorder = calloc(1, sizeof(*recorder));
@@ -98,6 +119,10 @@ enum status recorder_create(const char *folder, struct recorder **ret_recorder)
         status = STATUS_INVALID;
         goto fail;
     }
+    status = reserve(recorder);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
     *ret_recorder = recorder;
     return STATUS_OK;
 fail:
@@ -114,6 +139,7 @@ void recorder_destroy(struct recorder *recorder)
         fclose(recorder->metrics_file);
     }
     metrics_finish(&recorder->metrics);
+    release(recorder);
     free(recorder);
 }
 
@@ -151,24 +177,6 @@ static enum status write_json(struct recorder *recorder, const char *name, json_
     return status;
 }
 
-/* Sets aside room that the summary takes over. So it can still be written on a disk that has become
- * full. */
-static enum status reserve(struct recorder *recorder)
-{
-    static const char zeros[RESERVE_BYTES];
-    char path[PATH_BYTES];
-    path_of(recorder, JOB_RESERVE_NAME, path);
-    FILE *file = new_file_stream(path, true);
-    if (file == NULL) {
-        return refuse_file(recorder, path);
-    }
-    bool is_written = fwrite(zeros, sizeof(zeros), 1, file) == 1;
-    if (fclose(file) != 0 || !is_written) {
-        return refuse_file(recorder, path);
-    }
-    return STATUS_OK;
-}
-
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
@@ -180,17 +188,12 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
         status = metrics_init(&recorder->metrics, job->workers, job->report_every,
                               job_total_steps(job, coordinator->train_samples));
     }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return reserve(recorder);
+    return status;
 }
 
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    char path[PATH_BYTES];
-    path_of(recorder, JOB_RESERVE_NAME, path);
-    unlink(path);
+    release(recorder);
     return write_json(recorder, "summary.json", summary_json(coordinator));
 }
 

@@ -8,8 +8,8 @@
 
 struct recorder;
 
-/* Makes the folder (and those above it) if it is not there. STATUS_INVALID if it already holds a
- * run. Logs. */
+/* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
+ * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run. Logs. */
 enum status recorder_create(const char *folder, struct recorder **ret_recorder);
 void recorder_destroy(struct recorder *recorder); // NULL is fine
 
@@ -17,8 +17,7 @@ void recorder_destroy(struct recorder *recorder); // NULL is fine
  * Borrowed. */
 const char *recorder_error(const struct recorder *recorder);
 
-/* Once everybody is ready. Sets aside disk space, so that a full disk cannot stop the summary.
- * All of these log what cannot be written. */
+/* Once everybody is ready. All of these log what cannot be written. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);

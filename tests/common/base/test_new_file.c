@@ -1,5 +1,6 @@
 /* Tests of new files: a planted link is never followed, and folders of others are refused. */
 #include "common/base/new_file.h"
+#include "tests/support/common/file_limit.h"
 #include "tests/support/common/temp_folder.h"
 
 // clang-format off
@@ -119,6 +120,23 @@ static void a_folder_of_another_user_is_refused(void **state)
     assert_non_null(strstr(error, "uid 4711"));
 }
 
+static void what_cannot_be_filled_leaves_nothing(void **state)
+{
+    char path[512];
+    struct stat facts;
+    snprintf(path, sizeof(path), "%s/filled", (const char *)*state);
+    assert_int_equal(new_file_fill(path, 10000), STATUS_OK);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_size, 10000);
+    file_limit_begin(9999);
+    enum status status = new_file_fill(path, 10000);
+    int error = errno;
+    file_limit_end();
+    assert_int_equal(status, STATUS_IO);
+    assert_int_equal(error, EFBIG);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static int open_folder(void **state)
 {
     *state = temp_folder_create();
@@ -139,6 +157,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_name_that_exists_is_an_error_unless_it_is_to_be_replaced,
                                         open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_is_appended_to_is_no_link, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_cannot_be_filled_leaves_nothing, open_folder,
+                                        close_folder),
         cmocka_unit_test_setup_teardown(a_folder_that_every_user_can_change_is_refused, open_folder,
                                         close_folder),
         cmocka_unit_test_setup_teardown(a_folder_of_another_user_is_refused, open_folder,

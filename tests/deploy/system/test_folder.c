@@ -1,6 +1,7 @@
 /* Tests of folders: what is not ours to remove stays, and a file is no folder. */
 #include "deploy/system/folder.h"
 #include "tests/support/common/captured_log.h"
+#include "tests/support/common/file_limit.h"
 #include "tests/support/common/temp_folder.h"
 
 // clang-format off
@@ -86,6 +87,24 @@ static void a_folder_that_every_user_can_change_is_not_written_to(void **state)
     temp_folder_destroy(folder);
 }
 
+static void a_disk_without_room_is_refused(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), path[512], room[600];
+    snprintf(path, sizeof(path), "%s/run", folder);
+    snprintf(room, sizeof(room), "%s/.room", path);
+    captured_log_begin();
+    file_limit_begin(16384);
+    enum status status = folder_make(path, "logs");
+    file_limit_end();
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_IO);
+    assert_non_null(strstr(said, path));
+    assert_non_null(strstr(said, "has no room for the files of a run (64 KiB): File too large"));
+    assert_int_equal(access(room, F_OK), -1);
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +112,7 @@ int main(void)
         cmocka_unit_test(a_folder_with_a_file_of_the_users_stays_whole),
         cmocka_unit_test(what_is_no_folder_is_not_removed),
         cmocka_unit_test(a_folder_that_every_user_can_change_is_not_written_to),
+        cmocka_unit_test(a_disk_without_room_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
