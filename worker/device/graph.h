@@ -117,6 +117,7 @@ void graph_destroy_nodes(struct graph *graph);
 struct graph_memory {
     bool is_trained;
     size_t element_bytes;
+    size_t alignment; // of every tensor and extra, in bytes
     size_t extras[GRAPH_EXTRAS_MAX], extra_offsets[GRAPH_EXTRAS_MAX]; // bytes; set by graph_plan
     uint32_t extra_count;
     size_t bytes;                                            // set by graph_plan

@@ -101,7 +101,7 @@ enum status graph_plan(const struct graph *graph, struct graph_memory *memory)
         buffers[extras + i] =
             (struct plan_buffer){.bytes = memory->extras[i], .last = 2 * graph->node_count};
     }
-    memory->bytes = memory_plan(buffers, extras + memory->extra_count);
+    memory->bytes = memory_plan(buffers, extras + memory->extra_count, memory->alignment);
     for (uint32_t i = 0; i < count; i++) {
         size_t owner = (size_t)(owner_of_gradient(&graph->tensors[i]) - graph->tensors);
         memory->data[i] = buffers[i].offset;

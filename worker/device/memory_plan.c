@@ -6,12 +6,11 @@
  * one of `cnn` as long as before. */
 #include "worker/device/memory_plan.h"
 
-#include "common/base/memory.h"
-
+#include <assert.h>
 #include <stdbool.h>
 
 #define PLAN_LARGE 65536 // bytes
-#define PLAN_GAP   1280  // bytes: whole units of what GPUs want, too
+#define PLAN_GAP   1280  // bytes: whole units of every alignment
 
 static bool overlap_in_time(const struct plan_buffer *a, const struct plan_buffer *b)
 {
@@ -19,24 +18,24 @@ static bool overlap_in_time(const struct plan_buffer *a, const struct plan_buffe
 }
 
 /* What a buffer takes: whole units of alignment, and the gap behind a large one. */
-static size_t extent(const struct plan_buffer *buffer)
+static size_t extent(const struct plan_buffer *buffer, size_t alignment)
 {
-    size_t bytes = (buffer->bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
+    size_t bytes = (buffer->bytes + alignment - 1) / alignment * alignment;
     return buffer->bytes >= PLAN_LARGE ? bytes + PLAN_GAP : bytes;
 }
 
 /* The lowest offset at which `buffer` meets no placed buffer that lives when it does. */
 static size_t first_fit(const struct plan_buffer *buffers, const bool *is_placed, uint32_t count,
-                        const struct plan_buffer *buffer)
+                        const struct plan_buffer *buffer, size_t alignment)
 {
     size_t offset = 0;
     for (uint32_t i = 0; i < count;) {
         const struct plan_buffer *other = &buffers[i];
         bool is_in_the_way = is_placed[i] && overlap_in_time(buffer, other) &&
-                             offset < other->offset + extent(other) &&
-                             other->offset < offset + extent(buffer);
+                             offset < other->offset + extent(other, alignment) &&
+                             other->offset < offset + extent(buffer, alignment);
         if (is_in_the_way) {
-            offset = other->offset + extent(other);
+            offset = other->offset + extent(other, alignment);
             i = 0; // those that were passed may be in the way now
         } else {
             i++;
@@ -45,8 +44,9 @@ static size_t first_fit(const struct plan_buffer *buffers, const bool *is_placed
     return offset;
 }
 
-size_t memory_plan(struct plan_buffer *buffers, uint32_t count)
+size_t memory_plan(struct plan_buffer *buffers, uint32_t count, size_t alignment)
 {
+    assert(PLAN_GAP % alignment == 0);
     bool is_placed[PLAN_BUFFERS_MAX] = {false};
     size_t end = 0;
     for (uint32_t round = 0; round < count; round++) {
@@ -57,10 +57,10 @@ size_t memory_plan(struct plan_buffer *buffers, uint32_t count)
             }
         }
         struct plan_buffer *buffer = &buffers[largest];
-        buffer->offset = first_fit(buffers, is_placed, count, buffer);
+        buffer->offset = first_fit(buffers, is_placed, count, buffer, alignment);
         is_placed[largest] = true;
-        if (buffer->offset + extent(buffer) > end) {
-            end = buffer->offset + extent(buffer);
+        if (buffer->offset + extent(buffer, alignment) > end) {
+            end = buffer->offset + extent(buffer, alignment);
         }
     }
     return end;

@@ -16,7 +16,8 @@ struct plan_buffer {
     size_t offset;        // set by memory_plan
 };
 
-/* First fit, large buffers first, each with a gap behind it. Returns the bytes of the arena. */
-size_t memory_plan(struct plan_buffer *buffers, uint32_t count);
+/* First fit, large buffers first, each with a gap behind it. Offsets are multiples of `alignment`,
+ * a power of two up to 256. Returns the bytes of the arena. */
+size_t memory_plan(struct plan_buffer *buffers, uint32_t count, size_t alignment);
 
 #endif

@@ -1,6 +1,5 @@
 /* Tests of where buffers lie: none that live at the same time overlap, and memory is shared
  * otherwise. */
-#include "common/base/memory.h"
 #include "common/base/random.h"
 #include "worker/device/memory_plan.h"
 
@@ -33,12 +32,13 @@ static void buffers_that_live_together_never_overlap(void **state)
             buffers[i] = (struct plan_buffer){.bytes = random_below(&random, 5000),
                                               .first = (uint32_t)random_below(&random, 40)};
             buffers[i].last = buffers[i].first + (uint32_t)random_below(&random, 20);
-            sum += buffers[i].bytes + MEMORY_ALIGNMENT;
+            sum += buffers[i].bytes + 256;
         }
-        size_t bytes = memory_plan(buffers, count);
+        const size_t alignment = seed % 2 == 0 ? 64 : 256;
+        size_t bytes = memory_plan(buffers, count, alignment);
         assert_in_range(bytes, 0, sum);
         for (uint32_t i = 0; i < count; i++) {
-            assert_int_equal(buffers[i].offset % MEMORY_ALIGNMENT, 0);
+            assert_int_equal(buffers[i].offset % alignment, 0);
             assert_in_range(buffers[i].offset + buffers[i].bytes, 0, bytes);
             for (uint32_t k = 0; k < i; k++) {
                 if (overlap(&buffers[i], &buffers[k])) {
@@ -56,7 +56,7 @@ static void buffers_that_follow_each_other_share_their_place(void **state)
     for (uint32_t i = 0; i < 4; i++) {
         buffers[i] = (struct plan_buffer){.bytes = 640, .first = 2 * i, .last = 2 * i + 1};
     }
-    assert_int_equal(memory_plan(buffers, 4), 640);
+    assert_int_equal(memory_plan(buffers, 4, 64), 640);
 }
 
 static void large_buffers_do_not_lie_at_the_same_place_in_their_pages(void **state)
@@ -66,7 +66,7 @@ static void large_buffers_do_not_lie_at_the_same_place_in_their_pages(void **sta
     for (uint32_t i = 0; i < 4; i++) {
         buffers[i] = (struct plan_buffer){.bytes = 1 << 20, .last = 1};
     }
-    memory_plan(buffers, 4);
+    memory_plan(buffers, 4, 64);
     for (uint32_t i = 0; i < 4; i++) {
         for (uint32_t k = 0; k < i; k++) {
             assert_int_not_equal(buffers[i].offset % 4096, buffers[k].offset % 4096);
@@ -77,7 +77,7 @@ static void large_buffers_do_not_lie_at_the_same_place_in_their_pages(void **sta
 static void no_buffers_need_no_memory(void **state)
 {
     (void)state;
-    assert_int_equal(memory_plan(NULL, 0), 0);
+    assert_int_equal(memory_plan(NULL, 0, 64), 0);
 }
 
 int main(void)

@@ -49,6 +49,7 @@ static enum status place(struct cpu_program *program)
     }
     memory->is_trained = context->grads != NULL;
     memory->element_bytes = sizeof(float);
+    memory->alignment = MEMORY_ALIGNMENT;
     memory->extras[0] = context->scratch_bytes;
     memory->extras[1] = context->weight_bytes;
     memory->extra_count = 2;

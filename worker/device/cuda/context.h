@@ -11,6 +11,10 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+// Of all device memory that a library is given, in bytes. cudaMalloc promises as much, and the
+// libraries take it for granted.
+#define CUDA_ALIGNMENT 256
+
 /* What the launches of a pass take from its input, besides memory. Nodes see nothing else of the
  * input: where this is equal they launch the same, see replay.h. */
 struct cuda_pass {
@@ -30,9 +34,9 @@ struct node_context {
 
     // Flat vectors, as the host's.
     float *params, *grads, *statistics;
-    void *weights;  // weights and biases as the libraries want them, where params has them
+    void *weights;  // weights and biases as the libraries want them: see cuda_reserve_weights
     void *dweights; // the weight gradient of the node that runs, likewise
-    size_t dweight_bytes;
+    size_t weight_bytes, dweight_bytes;
 
     void *workspace; // of the library's call that runs
     size_t workspace_bytes;
@@ -92,10 +96,14 @@ static inline bool cuda_has_sums(const struct node_context *context, const struc
            context->pass.count == context->batch;
 }
 
-/* Where a parameter's counterpart lies in `weights`. */
-static inline void *cuda_weight_at(const struct node_context *context, uint64_t offset)
+/* A place in `weights` for so many elements, while nodes are created. It is as aligned as memory of
+ * its own, which the libraries take for granted; parameters lie behind each other in the flat
+ * vector. */
+size_t cuda_reserve_weights(struct node_context *context, size_t count);
+
+static inline void *cuda_weights_at(const struct node_context *context, size_t place)
 {
-    return (char *)context->weights + offset * cuda_element_bytes(context);
+    return (char *)context->weights + place;
 }
 
 #endif

@@ -31,6 +31,7 @@
 struct conv2d {
     struct node base;
     struct dnn_plan passes[3]; // by enum dnn_pass
+    size_t weight_at, bias_at; // see cuda_reserve_weights
 
     // Forward with statistics.
     struct dnn_plan own_statistics;
@@ -88,15 +89,16 @@ static struct cuda_weights weights_of(const struct op *op)
 static enum status take_weights(const struct node *node)
 {
     const struct node_context *context = node->context;
+    const struct conv2d *conv = (const struct conv2d *)node;
     const struct op *op = &node->op;
     const struct cuda_weights weights = weights_of(op), bias = {.inputs = 1, .taps = 1};
     int result = kernel_weights_in(context->type, &weights, context->params + op->weight,
-                                   cuda_weight_at(context, op->weight), op_weight_count(op),
+                                   cuda_weights_at(context, conv->weight_at), op_weight_count(op),
                                    context->stream);
     if (result == 0 && op->has_bias) {
-        result =
-            kernel_weights_in(context->type, &bias, context->params + op->bias,
-                              cuda_weight_at(context, op->bias), op->y.channels, context->stream);
+        result = kernel_weights_in(context->type, &bias, context->params + op->bias,
+                                   cuda_weights_at(context, conv->bias_at), op->y.channels,
+                                   context->stream);
     }
     return cuda_check(result, "copy weights");
 }
@@ -109,9 +111,9 @@ static enum status conv2d_forward(struct node *node)
     enum status status = take_weights(node);
     struct dnn_operands operands = {
         .x = node->x->data,
-        .w = cuda_weight_at(context, node->op.weight),
+        .w = cuda_weights_at(context, conv->weight_at),
         .y = node->y->data,
-        .bias = node->op.has_bias ? cuda_weight_at(context, node->op.bias) : NULL,
+        .bias = node->op.has_bias ? cuda_weights_at(context, conv->bias_at) : NULL,
         .workspace = context->workspace,
     };
     if (status == STATUS_OK && cuda_has_sums(context, node->y)) {
@@ -168,7 +170,7 @@ static enum status conv2d_backward(struct node *node)
     }
     const struct dnn_operands operands = {
         .x = node->x->grad,
-        .w = cuda_weight_at(context, op->weight),
+        .w = cuda_weights_at(context, conv_of(node)->weight_at),
         .y = node->y->grad,
         .workspace = context->workspace,
     };
@@ -279,6 +281,8 @@ enum status cuda_create_conv2d(struct node *base, struct node **ret_node)
     conv->base.ops = &conv2d_ops;
     conv->base.keeps_x = true;
     conv->base.keeps_y = base->has_relu;
+    conv->weight_at = cuda_reserve_weights(context, op_weight_count(&base->op));
+    conv->bias_at = cuda_reserve_weights(context, base->op.has_bias ? base->op.y.channels : 0);
     enum status status = plan_pass(conv, DNN_FORWARD);
     if (status == STATUS_OK && context->is_trained) {
         status = plan_pass(conv, DNN_WEIGHT_GRADIENT);

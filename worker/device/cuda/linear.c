@@ -18,6 +18,7 @@ struct product {
 struct linear {
     struct node base;
     struct product forward, data, weights;
+    size_t weight_at; // see cuda_reserve_weights
 };
 
 static struct linear *linear_of(struct node *node)
@@ -163,7 +164,7 @@ static enum status linear_forward(struct node *node)
     struct node_context *context = node->context;
     const struct op *op = &node->op;
     const struct cuda_weights weights = weights_of(op);
-    void *w = cuda_weight_at(context, op->weight);
+    void *w = cuda_weights_at(context, linear_of(node)->weight_at);
     enum status status =
         cuda_check(kernel_weights_in(context->type, &weights, context->params + op->weight, w,
                                      op_weight_count(op), context->stream),
@@ -212,8 +213,8 @@ static enum status linear_backward(struct node *node)
     if (status != STATUS_OK || node->x->is_pixels) {
         return status;
     }
-    return product_run(context, &linear->data, cuda_weight_at(context, op->weight), node->y->grad,
-                       node->x->grad);
+    return product_run(context, &linear->data, cuda_weights_at(context, linear->weight_at),
+                       node->y->grad, node->x->grad);
 }
 
 static const struct node_ops linear_ops = {
@@ -252,6 +253,7 @@ enum status cuda_create_linear(struct node *base, struct node **ret_node)
     linear->base.ops = &linear_ops;
     linear->base.keeps_x = true;
     linear->base.keeps_y = base->has_relu;
+    linear->weight_at = cuda_reserve_weights(context, op_weight_count(&base->op));
     // Without a device there is nobody to ask: see cuda_program_try.
     enum status status = context->blas != NULL ? create_products(linear) : STATUS_OK;
     if (status != STATUS_OK) {

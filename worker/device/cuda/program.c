@@ -45,6 +45,11 @@ void cuda_program_destroy(struct program *base)
  * Memory
  * ========================================================================================== */
 
+static size_t aligned(size_t bytes)
+{
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
+
 static size_t element_count(struct shape shape)
 {
     return (size_t)shape.channels * shape.rows * shape.columns;
@@ -64,11 +69,18 @@ static void measure_vectors(struct cuda_program *program, const struct program_o
     program->pixel_count = options->batch_size * element_count(options->ops[0].x);
 }
 
+size_t cuda_reserve_weights(struct node_context *context, size_t count)
+{
+    size_t place = context->weight_bytes;
+    context->weight_bytes = place + aligned(count * cuda_element_bytes(context));
+    return place;
+}
+
 /* A part of the block of vectors, or, without a block, only its size. */
 static void *take(struct cuda_program *program, size_t bytes)
 {
     size_t begin = program->vector_bytes;
-    program->vector_bytes = begin + (bytes + 255) / 256 * 256;
+    program->vector_bytes = begin + aligned(bytes);
     return program->vectors != NULL ? (char *)program->vectors + begin : NULL;
 }
 
@@ -79,7 +91,7 @@ static void lay_out_vectors(struct cuda_program *program)
     context->params = take(program, program->value_count * sizeof(float));
     context->grads = take(program, context->is_trained ? program->value_count * sizeof(float) : 0);
     context->statistics = take(program, program->statistic_count * sizeof(float));
-    context->weights = take(program, program->value_count * cuda_element_bytes(context));
+    context->weights = take(program, context->weight_bytes);
     context->labels = take(program, context->batch * sizeof(uint32_t));
     context->sample_keys = take(program, context->batch * sizeof(uint64_t));
     context->losses = take(program, context->batch * sizeof(double));
@@ -94,8 +106,7 @@ static void report_too_large(const struct cuda_program *program)
 {
     size_t free_bytes = 0, all_bytes = 0, asked = program->arena_bytes + program->vector_bytes;
     cudaMemGetInfo(&free_bytes, &all_bytes);
-    size_t fixed = (2 * program->value_count) * sizeof(float) +
-                   program->value_count * cuda_element_bytes(&program->context) +
+    size_t fixed = (2 * program->value_count) * sizeof(float) + program->context.weight_bytes +
                    program->context.workspace_bytes;
     size_t sample = asked > fixed ? (asked - fixed) / program->context.batch : 1;
     size_t fitting = free_bytes > fixed && sample > 0 ? (free_bytes - fixed) / sample : 0;
@@ -133,6 +144,7 @@ static enum status plan_memory(struct cuda_program *program, struct graph_memory
 {
     const struct node_context *context = &program->context;
     memory->is_trained = context->is_trained;
+    memory->alignment = CUDA_ALIGNMENT;
     memory->element_bytes = cuda_element_bytes(context);
     memory->extras[EXTRA_WORKSPACE] = context->workspace_bytes;
     memory->extras[EXTRA_DWEIGHTS] = context->dweight_bytes;
