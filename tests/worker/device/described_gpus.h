@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define DESCRIBED_GPU_COUNT 2
+#define DESCRIBED_GPU_COUNT 3
 
 #define DESCRIBED_GPU_FORMAT                                                                      \
     "{\"deviceVer\":%u,\"driverVer\":13000,\"maxGridSize\":[2147483647,65535,65535],"             \
@@ -24,6 +24,7 @@ static const struct described_gpu {
     unsigned version, processors, cache_bytes, shared_bytes;
 } described_gpus[DESCRIBED_GPU_COUNT] = {
     {"A100", 800, 108, 41943040, 166912},
+    {"H100", 900, 132, 52428800, 232448},
     {"H200", 900, 132, 62914560, 232448},
 };
 

@@ -72,9 +72,6 @@ static bool make_plan(const struct dnn_target *target, cudnnBackendDescriptor_t 
         status = cudnnBackendGetAttribute(plan.plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                           CUDNN_TYPE_INT64, 1, &count, &bytes);
     }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan.pack);
-    }
     if (status != CUDNN_STATUS_SUCCESS) {
         dnn_plan_destroy(&plan);
         return false;
@@ -153,9 +150,6 @@ enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv
 
 void dnn_plan_destroy(struct dnn_plan *plan)
 {
-    if (plan->pack != NULL) {
-        cudnnBackendDestroyDescriptor(plan->pack);
-    }
     if (plan->plan != NULL) {
         cudnnBackendDestroyDescriptor(plan->plan);
     }
@@ -184,28 +178,33 @@ static int64_t name_operands(const struct dnn_operands *operands, int64_t ret_ui
     return count;
 }
 
-enum status dnn_plan_run(const struct dnn_target *target, struct dnn_plan *plan,
-                         const struct dnn_operands *operands)
+/* The operands as the library takes them. It does not take others once a pack is finalized. */
+static cudnnBackendDescriptor_t add_pack(struct dnn_pieces *pieces,
+                                         const struct dnn_operands *operands)
 {
     int64_t uids[OPERANDS_MAX];
     void *pointers[OPERANDS_MAX];
     const int64_t count = name_operands(operands, uids, pointers);
-    cudnnStatus_t status = cudnnBackendSetAttribute(plan->pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-                                                    CUDNN_TYPE_INT64, count, uids);
+    cudnnBackendDescriptor_t pack = dnn_begin(pieces, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    dnn_set(pieces, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, uids);
+    dnn_set(pieces, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count,
+            pointers);
+    dnn_set(pieces, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+            &operands->workspace);
+    dnn_end(pieces, pack);
+    return pack;
+}
+
+enum status dnn_plan_run(const struct dnn_target *target, const struct dnn_plan *plan,
+                         const struct dnn_operands *operands)
+{
+    struct dnn_pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t pack = add_pack(&pieces, operands);
+    cudnnStatus_t status = pieces.status;
     if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendSetAttribute(plan->pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-                                          CUDNN_TYPE_VOID_PTR, count, pointers);
+        status = cudnnBackendExecute(target->handle, plan->plan, pack);
     }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendSetAttribute(plan->pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
-                                          CUDNN_TYPE_VOID_PTR, 1, &operands->workspace);
-    }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendFinalize(plan->pack);
-    }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendExecute(target->handle, plan->plan, plan->pack);
-    }
+    dnn_destroy_pieces(&pieces);
     if (status != CUDNN_STATUS_SUCCESS) {
         report_error("cuDNN cannot run a convolution: %s", cudnnGetErrorString(status));
         return STATUS_DEVICE;

@@ -41,7 +41,7 @@ struct dnn_conv {
 
 /* A plan. Zeroed is empty. */
 struct dnn_plan {
-    cudnnBackendDescriptor_t plan, pack;
+    cudnnBackendDescriptor_t plan;
     size_t workspace_bytes;
     char engine[64]; // for the log
 };
@@ -66,7 +66,7 @@ struct dnn_operands {
     void *workspace;
 };
 
-enum status dnn_plan_run(const struct dnn_target *target, struct dnn_plan *plan,
+enum status dnn_plan_run(const struct dnn_target *target, const struct dnn_plan *plan,
                          const struct dnn_operands *operands);
 
 #endif

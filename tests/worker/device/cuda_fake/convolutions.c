@@ -160,7 +160,7 @@ void dnn_plan_destroy(struct dnn_plan *plan)
     *plan = (struct dnn_plan){0};
 }
 
-enum status dnn_plan_run(const struct dnn_target *target, struct dnn_plan *plan,
+enum status dnn_plan_run(const struct dnn_target *target, const struct dnn_plan *plan,
                          const struct dnn_operands *operands)
 {
     struct convolution *planned = plan->plan;

@@ -29,7 +29,7 @@ struct CUstream_st {
     uint64_t tickets;         // likewise
     struct task *done;        // the task before the next one; of the thread
     uint64_t clock_ns;        // likewise
-    bool is_lazy;
+    bool is_lazy, is_idle;
     struct fake_capture *capture; // borrowed; of who queues
 };
 
@@ -126,6 +126,9 @@ cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
     if (stream->capture != NULL) {
         return fake_capture_add(stream->capture, task);
     }
+    if (stream->is_idle) {
+        return cudaSuccess;
+    }
     queue(stream, create_task(task));
     return cudaSuccess;
 }
@@ -153,6 +156,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int fla
     cudaStream_t stream = calloc(1, sizeof(*stream));
     assert(flags == cudaStreamNonBlocking && stream != NULL);
     stream->done = stream->last = create_end();
+    stream->is_idle = mode != NULL && strstr(mode, "idle") != NULL;
     stream->is_lazy = mode != NULL && strstr(mode, "lazy") != NULL;
     if (sem_init(&stream->allowed, 0, 0) != 0 ||
         pthread_create(&stream->thread, NULL, run_stream, stream) != 0) {

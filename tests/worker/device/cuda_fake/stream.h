@@ -16,7 +16,8 @@
  * copies and by a microsecond for anything else it does, and to that of whoever it waits for.
  *
  * With RINGSIDE_FAKE_CUDA=lazy a stream runs nothing before somebody waits for it, and then no more
- * than is waited for: whoever reads without a wait reads what was there before, in every run. */
+ * than is waited for: whoever reads without a wait reads what was there before, in every run. With
+ * =idle it runs nothing at all: for tests of what is launched, not of what that computes. */
 #ifndef TESTS_WORKER_DEVICE_CUDA_FAKE_STREAM_H
 #define TESTS_WORKER_DEVICE_CUDA_FAKE_STREAM_H
 
