@@ -69,10 +69,11 @@ static void plan_shape(const struct dnn_target *target, const char *gpu,
                        const struct dnn_conv *shape)
 {
     struct dnn_plan plan;
-    if (dnn_plan_conv(target, shape, DNN_FORWARD, &plan) != STATUS_OK) {
-        fail_msg("%s has no statistics of %ux%u from %u to %u channels of %ux%u", gpu,
+    char why[DNN_WHY_BYTES];
+    if (dnn_plan_conv(target, shape, DNN_FORWARD, &plan, why, sizeof(why)) != STATUS_OK) {
+        fail_msg("%s has no statistics of %ux%u from %u to %u channels of %ux%u: %s", gpu,
                  shape->window, shape->window, shape->inputs, shape->outputs, shape->x_rows,
-                 shape->x_columns);
+                 shape->x_columns, why);
     }
     print_message("%s, %ux%u %u->%u of %ux%u: engine %s\n", gpu, shape->window, shape->window,
                   shape->inputs, shape->outputs, shape->x_rows, shape->x_columns, plan.engine);
@@ -111,8 +112,11 @@ static void convolutions_in_full_float_have_none(void **state)
         struct dnn_target target = {.precision = PRECISION_FP32};
         struct dnn_plan none;
         assert_int_equal(described_gpu_create(&described_gpus[g], &target.described), STATUS_OK);
-        assert_int_equal(dnn_plan_conv(&target, &shapes[1], DNN_FORWARD, &none),
+        char why[DNN_WHY_BYTES] = "";
+        assert_int_equal(dnn_plan_conv(&target, &shapes[1], DNN_FORWARD, &none, why, sizeof(why)),
                          STATUS_UNSUPPORTED);
+        print_message("%s: %s\n", described_gpus[g].name, why);
+        assert_non_null(strstr(why, "proposes"));
         assert_null(none.plan);
         dnn_forget_device(target.described);
     }

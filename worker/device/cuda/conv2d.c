@@ -220,20 +220,26 @@ static void reserve_workspace(struct node_context *context, size_t bytes)
     context->workspace_bytes = context->workspace_bytes < bytes ? bytes : context->workspace_bytes;
 }
 
+static const char *const pass_names[] = {
+    [DNN_FORWARD] = "forward pass",
+    [DNN_DATA_GRADIENT] = "data gradient",
+    [DNN_WEIGHT_GRADIENT] = "weight gradient",
+};
+
 static enum status plan_pass(struct conv2d *conv, enum dnn_pass pass)
 {
     const struct op *op = &conv->base.op;
     struct node_context *context = conv->base.context;
     const struct dnn_conv shape = shape_of(conv);
-    enum status status = dnn_plan_conv(&context->dnn, &shape, pass, &conv->passes[pass]);
+    char why[DNN_WHY_BYTES];
+    enum status status =
+        dnn_plan_conv(&context->dnn, &shape, pass, &conv->passes[pass], why, sizeof(why));
     if (status != STATUS_OK) {
-        report_error("cuDNN has no engine for a convolution of %ux%u from %u to %u channels of "
-                     "%ux%u in this precision%s",
-                     op->window, op->window, op->x.channels, op->y.channels, op->x.rows,
-                     op->x.columns,
-                     context->dnn.allows_nondeterministic
-                         ? ""
-                         : " that repeats its bits; --allow-nondeterministic admits others");
+        report_error(
+            "cuDNN has no plan for the %s of a convolution of %ux%u from %u to %u channels "
+            "of %ux%u, a batch of %u: %s",
+            pass_names[pass], op->window, op->window, op->x.channels, op->y.channels, op->x.rows,
+            op->x.columns, context->batch, why);
         return status;
     }
     reserve_workspace(context, conv->passes[pass].workspace_bytes);
@@ -264,10 +270,17 @@ static void plan_statistics(struct conv2d *conv)
     }
     struct dnn_conv shape = shape_of(conv);
     shape.has_statistics = true;
-    if (dnn_plan_conv(&context->dnn, &shape, DNN_FORWARD, &conv->own_statistics) == STATUS_OK) {
-        conv->statistics = &conv->own_statistics;
-        reserve_workspace(context, conv->own_statistics.workspace_bytes);
+    char why[DNN_WHY_BYTES];
+    if (dnn_plan_conv(&context->dnn, &shape, DNN_FORWARD, &conv->own_statistics, why,
+                      sizeof(why)) != STATUS_OK) {
+        report_info("a convolution of %ux%u from %u to %u channels leaves its statistics to the "
+                    "normalisation, because cuDNN has no plan with them: %s",
+                    base->op.window, base->op.window, base->op.x.channels, base->op.y.channels,
+                    why);
+        return;
     }
+    conv->statistics = &conv->own_statistics;
+    reserve_workspace(context, conv->own_statistics.workspace_bytes);
 }
 
 enum status cuda_create_conv2d(struct node *base, struct node **ret_node)

@@ -46,11 +46,14 @@ struct dnn_plan {
     char engine[64]; // for the log
 };
 
+#define DNN_WHY_BYTES 512
+
 /* The best plan of the library's heuristics that keeps to the target: deterministic unless that was
- * waived, in full float unless the precision says otherwise. STATUS_UNSUPPORTED, not logged, if
- * there is none. */
+ * waived, in full float unless the precision says otherwise. STATUS_UNSUPPORTED if there is none,
+ * and why: what the library ("it") says. Not logged. */
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
-                          enum dnn_pass pass, struct dnn_plan *ret_plan);
+                          enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
+                          size_t why_size);
 void dnn_plan_destroy(struct dnn_plan *plan);
 
 /* Device memory that a pass works on; the result is the one of x, w and y that is computed. What a

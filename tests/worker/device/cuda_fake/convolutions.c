@@ -141,8 +141,11 @@ static void run_pass(void *context)
 }
 
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
-                          enum dnn_pass pass, struct dnn_plan *ret_plan)
+                          enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
+                          size_t why_size)
 {
+    (void)ret_why;
+    (void)why_size;
     struct convolution *convolution = calloc(1, sizeof(*convolution));
     if (convolution == NULL) {
         return STATUS_NO_MEMORY;
