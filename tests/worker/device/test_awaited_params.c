@@ -1,6 +1,7 @@
 /* Forward passes that begin before all parameters are there, of every model on each backend: those
  * that were not awaited are not-a-number. */
 #include "tests/support/model/program_fixture.h"
+#include "tests/support/model/tested_backends.h"
 #include "worker/model/models.h"
 
 #include <math.h>
@@ -102,12 +103,7 @@ static void a_forward_pass_reads_no_parameter_that_it_has_not_awaited(void **sta
 #define X(identifier, name, summary) &model_##identifier,
     static const struct network *const networks[] = {MODEL_MAP(X)};
 #undef X
-    for (const struct device_ops *const *backend = device_backends(); *backend != NULL; backend++) {
-        char why[256];
-        if (!(*backend)->is_available(why, sizeof(why))) {
-            print_message("%s is left out: %s\n", (*backend)->name, why);
-            continue;
-        }
+    for (const struct device_ops *const *backend = tested_backends(); *backend != NULL; backend++) {
         for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++) {
             check_model(*backend, networks[i]);
         }

@@ -1,6 +1,7 @@
 /* Convolutions whose normalisation takes its statistics from them, where a backend has that,
  * against ref: several steps, padded batches, sums over workers, evaluations. */
 #include "tests/support/model/program_fixture.h"
+#include "tests/support/model/tested_backends.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -152,7 +153,7 @@ static void check_course(const char *backend, const struct course *course)
 static void statistics_of_convolutions_are_within_the_rounding_of_ref(void **state)
 {
     (void)state;
-    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
+    for (const struct device_ops *const *ops = tested_backends(); *ops != NULL; ops++) {
         if (!program_fixture_has_bf16(*ops)) {
             continue;
         }

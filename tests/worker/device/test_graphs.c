@@ -2,6 +2,7 @@
  * all places, and small ones of what the ResNets are made of. */
 #include "tests/support/model/program_compare.h"
 #include "tests/support/model/program_fixture.h"
+#include "tests/support/model/tested_backends.h"
 
 #include <string.h>
 
@@ -179,12 +180,7 @@ static void check_graph(const char *backend, const struct graph *graph)
 static void branches_are_computed_as_ref_does(void **state)
 {
     (void)state;
-    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
-        char why[256];
-        if (!(*ops)->is_available(why, sizeof(why))) {
-            print_message("%s is left out: %s\n", (*ops)->name, why);
-            continue;
-        }
+    for (const struct device_ops *const *ops = tested_backends(); *ops != NULL; ops++) {
         for (size_t i = 0; i < sizeof(graphs) / sizeof(graphs[0]); i++) {
             check_graph((*ops)->name, &graphs[i]);
         }
@@ -218,7 +214,7 @@ static void bfloat16_is_within_its_rounding_of_ref(void **state)
     layers.count = 0;
     smooth_layers(&layers);
     program_fixture_plan_layers(&layers, (struct shape){3, 8, 10}, CLASSES, &plan);
-    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
+    for (const struct device_ops *const *ops = tested_backends(); *ops != NULL; ops++) {
         if (!program_fixture_has_bf16(*ops)) {
             continue;
         }
@@ -249,18 +245,15 @@ static void evaluation_takes_the_statistics(void **state)
     layers.count = 0;
     blocks_with_pre_activation(&layers);
     program_fixture_plan_layers(&layers, (struct shape){3, 8, 10}, CLASSES, &plan);
-    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
-        char why[256];
+    for (const struct device_ops *const *ops = tested_backends(); *ops != NULL; ops++) {
         const struct program_compare_options options = {.subject = (*ops)->name,
                                                         .reference = "ref",
                                                         .batch_size = 4,
                                                         .seed = 5,
                                                         .is_evaluation = true};
-        if ((*ops)->is_available(why, sizeof(why))) {
-            program_compare(&plan, &options, &difference);
-            assert_true(difference.loss < TOLERANCE);
-            assert_true(difference.statistics == 0);
-        }
+        program_compare(&plan, &options, &difference);
+        assert_true(difference.loss < TOLERANCE);
+        assert_true(difference.statistics == 0);
     }
 }
 
