@@ -272,6 +272,12 @@ enum status device_compile(struct device *device, const struct program_options *
                   precision == PRECISION_TF32 ? "tf32" : "bf16");
         return STATUS_UNSUPPORTED;
     }
+    if (options->conv != CONV_AUTO && !device->ops->has_conv_choice) {
+        log_error("device %s chooses the algorithms of convolutions itself: use --conv auto, or "
+                  "--device cpu",
+                  device->ops->name);
+        return STATUS_UNSUPPORTED;
+    }
     return device->ops->compile(device, options, ret_program);
 }
 

@@ -207,6 +207,9 @@ struct device_ops {
     /* Whether some device of the backend has it. NULL: PRECISION_FP32 alone. */
     bool (*has_precision)(enum precision precision);
 
+    /* Whether enum conv_algorithm is the caller's to choose. */
+    bool has_conv_choice;
+
     /* What devices there are, and versions, in one line. NULL: there is nothing to say. */
     void (*list)(char *ret_text, size_t text_size);
     enum status (*open)(const struct device_options *options, struct device **ret_device);

@@ -79,6 +79,7 @@ const struct device_ops device_cpu_ops = {
     .summary = "oneDNN, blocked layouts",
     .is_available = is_available,
     .has_precision = has_precision,
+    .has_conv_choice = true,
     .open = open_cpu,
     .compile = compile,
     .describe = cpu_program_describe,
