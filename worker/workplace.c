@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Whoever builds without optimisation looks for a fault.
+#ifdef __OPTIMIZE__
+static const bool is_debug_build = false;
+#else
+static const bool is_debug_build = true;
+#endif
+
 static uint32_t thread_count(const struct job *job, uint32_t local_size)
 {
     if (job->threads > 0) {
@@ -52,6 +59,7 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
         .local_rank = seat->local_rank,
         .allows_nondeterministic = job->allow_nondeterministic,
         .replays_launches = job->cuda_graphs,
+        .checks_operations = job->cuda_sync_check || is_debug_build,
     };
     enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
     if (status != STATUS_OK) {

@@ -68,6 +68,7 @@ struct job {
     enum job_precision precision;
     bool allow_nondeterministic;   // algorithms whose bits differ from run to run
     bool cuda_graphs;              // of what steps launch
+    bool cuda_sync_check;          // wait for each operation, and name the one that fails
     double bucket_mb;              // 0: auto, see phases.h
     uint32_t gradients_per_update; // ps-ssp and ps-async
     enum remedy_kind remedy;

@@ -118,6 +118,7 @@ static const struct effect effects[] = {
     {"conv", "auto", may_use_cpu, "--device cpu"},
     {"allow-nondeterministic", "false", may_use_cuda, "--device cuda"},
     {"cuda-graphs", "true", may_use_cuda, "--device cuda"},
+    {"cuda-sync-check", "false", may_use_cuda, "--device cuda"},
     {"sync-every", "1", is_no_baseline, "another mode than local"},
     {"all-reduce", "auto", has_all_reduce, "mode ring, and more than one worker"},
     {"compress", "none", exchanges, EXCHANGES},

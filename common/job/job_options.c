@@ -345,6 +345,11 @@ const struct option job_options[] = {
      .help = "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same "
              "bits as "
              "kernel by kernel (--no-cuda-graphs)"},
+    {.name = "cuda-sync-check",
+     FIELD(FLAG, cuda_sync_check),
+     .fallback = "false",
+     .help = "wait for each operation on a GPU, and name the one that fails with its shapes; slow, "
+             "and without CUDA graphs"},
     {.name = "bucket-mb",
      FIELD(REAL, bucket_mb),
      .fallback = "1",

@@ -103,6 +103,7 @@ struct device_options {
     uint32_t local_rank;          // of the process on this host: picks one of several devices
     bool allows_nondeterministic; // algorithms whose bits differ from run to run, where faster
     bool replays_launches;        // steps that are alike are captured once (CUDA graphs)
+    bool checks_operations;       // waits for each on a GPU, so that a fault is reported with it
 
     // Which of the backend's devices; device_open fills it in ("cuda:1").
     bool has_index;

@@ -56,6 +56,8 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("conv", SAMPLE_JOB("device=ref"), false);
     check("cuda-graphs", SAMPLE_JOB("device=cpu"), false);
     check("cuda-graphs", SAMPLE_JOB("device=auto"), true);
+    check("cuda-sync-check", SAMPLE_JOB("device=cpu"), false);
+    check("cuda-sync-check", SAMPLE_JOB("device=cuda"), true);
     check("seed", SAMPLE_JOB("mode=local"), true); // has no rule
 }
 

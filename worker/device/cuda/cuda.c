@@ -11,7 +11,7 @@ struct cuda_device {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
     cudaStream_t stream;
-    bool replays_launches;
+    bool replays_launches, checks_nodes;
     int index, major, minor; // compute capability
     char name[256];
 };
@@ -125,6 +125,7 @@ static enum status open_cuda(const struct device_options *options, struct device
         (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
     device->dnn.allows_nondeterministic = options->allows_nondeterministic;
     device->replays_launches = options->replays_launches;
+    device->checks_nodes = options->checks_operations;
     enum status status = open_libraries(device);
     if (status != STATUS_OK) {
         close_cuda(&device->base);
@@ -149,6 +150,7 @@ static enum status compile(struct device *base, const struct program_options *op
         .blas = device->blas,
         .stream = device->stream,
         .replays_launches = device->replays_launches,
+        .checks_nodes = device->checks_nodes,
     };
     return cuda_program_create(options, &place, ret_program);
 }

@@ -1,4 +1,5 @@
 /* What a program does: passes, and the copies around them. */
+#include "worker/device/cuda/node_check.h"
 #include "worker/device/cuda/program_state.h"
 
 #include <assert.h>
@@ -95,6 +96,10 @@ static enum status launch_forward(void *context)
     for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
         struct node *node = work->program->graph.nodes[i];
         status = node->ops->forward(node);
+        if (work->program->checks_nodes) {
+            uint32_t op_index = work->program->graph.node_ops[i];
+            status = node_check(node, op_index, "forward pass", status);
+        }
     }
     return status;
 }
@@ -170,7 +175,9 @@ static enum status launch_node_backward(struct cuda_program *program, uint32_t i
                                        false, tensor_count(target), context->stream),
                             "add gradients");
     }
-    return status;
+    return program->checks_nodes
+               ? node_check(node, program->graph.node_ops[i], "backward pass", status)
+               : status;
 }
 
 static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)

@@ -252,7 +252,7 @@ static enum status create_parts(struct cuda_program *program, const struct progr
         return status;
     }
     status = bind(&program->graph);
-    if (status != STATUS_OK || !place->replays_launches) {
+    if (status != STATUS_OK || !place->replays_launches || place->checks_nodes) {
         return status;
     }
     return replay_init(&program->replay, place->stream, cuda_unit_count(program));
@@ -267,6 +267,7 @@ enum status cuda_program_create(const struct program_options *options,
     }
     program->context.blas = place->blas;
     program->context.stream = place->stream;
+    program->checks_nodes = place->checks_nodes;
     enum status status = create_parts(program, options, place);
     if (status != STATUS_OK) {
         cuda_program_destroy(&program->base);

@@ -11,6 +11,7 @@ struct cuda_place {
     cublasLtHandle_t blas;
     cudaStream_t stream;
     bool replays_launches; // as CUDA graphs
+    bool checks_nodes;     // see node_check.h; then nothing is replayed
 };
 
 /* Reports. */

@@ -15,6 +15,7 @@ struct cuda_program {
     struct transfer transfer; // of parameters and gradients
     struct updates updates;   // of parameters, if the program makes them
     struct replay replay;     // of what passes launch
+    bool checks_nodes;        // waits for each, and names it if it fails
     bool keeps_gradients;     // those of the last forward stay on the GPU
     float *statistics;        // host, borrowed
     uint32_t op_count;

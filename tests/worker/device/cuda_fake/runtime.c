@@ -6,7 +6,9 @@
  *     small            a device without memory for more than a few vectors
  *     allocating       libraries ask for memory in every run, which spoils a capture
  *     uninstantiable   there is no memory for the graphs of captures
- *     unlaunchable     nor for their launches */
+ *     unlaunchable     nor for their launches
+ *     faulty=N         the N-th launch of a stream reads where nothing is: waits fail from then on
+ */
 #include "tests/worker/device/cuda_fake/runtime.h"
 
 #include "tests/worker/device/cuda_fake/capture.h"
@@ -170,7 +172,9 @@ cudaError_t cudaGetLastError(void)
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the fake runtime";
+    return error == cudaErrorMemoryAllocation ? "out of memory"
+           : error == cudaErrorIllegalAddress ? "an illegal memory access was encountered"
+                                              : "an error of the fake runtime";
 }
 
 cudaError_t cudaGetDeviceCount(int *ret_count)

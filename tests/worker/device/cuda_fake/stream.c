@@ -30,6 +30,8 @@ struct CUstream_st {
     struct task *done;        // the task before the next one; of the thread
     uint64_t clock_ns;        // likewise
     bool is_lazy, is_idle;
+    uint64_t launches_left; // until one fails, from which on every wait does; 0: none will
+    bool has_failed;
     struct fake_capture *capture; // borrowed; of who queues
 };
 
@@ -137,6 +139,9 @@ cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
                                const void *argument, size_t argument_bytes)
 {
     const struct fake_task task = {run, argument, argument_bytes, FAKE_LAUNCH_NS};
+    if (stream->launches_left > 0 && --stream->launches_left == 0) {
+        stream->has_failed = true;
+    }
     return fake_stream_queue(stream, &task);
 }
 
@@ -157,6 +162,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int fla
     assert(flags == cudaStreamNonBlocking && stream != NULL);
     stream->done = stream->last = create_end();
     stream->is_idle = mode != NULL && strstr(mode, "idle") != NULL;
+    const char *faulty = mode != NULL ? strstr(mode, "faulty=") : NULL;
+    stream->launches_left = faulty != NULL ? strtoul(faulty + strlen("faulty="), NULL, 10) : 0;
     stream->is_lazy = mode != NULL && strstr(mode, "lazy") != NULL;
     if (sem_init(&stream->allowed, 0, 0) != 0 ||
         pthread_create(&stream->thread, NULL, run_stream, stream) != 0) {
@@ -172,6 +179,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     demand(stream, ticket);
     pthread_join(stream->thread, NULL);
     sem_destroy(&stream->allowed);
+    if (stream->has_failed) {
+        (void)cudaGetLastError(); // the fault goes with it: the next test has a sound device
+    }
     free(stream);
     return cudaSuccess;
 }
@@ -310,5 +320,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
     cudaEventRecord(event, stream);
     cudaEventSynchronize(event);
-    return cudaEventDestroy(event);
+    cudaEventDestroy(event);
+    return stream->has_failed ? fake_fail(cudaErrorIllegalAddress) : cudaSuccess;
 }

@@ -106,6 +106,57 @@ static void states_that_do_not_fit_are_refused(void **state)
     tear_down(&bench);
 }
 
+/* A step on a device whose stream fails at a launch; returns what is said. Valid until the next. */
+static const char *run_faulty_step(uint32_t launch, bool checks)
+{
+    struct bench bench;
+    struct program *program = NULL;
+    struct program_result result;
+    char mode[32];
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    device_close(bench.device);
+    snprintf(mode, sizeof(mode), "faulty=%u", launch);
+    assert_int_equal(setenv(MODE, mode, 1), 0);
+    const struct device_options device = {
+        .threads = 1, .replays_launches = true, .checks_operations = checks};
+    assert_int_equal(device_open("cuda", &device, &bench.device), STATUS_OK);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    bench.fixture.input.is_training = true;
+    captured_log_begin();
+    enum status status = program_forward(program, &bench.fixture.input, &result);
+    if (status == STATUS_OK) {
+        status = program_backward(program, bench.plan.op_count - 1, 0);
+    }
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_DEVICE);
+    program_destroy(program);
+    tear_down(&bench);
+    return said;
+}
+
+static void a_fault_is_reported_with_the_operation_that_caused_it(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t launch;
+        const char *said;
+    } rows[] = {
+        // pixels; weights, bias and the convolution; weights and the product
+        {4, "the forward pass of operation 0 failed on the GPU (conv2d, 2x9x11 to 6x9x11, a batch "
+            "of 4): an illegal memory access was encountered"},
+        {6, "the forward pass of operation 2 failed on the GPU (linear, 6x9x11 to 7x1x1"},
+        {8, "the forward pass of operation 3 failed on the GPU (softmax_loss"},
+        {10, "the backward pass of operation 2 failed on the GPU (linear"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *said = run_faulty_step(rows[i].launch, true);
+        if (strstr(said, rows[i].said) == NULL) {
+            fail_msg("launch %u: %s", rows[i].launch, said);
+        }
+    }
+    assert_null(strstr(run_faulty_step(4, false), "operation 0"));
+}
+
 static void forward(struct bench *bench, struct program *program, bool is_training)
 {
     struct program_result result;
@@ -230,6 +281,7 @@ int main(void)
         cmocka_unit_test(the_fake_is_what_programs_of_this_folder_load),
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
         cmocka_unit_test(states_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_fault_is_reported_with_the_operation_that_caused_it),
         cmocka_unit_test(copies_of_parameters_and_gradients_are_timed),
         cmocka_unit_test(copies_of_mean_gradients_are_timed),
         cmocka_unit_test(convolutions_have_statistics_in_bfloat16_where_bits_may_differ),
