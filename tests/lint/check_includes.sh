@@ -32,7 +32,9 @@ ps-server               common/base common/options common/security common/transp
 worker/device           common/base
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
-worker/device/cuda      common/base common/vector common/optimizer worker/device
+worker/device/cuda/host common/base
+worker/device/cuda/dnn  common/base worker/device worker/device/cuda/host
+worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn
 worker/data             common/base common/vector common/options worker/device
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/vector common/transport common/codec common/job common/channel
@@ -55,7 +57,9 @@ deploy/command          common/base common/vector common/options common/security
 narrower='
 worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/(optimizer/optimizer_formulas|base/random)\.h
 worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
-worker/device/cuda/.*           common/(base/(status|memory|random|log)|optimizer/optimizer_formulas)\.h|worker/device/(cuda/)?[^/]+\.h
+worker/device/cuda/host/.*      common/base/(status|log|new_file)\.h|worker/device/cuda/host/[^/]+\.h
+worker/device/cuda/dnn/.*       common/base/status\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
+worker/device/cuda/.*           common/(base/(status|memory|random|log)|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h

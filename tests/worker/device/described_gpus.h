@@ -3,7 +3,7 @@
 #ifndef TESTS_WORKER_DEVICE_DESCRIBED_GPUS_H
 #define TESTS_WORKER_DEVICE_DESCRIBED_GPUS_H
 
-#include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/dnn/dnn.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /* Every model on GPUs that are only described: cuDNN has a plan for every convolution, and the
  * program has a place in memory. Needs no GPU, and no driver. */
 #include "tests/worker/device/described_gpus.h"
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/module.h"
 #include "worker/device/cuda/program.h"
-#include "worker/device/cuda/report.h"
 #include "worker/model/models.h"
 
 // clang-format off

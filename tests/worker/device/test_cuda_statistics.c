@@ -2,8 +2,8 @@
  * stands before a normalisation, in bfloat16. It compiles them, and then wants a driver to give
  * them to: see cuda_fake/driver.c. */
 #include "tests/worker/device/described_gpus.h"
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/program.h"
-#include "worker/device/cuda/report.h"
 #include "worker/model/models.h"
 
 #include <dlfcn.h>

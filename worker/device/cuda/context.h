@@ -4,7 +4,7 @@
 #ifndef WORKER_DEVICE_CUDA_CONTEXT_H
 #define WORKER_DEVICE_CUDA_CONTEXT_H
 
-#include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/dnn/dnn.h"
 #include "worker/device/cuda/kernels.h"
 #include "worker/device/graph.h"
 

@@ -23,7 +23,7 @@
  *                             share a plan. Without one the normalisation reads what it always
  *                             did. */
 #include "worker/device/cuda/context.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The CUDA backend: devices, and what they can do. */
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/module.h"
 #include "worker/device/cuda/program.h"
-#include "worker/device/cuda/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

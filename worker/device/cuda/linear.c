@@ -2,7 +2,7 @@
  * copied to (K, H, W, C). The library counts columns first; what it takes for a matrix (I, K) is
  * our (K, I). */
 #include "worker/device/cuda/context.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdlib.h>
 

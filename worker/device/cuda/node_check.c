@@ -4,7 +4,7 @@
  * answer to a later call, of whatever operation comes then. */
 #include "worker/device/cuda/node_check.h"
 
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 static const char *const kind_names[] = {
     [OP_CONV2D] = "conv2d",

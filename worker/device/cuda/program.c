@@ -1,8 +1,8 @@
 /* Places a graph in the GPU's memory. What it does there is in passes.c. */
 #include "worker/device/cuda/program.h"
 
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/program_state.h"
-#include "worker/device/cuda/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Captures launches as CUDA graphs, and replays them. */
 #include "worker/device/cuda/replay.h"
 
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <assert.h>
 #include <stdio.h>

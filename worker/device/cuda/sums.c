@@ -1,6 +1,6 @@
 /* Sums over rows, and results of CUDA. */
 #include "worker/device/cuda/context.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 // Enough to keep a large GPU busy, few enough to be added up by a warp.
 #define PARTS_MAX 512

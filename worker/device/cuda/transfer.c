@@ -1,7 +1,7 @@
 /* Copies on a second stream, which events keep in step with the first. */
 #include "worker/device/cuda/transfer.h"
 
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <assert.h>
 #include <stdlib.h>

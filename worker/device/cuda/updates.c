@@ -2,7 +2,7 @@
  */
 #include "worker/device/cuda/updates.h"
 
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* What slides over rows and columns, or moves them: pooling, subsampling, padding. */
 #include "worker/device/cuda/context.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * lays out, and what they would launch is examined. Needs no GPU, and no driver. */
 #include "tests/worker/device/cuda_described/launches.h"
 #include "tests/worker/device/described_gpus.h"
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/program.h"
-#include "worker/device/cuda/report.h"
 #include "worker/model/models.h"
 
 // clang-format off

@@ -2,8 +2,8 @@
  * y (N, P, Q, K). */
 #include "tests/worker/device/cuda_fake/libraries.h"
 #include "tests/worker/device/cuda_fake/stream.h"
-#include "worker/device/cuda/dnn.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/dnn/dnn.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Units of launches on the fake runtime: what is launched as it comes, what is captured and
  * replayed, what ends that, and that nothing is ever run twice, or stale. */
 #include "tests/worker/device/cuda_fake/capture.h"
+#include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/replay.h"
-#include "worker/device/cuda/report.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* How a plan of cuDNN's graph interface runs, and devices that are only described. */
-#include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/dnn/dnn.h"
 
-#include "worker/device/cuda/dnn_graph.h"
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/dnn/dnn_graph.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Which of the engines that cuDNN proposes for a convolution is taken. */
-#include "worker/device/cuda/dnn.h"
-#include "worker/device/cuda/dnn_graph.h"
+#include "worker/device/cuda/dnn/dnn.h"
+#include "worker/device/cuda/dnn/dnn_graph.h"
 
 #include <stdio.h>
 #include <string.h>

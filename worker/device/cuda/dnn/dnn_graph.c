@@ -1,5 +1,5 @@
 /* Tensors and operations of cuDNN's graph interface. */
-#include "worker/device/cuda/dnn_graph.h"
+#include "worker/device/cuda/dnn/dnn_graph.h"
 
 #define DIMS           4
 #define DIMS_SPACE     2

@@ -2,7 +2,7 @@
 #ifndef WORKER_DEVICE_CUDA_DNN_GRAPH_H
 #define WORKER_DEVICE_CUDA_DNN_GRAPH_H
 
-#include "worker/device/cuda/dnn.h"
+#include "worker/device/cuda/dnn/dnn.h"
 
 #include <cudnn.h>
 

@@ -1,5 +1,5 @@
 /* Formats lines for the log of the program that has loaded this backend. */
-#include "worker/device/cuda/report.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
