@@ -50,7 +50,8 @@ struct node_context {
     double *losses;
     uint32_t *hits;
     struct cuda_pass pass;
-    struct conv2d *last_conv; // that has been created: head of a list, borrowed
+    uint32_t plan_count, kept_plan_count; // of cuDNN; of those, made for an earlier job
+    struct conv2d *last_conv;             // that has been created: head of a list, borrowed
 
     // As in struct program_input.
     enum status (*sum_over_workers)(void *context, double *values, uint32_t count);

@@ -215,9 +215,13 @@ static struct dnn_conv shape_of(const struct conv2d *conv)
     };
 }
 
-static void reserve_workspace(struct node_context *context, size_t bytes)
+/* Notes a plan: what workspace it needs, and whether it was made before. */
+static void note_plan(struct node_context *context, const struct dnn_plan *plan)
 {
+    size_t bytes = plan->workspace_bytes;
     context->workspace_bytes = context->workspace_bytes < bytes ? bytes : context->workspace_bytes;
+    context->plan_count++;
+    context->kept_plan_count += plan->is_kept ? 1 : 0;
 }
 
 static const char *const pass_names[] = {
@@ -242,7 +246,7 @@ static enum status plan_pass(struct conv2d *conv, enum dnn_pass pass)
             op->x.columns, context->batch, why);
         return status;
     }
-    reserve_workspace(context, conv->passes[pass].workspace_bytes);
+    note_plan(context, &conv->passes[pass]);
     return STATUS_OK;
 }
 
@@ -280,7 +284,7 @@ static void plan_statistics(struct conv2d *conv)
         return;
     }
     conv->statistics = &conv->own_statistics;
-    reserve_workspace(context, conv->own_statistics.workspace_bytes);
+    note_plan(context, &conv->own_statistics);
 }
 
 enum status cuda_create_conv2d(struct node *base, struct node **ret_node)

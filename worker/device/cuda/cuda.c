@@ -14,6 +14,7 @@ struct cuda_device {
     bool replays_launches, checks_nodes;
     int index, major, minor; // compute capability
     char name[256];
+    char gpu[384]; // what plans depend on: see dnn_target
 };
 
 /* "13.0" */
@@ -67,6 +68,17 @@ static void close_cuda(struct device *base)
     free(device);
 }
 
+static void describe_gpu(struct cuda_device *device, const struct cudaDeviceProp *properties)
+{
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    snprintf(device->gpu, sizeof(device->gpu),
+             "%s, compute capability %d.%d, %d multiprocessors, driver for CUDA %d",
+             properties->name, properties->major, properties->minor,
+             properties->multiProcessorCount, driver);
+    device->dnn.gpu = device->gpu;
+}
+
 static enum status open_libraries(struct cuda_device *device)
 {
     struct cudaDeviceProp properties;
@@ -79,6 +91,7 @@ static enum status open_libraries(struct cuda_device *device)
         device->major = properties.major;
         device->minor = properties.minor;
         snprintf(device->name, sizeof(device->name), "%s", properties.name);
+        describe_gpu(device, &properties);
         status = cuda_check((int)cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
                             "create a stream");
     }

@@ -4,6 +4,7 @@
 #include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/program_state.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,22 +182,39 @@ static enum status take_memory(struct cuda_program *program)
     return status;
 }
 
+/* Appends to a text of `used` characters, as far as there is room. */
+__attribute__((format(printf, 4, 5))) static void append(char *text, size_t text_size, size_t *used,
+                                                         const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (*used < text_size) {
+        vsnprintf(text + *used, text_size - *used, format, values);
+        *used += strlen(text + *used);
+    }
+    va_end(values);
+}
+
 void cuda_program_describe(const struct program *base, char *ret_text, size_t text_size)
 {
     const struct cuda_program *program = (const struct cuda_program *)base;
+    const struct node_context *context = &program->context;
     size_t bytes = program->arena_bytes + program->vector_bytes + program->updates.bytes;
-    int used = snprintf(ret_text, text_size, "%.1f MiB on the GPU", (double)bytes / (1024 * 1024));
-    char replayed[64];
-    if (replay_describe(&program->replay, replayed, sizeof(replayed)) && used > 0 &&
-        (size_t)used < text_size) {
-        used += snprintf(ret_text + used, text_size - (size_t)used, "; %s", replayed);
+    char part[256];
+    size_t used = 0;
+    append(ret_text, text_size, &used, "%.1f MiB on the GPU", (double)bytes / (1024 * 1024));
+    if (replay_describe(&program->replay, part, sizeof(part))) {
+        append(ret_text, text_size, &used, "; %s", part);
+    }
+    if (context->plan_count > 0) {
+        append(ret_text, text_size, &used, "; %u of %u plans kept from earlier jobs",
+               context->kept_plan_count, context->plan_count);
     }
     for (uint32_t i = 0; i < program->graph.node_count; i++) {
         const struct node *node = program->graph.nodes[i];
-        if (node->ops->describe != NULL && used > 0 && (size_t)used + 2 < text_size) {
-            used += snprintf(ret_text + used, text_size - (size_t)used, "; ");
-            node->ops->describe(node, ret_text + used, text_size - (size_t)used);
-            used += (int)strlen(ret_text + used);
+        if (node->ops->describe != NULL) {
+            node->ops->describe(node, part, sizeof(part));
+            append(ret_text, text_size, &used, "; %s", part);
         }
     }
 }

@@ -4,8 +4,8 @@
  * Plans are made for the device of a handle, or for one that is only described, as the library
  * writes a device down (JSON): so a machine without a GPU can tell whether every convolution of a
  * model has an engine. */
-#ifndef WORKER_DEVICE_CUDA_DNN_H
-#define WORKER_DEVICE_CUDA_DNN_H
+#ifndef WORKER_DEVICE_CUDA_DNN_DNN_H
+#define WORKER_DEVICE_CUDA_DNN_DNN_H
 
 #include "common/base/status.h"
 #include "worker/device/device.h"
@@ -22,6 +22,7 @@ struct dnn_target {
     cudnnBackendDescriptor_t described; // used where handle is NULL
     enum precision precision;
     bool allows_nondeterministic;
+    const char *gpu; // which plans are kept for, and by which driver, one line; NULL: none are kept
 };
 
 /* STATUS_UNSUPPORTED, logged, if the library does not take the description. */
@@ -44,13 +45,14 @@ struct dnn_plan {
     cudnnBackendDescriptor_t plan;
     size_t workspace_bytes;
     char engine[64]; // for the log
+    bool is_kept;    // it was made for an earlier job
 };
 
 #define DNN_WHY_BYTES 512
 
-/* The best plan of the library's heuristics that keeps to the target: deterministic unless that was
- * waived, in full float unless the precision says otherwise. STATUS_UNSUPPORTED if there is none,
- * and why: what the library ("it") says. Not logged. */
+/* The plan that was kept, or the best one of the library's heuristics that keeps to the target:
+ * deterministic unless that was waived, in full float unless the precision says otherwise.
+ * STATUS_UNSUPPORTED if there is none, and why: what the library ("it") says. Not logged. */
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
                           enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
                           size_t why_size);

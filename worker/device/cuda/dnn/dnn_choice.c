@@ -1,6 +1,8 @@
 /* Which of the engines that cuDNN proposes for a convolution is taken. */
 #include "worker/device/cuda/dnn/dnn.h"
 #include "worker/device/cuda/dnn/dnn_graph.h"
+#include "worker/device/cuda/dnn/dnn_kept.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,37 +66,25 @@ static bool is_allowed(const struct dnn_target *target, cudnnBackendDescriptor_t
 static bool make_plan(const struct dnn_target *target, cudnnBackendDescriptor_t config,
                       struct search *search, struct dnn_plan *ret_plan)
 {
-    struct dnn_plan plan = {0};
+    struct dnn_pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
     int64_t count = 0, bytes = 0;
-    memcpy(plan.engine, ret_plan->engine, sizeof(plan.engine));
-    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan.plan) !=
-        CUDNN_STATUS_SUCCESS) {
-        return false;
-    }
-    cudnnStatus_t status =
-        target->handle != NULL
-            ? cudnnBackendSetAttribute(plan.plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
-                                       CUDNN_TYPE_HANDLE, 1, &target->handle)
-            : cudnnBackendSetAttribute(plan.plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &target->described);
+    cudnnBackendDescriptor_t plan = dnn_begin(&pieces, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    dnn_set_target(&pieces, plan, target);
+    dnn_set(&pieces, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            1, &config);
+    dnn_end(&pieces, plan);
+    cudnnStatus_t status = pieces.status;
     if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendSetAttribute(plan.plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
-    }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendFinalize(plan.plan);
-    }
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendGetAttribute(plan.plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+        status = cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                           CUDNN_TYPE_INT64, 1, &count, &bytes);
     }
     if (status != CUDNN_STATUS_SUCCESS) {
         note_failure(search, status);
-        dnn_plan_destroy(&plan);
+        dnn_destroy_pieces(&pieces);
         return false;
     }
-    plan.workspace_bytes = (size_t)bytes;
-    *ret_plan = plan;
+    ret_plan->plan = plan; // the only piece, and the caller's now
+    ret_plan->workspace_bytes = (size_t)bytes;
     return true;
 }
 
@@ -175,7 +165,7 @@ static void explain(const struct dnn_target *target, const struct search *search
              search->failure[0] != '\0' ? ", others cannot be planned: " : "", search->failure);
 }
 
-enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
+static enum status choose(const struct dnn_target *target, const struct dnn_conv *conv,
                           enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
                           size_t why_size)
 {
@@ -200,4 +190,24 @@ enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv
         return STATUS_UNSUPPORTED;
     }
     return STATUS_OK;
+}
+
+enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
+                          enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
+                          size_t why_size)
+{
+    if (dnn_find_kept(target, conv, pass, ret_plan)) {
+        return STATUS_OK;
+    }
+    if (conv->has_statistics) {
+        report_info("cuDNN compiles a convolution of %ux%u with statistics, from %u to %u channels "
+                    "of %ux%u: this takes seconds%s",
+                    conv->window, conv->window, conv->inputs, conv->outputs, conv->y_rows,
+                    conv->y_columns, target->gpu != NULL ? ", once on this GPU" : "");
+    }
+    enum status status = choose(target, conv, pass, ret_plan, ret_why, why_size);
+    if (status == STATUS_OK) {
+        dnn_keep(target, conv, pass, ret_plan);
+    }
+    return status;
 }

@@ -39,6 +39,18 @@ void dnn_end(struct dnn_pieces *pieces, cudnnBackendDescriptor_t descriptor)
     }
 }
 
+void dnn_set_target(struct dnn_pieces *pieces, cudnnBackendDescriptor_t plan,
+                    const struct dnn_target *target)
+{
+    if (target->handle != NULL) {
+        dnn_set(pieces, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+                &target->handle);
+    } else {
+        dnn_set(pieces, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                1, &target->described);
+    }
+}
+
 void dnn_destroy_pieces(struct dnn_pieces *pieces)
 {
     while (pieces->count > 0) {

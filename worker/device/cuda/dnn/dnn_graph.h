@@ -1,6 +1,6 @@
 /* What a plan computes, in the library's words: the operation graph of a pass. */
-#ifndef WORKER_DEVICE_CUDA_DNN_GRAPH_H
-#define WORKER_DEVICE_CUDA_DNN_GRAPH_H
+#ifndef WORKER_DEVICE_CUDA_DNN_DNN_GRAPH_H
+#define WORKER_DEVICE_CUDA_DNN_DNN_GRAPH_H
 
 #include "worker/device/cuda/dnn/dnn.h"
 
@@ -34,6 +34,10 @@ void dnn_set(struct dnn_pieces *pieces, cudnnBackendDescriptor_t descriptor,
              cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
              const void *values);
 void dnn_end(struct dnn_pieces *pieces, cudnnBackendDescriptor_t descriptor);
+
+/* Whose plan a descriptor of a plan is to be. */
+void dnn_set_target(struct dnn_pieces *pieces, cudnnBackendDescriptor_t plan,
+                    const struct dnn_target *target);
 void dnn_destroy_pieces(struct dnn_pieces *pieces);
 
 /* The operation graph of a pass, among the pieces. */

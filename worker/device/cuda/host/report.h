@@ -1,6 +1,6 @@
 /* Lines for the log, handed to the program that has loaded this backend: it has the log. */
-#ifndef WORKER_DEVICE_CUDA_REPORT_H
-#define WORKER_DEVICE_CUDA_REPORT_H
+#ifndef WORKER_DEVICE_CUDA_HOST_REPORT_H
+#define WORKER_DEVICE_CUDA_HOST_REPORT_H
 
 #include "common/base/log.h"
 

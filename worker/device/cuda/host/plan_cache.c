@@ -1,0 +1,174 @@
+/* Files of plans.
+ *
+ *     ringside plan 1
+ *     KEY
+ *     CHECKSUM          BLAKE2b of key and text, 128 bits in hexadecimal
+ *     TEXT
+ *
+ * A file is written beside its place and moved there, so that workers that start together may write
+ * the same one. */
+#include "worker/device/cuda/host/plan_cache.h"
+
+#include "common/base/new_file.h"
+
+#include <sodium.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HEADING        "ringside plan 1\n"
+#define PATH_BYTES     4096
+#define TEXT_BYTES_MAX ((size_t)16 << 20)
+#define SUM_BYTES      16
+#define SUM_TEXT_BYTES (2 * SUM_BYTES + 1)
+
+/* Where plans are kept; false: nowhere. */
+static bool find_folder(char ret_path[PATH_BYTES])
+{
+    // NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment once threads run
+    const char *own = getenv("RINGSIDE_CACHE");
+    const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    // NOLINTEND(concurrency-mt-unsafe)
+    int used = -1;
+    if (own != NULL) {
+        used = snprintf(ret_path, PATH_BYTES, "%s/plans", own);
+        used = own[0] == '/' ? used : -1;
+    } else if (caches != NULL && caches[0] == '/') {
+        used = snprintf(ret_path, PATH_BYTES, "%s/ringside/plans", caches);
+    } else if (home != NULL && home[0] == '/') {
+        used = snprintf(ret_path, PATH_BYTES, "%s/.cache/ringside/plans", home);
+    }
+    return used > 0 && used < PATH_BYTES - 64; // a file's name follows
+}
+
+static void make_folder(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+}
+
+static bool is_safe(const char *folder)
+{
+    char error[PATH_BYTES + 256];
+    return new_file_check_folder(folder, error, sizeof(error)) == STATUS_OK;
+}
+
+/* Of what one file holds. */
+static bool add_up(const char *key, const char *text, char ret_sum[SUM_TEXT_BYTES])
+{
+    crypto_generichash_state state;
+    unsigned char sum[SUM_BYTES];
+    if (sodium_init() < 0) {
+        return false;
+    }
+    crypto_generichash_init(&state, NULL, 0, sizeof(sum));
+    crypto_generichash_update(&state, (const unsigned char *)key, strlen(key) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)text, strlen(text));
+    crypto_generichash_final(&state, sum, sizeof(sum));
+    sodium_bin2hex(ret_sum, SUM_TEXT_BYTES, sum, sizeof(sum));
+    return true;
+}
+
+/* The file of a key: its name is the key's checksum. */
+static bool find_file(const char *folder, const char *key, char ret_path[PATH_BYTES])
+{
+    char name[SUM_TEXT_BYTES];
+    return add_up(key, "", name) &&
+           snprintf(ret_path, PATH_BYTES, "%.*s/%s", PATH_BYTES - 64, folder, name) < PATH_BYTES;
+}
+
+/* All of a file that is nobody's link, ending in '\0'. */
+static char *read_file(const char *path)
+{
+    struct stat facts;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return NULL;
+    }
+    bool is_fit = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
+                  (size_t)facts.st_size <= TEXT_BYTES_MAX;
+    size_t size = is_fit ? (size_t)facts.st_size : 0, used = 0;
+    char *bytes = is_fit ? malloc(size + 1) : NULL;
+    while (bytes != NULL && used < size) {
+        ssize_t got = read(fd, bytes + used, size - used);
+        if (got <= 0 && errno != EINTR) {
+            break;
+        }
+        used += got > 0 ? (size_t)got : 0;
+    }
+    close(fd);
+    if (bytes == NULL || used < size || memchr(bytes, '\0', size) != NULL) {
+        free(bytes);
+        return NULL;
+    }
+    bytes[size] = '\0';
+    return bytes;
+}
+
+/* Whether `at` begins with a line of this text; then *at is behind it. */
+static bool take_line(char **at, const char *text)
+{
+    size_t size = strlen(text);
+    if (strncmp(*at, text, size) != 0 || (*at)[size] != '\n') {
+        return false;
+    }
+    *at += size + 1;
+    return true;
+}
+
+char *plan_cache_read(const char *key)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES], found[SUM_TEXT_BYTES], sum[SUM_TEXT_BYTES];
+    if (!find_folder(folder) || !is_safe(folder) || !find_file(folder, key, path)) {
+        return NULL;
+    }
+    char *bytes = read_file(path), *at = bytes;
+    if (bytes == NULL) {
+        return NULL;
+    }
+    bool is_sound = strncmp(at, HEADING, strlen(HEADING)) == 0;
+    at += is_sound ? strlen(HEADING) : 0;
+    is_sound = is_sound && take_line(&at, key) && strlen(at) > SUM_TEXT_BYTES;
+    if (is_sound) {
+        memcpy(found, at, SUM_TEXT_BYTES - 1);
+        found[SUM_TEXT_BYTES - 1] = '\0';
+        is_sound = take_line(&at, found) && add_up(key, at, sum) && strcmp(sum, found) == 0;
+    }
+    if (!is_sound) {
+        free(bytes);
+        return NULL;
+    }
+    memmove(bytes, at, strlen(at) + 1);
+    return bytes;
+}
+
+void plan_cache_write(const char *key, const char *text)
+{
+    char folder[PATH_BYTES], path[PATH_BYTES], draft[PATH_BYTES + 32], sum[SUM_TEXT_BYTES];
+    if (!find_folder(folder)) {
+        return;
+    }
+    make_folder(folder);
+    if (!is_safe(folder) || !find_file(folder, key, path) || !add_up(key, text, sum)) {
+        return;
+    }
+    snprintf(draft, sizeof(draft), "%s.%ld.part", path, (long)getpid());
+    FILE *file = new_file_stream(draft, true);
+    if (file == NULL) {
+        return;
+    }
+    bool is_written = fprintf(file, HEADING "%s\n%s\n%s", key, sum, text) > 0 && ferror(file) == 0;
+    if (fclose(file) != 0 || !is_written || rename(draft, path) != 0) {
+        unlink(draft);
+    }
+}
