@@ -10,7 +10,8 @@
 
 struct launches {
     uint64_t convolutions, products;
-    char defect[512]; // the first that was found; "" if there is none
+    uint64_t statistics; // convolutions that were launched with them
+    char defect[512];    // the first that was found; "" if there is none
 };
 
 /* Since the last call. */

@@ -12,9 +12,11 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <dlfcn.h>
 #include <stdlib.h>
 
-#define STEPS 3
+#define STEPS    3
+#define RESNET20 4 // of programs
 
 static const struct {
     const char *model;
@@ -100,7 +102,8 @@ static void run_steps(const struct trial *trial, struct program *program, const 
 }
 
 /* Convolutions of a step, and matrix products: forward, and the gradients of weights and of x but
- * for the first operation. */
+ * for the first operation. Statistics, where they may be, are of convolutions without a bias: a
+ * normalisation follows these. */
 static struct launches expected(const struct network_plan *plan, bool is_trained)
 {
     struct launches expected = {0};
@@ -108,6 +111,7 @@ static struct launches expected(const struct network_plan *plan, bool is_trained
         uint32_t gradients = i == 0 ? 1 : 2, passes = is_trained ? 1 + gradients : 1;
         expected.convolutions += plan->ops[i].kind == OP_CONV2D ? passes : 0;
         expected.products += plan->ops[i].kind == OP_LINEAR ? passes : 0;
+        expected.statistics += plan->ops[i].kind == OP_CONV2D && !plan->ops[i].has_bias ? 1 : 0;
     }
     return expected;
 }
@@ -121,7 +125,7 @@ static void plan_network(const struct trial *trial, struct network_plan *ret_pla
 }
 
 static void check_launches(const struct trial *trial, const struct network_plan *plan,
-                           const char *gpu)
+                           bool has_statistics, const char *gpu)
 {
     const struct launches found = launches_take(), once = expected(plan, trial->is_trained);
     if (found.defect[0] != '\0') {
@@ -130,6 +134,7 @@ static void check_launches(const struct trial *trial, const struct network_plan 
     }
     assert_int_equal(found.convolutions, STEPS * once.convolutions);
     assert_int_equal(found.products, STEPS * once.products);
+    assert_int_equal(found.statistics, has_statistics ? STEPS * once.statistics : 0);
 }
 
 static void run_trial(const struct trial *trial, const struct dnn_target *target, const char *gpu)
@@ -154,7 +159,7 @@ static void run_trial(const struct trial *trial, const struct dnn_target *target
     launches_take();
     assert_int_equal(cuda_program_create(&options, &place, &program), STATUS_OK);
     run_steps(trial, program, &batch, plan.op_count);
-    check_launches(trial, &plan, gpu);
+    check_launches(trial, &plan, target->allows_nondeterministic, gpu);
     program->ops->destroy(program);
     cudaStreamDestroy(place.stream);
     destroy_batch(&batch);
@@ -177,10 +182,26 @@ static void every_model_hands_the_libraries_what_they_were_told(void **state)
     }
 }
 
+/* Those of resnet20, which cuDNN compiles: that wants a driver to give them to. */
+static void statistics_are_handed_over_with_their_convolutions(void **state)
+{
+    (void)state;
+    if (dlopen(CUDA_DRIVER, RTLD_NOW) == NULL) { // found by its name when cuDNN looks for it
+        fail_msg("cannot load the driver: %s", dlerror());
+    }
+    struct dnn_target target = {.allows_nondeterministic = true};
+    const struct trial trial = {
+        .program = RESNET20, .precision = PRECISION_BF16, .is_trained = true};
+    assert_int_equal(described_gpu_create(&described_gpus[2], &target.described), STATUS_OK);
+    run_trial(&trial, &target, described_gpus[2].name);
+    dnn_forget_device(target.described);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_model_hands_the_libraries_what_they_were_told),
+        cmocka_unit_test(statistics_are_handed_over_with_their_convolutions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

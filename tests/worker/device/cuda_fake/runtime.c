@@ -53,7 +53,9 @@ static cudaError_t allocate(void **ret_memory, size_t bytes)
     if (memory == NULL) {
         return fake_fail(cudaErrorMemoryAllocation);
     }
-    memset(memory, 0xFF, rounded);
+    if (!fake_has_mode("idle")) { // nobody would see it
+        memset(memory, 0xFF, rounded);
+    }
     *ret_memory = memory;
     return cudaSuccess;
 }
