@@ -1,8 +1,9 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS]]]]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS [BITS]]]]]]]
  *
- * SIZE: rows and columns of the images; 0: 32 (lenet5: 28). GRAPHS: on or off, CUDA graphs.
+ * SIZE: rows and columns of the images; 0: 32 (lenet5: 28). GRAPHS: on or off, CUDA graphs. BITS:
+ * same (as in every run) or any (--allow-nondeterministic).
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -173,11 +174,12 @@ static struct work count_work(const char *name, struct shape shape, enum precisi
 }
 
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
-                              uint32_t threads, const char *const algorithms[4])
+                              uint32_t threads, const char *const algorithms[5])
 {
     const char *conv = algorithms[0], *device_name = algorithms[1], *precision = algorithms[2];
     struct device_options device = {.threads = threads,
-                                    .replays_launches = strcmp(algorithms[3], "off") != 0};
+                                    .replays_launches = strcmp(algorithms[3], "off") != 0,
+                                    .allows_nondeterministic = strcmp(algorithms[4], "any") == 0};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
         return status;
@@ -220,7 +222,7 @@ int main(int argc, char **argv)
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
         fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE "
-                        "[PRECISION [GRAPHS]]]]]]\n");
+                        "[PRECISION [GRAPHS [BITS]]]]]]]\n");
         return 2;
     }
     static struct bench bench;
@@ -229,7 +231,8 @@ int main(int argc, char **argv)
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
     struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
     const char *const algorithms[] = {argc > 4 ? argv[4] : "auto", argc > 5 ? argv[5] : "cpu",
-                                      argc > 8 ? argv[8] : "fp32", argc > 9 ? argv[9] : "on"};
+                                      argc > 8 ? argv[8] : "fp32", argc > 9 ? argv[9] : "on",
+                                      argc > 10 ? argv[10] : "same"};
     if (open_bench(&bench, argv[1], shape, threads, algorithms) != STATUS_OK) {
         return 1;
     }

@@ -2,7 +2,9 @@
 import ctypes.util
 import json
 import os
+import shutil
 import subprocess
+import sys
 
 from launching import ROOT, Failed
 
@@ -85,6 +87,19 @@ class PeerPython:
         if preloads:
             variables["LD_PRELOAD"] = " ".join(preloads)
         return variables
+
+
+def find_python(name, python):
+    """The interpreter that was asked for; else that of bench/install-peers; else one that runs here and
+    has the peer, as machines with a GPU come with one."""
+    if python is not None or os.access(default_python(name), os.X_OK):
+        return PeerPython(name, python)
+    for path in dict.fromkeys((sys.executable, shutil.which("python3"), shutil.which("python"))):
+        try:
+            return PeerPython(name, path)
+        except Failed:
+            continue
+    return PeerPython(name, None)
 
 
 def cores(count):

@@ -4,13 +4,14 @@ import statistics
 
 import search
 from launching import ROOT, Failed, run_lines
-from peer_python import MALLOCS, OPENMPS, PeerPython
+from peer_python import MALLOCS, OPENMPS, find_python
 
 LAYOUT = {"layout": ("default", "channels_last"),
           "execution": ("eager", "compile", "compile-cpp")}
 OPTIMIZER = {"optimizer": ("default", "fused", "foreach")}
 STAGES = {"cpu": [LAYOUT, {"malloc": MALLOCS}, {"openmp": OPENMPS}, OPTIMIZER],
-          "cuda": [LAYOUT, OPTIMIZER]}
+          "cuda": [{"layout": ("channels_last", "default"),
+                    "execution": ("eager", "reduce-overhead", "max-autotune")}, OPTIMIZER]}
 
 # Two threads that are less than this many times as fast as one are the sign of a hobbled peer.
 LEAST_SCALING = 1.2
@@ -22,7 +23,8 @@ class PytorchPeer:
 
     def __init__(self, arguments, folder):
         self.device, self.precision = arguments.device, arguments.precision
-        self.python = PeerPython("pytorch", arguments.python)
+        self.may_differ = arguments.allow_nondeterministic
+        self.python = find_python("pytorch", arguments.python)
         if self.device == "cuda" and not self.python.has_gpu:
             raise Failed(f"that PyTorch has no GPU: {self.python.path}; --python names another")
         self.folder = folder
@@ -30,7 +32,9 @@ class PytorchPeer:
         self.stages = search.restrict(STAGES[self.device], arguments.tries,
                                       self.python.why_missing)
         self.kept = search.Kept(arguments.reuse, {"precision": self.precision,
-                                                  "device": self.device}, CELL_KEYS)
+                                                  "device": self.device,
+                                                  "bits": "any" if self.may_differ else "same"},
+                                CELL_KEYS)
 
     def measure(self, cell, configuration, rounds, threads=None):
         """The lines of so many rounds, in a process of their own."""
@@ -38,9 +42,11 @@ class PytorchPeer:
         command = [self.python.path, os.path.join(ROOT, "bench", "peers", "pytorch_train.py"),
                    cell["model"], cell["batch"], threads, "--size", cell["size"], "--rounds",
                    rounds, "--precision", self.precision, "--device", self.device]
+        if self.device == "cuda" and not self.may_differ:
+            command.append("--deterministic")
         for name in ("layout", "execution", "optimizer"):
             command += [f"--{name}", configuration[name]]
-        return run_lines(command, {"TORCHINDUCTOR_CACHE_DIR": self.folder, "TMPDIR": self.folder,
+        return run_lines(command, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TORCHINDUCTOR_CACHE_DIR": self.folder, "TMPDIR": self.folder,
                                    **self.python.environment(configuration, threads)})
 
     def rates(self, cell, configuration, rounds, threads=None):

@@ -64,7 +64,7 @@ def resnet20():
 
 
 class BlockV2(nn.Module):
-    """Of resnet50v2, as Keras has it: pre-activation, the last block of a stage strides."""
+    """Of resnet50v2 and resnet152v2, as Keras has it: pre-activation, the last block of a stage strides."""
 
     def __init__(self, inputs, narrow, stride, has_projection):
         super().__init__()
@@ -84,10 +84,10 @@ class BlockV2(nn.Module):
         return self.branch(normed) + shortcut
 
 
-def resnet50v2():
+def resnet_v2(all_blocks):
     layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.ZeroPad2d(1), nn.MaxPool2d(3, 2)]
     inputs = 64
-    for stage, blocks in enumerate((3, 4, 6, 3)):
+    for stage, blocks in enumerate(all_blocks):
         for block in range(blocks):
             stride = 2 if block + 1 == blocks and stage < 3 else 1
             layers.append(BlockV2(inputs, 64 << stage, stride, block == 0))
@@ -96,12 +96,37 @@ def resnet50v2():
                          nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
 
 
-MODELS = {"cnn": cnn, "lenet5": lenet5, "resnet20": resnet20, "resnet50v2": resnet50v2}
+def vgg16(size):
+    layers, inputs = [], 3
+    for channels, convolutions in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(convolutions):
+            layers += [nn.Conv2d(inputs, channels, 3, padding=1), nn.ReLU(inplace=True)]
+            inputs = channels
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(512 * (size // 32) ** 2, 4096),
+                         nn.ReLU(inplace=True), nn.Linear(4096, 4096), nn.ReLU(inplace=True),
+                         nn.Linear(4096, 10))
 
 
-def make_model(name, is_channels_last):
+# Each makes the model for images of so many rows and columns.
+MODELS = {
+    "cnn": lambda size: cnn(),
+    "lenet5": lambda size: lenet5(),
+    "resnet20": lambda size: resnet20(),
+    "resnet50v2": lambda size: resnet_v2((3, 4, 6, 3)),
+    "resnet152v2": lambda size: resnet_v2((3, 8, 36, 3)),
+    "vgg16": vgg16,
+}
+
+
+def size_of(name, size):
+    """Of images; 0: as the data set has them."""
+    return 28 if name == "lenet5" else size or 32
+
+
+def make_model(name, size, is_channels_last):
     """Its first weights are distributed as ours are."""
-    model = MODELS[name]()
+    model = MODELS[name](size_of(name, size))
     for module in model.modules():
         if isinstance(module, (nn.Conv2d, nn.Linear)):
             nn.init.xavier_uniform_(module.weight)
@@ -114,7 +139,8 @@ def make_model(name, is_channels_last):
 
 def make_batches(name, batch, size, is_channels_last):
     """Pairs of images and labels; size is that of images, 0: as the data set has them."""
-    shape = (1, 28, 28) if name == "lenet5" else (3, size or 32, size or 32)
+    pixels = size_of(name, size)
+    shape = (1 if name == "lenet5" else 3, pixels, pixels)
     batches = [(torch.rand(batch, *shape) * 2 - 1, torch.randint(0, 10, (batch,)))
                for _ in range(BATCHES)]
     if is_channels_last:
@@ -133,13 +159,15 @@ def make_optimizer(model, kind):
 
 
 def compile_loss(model, execution):
-    """loss(x, y), as it is or compiled: execution is eager, compile, or compile-cpp, whose kernels are
-    called from C++ instead of Python."""
+    """loss(x, y), as it is or compiled. Kernels of compile-cpp are called from C++ instead of Python;
+    reduce-overhead launches them as CUDA graphs, max-autotune also times them before it chooses."""
     def loss(x, y):
         return functional.cross_entropy(model(x), y)
 
     if execution == "eager":
         return loss
+    if execution in ("reduce-overhead", "max-autotune"):
+        return torch.compile(loss, mode=execution)
     import torch._inductor.config as inductor  # pylint: disable=import-outside-toplevel
     inductor.cpp_wrapper = execution == "compile-cpp"
     return torch.compile(loss)

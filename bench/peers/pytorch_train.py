@@ -2,11 +2,12 @@
 """The same training in PyTorch: forward, backward and momentum SGD over batches in memory.
 
 usage: pytorch_train.py MODEL BATCH THREADS [--layout default|channels_last]
-                        [--execution eager|compile|compile-cpp] [--optimizer default|foreach|fused]
+                        [--execution eager|compile|compile-cpp|reduce-overhead|max-autotune]
+                        [--optimizer default|foreach|fused] [--deterministic]
                         [--rounds COUNT] [--size PIXELS] [--precision fp32|tf32|bf16]
                         [--device cpu|cuda]
 
-tf32 is for a GPU; bf16 is autocast, the parameters in float. Batches of a GPU lie in page-locked memory
+tf32 is for a GPU, as are reduce-overhead (CUDA graphs) and max-autotune; bf16 is autocast, the parameters in float. Batches of a GPU lie in page-locked memory
 of the host and go up in every step, as ours do.
 
 Prints a line of JSON for each round of about half a second. The settings of malloc and OpenMP come from
@@ -25,23 +26,31 @@ sys.dont_write_bytecode = True
 import pytorch_models as models  # noqa: E402
 
 
+EXECUTIONS = ("eager", "compile", "compile-cpp", "reduce-overhead", "max-autotune")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", choices=models.MODELS)
     parser.add_argument("batch", type=int)
     parser.add_argument("threads", type=int)
     parser.add_argument("--layout", default="default", choices=("default", "channels_last"))
-    parser.add_argument("--execution", default="eager", choices=("eager", "compile", "compile-cpp"))
+    parser.add_argument("--execution", default="eager", choices=EXECUTIONS)
     parser.add_argument("--optimizer", default="default", choices=("default", "foreach", "fused"))
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--size", type=int, default=0, help="of images")
     parser.add_argument("--precision", default="fp32", choices=("fp32", "tf32", "bf16"))
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--deterministic", action="store_true",
+                        help="on a GPU: the same bits in every run")
     return parser.parse_args()
 
 
-def set_precision(precision):
-    """Of products on a GPU; cuDNN takes the fastest algorithms that it finds."""
+def set_precision(precision, is_deterministic):
+    """Of products on a GPU; cuDNN takes the fastest algorithms that it finds, and may."""
+    if is_deterministic:
+        torch.backends.cudnn.deterministic = True
+        torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.benchmark = True
@@ -63,7 +72,8 @@ class Trainer:
                                            is_channels_last)
         if self.device == "cuda":
             self.batches = [(x.pin_memory(), y.pin_memory()) for x, y in self.batches]
-        model = models.make_model(arguments.model, is_channels_last).to(self.device)
+        model = models.make_model(arguments.model, arguments.size,
+                                  is_channels_last).to(self.device)
         self.loss = models.compile_loss(model, arguments.execution)
         self.optimizer = models.make_optimizer(model, arguments.optimizer)
         self.steps = 0
@@ -88,7 +98,7 @@ def main():
     arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    set_precision(arguments.precision)
+    set_precision(arguments.precision, arguments.deterministic)
     trainer = Trainer(arguments)
     for _ in range(20 if arguments.device == "cuda" else 5):
         trainer.step()

@@ -104,7 +104,7 @@ def main():
     torch.manual_seed(1 + arguments.rank)
     is_channels_last = arguments.layout == "channels_last"
     batches = models.make_batches(arguments.model, arguments.batch, 0, is_channels_last)
-    model = models.make_model(arguments.model, is_channels_last)
+    model = models.make_model(arguments.model, 0, is_channels_last)
     join = {"ddp": join_ddp, "horovod": join_horovod}[arguments.library]
     together, optimizer = join(arguments, model)
     loss_of = models.compile_loss(together, arguments.execution)
