@@ -1,9 +1,11 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS [BITS]]]]]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS [BITS
+ * [profile]]]]]]]]
  *
  * SIZE: rows and columns of the images; 0: 32 (lenet5: 28). GRAPHS: on or off, CUDA graphs. BITS:
- * same (as in every run) or any (--allow-nondeterministic).
+ * same (as in every run) or any (--allow-nondeterministic). With `profile` it prints what each
+ * operation takes of a step on a GPU instead, and the operations and bytes that it has for that.
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -22,11 +24,12 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define CLASSES       10
-#define ROUND_NS      500000000
-#define WARMUP_STEPS  5
-#define BATCHES       4 // in memory, taken in turn
-#define LEARNING_RATE 0.01
+#define CLASSES        10
+#define ROUND_NS       500000000
+#define WARMUP_STEPS   5
+#define BATCHES        4 // in memory, taken in turn
+#define LEARNING_RATE  0.01
+#define PROFILED_STEPS 10
 
 struct bench {
     struct device *device;
@@ -173,13 +176,56 @@ static struct work count_work(const char *name, struct shape shape, enum precisi
     return work_of(plan.ops, plan.op_count, precision == PRECISION_BF16 ? 2 : 4);
 }
 
+/* Prints what each operation takes of a step, and what it has to do for that. */
+static enum status profile(struct bench *bench, const char *model, struct shape shape,
+                           const char *precision)
+{
+    static struct network_plan plan;
+    static struct op_time sums[DEVICE_OPS_MAX], times[DEVICE_OPS_MAX];
+    uint32_t bad_layer, element_bytes = strcmp(precision, "bf16") == 0 ? 2 : 4;
+    if (network_make_plan(models_find(model), shape, CLASSES, &plan, &bad_layer) != STATUS_OK) {
+        abort(); // the model has been made
+    }
+    for (uint32_t k = 0; k < PROFILED_STEPS; k++) {
+        enum status status = step(bench);
+        if (status == STATUS_OK) {
+            status = model_read_times(bench->model, times);
+        }
+        if (status != STATUS_OK) {
+            fprintf(stderr, "bench_train: the device does not time its operations: %s\n",
+                    status_text(status));
+            return status;
+        }
+        for (uint32_t i = 0; i < plan.op_count; i++) {
+            sums[i].forward_us += times[i].forward_us / PROFILED_STEPS;
+            sums[i].backward_us += times[i].backward_us / PROFILED_STEPS;
+        }
+    }
+    printf("{\"model\":\"%s\",\"batch\":%u,\"operations\":[", model, bench->batch);
+    for (uint32_t i = 0; i < plan.op_count; i++) {
+        const struct op *op = &plan.ops[i];
+        const struct work work = work_of(op, 1, element_bytes);
+        printf("%s{\"operation\":%u,\"kind\":\"%s\",\"window\":%u,\"x\":[%u,%u,%u],"
+               "\"y\":[%u,%u,%u],\"us\":%.2f,\"forward_us\":%.2f,\"backward_us\":%.2f,"
+               "\"operations\":%.4g,\"bytes\":%.4g}",
+               i > 0 ? "," : "", i, op_kind_name(op->kind), op->window, op->x.channels, op->x.rows,
+               op->x.columns, op->y.channels, op->y.rows, op->y.columns,
+               (double)sums[i].forward_us + (double)sums[i].backward_us, (double)sums[i].forward_us,
+               (double)sums[i].backward_us, work.operations * bench->batch,
+               work.bytes * bench->batch);
+    }
+    printf("]}\n");
+    return STATUS_OK;
+}
+
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
-                              uint32_t threads, const char *const algorithms[5])
+                              uint32_t threads, const char *const algorithms[6])
 {
     const char *conv = algorithms[0], *device_name = algorithms[1], *precision = algorithms[2];
     struct device_options device = {.threads = threads,
                                     .replays_launches = strcmp(algorithms[3], "off") != 0,
-                                    .allows_nondeterministic = strcmp(algorithms[4], "any") == 0};
+                                    .allows_nondeterministic = strcmp(algorithms[4], "any") == 0,
+                                    .times_operations = algorithms[5] != NULL};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
         return status;
@@ -222,7 +268,7 @@ int main(int argc, char **argv)
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
         fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE "
-                        "[PRECISION [GRAPHS [BITS]]]]]]]\n");
+                        "[PRECISION [GRAPHS [BITS [profile]]]]]]]]\n");
         return 2;
     }
     static struct bench bench;
@@ -230,9 +276,9 @@ int main(int argc, char **argv)
     uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
     struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
-    const char *const algorithms[] = {argc > 4 ? argv[4] : "auto", argc > 5 ? argv[5] : "cpu",
-                                      argc > 8 ? argv[8] : "fp32", argc > 9 ? argv[9] : "on",
-                                      argc > 10 ? argv[10] : "same"};
+    const char *const algorithms[] = {argc > 4 ? argv[4] : "auto",   argc > 5 ? argv[5] : "cpu",
+                                      argc > 8 ? argv[8] : "fp32",   argc > 9 ? argv[9] : "on",
+                                      argc > 10 ? argv[10] : "same", argc > 11 ? argv[11] : NULL};
     if (open_bench(&bench, argv[1], shape, threads, algorithms) != STATUS_OK) {
         return 1;
     }
@@ -240,6 +286,9 @@ int main(int argc, char **argv)
         if (step(&bench) != STATUS_OK) {
             return 1;
         }
+    }
+    if (algorithms[5] != NULL) {
+        return profile(&bench, argv[1], shape, algorithms[2]) == STATUS_OK ? 0 : 1;
     }
     model_describe(bench.model, bench.program, sizeof(bench.program));
     for (unsigned long i = 0; i < rounds; i++) {

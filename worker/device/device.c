@@ -360,6 +360,12 @@ uint64_t program_take_copy_ns(struct program *program)
     return copy_ns;
 }
 
+enum status program_read_times(struct program *program, struct op_time *ret_times)
+{
+    return program->ops->read_times != NULL ? program->ops->read_times(program, ret_times)
+                                            : STATUS_UNSUPPORTED;
+}
+
 void program_destroy(struct program *program)
 {
     if (program != NULL) {

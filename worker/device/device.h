@@ -43,6 +43,25 @@ enum op_kind {
     OP_SOFTMAX_LOSS, // cross-entropy against the labels, y = softmax(x); a program ends with one
 };
 
+/* "conv2d"; static. */
+static inline const char *op_kind_name(enum op_kind kind)
+{
+    static const char *const names[] = {
+        [OP_CONV2D] = "conv2d",
+        [OP_LINEAR] = "linear",
+        [OP_RELU] = "relu",
+        [OP_MAX_POOL] = "max_pool",
+        [OP_DROPOUT] = "dropout",
+        [OP_BATCH_NORM] = "batch_norm",
+        [OP_ADD] = "add",
+        [OP_SUBSAMPLE] = "subsample",
+        [OP_PAD] = "pad",
+        [OP_GLOBAL_POOL] = "global_pool",
+        [OP_SOFTMAX_LOSS] = "softmax_loss",
+    };
+    return names[kind];
+}
+
 /* One operation. Its result is the input of those that name its index.
  *
  * Batch_norm (Ioffe and Szegedy 2015) in training takes mean and variance over the batch, its rows
@@ -104,6 +123,7 @@ struct device_options {
     bool allows_nondeterministic; // algorithms whose bits differ from run to run, where faster
     bool replays_launches;        // steps that are alike are captured once (CUDA graphs)
     bool checks_operations;       // waits for each on a GPU, so that a fault is reported with it
+    bool times_operations;        // for program_read_times, on a GPU
 
     // Which of the backend's devices; device_open fills it in ("cuda:1").
     bool has_index;
@@ -150,6 +170,11 @@ struct program_result {
     uint32_t correct_count; // samples whose largest output is their label's
 };
 
+/* What an operation has taken in a step. */
+struct op_time {
+    float forward_us, backward_us;
+};
+
 struct device;
 struct program;
 struct optimizer_update; // common/optimizer/optimizer_formulas.h
@@ -186,6 +211,10 @@ struct program_ops {
 
     /* Parameters and states to the host, whose vectors count again. Waits. */
     enum status (*fetch)(struct program *program);
+
+    /* Of a device that was opened with times_operations: see program_read_times. NULL: it has no
+     * clock. */
+    enum status (*read_times)(struct program *program, struct op_time *ret_times);
     void (*destroy)(struct program *program);
 };
 
@@ -258,6 +287,10 @@ enum status program_apply(struct program *program, const struct optimizer_update
 enum status
 program_fetch(struct program *program); // does nothing if the host's are those that count
 uint64_t program_take_copy_ns(struct program *program); // since the last call
-void program_destroy(struct program *program);          // NULL is fine
+
+/* Of the last training step, forward and the whole of backward: an element for each operation.
+ * STATUS_UNSUPPORTED if the device has no clock, or was opened without. Waits. */
+enum status program_read_times(struct program *program, struct op_time *ret_times);
+void program_destroy(struct program *program); // NULL is fine
 
 #endif

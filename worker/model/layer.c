@@ -6,7 +6,6 @@
 #define ELEMENTS_MAX (UINT64_C(1) << 31) // of one sample; keeps every product below in 64 bits
 
 struct kind_row {
-    const char *name;
     bool has_params;
     bool has_channels; // the layer says how many the result has
     bool has_window;   // slides over rows and columns
@@ -14,17 +13,13 @@ struct kind_row {
 };
 
 static const struct kind_row kinds[] = {
-    [OP_CONV2D] = {"conv2d", .has_params = true, .has_channels = true, .has_window = true},
-    [OP_LINEAR] = {"linear", .has_params = true, .has_channels = true, .is_flat = true},
-    [OP_RELU] = {"relu"},
-    [OP_MAX_POOL] = {"max_pool", .has_window = true},
-    [OP_DROPOUT] = {"dropout"},
-    [OP_BATCH_NORM] = {"batch_norm", .has_params = true},
-    [OP_ADD] = {"add"},
-    [OP_SUBSAMPLE] = {"subsample", .has_channels = true, .has_window = true},
-    [OP_PAD] = {"pad"},
-    [OP_GLOBAL_POOL] = {"global_pool", .is_flat = true},
-    [OP_SOFTMAX_LOSS] = {"softmax_loss"},
+    [OP_CONV2D] = {.has_params = true, .has_channels = true, .has_window = true},
+    [OP_LINEAR] = {.has_params = true, .has_channels = true, .is_flat = true},
+    [OP_MAX_POOL] = {.has_window = true},
+    [OP_BATCH_NORM] = {.has_params = true},
+    [OP_SUBSAMPLE] = {.has_channels = true, .has_window = true},
+    [OP_GLOBAL_POOL] = {.is_flat = true},
+    [OP_SOFTMAX_LOSS] = {0}, // the last; kinds that are not here have nothing of this either
 };
 
 uint32_t layers_add(struct layers *layers, uint32_t input, struct layer layer)
@@ -43,11 +38,6 @@ uint32_t layers_append(struct layers *layers, const struct layer *list, uint32_t
         last = layers_add(layers, last, list[i]);
     }
     return last;
-}
-
-const char *layer_name(enum op_kind kind)
-{
-    return kinds[kind].name;
 }
 
 static bool is_countable(struct shape shape)

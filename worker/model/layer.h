@@ -34,9 +34,6 @@ uint32_t layers_add(struct layers *layers, uint32_t input, struct layer layer);
  * pixels. Returns the number of the last. */
 uint32_t layers_append(struct layers *layers, const struct layer *list, uint32_t count);
 
-/* "conv2d", for messages. */
-const char *layer_name(enum op_kind kind);
-
 /* The operation that computes the layer on samples of shape x; its inputs, parameters and stream
  * are the caller's to set. STATUS_INVALID if the layer's window is larger than its padded input, or
  * the result too large to count. */

@@ -50,7 +50,7 @@ static enum status make_plan(struct model *model, const struct model_options *op
     log_error("model %s does not fit samples of %ux%ux%u: its layer %u (%s, window %u) would get "
               "%ux%ux%u; choose another model or dataset, or a larger --image-size",
               network->name, input.channels, input.rows, input.columns, bad_layer + 1,
-              layer_name(layer->kind), layer->window, x.channels, x.rows, x.columns);
+              op_kind_name(layer->kind), layer->window, x.channels, x.rows, x.columns);
     return status;
 }
 
@@ -289,6 +289,11 @@ enum status model_fetch(struct model *model)
 uint64_t model_take_copy_ns(struct model *model)
 {
     return program_take_copy_ns(model->program);
+}
+
+enum status model_read_times(struct model *model, struct op_time *ret_times)
+{
+    return program_read_times(model->program, ret_times);
 }
 
 void model_describe(const struct model *model, char *ret_text, size_t text_size)

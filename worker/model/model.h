@@ -88,6 +88,9 @@ enum status model_fetch(struct model *model);
  * step's last copies took comes with the next step. */
 uint64_t model_take_copy_ns(struct model *model);
 
+/* As program_read_times: an element for each operation of the network's plan. */
+enum status model_read_times(struct model *model, struct op_time *ret_times);
+
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);
 

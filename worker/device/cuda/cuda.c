@@ -11,7 +11,7 @@ struct cuda_device {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
     cudaStream_t stream;
-    bool replays_launches, checks_nodes;
+    bool replays_launches, checks_nodes, times_nodes;
     int index, major, minor; // compute capability
     char name[256];
     char gpu[384]; // what plans depend on: see dnn_target
@@ -139,6 +139,7 @@ static enum status open_cuda(const struct device_options *options, struct device
     device->dnn.allows_nondeterministic = options->allows_nondeterministic;
     device->replays_launches = options->replays_launches;
     device->checks_nodes = options->checks_operations;
+    device->times_nodes = options->times_operations;
     enum status status = open_libraries(device);
     if (status != STATUS_OK) {
         close_cuda(&device->base);
@@ -164,6 +165,7 @@ static enum status compile(struct device *base, const struct program_options *op
         .stream = device->stream,
         .replays_launches = device->replays_launches,
         .checks_nodes = device->checks_nodes,
+        .times_nodes = device->times_nodes,
     };
     return cuda_program_create(options, &place, ret_program);
 }

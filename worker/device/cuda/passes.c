@@ -89,17 +89,42 @@ struct work {
     uint32_t first, end, last;
 };
 
+static enum status launch_backward_of(struct cuda_program *program, uint32_t i)
+{
+    const struct node_context *context = &program->context;
+    struct node *node = program->graph.nodes[i];
+    const struct tensor *target = program->graph.targets[i];
+    enum status status = node->ops->backward(node);
+    if (status != STATUS_OK || target == NULL) {
+        return status;
+    }
+    return cuda_check(kernel_add(context->type, target->grad, node->x->grad, target->grad, false,
+                                 tensor_count(target), context->stream),
+                      "add gradients");
+}
+
+/* A pass of a node: timed, and checked, where that was asked for. */
+static enum status launch_node(struct cuda_program *program, enum node_pass pass, uint32_t i)
+{
+    struct node *node = program->graph.nodes[i];
+    cudaStream_t stream = program->context.stream;
+    enum status status = node_times_begin(&program->times, pass, i, stream);
+    if (status == STATUS_OK) {
+        status = pass == NODE_FORWARD ? node->ops->forward(node) : launch_backward_of(program, i);
+    }
+    if (status == STATUS_OK) {
+        status = node_times_end(&program->times, pass, i, stream);
+    }
+    return program->checks_nodes ? node_check(node, program->graph.node_ops[i], pass, status)
+                                 : status;
+}
+
 static enum status launch_forward(void *context)
 {
     const struct work *work = context;
     enum status status = work->first == 0 ? take_pixels(work->program) : STATUS_OK;
     for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
-        struct node *node = work->program->graph.nodes[i];
-        status = node->ops->forward(node);
-        if (work->program->checks_nodes) {
-            uint32_t op_index = work->program->graph.node_ops[i];
-            status = node_check(node, op_index, "forward pass", status);
-        }
+        status = launch_node(work->program, NODE_FORWARD, i);
     }
     return status;
 }
@@ -164,22 +189,6 @@ static enum status forward(struct program *base, const struct program_input *inp
                                : status;
 }
 
-static enum status launch_node_backward(struct cuda_program *program, uint32_t i)
-{
-    const struct node_context *context = &program->context;
-    struct node *node = program->graph.nodes[i];
-    const struct tensor *target = program->graph.targets[i];
-    enum status status = node->ops->backward(node);
-    if (status == STATUS_OK && target != NULL) {
-        status = cuda_check(kernel_add(context->type, target->grad, node->x->grad, target->grad,
-                                       false, tensor_count(target), context->stream),
-                            "add gradients");
-    }
-    return program->checks_nodes
-               ? node_check(node, program->graph.node_ops[i], "backward pass", status)
-               : status;
-}
-
 static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)
 {
     return graph->node_ops[i] <= last_op && graph->node_ops[i] >= first_op;
@@ -192,7 +201,7 @@ static enum status launch_backward(void *context)
     enum status status = STATUS_OK;
     for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
         if (is_in_range(graph, i, work->last, work->first)) {
-            status = launch_node_backward(work->program, i);
+            status = launch_node(work->program, NODE_BACKWARD, i);
         }
     }
     return status;
@@ -258,6 +267,16 @@ static enum status fetch(struct program *base)
     return updates_fetch(&program->updates, &program->transfer);
 }
 
+static enum status read_times(struct program *base, struct op_time *ret_times)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    if (program->times.events == NULL) {
+        return STATUS_UNSUPPORTED; // nobody asked for a clock
+    }
+    return node_times_read(&program->times, &program->graph, program->context.stream,
+                           program->op_count, ret_times);
+}
+
 const struct program_ops cuda_program_ops = {
     .forward = forward,
     .backward = backward,
@@ -265,5 +284,6 @@ const struct program_ops cuda_program_ops = {
     .hold = hold,
     .apply = apply,
     .fetch = fetch,
+    .read_times = read_times,
     .destroy = cuda_program_destroy,
 };

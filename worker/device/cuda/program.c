@@ -31,6 +31,7 @@ void cuda_program_destroy(struct program *base)
     struct cuda_program *program = (struct cuda_program *)base;
     cudaStreamSynchronize(program->context.stream);
     replay_finish(&program->replay);
+    node_times_finish(&program->times);
     transfer_finish(&program->transfer);
     updates_finish(&program->updates);
     graph_destroy_nodes(&program->graph);
@@ -270,7 +271,11 @@ static enum status create_parts(struct cuda_program *program, const struct progr
         return status;
     }
     status = bind(&program->graph);
-    if (status != STATUS_OK || !place->replays_launches || place->checks_nodes) {
+    if (status == STATUS_OK && place->times_nodes) {
+        status = node_times_init(&program->times, program->graph.node_count);
+    }
+    bool is_watched = place->checks_nodes || place->times_nodes;
+    if (status != STATUS_OK || !place->replays_launches || is_watched) {
         return status;
     }
     return replay_init(&program->replay, place->stream, cuda_unit_count(program));

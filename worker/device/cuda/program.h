@@ -12,6 +12,7 @@ struct cuda_place {
     cudaStream_t stream;
     bool replays_launches; // as CUDA graphs
     bool checks_nodes;     // see node_check.h; then nothing is replayed
+    bool times_nodes;      // see node_times.h; likewise
 };
 
 /* Reports. */

@@ -3,6 +3,7 @@
 #ifndef WORKER_DEVICE_CUDA_PROGRAM_STATE_H
 #define WORKER_DEVICE_CUDA_PROGRAM_STATE_H
 
+#include "worker/device/cuda/node_times.h"
 #include "worker/device/cuda/program.h"
 #include "worker/device/cuda/replay.h"
 #include "worker/device/cuda/transfer.h"
@@ -16,6 +17,7 @@ struct cuda_program {
     struct updates updates;   // of parameters, if the program makes them
     struct replay replay;     // of what passes launch
     bool checks_nodes;        // waits for each, and names it if it fails
+    struct node_times times;  // of nodes, where they are measured
     bool keeps_gradients;     // those of the last forward stay on the GPU
     float *statistics;        // host, borrowed
     uint32_t op_count;

@@ -157,6 +157,39 @@ static void a_fault_is_reported_with_the_operation_that_caused_it(void **state)
     assert_null(strstr(run_faulty_step(4, false), "operation 0"));
 }
 
+/* A launch takes a microsecond here. */
+static void operations_are_timed_on_the_device(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct program *program = NULL;
+    struct program_result result;
+    struct op_time times[4];
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    assert_int_equal(program_read_times(program, times), STATUS_UNSUPPORTED);
+    program_destroy(program);
+    device_close(bench.device);
+    const struct device_options device = {
+        .threads = 1, .replays_launches = true, .times_operations = true};
+    assert_int_equal(device_open("cuda", &device, &bench.device), STATUS_OK);
+    assert_int_equal(device_compile(bench.device, &bench.options, &program), STATUS_OK);
+    bench.fixture.input.is_training = true;
+    for (int step = 0; step < 4; step++) { // also where a graph would be replayed
+        assert_int_equal(program_forward(program, &bench.fixture.input, &result), STATUS_OK);
+        assert_int_equal(program_backward(program, bench.plan.op_count - 1, 0), STATUS_OK);
+        assert_int_equal(program_await(program, 0), STATUS_OK);
+        assert_int_equal(program_read_times(program, times), STATUS_OK);
+        // weights, bias and the convolution, with its relu; weights, the product and the bias
+        assert_true(times[0].forward_us == 3 && times[1].forward_us == 0);
+        assert_true(times[2].forward_us == 3 && times[3].forward_us == 1);
+        assert_true(times[0].backward_us > 0 && times[1].backward_us == 0);
+        assert_true(times[2].backward_us > times[3].backward_us);
+    }
+    program_destroy(program);
+    tear_down(&bench);
+}
+
 static void forward(struct bench *bench, struct program *program, bool is_training)
 {
     struct program_result result;
@@ -282,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
         cmocka_unit_test(states_that_do_not_fit_are_refused),
         cmocka_unit_test(a_fault_is_reported_with_the_operation_that_caused_it),
+        cmocka_unit_test(operations_are_timed_on_the_device),
         cmocka_unit_test(copies_of_parameters_and_gradients_are_timed),
         cmocka_unit_test(copies_of_mean_gradients_are_timed),
         cmocka_unit_test(convolutions_have_statistics_in_bfloat16_where_bits_may_differ),
