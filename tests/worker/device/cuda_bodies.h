@@ -12,6 +12,7 @@
 
 #define BODY       static inline
 #define ELEMENT    float
+#define LANES      4
 #define NAME(name) body_##name
 #define LOAD(x)    (x)
 #define STORE(x)   (x)

@@ -17,13 +17,13 @@ struct norm_bench {
     float vectors[5][CHANNELS], dparams[2][CHANNELS], statistics[2 * CHANNELS];
 };
 
-/* Both stages of kernel_norm_sums. */
+/* Parts, and their sums. */
 static void take_sums(struct norm_bench *bench)
 {
     memset(bench->sums, 0, sizeof(bench->sums));
     for (size_t c = 0; c < CHANNELS; c++) {
         for (size_t p = 0; p < PARTS; p++) {
-            body_norm_part(&bench->norm, &bench->operands, c, p);
+            body_norm_part(&bench->norm, &bench->operands, c, p, 1);
             bench->sums[c] += bench->parts[(p * CHANNELS + c) * 2];
             bench->sums[CHANNELS + c] += bench->parts[(p * CHANNELS + c) * 2 + 1];
         }
@@ -92,8 +92,10 @@ static void take_statistics(struct norm_bench *bench, const float *x, enum stati
         }
         return;
     }
-    memcpy(bench->vectors[0], x, sizeof(bench->vectors[0])); // the centre: the first row
+    bench->operands.new_centre = bench->vectors[0];
     take_sums(bench);
+    bench->operands.new_centre = NULL;
+    assert_memory_equal(bench->vectors[0], x, sizeof(bench->vectors[0])); // the first row
     for (size_t c = 0; c < CHANNELS && statistics == FROM_WORKERS; c++) {
         channel_uncentre(&bench->channel, CHANNELS, c);
     }
@@ -113,7 +115,7 @@ static void run_norm(struct norm_bench *bench, const float *x, const float *dy,
         channel_forward(&bench->channel, CHANNELS, c);
     }
     for (size_t i = 0; i < ROWS * CHANNELS; i++) {
-        body_norm_apply(&bench->norm, &bench->operands, i);
+        body_norm_apply(&bench->norm, &bench->operands, i, 1);
     }
     bench->operands.dy = gradient;
     bench->operands.dx = dx;
@@ -122,10 +124,10 @@ static void run_norm(struct norm_bench *bench, const float *x, const float *dy,
         channel_gradients(&bench->channel, CHANNELS, c);
     }
     for (size_t c = 0; c < CHANNELS; c++) {
-        channel_backward(&bench->channel, CHANNELS, c);
+        channel_backward(&bench->channel, CHANNELS, c, bench->sums[2 * CHANNELS]);
     }
     for (size_t i = 0; i < ROWS * CHANNELS; i++) {
-        body_norm_gradient(&bench->norm, &bench->operands, i);
+        body_norm_gradient(&bench->norm, &bench->operands, i, 1);
     }
 }
 

@@ -130,21 +130,19 @@ static enum status sum_over_workers(const struct node_context *context, size_t c
                       "write the sums of a normalisation");
 }
 
-/* Sums over x, around zero if they are asked for so. */
-static int add_up_rows(const struct batch_norm *norm, const struct cuda_norm_channel *channel)
+/* Sums over x around its first row, and what follows from them. */
+static int add_up_rows(struct batch_norm *norm, const struct cuda_norm_channel *channel)
 {
     const struct node_context *context = norm->base.context;
     const struct cuda_norm shape = shape_of(norm);
-    const struct cuda_norm_operands operands = operands_of(norm);
-    int result = kernel_norm_centre(context->type, norm->base.x->data, norm->vectors,
-                                    shape.channels, context->stream);
-    if (result == 0) {
-        result = kernel_norm_sums(context->type, &shape, &operands, context->sums, context->stream);
-    }
-    if (result == 0 && channel->is_around_zero) {
-        result = kernel_norm_uncentre(channel, shape.channels, context->stream);
-    }
-    return result;
+    struct cuda_norm_operands operands = operands_of(norm);
+    operands.new_centre = norm->vectors;
+    int result = kernel_norm_parts(context->type, &shape, &operands, context->stream);
+    return result == 0 ? kernel_norm_finish(&shape, context->parts, channel,
+                                            channel->is_around_zero ? CUDA_FINISH_UNCENTRE
+                                                                    : CUDA_FINISH_FORWARD,
+                                            context->stream)
+                       : result;
 }
 
 static enum status take_batch_statistics(struct batch_norm *norm)
@@ -159,7 +157,7 @@ static enum status take_batch_statistics(struct batch_norm *norm)
     if (status == STATUS_OK && context->pass.sums_over_workers) {
         status = sum_over_workers(context, channels);
     }
-    return status == STATUS_OK
+    return status == STATUS_OK && channel.is_around_zero // otherwise that was done with the sums
                ? cuda_check(kernel_norm_forward(&channel, channels, context->stream),
                             "take the statistics of a batch")
                : status;
@@ -189,15 +187,19 @@ static enum status reduce_gradients(struct batch_norm *norm)
     const struct cuda_norm shape = shape_of(norm);
     struct cuda_norm_operands operands = operands_of(norm);
     const struct cuda_norm_channel channel = channel_of(norm);
+    bool is_of_all = context->pass.sums_over_workers;
     operands.dy = norm->base.y->grad;
-    int result = kernel_norm_sums(context->type, &shape, &operands, context->sums, context->stream);
+    int result = kernel_norm_parts(context->type, &shape, &operands, context->stream);
     if (result == 0) {
-        result = kernel_norm_param_gradients(&channel, shape.channels, context->stream);
+        result = kernel_norm_finish(&shape, context->parts, &channel,
+                                    is_of_all ? CUDA_FINISH_GRADIENTS : CUDA_FINISH_BACKWARD,
+                                    context->stream);
     }
     enum status status = cuda_check(result, "reduce the gradients of a normalisation");
-    if (status == STATUS_OK && context->pass.sums_over_workers) {
-        status = sum_over_workers(context, shape.channels);
+    if (status != STATUS_OK || !is_of_all) {
+        return status;
     }
+    status = sum_over_workers(context, shape.channels);
     return status == STATUS_OK
                ? cuda_check(kernel_norm_backward(&channel, shape.channels, context->stream),
                             "reduce the gradients of a normalisation")

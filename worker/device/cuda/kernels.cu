@@ -11,7 +11,6 @@
 
 #define THREADS    256
 #define BLOCKS_MAX 8192 // more elements: threads take several
-#define WARP       32
 
 static unsigned blocks_for(size_t count)
 {
@@ -44,50 +43,37 @@ template <typename Function> static int each(size_t count, void *stream, Functio
 
 #include "worker/device/cuda/launches.inc"
 
-// Threads of a warp have neighbouring channels; y of block and grid count parts.
-static __global__ void part_kernel(enum cuda_type type, struct cuda_norm m,
-                                   struct cuda_norm_operands o)
+// A block adds up the parts of one channel: each thread its own in order, then the threads in
+// halves. The first one does what follows from that.
+static __global__ void finish_kernel(const double *parts, size_t channels, size_t count,
+                                     struct cuda_norm_channel n, enum cuda_finish finish)
 {
-    size_t c = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    size_t p = static_cast<size_t>(blockIdx.y) * blockDim.y + threadIdx.y;
-    if (c >= m.channels || p >= m.parts) {
-        return;
+    __shared__ double first[CUDA_FINISH_THREADS], second[CUDA_FINISH_THREADS];
+    const size_t c = blockIdx.x, t = threadIdx.x;
+    first[t] = second[t] = 0;
+    for (size_t p = t; p < count; p += CUDA_FINISH_THREADS) {
+        first[t] += parts[(p * channels + c) * 2];
+        second[t] += parts[(p * channels + c) * 2 + 1];
     }
-    if (type == CUDA_TYPE_BF16) {
-        body_bf16_norm_part(&m, &o, c, p);
-    } else {
-        body_float_norm_part(&m, &o, c, p);
+    for (size_t distance = CUDA_FINISH_THREADS / 2; distance > 0; distance /= 2) {
+        __syncthreads();
+        if (t < distance) {
+            first[t] += first[t + distance];
+            second[t] += second[t + distance];
+        }
+    }
+    if (t == 0) {
+        n.sums[c] = first[0];
+        n.sums[channels + c] = second[0];
+        channel_finish(&n, channels, c, finish);
     }
 }
 
-// A warp adds up the parts of one channel: each lane its own in order, then lane by lane.
-static __global__ void parts_kernel(const double *parts, size_t channels, size_t count,
-                                    double *sums)
+int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
+                       const struct cuda_norm_channel *channel, enum cuda_finish finish,
+                       void *stream)
 {
-    size_t c = blockIdx.x;
-    double first = 0, second = 0;
-    for (size_t p = threadIdx.x; p < count; p += WARP) {
-        first += parts[(p * channels + c) * 2];
-        second += parts[(p * channels + c) * 2 + 1];
-    }
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        first += __shfl_down_sync(0xFFFFFFFFu, first, distance);
-        second += __shfl_down_sync(0xFFFFFFFFu, second, distance);
-    }
-    if (threadIdx.x == 0) {
-        sums[c] = first;
-        sums[channels + c] = second;
-    }
-}
-
-int kernel_norm_sums(enum cuda_type type, const struct cuda_norm *norm,
-                     const struct cuda_norm_operands *operands, double *sums, void *stream)
-{
-    const dim3 threads(WARP, THREADS / WARP);
-    const dim3 blocks(static_cast<unsigned>((norm->channels + WARP - 1) / WARP),
-                      static_cast<unsigned>((norm->parts + threads.y - 1) / threads.y));
-    part_kernel<<<blocks, threads, 0, stream_of(stream)>>>(type, *norm, *operands);
-    parts_kernel<<<static_cast<unsigned>(norm->channels), WARP, 0, stream_of(stream)>>>(
-        operands->parts, norm->channels, norm->parts, sums);
+    finish_kernel<<<static_cast<unsigned>(norm->channels), CUDA_FINISH_THREADS, 0,
+                    stream_of(stream)>>>(parts, norm->channels, norm->parts, *channel, finish);
     return static_cast<int>(cudaGetLastError());
 }

@@ -44,6 +44,17 @@ struct cuda_loss {
 
 enum cuda_mask { CUDA_NO_MASK, CUDA_MASK_X, CUDA_MASK_Y };
 
+#define CUDA_FINISH_THREADS 256 // that add up the parts of a channel
+
+/* What follows from the sums of a channel, in the launch that ends them. */
+enum cuda_finish {
+    CUDA_FINISH_UNCENTRE,  // before sums of workers are added up: from around the centre to zero
+    CUDA_FINISH_FORWARD,   // mean, deviation, statistics
+    CUDA_FINISH_GRADIENTS, // of scale and bias; before sums of workers are added up
+    CUDA_FINISH_BACKWARD,  // these, and what the gradient of x takes
+    CUDA_FINISH_BIAS,      // dbias alone: the first sums as floats
+};
+
 /* Over rows of (rows, C). */
 struct cuda_norm {
     size_t channels, rows, counted; // counted: rows that are not padding
@@ -56,7 +67,8 @@ struct cuda_norm_operands {
     const void *x, *other; // NULL where there is none
     void *y, *dy, *dx;
     const float *centre, *factor, *shift, *slope, *offset; // (C)
-    double *parts;                                         // (parts, C, 2)
+    float *new_centre; // (C), or NULL: the first row is the centre, and is written here
+    double *parts;     // (parts, C, 2)
 };
 
 /* What follows from sums: one thread for each channel. */
@@ -112,36 +124,29 @@ int kernel_loss_back(enum cuda_type type, const struct cuda_loss *loss, const fl
 int kernel_bias(enum cuda_type type, const float *bias, void *y, size_t outputs, bool has_relu,
                 size_t count, void *stream);
 
-/* Sums of all rows: parts, and their sums (C) and (C) in `sums`, in an order that depends on the
- * shape alone. */
-int kernel_norm_sums(enum cuda_type type, const struct cuda_norm *norm,
-                     const struct cuda_norm_operands *operands, double *sums, void *stream);
+/* Sums of all rows in two launches, in an order that depends on the shape alone: parts; then the
+ * sums of these, into channel->sums, and what follows from them. */
+int kernel_norm_parts(enum cuda_type type, const struct cuda_norm *norm,
+                      const struct cuda_norm_operands *operands, void *stream);
+int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
+                       const struct cuda_norm_channel *channel, enum cuda_finish finish,
+                       void *stream);
 int kernel_norm_apply(enum cuda_type type, const struct cuda_norm *norm,
                       const struct cuda_norm_operands *operands, void *stream);
 int kernel_norm_gradient(enum cuda_type type, const struct cuda_norm *norm,
                          const struct cuda_norm_operands *operands, void *stream);
 
-/* The centre of sums: the first row. */
-int kernel_norm_centre(enum cuda_type type, const void *x, float *centre, size_t channels,
-                       void *stream);
-
-/* Or sums around zero of what a convolution has added up: no row is read. */
+/* Sums around zero of what a convolution has added up: no row is read. */
 int kernel_norm_take(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 
-/* Before the sums of workers are added up: from around the centre to around zero. */
-int kernel_norm_uncentre(const struct cuda_norm_channel *channel, size_t channels, void *stream);
+/* After sums of workers were added up, or of what a convolution has. */
 int kernel_norm_forward(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 int kernel_norm_recall(const struct cuda_norm_channel *channel, size_t channels, void *stream);
-int kernel_norm_param_gradients(const struct cuda_norm_channel *channel, size_t channels,
-                                void *stream);
 int kernel_norm_backward(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 
 /* One update of `count` parameters; the vectors begin with the first of them. */
 int kernel_update(const struct optimizer_update *update, const struct optimizer_vectors *vectors,
                   size_t count, void *stream);
-
-/* The first of each pair of sums, as floats: the gradient of a bias. */
-int kernel_sums_to_floats(const double *sums, float *to, size_t count, void *stream);
 
 #ifdef __cplusplus
 }

@@ -2,9 +2,9 @@
 #include "worker/device/cuda/context.h"
 #include "worker/device/cuda/host/report.h"
 
-// Enough to keep a large GPU busy, few enough to be added up by a warp.
-#define PARTS_MAX 512
-#define ROWS_MIN  32 // of a part
+#define THREADS_WANTED ((size_t)1 << 17) // half of what a large GPU runs at once
+#define PARTS_MAX      4096              // more would take longer to add up
+#define ROWS_MIN       16                // of a part
 
 enum status cuda_check(int result, const char *what)
 {
@@ -16,15 +16,20 @@ enum status cuda_check(int result, const char *what)
     return error == cudaErrorMemoryAllocation ? STATUS_NO_MEMORY : STATUS_DEVICE;
 }
 
-static size_t part_count(size_t rows)
+/* Threads that share a group of channels, a pack or one. */
+static size_t part_count(const struct node_context *context, size_t rows, size_t channels)
 {
-    size_t parts = rows / ROWS_MIN;
+    size_t lanes = 16 / cuda_element_bytes(context);
+    size_t groups = channels % lanes == 0 ? channels / lanes : channels;
+    size_t parts = THREADS_WANTED / groups, most = rows / ROWS_MIN;
+    parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts > PARTS_MAX ? PARTS_MAX : parts;
 }
 
 size_t cuda_reserve_sums(struct node_context *context, size_t rows, size_t channels)
 {
-    size_t parts = part_count(rows), bytes = 2 * parts * channels * sizeof(double);
+    size_t parts = part_count(context, rows, channels);
+    size_t bytes = 2 * parts * channels * sizeof(double);
     size_t sum_bytes = (2 * channels + 1) * sizeof(double);
     context->part_bytes = context->part_bytes < bytes ? bytes : context->part_bytes;
     context->sum_bytes = context->sum_bytes < sum_bytes ? sum_bytes : context->sum_bytes;
@@ -34,12 +39,16 @@ size_t cuda_reserve_sums(struct node_context *context, size_t rows, size_t chann
 enum status cuda_sum_rows(struct node_context *context, void *dy, size_t rows, size_t outputs,
                           float *to)
 {
-    const struct cuda_norm norm = {
-        .channels = outputs, .rows = rows, .counted = rows, .parts = part_count(rows)};
+    const struct cuda_norm norm = {.channels = outputs,
+                                   .rows = rows,
+                                   .counted = rows,
+                                   .parts = part_count(context, rows, outputs)};
     const struct cuda_norm_operands operands = {.dy = dy, .parts = context->parts};
-    int result = kernel_norm_sums(context->type, &norm, &operands, context->sums, context->stream);
+    const struct cuda_norm_channel channel = {.sums = context->sums, .dbias = to};
+    int result = kernel_norm_parts(context->type, &norm, &operands, context->stream);
     if (result == 0) {
-        result = kernel_sums_to_floats(context->sums, to, outputs, context->stream);
+        result =
+            kernel_norm_finish(&norm, context->parts, &channel, CUDA_FINISH_BIAS, context->stream);
     }
     return cuda_check(result, "sum rows");
 }

@@ -12,8 +12,6 @@
 #include <cmath>
 #include <type_traits>
 
-#define WARP 32
-
 using std::exp;
 using std::log;
 using std::sqrt;
@@ -49,36 +47,32 @@ template <typename Function> static int each(size_t count, void *stream, Functio
 
 #include "worker/device/cuda/launches.inc"
 
-// As a warp does it: each lane its parts in order, then the lanes in halves.
-static void add_parts(const double *parts, size_t channels, size_t count, double *sums, size_t c)
+// As a block does it: each thread its parts in order, then the threads in halves.
+static void finish_channel(const double *parts, const struct cuda_norm *m,
+                           const struct cuda_norm_channel *n, enum cuda_finish finish, size_t c)
 {
-    double first[2 * WARP] = {}, second[2 * WARP] = {};
-    for (size_t p = 0; p < count; p++) {
-        first[p % WARP] += parts[(p * channels + c) * 2];
-        second[p % WARP] += parts[(p * channels + c) * 2 + 1];
+    double first[CUDA_FINISH_THREADS] = {}, second[CUDA_FINISH_THREADS] = {};
+    for (size_t p = 0; p < m->parts; p++) {
+        first[p % CUDA_FINISH_THREADS] += parts[(p * m->channels + c) * 2];
+        second[p % CUDA_FINISH_THREADS] += parts[(p * m->channels + c) * 2 + 1];
     }
-    for (size_t distance = WARP / 2; distance > 0; distance /= 2) {
-        for (size_t lane = 0; lane < WARP; lane++) {
-            first[lane] += first[lane + distance];
-            second[lane] += second[lane + distance];
+    for (size_t distance = CUDA_FINISH_THREADS / 2; distance > 0; distance /= 2) {
+        for (size_t t = 0; t < distance; t++) {
+            first[t] += first[t + distance];
+            second[t] += second[t + distance];
         }
     }
-    sums[c] = first[0];
-    sums[channels + c] = second[0];
+    n->sums[c] = first[0];
+    n->sums[m->channels + c] = second[0];
+    channel_finish(n, m->channels, c, finish);
 }
 
-int kernel_norm_sums(enum cuda_type type, const struct cuda_norm *norm,
-                     const struct cuda_norm_operands *operands, double *sums, void *stream)
+int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
+                       const struct cuda_norm_channel *channel, enum cuda_finish finish,
+                       void *stream)
 {
     const struct cuda_norm m = *norm;
-    const struct cuda_norm_operands o = *operands;
-    each(m.channels * m.parts, stream, [=](size_t i) {
-        if (type == CUDA_TYPE_BF16) {
-            body_bf16_norm_part(&m, &o, i % m.channels, i / m.channels);
-        } else {
-            body_float_norm_part(&m, &o, i % m.channels, i / m.channels);
-        }
-    });
+    const struct cuda_norm_channel n = *channel;
     return each(m.channels, stream,
-                [=](size_t c) { add_parts(o.parts, m.channels, m.parts, sums, c); });
+                [=](size_t c) { finish_channel(parts, &m, &n, finish, c); });
 }
