@@ -97,12 +97,12 @@ static enum status step(struct bench *bench)
     struct program_result result;
     const struct layout *layout = model_layout(bench->model);
     uint64_t start_ns = clock_now_ns();
-    enum status status =
-        model_forward(bench->model, &bench->inputs[bench->step % BATCHES], &result);
+    enum status status = model_begin_forward(bench->model, &bench->inputs[bench->step % BATCHES]);
     uint64_t forward_ns = clock_now_ns();
     for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK; i++) {
         status = model_backward(bench->model, i);
     }
+    status = status == STATUS_OK ? model_await_result(bench->model, &result) : status;
     for (uint32_t i = 0; i < layout->bucket_count && status == STATUS_OK && !bench->device_updates;
          i++) {
         status = model_await_gradients(bench->model, i);

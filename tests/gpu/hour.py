@@ -63,7 +63,10 @@ class Hour:
         self.report = {"part": part, **self.about, "machine": {}, "steps": [], "outcome": "cut off"}
         self.stopped_by = None
         self.folder = tempfile.mkdtemp(prefix="ringside-hour-")
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(library_folders()),
+        # Not what RINGSIDE_ variables would make of the jobs' options.
+        self.environment = {**{name: value for name, value in os.environ.items()
+                               if not name.startswith("RINGSIDE_")},
+                            "LD_LIBRARY_PATH": ":".join(library_folders()),
                             "RINGSIDE_CACHE": os.path.join(self.folder, "cache"),
                             "RINGSIDE_REQUIRE_CUDA": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         if self.is_fake:

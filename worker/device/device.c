@@ -288,18 +288,41 @@ void device_describe(const struct device *device, const struct program *program,
     device->ops->describe(program, ret_text, text_size);
 }
 
-enum status program_forward(struct program *program, const struct program_input *input,
-                            struct program_result *ret_result)
+/* Checks the input, and waits for parameters that a backend does not wait for itself. */
+static enum status prepare_forward(const struct program *program, const struct program_input *input)
 {
     assert(input->pixels != NULL && input->labels != NULL);
     assert(!input->is_training || input->sample_keys != NULL);
-    if (input->await_params != NULL && !program->ops->awaits_params) {
-        enum status status = input->await_params(input->context, 0, UINT64_MAX);
-        if (status != STATUS_OK) {
-            return status;
-        }
+    return input->await_params != NULL && !program->ops->awaits_params
+               ? input->await_params(input->context, 0, UINT64_MAX)
+               : STATUS_OK;
+}
+
+enum status program_forward(struct program *program, const struct program_input *input,
+                            struct program_result *ret_result)
+{
+    enum status status = prepare_forward(program, input);
+    return status == STATUS_OK ? program->ops->forward(program, input, ret_result) : status;
+}
+
+enum status program_begin_forward(struct program *program, const struct program_input *input)
+{
+    enum status status = prepare_forward(program, input);
+    if (status != STATUS_OK) {
+        return status;
     }
-    return program->ops->forward(program, input, ret_result);
+    return program->ops->begin_forward != NULL
+               ? program->ops->begin_forward(program, input)
+               : program->ops->forward(program, input, &program->result);
+}
+
+enum status program_await_result(struct program *program, struct program_result *ret_result)
+{
+    if (program->ops->begin_forward != NULL) {
+        return program->ops->await_result(program, ret_result);
+    }
+    *ret_result = program->result;
+    return STATUS_OK;
 }
 
 enum status program_await_params(const struct program_input *input, const struct op *op)

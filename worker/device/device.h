@@ -188,6 +188,12 @@ struct program_ops {
     enum status (*forward)(struct program *program, const struct program_input *input,
                            struct program_result *ret_result);
 
+    /* Of a device that computes while the host goes on: the two halves of forward. begin_forward
+     * only queues, and borrows what forward does until await_result, once, which waits. Backward
+     * may be queued in between. NULL, both: there is nothing to gain. */
+    enum status (*begin_forward)(struct program *program, const struct program_input *input);
+    enum status (*await_result)(struct program *program, struct program_result *ret_result);
+
     /* After a training forward: operations last_op down to first_op, each once, from the end of the
      * program to its start over several calls. Their gradients are then in grads (overwritten, not
      * added). Waits, unless there is an await. */
@@ -225,6 +231,8 @@ struct program {
     /* Of copies of parameters and gradients between host and device that a backend has found to be
      * over, those for evaluations not counted. It looks when it has waited anyway. */
     uint64_t copy_ns;
+
+    struct program_result result; // of a forward that was begun on a device that has no halves
 };
 
 struct device_ops {
@@ -270,6 +278,11 @@ const struct device_ops *const *device_backends(void);
 
 enum status program_forward(struct program *program, const struct program_input *input,
                             struct program_result *ret_result);
+
+/* Forward in two halves: the result is waited for when it is needed, and a device that computes by
+ * itself has backward queued before that. On other devices the first half does it all. */
+enum status program_begin_forward(struct program *program, const struct program_input *input);
+enum status program_await_result(struct program *program, struct program_result *ret_result);
 
 /* For backends: the parameters of an operation of a forward are there from here. */
 enum status program_await_params(const struct program_input *input, const struct op *op);

@@ -238,6 +238,16 @@ enum status model_forward(struct model *model, const struct program_input *input
     return program_forward(model->program, input, ret_result);
 }
 
+enum status model_begin_forward(struct model *model, const struct program_input *input)
+{
+    return program_begin_forward(model->program, input);
+}
+
+enum status model_await_result(struct model *model, struct program_result *ret_result)
+{
+    return program_await_result(model->program, ret_result);
+}
+
 enum status model_backward(struct model *model, uint32_t bucket)
 {
     assert(bucket < model->layout.bucket_count);

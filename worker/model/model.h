@@ -57,6 +57,10 @@ const struct region *model_region(const struct model *model);
 enum status model_forward(struct model *model, const struct program_input *input,
                           struct program_result *ret_result);
 
+/* The same in two halves: see program_begin_forward. */
+enum status model_begin_forward(struct model *model, const struct program_input *input);
+enum status model_await_result(struct model *model, struct program_result *ret_result);
+
 /* Runs backward through the layers of one bucket. Buckets go in order, 0 first, after a
  * model_forward with is_training. */
 enum status model_backward(struct model *model, uint32_t bucket);

@@ -54,11 +54,30 @@ static struct program_input input_of(struct trainer *trainer, const struct batch
     };
 }
 
-static enum status forward(struct trainer *trainer, const struct program_input *input,
-                           double *ret_loss_sum)
+/* Whether all of backward may be queued before anything is waited for: the device goes on by
+ * itself, and nothing in between waits for other workers, whose first bucket would otherwise leave
+ * when the last has all but been computed. */
+static bool runs_ahead(const struct trainer *trainer)
+{
+    return model_runs_ahead(trainer->model) && !sums_over_workers(trainer);
+}
+
+/* Queues backward where that may be, so that the device never waits for this thread. */
+static enum status begin_backward(struct trainer *trainer, uint32_t *begun)
+{
+    uint32_t end = runs_ahead(trainer) ? model_layout(trainer->model)->bucket_count : 0;
+    enum status status = STATUS_OK;
+    for (*begun = 0; *begun < end && status == STATUS_OK; (*begun)++) {
+        status = model_backward(trainer->model, *begun);
+    }
+    return status;
+}
+
+/* A loss that is not finite ends the step: of its gradients nothing is sent or applied. */
+static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 {
     struct program_result result;
-    enum status status = model_forward(trainer->model, input, &result);
+    enum status status = model_await_result(trainer->model, &result);
     if (status != STATUS_OK) {
         return status;
     }
@@ -66,29 +85,22 @@ static enum status forward(struct trainer *trainer, const struct program_input *
     return isfinite(result.loss_sum) ? STATUS_OK : STATUS_NOT_FINITE;
 }
 
-/* Computes the gradients of a bucket, the first *begun having begun. A device that goes on by
- * itself begins all buckets at once, so that it never waits for this thread; but not if its sums
- * wait for other workers: then the first bucket would leave when the last has all but been
- * computed. */
-static enum status backward(struct trainer *trainer, uint32_t bucket, uint32_t *begun)
+/* Computes the gradients of a bucket, unless its backward has begun, and waits for them. */
+static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint32_t begun)
 {
-    bool is_ahead = model_runs_ahead(trainer->model) && !sums_over_workers(trainer);
-    uint32_t end = is_ahead ? model_layout(trainer->model)->bucket_count : bucket + 1;
-    while (*begun < end) {
-        enum status status = model_backward(trainer->model, (*begun)++);
-        if (status != STATUS_OK) {
-            return status;
-        }
+    enum status status = bucket < begun ? STATUS_OK : model_backward(trainer->model, bucket);
+    if (status != STATUS_OK || keeps_gradients(trainer)) {
+        return status;
     }
-    return keeps_gradients(trainer) ? STATUS_OK : model_await_gradients(trainer->model, bucket);
+    return model_await_gradients(trainer->model, bucket);
 }
 
 /* Each bucket travels while the next one is computed. */
-static enum status backward_and_send(struct trainer *trainer, uint64_t step)
+static enum status finish_and_send(struct trainer *trainer, uint64_t step, uint32_t begun)
 {
-    uint32_t begun = 0, count = model_layout(trainer->model)->bucket_count;
+    uint32_t count = model_layout(trainer->model)->bucket_count;
     for (uint32_t bucket = 0; bucket < count; bucket++) {
-        enum status status = backward(trainer, bucket, &begun);
+        enum status status = finish_bucket(trainer, bucket, begun);
         if (status != STATUS_OK) {
             return status;
         }
@@ -114,7 +126,8 @@ static enum status make_step(struct trainer *trainer, uint64_t step, const struc
                              double *ret_loss_sum)
 {
     const struct program_input input = input_of(trainer, batch);
-    enum status status = forward(trainer, &input, ret_loss_sum);
+    uint32_t begun;
+    enum status status = model_begin_forward(trainer->model, &input);
     if (status != STATUS_OK) {
         return status;
     }
@@ -122,7 +135,15 @@ static enum status make_step(struct trainer *trainer, uint64_t step, const struc
     if (status != STATUS_OK) {
         return status;
     }
-    status = backward_and_send(trainer, step);
+    status = begin_backward(trainer, &begun);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = await_loss(trainer, ret_loss_sum);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = finish_and_send(trainer, step, begun);
     if (status != STATUS_OK) {
         return status;
     }

@@ -51,11 +51,10 @@ static enum status take_pixels(const struct cuda_program *program)
                       "copy the input");
 }
 
-/* Waits; the losses of samples are added up in their order. */
-static enum status bring_result(struct cuda_program *program, struct program_result *ret_result)
+/* Losses and hits of the samples, and the statistics that training has moved. */
+static enum status queue_result(struct cuda_program *program)
 {
     const struct node_context *context = &program->context;
-    struct program_result sum = {0};
     int result =
         download(program, program->losses, context->losses, context->batch * sizeof(double));
     if (result == 0) {
@@ -66,14 +65,27 @@ static enum status bring_result(struct cuda_program *program, struct program_res
                           program->statistic_count * sizeof(float));
     }
     if (result == 0) {
-        result = (int)cudaStreamSynchronize(context->stream);
+        result = (int)cudaEventRecord(program->result_is_there, context->stream);
     }
-    for (uint32_t n = 0; result == 0 && n < context->pass.count; n++) {
+    return cuda_check(result, "bring a result");
+}
+
+/* The losses of samples are added up in their order. */
+static enum status await_result(struct program *base, struct program_result *ret_result)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    struct program_result sum = {0};
+    enum status status =
+        cuda_check((int)cudaEventSynchronize(program->result_is_there), "run forward");
+    if (status != STATUS_OK) {
+        return status;
+    }
+    for (uint32_t n = 0; n < program->context.pass.count; n++) {
         sum.loss_sum += program->losses[n];
         sum.correct_count += program->hits[n];
     }
     *ret_result = sum;
-    return cuda_check(result, "run forward");
+    return transfer_read_clock(&program->transfer, &program->base.copy_ns);
 }
 
 /* The parameters of a node's operation: weight and bias, which lie behind each other. */
@@ -168,8 +180,7 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
     replay_begin_pass(&program->replay, &context->pass);
 }
 
-static enum status forward(struct program *base, const struct program_input *input,
-                           struct program_result *ret_result)
+static enum status begin_forward(struct program *base, const struct program_input *input)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     begin_pass(program, input);
@@ -182,11 +193,14 @@ static enum status forward(struct program *base, const struct program_input *inp
     for (uint32_t i = 0; i < program->graph.node_count && status == STATUS_OK;) {
         status = run_forward(program, i, &i);
     }
-    if (status == STATUS_OK) {
-        status = bring_result(program, ret_result);
-    }
-    return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
-                               : status;
+    return status == STATUS_OK ? queue_result(program) : status;
+}
+
+static enum status forward(struct program *base, const struct program_input *input,
+                           struct program_result *ret_result)
+{
+    enum status status = begin_forward(base, input);
+    return status == STATUS_OK ? await_result(base, ret_result) : status;
 }
 
 static bool is_in_range(const struct graph *graph, uint32_t i, uint32_t last_op, uint32_t first_op)
@@ -279,6 +293,8 @@ static enum status read_times(struct program *base, struct op_time *ret_times)
 
 const struct program_ops cuda_program_ops = {
     .forward = forward,
+    .begin_forward = begin_forward,
+    .await_result = await_result,
     .backward = backward,
     .await = await,
     .hold = hold,

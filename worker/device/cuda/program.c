@@ -35,6 +35,9 @@ void cuda_program_destroy(struct program *base)
     transfer_finish(&program->transfer);
     updates_finish(&program->updates);
     graph_destroy_nodes(&program->graph);
+    if (program->result_is_there != NULL) {
+        cudaEventDestroy(program->result_is_there);
+    }
     cudaFree(program->arena);
     cudaFree(program->vectors);
     cudaFreeHost(program->losses);
@@ -138,6 +141,9 @@ static enum status get_memory(struct cuda_program *program)
     }
     if (result == 0) {
         result = (int)cudaMallocHost((void **)&context->host_sums, context->sum_bytes);
+    }
+    if (result == 0) {
+        result = (int)cudaEventCreateWithFlags(&program->result_is_there, cudaEventDisableTiming);
     }
     return cuda_check(result, "get memory");
 }
@@ -266,7 +272,8 @@ static enum status create_parts(struct cuda_program *program, const struct progr
     if (status != STATUS_OK) {
         return status;
     }
-    status = transfer_init(&program->transfer, &program->context, options, program->value_count);
+    status = transfer_init(&program->transfer, &program->context, options, program->value_count,
+                           program->statistic_count);
     if (status != STATUS_OK) {
         return status;
     }

@@ -26,7 +26,8 @@ struct cuda_program {
     void *arena, *vectors;
     size_t arena_bytes, vector_bytes;
 
-    // Pinned, on the host: what a forward brings back.
+    // Pinned, on the host: what a forward brings back, and when.
+    cudaEvent_t result_is_there;
     double *losses;
     uint32_t *hits;
 };

@@ -53,11 +53,13 @@ static void destroy_events(cudaEvent_t *events, uint32_t count)
 }
 
 enum status transfer_init(struct transfer *transfer, const struct node_context *context,
-                          const struct program_options *options, size_t value_count)
+                          const struct program_options *options, size_t value_count,
+                          size_t statistic_count)
 {
     transfer->context = context;
     transfer->params = options->params;
     transfer->grads = options->grads;
+    transfer->statistics = options->statistics;
     transfer->value_count = value_count;
     transfer->op_count = options->grads != NULL ? options->op_count : 0;
     transfer->piece_count = (uint32_t)((value_count + PIECE_FLOATS - 1) / PIECE_FLOATS);
@@ -86,6 +88,9 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
         transfer->locked_params = lock(transfer->params, value_count);
         transfer->locked_grads = transfer->grads != NULL && lock(transfer->grads, value_count);
     }
+    if (result == 0 && statistic_count > 0) {
+        transfer->locked_statistics = lock(transfer->statistics, statistic_count);
+    }
     return cuda_check(result, "create a stream of copies");
 }
 
@@ -106,6 +111,7 @@ void transfer_finish(struct transfer *transfer)
     stopwatch_finish(&transfer->stopwatch);
     unlock(transfer->params, transfer->locked_params);
     unlock(transfer->grads, transfer->locked_grads);
+    unlock(transfer->statistics, transfer->locked_statistics);
     *transfer = (struct transfer){0};
 }
 

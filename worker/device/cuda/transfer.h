@@ -27,7 +27,8 @@ struct transfer {
     cudaEvent_t computed;               // the other stream is where a copy may begin
 
     float *params, *grads; // host, borrowed; grads NULL: evaluation
-    bool locked_params, locked_grads;
+    float *statistics;     // host, borrowed, as they are
+    bool locked_params, locked_grads, locked_statistics;
     size_t value_count;
 
     cudaEvent_t *sent; // (piece_count) of parameters
@@ -42,7 +43,8 @@ struct transfer {
 
 /* Zeroed before. What it holds is transfer_finish's, also if it fails. Reports. */
 enum status transfer_init(struct transfer *transfer, const struct node_context *context,
-                          const struct program_options *options, size_t value_count);
+                          const struct program_options *options, size_t value_count,
+                          size_t statistic_count);
 void transfer_finish(struct transfer *transfer); // waits; zeroed is fine
 
 /* Queues the host's parameters. They are read until a node has waited for the last of them. Timed:

@@ -172,7 +172,7 @@ static void every_model_hands_the_libraries_what_they_were_told(void **state)
     for (size_t i = 0; i < DESCRIBED_GPU_COUNT; i++) {
         struct dnn_target target = {0};
         assert_int_equal(described_gpu_create(&described_gpus[i], &target.described), STATUS_OK);
-        for (size_t k = 0; k < 2 * 3 * sizeof(programs) / sizeof(programs[0]); k++) {
+        for (size_t k = 0; k < 6 * (sizeof(programs) / sizeof(programs[0])); k++) {
             const struct trial trial = {.program = k / 6,
                                         .precision = (enum precision)(k / 2 % 3),
                                         .is_trained = k % 2 == 0};

@@ -270,6 +270,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (error == cudaSuccess && event->recorded > 0) {
         struct moment moment = {event, event->recorded, event->stream, event->ticket, NULL};
         await(&moment);
+        error = event->stream->has_failed ? fake_fail(cudaErrorIllegalAddress) : cudaSuccess;
     }
     return error;
 }
