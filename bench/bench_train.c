@@ -47,12 +47,15 @@ struct bench {
 static void fill_batch(struct bench *bench, struct shape shape, uint32_t index)
 {
     size_t pixels = (size_t)shape.channels * shape.rows * shape.columns * bench->batch;
-    float *values = memory_create_large(pixels * sizeof(*values));
-    uint32_t *labels = calloc(bench->batch, sizeof(*labels));
-    uint64_t *keys = calloc(bench->batch, sizeof(*keys));
-    if (values == NULL || labels == NULL || keys == NULL) {
+    size_t pixel_bytes = (pixels * sizeof(float) + 63) / 64 * 64;
+    size_t bytes = pixel_bytes + bench->batch * (sizeof(uint64_t) + sizeof(uint32_t));
+    float *values = memory_create_large(bytes); // as a batcher has it, and until the end
+    if (values == NULL) {
         abort();
     }
+    uint64_t *keys = (void *)((char *)values + pixel_bytes);
+    uint32_t *labels = (void *)(keys + bench->batch);
+    device_lock_memory(bench->device, values, bytes);
     uint64_t key = random_key(1, RANDOM_SYNTHETIC, index, 0);
     for (size_t i = 0; i < pixels; i++) {
         values[i] = 2 * random_unit_float(random_element(key, (uint32_t)i)) - 1;

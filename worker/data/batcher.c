@@ -43,11 +43,11 @@ struct batcher {
     uint64_t sample_floats, slot_floats;
 
     // Owned.
-    struct slot *slots; // (slot_count), views into the three buffers
+    struct slot *slots; // (slot_count), views into the memory
     uint32_t slot_count;
-    float *pixels;
-    uint32_t *labels;
-    uint64_t *sample_keys;
+    void *memory; // of all slots: pixels, then keys, then labels
+    uint64_t memory_bytes;
+    bool has_locked_memory; // for the device
 
     // Used by whoever fills: the loader if there is one.
     struct sampler *sampler;
@@ -153,11 +153,6 @@ static enum status check_options(struct batcher_options *options, const struct d
     return STATUS_OK;
 }
 
-static uint64_t pixel_bytes(const struct batcher *batcher)
-{
-    return batcher->slot_count * batcher->slot_floats * sizeof(float);
-}
-
 /* Every slot begins at a multiple of MEMORY_ALIGNMENT. */
 static enum status create_slots(struct batcher *batcher)
 {
@@ -166,29 +161,36 @@ static enum status create_slots(struct batcher *batcher)
     uint64_t floats_aligned = MEMORY_ALIGNMENT / sizeof(float);
     batcher->slot_count = batcher->options.depth + 1;
     batcher->sample_floats = (uint64_t)shape->channels * shape->rows * shape->columns;
-    uint64_t bytes;
+    uint64_t pixel_bytes, sample_count = batcher->slot_count * batch_size;
     if (__builtin_mul_overflow(batch_size, batcher->sample_floats, &batcher->slot_floats) ||
         __builtin_add_overflow(batcher->slot_floats, floats_aligned - 1, &batcher->slot_floats) ||
-        __builtin_mul_overflow(batcher->slot_floats, batcher->slot_count * sizeof(float), &bytes)) {
+        __builtin_mul_overflow(batcher->slot_floats, batcher->slot_count * sizeof(float),
+                               &pixel_bytes) ||
+        __builtin_add_overflow(pixel_bytes, sample_count * (sizeof(uint64_t) + sizeof(uint32_t)),
+                               &batcher->memory_bytes)) {
         return STATUS_NO_MEMORY;
     }
     batcher->slot_floats -= batcher->slot_floats % floats_aligned;
+    pixel_bytes = batcher->slot_count * batcher->slot_floats * sizeof(float);
     batcher->slots = calloc(batcher->slot_count, sizeof(*batcher->slots));
-    batcher->labels = calloc(batcher->slot_count * batch_size, sizeof(*batcher->labels));
-    batcher->sample_keys = calloc(batcher->slot_count * batch_size, sizeof(*batcher->sample_keys));
     batcher->indices = calloc(batch_size, sizeof(*batcher->indices));
-    batcher->pixels = memory_create_large(pixel_bytes(batcher));
-    if (batcher->slots == NULL || batcher->labels == NULL || batcher->sample_keys == NULL ||
-        batcher->indices == NULL || batcher->pixels == NULL) {
+    batcher->memory = memory_create_large(batcher->memory_bytes);
+    if (batcher->slots == NULL || batcher->indices == NULL || batcher->memory == NULL) {
         return STATUS_NO_MEMORY;
     }
+    float *pixels = batcher->memory;
+    uint64_t *keys = (void *)((char *)batcher->memory + pixel_bytes);
+    uint32_t *labels = (void *)(keys + sample_count);
     for (uint32_t i = 0; i < batcher->slot_count; i++) {
         batcher->slots[i] = (struct slot){
-            .pixels = batcher->pixels + i * batcher->slot_floats,
-            .labels = batcher->labels + i * batch_size,
-            .sample_keys = batcher->sample_keys + i * batch_size,
+            .pixels = pixels + i * batcher->slot_floats,
+            .labels = labels + i * batch_size,
+            .sample_keys = keys + i * batch_size,
         };
     }
+    struct device *device = batcher->options.device;
+    batcher->has_locked_memory =
+        device != NULL && device_lock_memory(device, batcher->memory, batcher->memory_bytes);
     return STATUS_OK;
 }
 
@@ -272,9 +274,10 @@ void batcher_destroy(struct batcher *batcher)
         pthread_cond_destroy(&batcher->changed);
         pthread_mutex_destroy(&batcher->lock);
     }
-    memory_destroy_large(batcher->pixels, pixel_bytes(batcher));
-    free(batcher->labels);
-    free(batcher->sample_keys);
+    if (batcher->has_locked_memory) {
+        device_unlock_memory(batcher->options.device, batcher->memory);
+    }
+    memory_destroy_large(batcher->memory, batcher->memory_bytes);
     free(batcher->indices);
     free(batcher->slots);
     sampler_destroy(batcher->sampler);

@@ -13,6 +13,7 @@
 
 #include "common/base/status.h"
 #include "worker/data/dataset.h"
+#include "worker/device/device.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +38,8 @@ struct batcher_options {
     uint64_t sample_count; // the first so many of the dataset; 0: all
     bool is_local;         // training only
     bool is_training;
-    uint32_t depth; // batches read ahead, at least 1
+    uint32_t depth;        // batches read ahead, at least 1
+    struct device *device; // that batches are copied to, borrowed; NULL: nobody says which
 };
 
 /* Borrows dataset. Starts the thread (none if depth is 0: then batcher_next reads itself). */

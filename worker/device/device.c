@@ -159,6 +159,16 @@ void device_close(struct device *device)
     }
 }
 
+bool device_lock_memory(struct device *device, void *memory, size_t bytes)
+{
+    return device->ops->lock_memory != NULL && device->ops->lock_memory(device, memory, bytes);
+}
+
+void device_unlock_memory(struct device *device, void *memory)
+{
+    device->ops->unlock_memory(device, memory);
+}
+
 const struct device_ops *const *device_backends(void)
 {
     return device_backend_table;

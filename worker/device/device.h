@@ -256,6 +256,10 @@ struct device_ops {
 
     /* One line on the algorithms and memory of a program, for the log. */
     void (*describe)(const struct program *program, char *ret_text, size_t text_size);
+
+    /* See device_lock_memory. NULL, both: the device reads memory of the host as it lies. */
+    bool (*lock_memory)(struct device *device, void *memory, size_t bytes);
+    void (*unlock_memory)(struct device *device, void *memory);
     void (*close)(struct device *device);
 };
 
@@ -267,6 +271,12 @@ struct device {
 enum status device_open(const char *name, const struct device_options *options,
                         struct device **ret_device);
 void device_close(struct device *device); // NULL is fine; after its programs
+
+/* Prepares memory of the host for copies to the device, which are then made while both go on.
+ * Whether that was done: then it is to be undone before the memory is freed, and before the device
+ * is closed. */
+bool device_lock_memory(struct device *device, void *memory, size_t bytes);
+void device_unlock_memory(struct device *device, void *memory);
 
 enum status device_compile(struct device *device, const struct program_options *options,
                            struct program **ret_program);

@@ -277,8 +277,8 @@ static enum status plan_phases(struct trainer *trainer)
     return STATUS_OK;
 }
 
-static enum status create_batches(struct trainer *trainer, const struct dataset *train,
-                                  const struct dataset *test)
+static enum status create_batches(struct trainer *trainer, struct device *device,
+                                  const struct dataset *train, const struct dataset *test)
 {
     const struct job *job = trainer->job;
     trainer->warmup_steps = trainer->step_count / 5;
@@ -298,6 +298,7 @@ static enum status create_batches(struct trainer *trainer, const struct dataset 
         .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
         .is_training = true,
         .depth = READ_AHEAD,
+        .device = device,
     };
     enum status status = batcher_create(&options, train, &trainer->batcher);
     if (status != STATUS_OK) {
@@ -326,7 +327,7 @@ static enum status create_parts(struct trainer *trainer, struct device *device,
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_batches(trainer, train, test);
+    status = create_batches(trainer, device, train, test);
     if (status != STATUS_OK) {
         return status;
     }

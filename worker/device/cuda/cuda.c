@@ -1,6 +1,7 @@
 /* The CUDA backend: devices, and what they can do. */
 #include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/module.h"
+#include "worker/device/cuda/page_lock.h"
 #include "worker/device/cuda/program.h"
 
 #include <stdio.h>
@@ -203,6 +204,18 @@ static void list_devices(char *ret_text, size_t text_size)
     }
 }
 
+static bool lock_memory(struct device *device, void *memory, size_t bytes)
+{
+    (void)device; // pages are locked for all of them
+    return page_lock(memory, bytes);
+}
+
+static void unlock_memory(struct device *device, void *memory)
+{
+    (void)device;
+    page_unlock(memory);
+}
+
 static const struct device_ops cuda_ops = {
     .name = "cuda",
     .summary = "cuDNN and cuBLASLt",
@@ -212,6 +225,8 @@ static const struct device_ops cuda_ops = {
     .open = open_cuda,
     .compile = compile,
     .describe = cuda_program_describe,
+    .lock_memory = lock_memory,
+    .unlock_memory = unlock_memory,
     .close = close_cuda,
 };
 

@@ -117,6 +117,16 @@ static void describe(const struct program *program, char *ret_text, size_t text_
     backend->describe(program, ret_text, text_size);
 }
 
+static bool lock_memory(struct device *device, void *memory, size_t bytes)
+{
+    return backend->lock_memory(device, memory, bytes);
+}
+
+static void unlock_memory(struct device *device, void *memory)
+{
+    backend->unlock_memory(device, memory);
+}
+
 static void close_loaded(struct device *device)
 {
     backend->close(device);
@@ -131,5 +141,7 @@ const struct device_ops device_cuda_ops = {
     .open = open_loaded,
     .compile = compile,
     .describe = describe,
+    .lock_memory = lock_memory,
+    .unlock_memory = unlock_memory,
     .close = close_loaded,
 };

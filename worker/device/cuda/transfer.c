@@ -1,7 +1,7 @@
 /* Copies on a second stream, which events keep in step with the first. */
 #include "worker/device/cuda/transfer.h"
 
-#include "worker/device/cuda/host/report.h"
+#include "worker/device/cuda/page_lock.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,26 +10,10 @@
 // long.
 #define PIECE_FLOATS ((size_t)1 << 20)
 
-/* Whether this program has locked the memory, and is to unlock it. */
-static bool lock(float *values, size_t count)
-{
-    int result = (int)cudaHostRegister(values, count * sizeof(*values), cudaHostRegisterDefault);
-    if (result == 0) {
-        return true;
-    }
-    (void)cudaGetLastError();                                  // it has been dealt with
-    if (result != (int)cudaErrorHostMemoryAlreadyRegistered) { // by another program
-        report_info("memory of %zu MiB cannot be page-locked, and is copied while nothing else "
-                    "is done: %s",
-                    count * sizeof(*values) >> 20, cudaGetErrorString((cudaError_t)result));
-    }
-    return false;
-}
-
 static void unlock(float *values, bool is_locked)
 {
     if (is_locked) {
-        cudaHostUnregister(values);
+        page_unlock(values);
     }
 }
 
@@ -85,11 +69,13 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
         result = stopwatch_init(&transfer->stopwatch, transfer->stream);
     }
     if (result == 0 && value_count > 0) {
-        transfer->locked_params = lock(transfer->params, value_count);
-        transfer->locked_grads = transfer->grads != NULL && lock(transfer->grads, value_count);
+        transfer->locked_params = page_lock(transfer->params, value_count * sizeof(float));
+        transfer->locked_grads =
+            transfer->grads != NULL && page_lock(transfer->grads, value_count * sizeof(float));
     }
     if (result == 0 && statistic_count > 0) {
-        transfer->locked_statistics = lock(transfer->statistics, statistic_count);
+        transfer->locked_statistics =
+            page_lock(transfer->statistics, statistic_count * sizeof(float));
     }
     return cuda_check(result, "create a stream of copies");
 }

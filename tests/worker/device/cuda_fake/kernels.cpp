@@ -73,6 +73,5 @@ int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
 {
     const struct cuda_norm m = *norm;
     const struct cuda_norm_channel n = *channel;
-    return each(m.channels, stream,
-                [=](size_t c) { finish_channel(parts, &m, &n, finish, c); });
+    return each(m.channels, stream, [=](size_t c) { finish_channel(parts, &m, &n, finish, c); });
 }

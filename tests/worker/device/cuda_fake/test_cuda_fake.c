@@ -197,6 +197,24 @@ static void forward(struct bench *bench, struct program *program, bool is_traini
     assert_int_equal(program_forward(program, &bench->fixture.input, &result), STATUS_OK);
 }
 
+/* By whoever has it: a program locks its vectors, a batcher its batches. */
+static void memory_is_locked_until_it_is_given_back(void **state)
+{
+    (void)state;
+    struct bench bench;
+    static float memory[1000];
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    bool has_pages = strstr(bench.mode, "pageable") == NULL;
+    for (int i = 0; i < 3; i++) {
+        assert_true(device_lock_memory(bench.device, memory, sizeof(memory)) == has_pages);
+        assert_false(device_lock_memory(bench.device, memory, sizeof(memory)));
+        if (has_pages) {
+            device_unlock_memory(bench.device, memory);
+        }
+    }
+    tear_down(&bench);
+}
+
 /* A byte takes a nanosecond here, and what copies wait for takes far longer. */
 static void copies_of_parameters_and_gradients_are_timed(void **state)
 {
@@ -316,6 +334,7 @@ int main(void)
         cmocka_unit_test(states_that_do_not_fit_are_refused),
         cmocka_unit_test(a_fault_is_reported_with_the_operation_that_caused_it),
         cmocka_unit_test(operations_are_timed_on_the_device),
+        cmocka_unit_test(memory_is_locked_until_it_is_given_back),
         cmocka_unit_test(copies_of_parameters_and_gradients_are_timed),
         cmocka_unit_test(copies_of_mean_gradients_are_timed),
         cmocka_unit_test(convolutions_have_statistics_in_bfloat16_where_bits_may_differ),
