@@ -122,6 +122,22 @@ static enum status parse(const char *path, const char *text, size_t size, struct
     return STATUS_OK;
 }
 
+/* Reads the keys of an open file that others cannot read. */
+static enum status read_keys(int file, const char *name, struct keys **ret_keys)
+{
+    char *text = text_create();
+    if (text == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    size_t size = 0;
+    enum status status = read_text(file, name, text, &size);
+    if (status == STATUS_OK) {
+        status = parse(name, text, size, ret_keys);
+    }
+    sodium_free(text);
+    return status;
+}
+
 enum status keys_read(const char *path, struct keys **ret_keys)
 {
     bool is_input = strcmp(path, "-") == 0;
@@ -137,15 +153,9 @@ enum status keys_read(const char *path, struct keys **ret_keys)
     bool is_private =
         is_input && fstat(file, &info) == 0 && (!S_ISREG(info.st_mode) || info.st_nlink == 0);
     enum status status = is_private ? STATUS_OK : check_file(file, name);
-    char *text = status == STATUS_OK ? text_create() : NULL;
-    size_t size = 0;
     if (status == STATUS_OK) {
-        status = text != NULL ? read_text(file, name, text, &size) : STATUS_NO_MEMORY;
+        status = read_keys(file, name, ret_keys);
     }
-    if (status == STATUS_OK) {
-        status = parse(name, text, size, ret_keys);
-    }
-    sodium_free(text);
     if (!is_input) {
         close(file);
     }

@@ -12,8 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// Names at which the transport checks which user is at the other end.
-#define IPC_PREFIX "ipc://@" SECURITY_NAME_PREFIX
+// Names at which the transport checks which user is at the other end: these, and private paths.
+#define IPC_PREFIX  "ipc://@" SECURITY_NAME_PREFIX
+#define PATH_PREFIX "ipc://"
 
 static const char *const verbs[] = {
     [SECURITY_LISTEN] = "listen at",
@@ -145,6 +146,24 @@ static const char *find_lack(const struct keys *keys, enum security_role role)
     return NULL;
 }
 
+/* Steps over `text`, or over digits where it is NULL. NULL if it is not there. */
+static const char *skip(const char *at, const char *text)
+{
+    size_t size = text != NULL ? strlen(text) : strspn(at, "0123456789");
+    bool is_there = size > 0 && (text == NULL || strncmp(at, text, size) == 0);
+    return is_there ? at + size : NULL;
+}
+
+bool security_is_private_path(const char *path)
+{
+    const char *const parts[] = {"/proc/", NULL, "/fd/", NULL};
+    const char *at = path;
+    for (size_t i = 0; at != NULL && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        at = skip(at, parts[i]);
+    }
+    return at != NULL && *at == '\0';
+}
+
 bool security_allows_tcp(const struct security *security)
 {
     return security != NULL && (security->keys != NULL || security->is_insecure);
@@ -176,11 +195,13 @@ static void log_keyless(enum security_role role, const char *endpoint)
 enum status security_check(const struct security *security, enum security_role role,
                            const char *endpoint)
 {
-    bool is_ipc = strncmp(endpoint, IPC_PREFIX, strlen(IPC_PREFIX)) == 0;
+    bool is_ipc = strncmp(endpoint, IPC_PREFIX, strlen(IPC_PREFIX)) == 0 ||
+                  (strncmp(endpoint, PATH_PREFIX, strlen(PATH_PREFIX)) == 0 &&
+                   security_is_private_path(endpoint + strlen(PATH_PREFIX)));
     bool is_tcp = strncmp(endpoint, "tcp://", strlen("tcp://")) == 0;
     if (!is_tcp && !is_ipc) {
-        log_error("cannot %s %s: an endpoint is tcp://HOST:PORT or " IPC_PREFIX
-                  "NAME, as `ps` prints it",
+        log_error("cannot %s %s: an endpoint is tcp://HOST:PORT, " SECURITY_LOCAL_ENDPOINT
+                  " or " IPC_PREFIX "NAME, as `ps` prints it",
                   verbs[role], endpoint);
         return STATUS_INVALID;
     }

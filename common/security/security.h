@@ -17,6 +17,9 @@
 // daemons of other users by other names.
 #define SECURITY_NAME_PREFIX "ringside-"
 
+// What a worker of this host is told, in examples and messages.
+#define SECURITY_LOCAL_ENDPOINT "ipc:///proc/PID/fd/N"
+
 struct security_options {
     char keys[1024]; // path, "-"; "": none
     bool insecure;
@@ -51,6 +54,10 @@ bool security_is_local(const char *endpoint);
 
 /* The same of an address to listen on, as --bind has it. Pure. */
 bool security_is_local_address(const char *address);
+
+/* Whether the path of a Unix socket is one that only its user's processes can find: /proc/PID/fd/N,
+ * as private_socket_open makes it. Pure. */
+bool security_is_private_path(const char *path);
 
 /* Whether there may be tcp: there are keys, or it was said that none are needed. NULL: no. Pure. */
 bool security_allows_tcp(const struct security *security);

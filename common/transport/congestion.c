@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define NAME_BYTES 16 // as the kernel has them
+#define NAME_BYTES 16 // the kernel's limit
 
 static const char bbr[] = "bbr", cubic[] = "cubic";
 

@@ -14,16 +14,16 @@
 #define CORES_PER_THREAD 4
 #define THREADS_MAX      4
 
-/* Threads of libzmq, over which it spreads connections. One moves 1.5 to 2.5 GB/s, which most links
- * do not carry. */
+/* The number of libzmq's threads, over which it spreads connections. One moves 1.5 to 2.5 GB/s,
+ * which is more than most links carry. */
 static int thread_count(void)
 {
     uint32_t count = cores_available() / CORES_PER_THREAD;
     return (int)(count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : count);
 }
 
-/* libzmq starts its threads for a context's first socket. They move what others compute for, and
- * must not wait for their turns to end. */
+/* Starts libzmq's threads, which it does for a context's first socket. They move values that other
+ * threads compute, and must not wait until those end their turns. */
 static bool start_threads(void *context)
 {
     zmq_ctx_set(context, ZMQ_IO_THREADS, thread_count());

@@ -15,8 +15,8 @@
      ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |          \
      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_DISCONNECTED)
 
-// A peer that breaks off a handshake may just be busy, or about to end. One that does it so often
-// in a row means it.
+// A peer that breaks off a handshake may just be busy, or about to end. One that does so this many
+// times in a row does it on purpose.
 #define BROKEN_MAX 10
 
 const char *dealer_explain(const struct dealer *dealer)
@@ -27,7 +27,7 @@ const char *dealer_explain(const struct dealer *dealer)
     case HANDSHAKE_DONE:
         return "the connection is made";
     case HANDSHAKE_BROKEN:
-        // Which of the two notices first that only one has keys is a matter of luck.
+        // If only one side has keys, it is a matter of luck which side notices first.
         return dealer->has_keys
                    ? "the other side breaks off the handshake: is that a port of "
                      "ringside, and `server-public` in this process's key file its key?"
@@ -40,8 +40,8 @@ const char *dealer_explain(const struct dealer *dealer)
     case HANDSHAKE_NEEDS_KEYS:
         return "the server wants keys: give this process the job's key file with --keys FILE";
     case HANDSHAKE_DENIED:
-        return "the server does not allow this process's key: its `client-public` is not that of "
-               "the server's key file, nor in one of its `allow` lines";
+        return "the server does not allow this process's key: its `client-public` is neither that "
+               "of the server's key file nor in one of its `allow` lines";
     case HANDSHAKE_STRANGER:
         return "a process of another user listens there: has the member ended that did?";
     default:
@@ -125,14 +125,14 @@ static enum handshake judge(const struct dealer *dealer, const struct monitor_ev
     }
 }
 
-/* The last attempt has come to nothing: somebody else may be there. */
+/* Handles that the last attempt failed: a process of another user may listen there. */
 static void look_for_stranger(struct dealer *dealer)
 {
     char endpoint[TRANSPORT_ENDPOINT_BYTES], address[DOOR_ADDRESS_BYTES];
-    const char *prefix = "ipc://@";
+    const char *prefix = "ipc://", *name = endpoint + strlen(prefix);
     if (dealer->handshake != HANDSHAKE_STRANGER && find_endpoint(dealer, endpoint) &&
         strncmp(endpoint, prefix, strlen(prefix)) == 0 &&
-        door_find_stranger(endpoint + strlen(prefix), address)) {
+        door_find_stranger(*name == '@' ? name + 1 : name, address)) {
         dealer->handshake = HANDSHAKE_STRANGER;
         log_error("no way in at %s: %s listens there: has the member ended that did?", endpoint,
                   address);

@@ -1,6 +1,6 @@
-/* A connection that we make, and what comes of its handshake. Private to the transport.
+/* Makes a connection, and watches its handshake. Private to the transport.
  *
- * libzmq connects in the background and goes on trying, whatever the peer says; so the socket is
+ * libzmq connects in the background and keeps trying, whatever the peer says. So the socket is
  * watched until its first handshake is done. */
 #ifndef COMMON_TRANSPORT_DEALER_ZMQ_H
 #define COMMON_TRANSPORT_DEALER_ZMQ_H
@@ -17,7 +17,7 @@ struct dealer {
     void *monitor; // until its handshake is done, unless its end is to be noted; then NULL
     enum handshake handshake;
     bool notes_end, has_left; // whether to note that its connection was closed; it was
-    bool has_keys;            // it shows some
+    bool has_keys;            // this side shows some
     uint32_t broken_count;    // handshakes in a row that the peer broke off
     int descriptor;           // libzmq's, of its connection when that was made; -1: none was
 };
@@ -36,7 +36,7 @@ const char *dealer_explain(const struct dealer *dealer);
 /* As transport_has_left. */
 bool dealer_has_left(struct dealer *dealer);
 
-/* Takes note of what its monitor says. Logs handshakes that fail: each kind once. */
+/* Takes what its monitor says. Logs handshakes that fail, once for each kind. */
 void dealer_watch(struct dealer *dealer);
 
 #endif

@@ -3,12 +3,14 @@
 
 #include "common/base/clock.h"
 #include "common/security/security.h"
+#include "common/transport/local_peer.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -23,6 +25,9 @@
 // Names at which others were found that are kept; more than any attack has, if it is to pay.
 #define STRANGERS_MAX 64
 
+// In a row, before whoever listens goes on with other things.
+#define TURNED_AWAY_MAX 256
+
 // More than anybody needs; some systems allow a thousand times as many.
 #define DESCRIPTORS_MAX (UINT64_C(1) << 20)
 
@@ -34,6 +39,7 @@ struct stranger {
 
 struct visitor {
     int fd, listener;
+    enum local_peer whose;
     bool was_late; // has been found so
     uint16_t port;
     struct in6_addr address; // of IPv4 as it is mapped into IPv6
@@ -43,14 +49,17 @@ struct visitor {
 /* The process's, like its descriptors: accept(2) has no argument that could say whose it is. */
 static struct {
     pthread_mutex_t mutex;
-    struct visitor visitors[DOOR_VISITORS_MAX]; // (count), the oldest first
+    struct visitor visitors[2 * DOOR_VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
     struct door_turned_away turned_away;
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
     uint32_t stranger_count;                  // that there were
-    int spare_fd;  // given up for a moment where there is no other; -1: none
-    int exempt_fd; // whose connections are no visitors; -1: none
-} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .exempt_fd = -1};
+    uint64_t others_since_ms;                 // when the second began of which others_count is
+    uint32_t others_count; // visitors of other users of this host, in that second
+    int spare_fd;          // given up for a moment where there is no other; -1: none
+    int peer_fd;           // to ask whose a connection is; -1: none
+    int exempt_fd;         // whose connections are no visitors; -1: none
+} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .peer_fd = -1, .exempt_fd = -1};
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -63,6 +72,7 @@ void door_open(void)
     pthread_mutex_lock(&door.mutex);
     if (door.spare_fd < 0) {
         door.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        door.peer_fd = local_peer_open();
     }
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_MAX) {
         limit.rlim_cur = smaller(limit.rlim_max, DESCRIPTORS_MAX);
@@ -148,19 +158,57 @@ static void forget_old_visitors(uint64_t now_ms)
     door.count -= old;
 }
 
+/* How many visitors are counted with this one, and how many of those are of its address. */
+static uint64_t count_with(const struct visitor *visitor, uint64_t *ret_from_there)
+{
+    uint64_t count = 0, from_there = 0;
+    bool is_own = visitor->whose == LOCAL_PEER_OWN;
+    for (uint32_t i = 0; i < door.count; i++) {
+        const struct visitor *other = &door.visitors[i];
+        bool is_with = (other->whose == LOCAL_PEER_OWN) == is_own;
+        count += is_with;
+        from_there +=
+            is_with && memcmp(&other->address, &visitor->address, sizeof(visitor->address)) == 0;
+    }
+    *ret_from_there = from_there;
+    return count;
+}
+
+/* Whether there is a place for one more of another user of this host. */
+static bool has_place_for_other(uint64_t now_ms, uint64_t visitors_max)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < door.count; i++) {
+        count += door.visitors[i].whose == LOCAL_PEER_OTHER;
+    }
+    if (now_ms - door.others_since_ms >= 1000) {
+        door.others_since_ms = now_ms;
+        door.others_count = 0;
+    }
+    uint64_t others_max = smaller(DOOR_OTHERS_MAX, visitors_max / 4);
+    bool has_place = count < others_max && door.others_count < others_max;
+    door.others_count += has_place;
+    return has_place;
+}
+
 /* NULL, or why there is no place for one more from its address. */
 static const char *find_no_place(const struct visitor *visitor, uint64_t limit)
 {
     uint64_t visitors_max = smaller(DOOR_VISITORS_MAX, limit / 2);
-    uint64_t reserve = smaller(DOOR_RESERVE, limit / 4), from_there = 0;
+    uint64_t reserve = smaller(DOOR_RESERVE, limit / 4), from_there;
+    bool is_own = visitor->whose == LOCAL_PEER_OWN;
     if ((uint64_t)visitor->fd >= limit - reserve) {
         return "too few file descriptors are left (ulimit -n)";
     }
-    for (uint32_t i = 0; i < door.count; i++) {
-        from_there +=
-            memcmp(&door.visitors[i].address, &visitor->address, sizeof(visitor->address)) == 0;
+    if (visitor->whose == LOCAL_PEER_GONE) {
+        return "it has hung up without a word";
     }
-    return door.count >= visitors_max || from_there >= visitors_max / 2
+    if (visitor->whose == LOCAL_PEER_OTHER &&
+        !has_place_for_other(visitor->since_ms, visitors_max)) {
+        return "it belongs to another user of this host, and too many of those come";
+    }
+    return count_with(visitor, &from_there) >= visitors_max ||
+                   (!is_own && from_there >= visitors_max / 2)
                ? "too many that have said nothing so far are open"
                : NULL;
 }
@@ -194,11 +242,13 @@ static bool receive_visitor(int fd, int listener, const struct sockaddr_storage 
     const char *why = NULL;
     uint64_t limit = descriptor_limit();
     if (read_address(storage, &visitor)) {
+        uid_t user;
+        visitor.whose = local_peer_find(door.peer_fd, fd, &user);
         forget_old_visitors(visitor.since_ms);
         why = find_no_place(&visitor, limit);
         format_address(&visitor, address);
         if (why == NULL) {
-            assert(door.count < DOOR_VISITORS_MAX);
+            assert(door.count < 2 * DOOR_VISITORS_MAX);
             door.visitors[door.count] = visitor;
             door.count++;
         }
@@ -239,25 +289,48 @@ static int error_of_accept(int error)
     return is_shortage ? ECONNABORTED : error;
 }
 
-int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+/* One that may stay, or -1 and an error. *ret_is_turned_away: there was one that may not. */
+static int take_one(int fd, struct sockaddr_storage *storage, socklen_t *size, int flags,
+                    bool *ret_is_turned_away)
 {
-    struct sockaddr_storage storage = {0};
-    socklen_t size = sizeof(storage);
-    int taken = (int)syscall(SYS_accept4, fd, &storage, &size, flags);
+    int taken = (int)syscall(SYS_accept4, fd, storage, size, flags);
     int error = errno;
-    bool may_stay = true;
+    *ret_is_turned_away = false;
     pthread_mutex_lock(&door.mutex);
     if (taken >= 0) {
-        may_stay = fd == door.exempt_fd || receive_visitor(taken, fd, &storage);
+        *ret_is_turned_away = fd != door.exempt_fd && !receive_visitor(taken, fd, storage);
     } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
         turn_away_next(fd);
     }
     pthread_mutex_unlock(&door.mutex);
-    if (taken < 0 || !may_stay) {
-        if (taken >= 0) {
-            close(taken);
-        }
-        errno = taken < 0 ? error_of_accept(error) : ECONNABORTED;
+    if (*ret_is_turned_away) {
+        close(taken);
+        errno = ECONNABORTED;
+        return -1;
+    }
+    errno = error_of_accept(error);
+    return taken;
+}
+
+static bool has_more(int listener)
+{
+    struct pollfd item = {.fd = listener, .events = POLLIN};
+    return poll(&item, 1, 0) == 1;
+}
+
+int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int flags)
+{
+    struct sockaddr_storage storage;
+    socklen_t size;
+    bool is_turned_away;
+    int taken, turns = 0;
+    do { // a crowd is turned away faster than it comes
+        memset(&storage, 0, sizeof(storage));
+        size = sizeof(storage);
+        taken = take_one(fd, &storage, &size, flags, &is_turned_away);
+    } while (is_turned_away && ++turns < TURNED_AWAY_MAX && has_more(fd));
+    if (taken < 0) {
+        errno = is_turned_away ? ECONNABORTED : errno;
         return -1;
     }
     if (address != NULL && address_size != NULL) {
@@ -267,7 +340,7 @@ int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int fla
     return taken;
 }
 
-/* The abstract name of an address, if it is one of ours. */
+/* The name of an address, if it is one of ours. */
 static bool read_name(const struct sockaddr *address, socklen_t size,
                       char ret_name[sizeof(((struct stranger *)0)->name)])
 {
@@ -277,10 +350,14 @@ static bool read_name(const struct sockaddr *address, socklen_t size,
         return false;
     }
     memcpy(&un, address, size);
+    if (un.sun_path[0] != '\0') {
+        memcpy(ret_name, un.sun_path, sizeof(un.sun_path));
+        ret_name[sizeof(un.sun_path) - 1] = '\0';
+        return security_is_private_path(ret_name);
+    }
     memcpy(ret_name, un.sun_path + 1, size - head);
     ret_name[size - head] = '\0';
-    return un.sun_path[0] == '\0' &&
-           strncmp(ret_name, SECURITY_NAME_PREFIX, strlen(SECURITY_NAME_PREFIX)) == 0;
+    return strncmp(ret_name, SECURITY_NAME_PREFIX, strlen(SECURITY_NAME_PREFIX)) == 0;
 }
 
 /* NULL if there was none at that name. */

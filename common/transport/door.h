@@ -13,12 +13,16 @@
  *     is closed at once if too many others have not said anything so far, half of that from one
  *     address, so that one stranger cannot keep out others; or if it would take one of the last
  *     file descriptors, which this process needs itself; or if it comes over a Unix socket and
- *     belongs to another user (abstract ones have no file, and so no permissions);
+ *     belongs to another user (abstract ones have no file, and so no permissions); or if it comes
+ *     over tcp from this host, and its other end has hung up already;
+ *     is counted apart from all others if it comes over tcp from a process of this user on this
+ *     host, so that nobody else can take its place; and there is less room, and only so much in a
+ *     second, for those of other users of this host, who may have keys after all;
  *     is a visitor otherwise, with its address, until it sends a message or goes, or is sent away.
  *
  * A Unix socket's name becomes free when its owner ends, and any user of the host may take it then.
- * So a connection to a name of ours (SECURITY_NAME_PREFIX) at which another user's process listens
- * is shut down before anything is sent, and fails.
+ * So a connection to a name of ours (SECURITY_NAME_PREFIX, or a private path) at which another
+ * user's process listens is shut down before anything is sent, and fails.
  *
  * The state is the process's, like its descriptors, and any thread may call. */
 #ifndef COMMON_TRANSPORT_DOOR_H
@@ -37,7 +41,8 @@
 // After this a visitor that nobody has sent away stops counting against the limit, but stays open.
 #define DOOR_FORGET_MS 60000
 
-#define DOOR_VISITORS_MAX 2048 // or half of the file descriptors
+#define DOOR_VISITORS_MAX 2048 // or half of the file descriptors; so many of our own, too
+#define DOOR_OTHERS_MAX   64   // of other users of this host; and so many of them in a second
 #define DOOR_RESERVE      64   // file descriptors that are kept; or a quarter of them
 
 /* Connections that were closed at once. */
@@ -76,8 +81,8 @@ bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
  * sent away before the second call that finds it late; calls are to be a second apart. */
 void door_end_visits(int listener, uint64_t now_ms);
 
-/* Whether another user's process was found listening at that abstract name, lately; then writes
- * which. */
+/* Whether another user's process was found listening at that name (an abstract one without its
+ * zero, or a private path), lately; then writes which. */
 bool door_find_stranger(const char *name, char ret_address[DOOR_ADDRESS_BYTES]);
 
 /* Those since the last call, found listening among them; count 0 if there were none. */

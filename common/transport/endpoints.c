@@ -23,7 +23,7 @@ bool endpoints_may_share(enum transport_kind kind)
     return kind == TRANSPORT_AUTO || kind == TRANSPORT_SHM;
 }
 
-/* All processes have to be on one host. */
+/* Whether all processes have to be on one host. */
 static bool is_host_only(enum transport_kind kind)
 {
     return kind == TRANSPORT_IPC || kind == TRANSPORT_SHM;
@@ -45,7 +45,7 @@ static enum status format_tcp(const char *host, const char *port,
     return wrote > 0 && wrote < TRANSPORT_ENDPOINT_BYTES ? STATUS_OK : STATUS_INVALID;
 }
 
-/* An address of this host that others can be told. */
+/* Finds an address of this host to tell others. */
 static enum status find_own_address(const char *toward, char ret_address[LOCAL_ADDRESS_BYTES])
 {
     char host[ENDPOINTS_HOST_BYTES];
@@ -53,7 +53,7 @@ static enum status find_own_address(const char *toward, char ret_address[LOCAL_A
         return local_address_only(ret_address);
     }
     if (endpoints_host(toward, host) != STATUS_OK) {
-        log_error("cannot tell which address of this host others reach; give --bind one");
+        log_error("cannot tell which address of this host others can reach; give one with --bind");
         return STATUS_INVALID;
     }
     return local_address_toward(host, strrchr(toward, ':') + 1, ret_address);
@@ -69,7 +69,7 @@ enum status endpoints_bind_tcp(struct transport *transport, const struct endpoin
         return STATUS_INVALID;
     }
     bool is_wildcard = endpoints_is_wildcard(wish->address);
-    // Known before anybody can connect.
+    // This is known before any peer can connect.
     enum status status = is_wildcard ? find_own_address(wish->toward, address) : STATUS_OK;
     if (status == STATUS_OK) {
         status = transport_bind(transport, endpoint, ret_endpoint);
@@ -86,7 +86,7 @@ enum status endpoints_bind(struct transport *transport, enum transport_kind kind
 {
     char ipc[TRANSPORT_ENDPOINT_BYTES] = "", tcp[TRANSPORT_ENDPOINT_BYTES] = "";
     bool wants_ipc = kind != TRANSPORT_TCP;
-    // What leaves the choice to us does without tcp where every user of the host could connect.
+    // With --transport auto there is no tcp where every user of the host could connect.
     bool wants_tcp = !is_host_only(kind) && (!wants_ipc || transport_allows_tcp(transport));
     if (wants_ipc) {
         enum status status = transport_bind(transport, "ipc://*", ipc);
@@ -106,7 +106,7 @@ enum status endpoints_bind(struct transport *transport, enum transport_kind kind
     return STATUS_OK;
 }
 
-/* Reads the host id; *ret_rest points behind it. */
+/* Reads the host id. *ret_rest points to what follows. */
 static bool parse_host_id(const char *place, uint64_t *ret_id, const char **ret_rest)
 {
     uint64_t id = 0;

@@ -111,13 +111,3 @@ enum status envelope_make_floats(size_t count, struct envelope *ret_envelope, fl
     point(ret_envelope);
     return STATUS_OK;
 }
-
-enum status envelope_copy_floats(const float *values, size_t count, struct envelope *ret_envelope)
-{
-    float *copy;
-    enum status status = envelope_make_floats(count, ret_envelope, &copy);
-    if (status == STATUS_OK) {
-        memcpy(copy, values, count * sizeof(float));
-    }
-    return status;
-}

@@ -1,4 +1,4 @@
-/* The library's frames inside an envelope. Private to the transport. */
+/* Finds the library's frames inside an envelope. Private to the transport. */
 #ifndef COMMON_TRANSPORT_ENVELOPE_ZMQ_H
 #define COMMON_TRANSPORT_ENVELOPE_ZMQ_H
 
@@ -9,8 +9,8 @@
 /* A zmq_msg_t. */
 void *envelope_frame(struct envelope *envelope, unsigned index);
 
-/* Points the envelope at its frames, both of which are initialised: it has come. Moves a payload
- * that is not aligned for floats. */
+/* Points a received envelope at its frames, both of which are initialised. Moves a payload that is
+ * not aligned for floats. */
 void envelope_settle(struct envelope *envelope);
 
 #endif

@@ -5,7 +5,7 @@
 #include "common/transport/congestion.h"
 #include "common/transport/send_buffer.h"
 
-// Between two of a socket, at least: each costs some calls of the kernel.
+// The least time between two fittings of a socket: each costs some system calls.
 #define PAUSE_NS (UINT64_C(1) * 1000 * 1000)
 
 bool fitting_is_due(struct fitting *fitting)

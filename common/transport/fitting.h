@@ -1,5 +1,6 @@
-/* When the connections of a socket are fitted to their paths, and in what: see send_buffer.h and
- * congestion.h. All zero: none was yet, and their congestion control stays. */
+/* Decides when a socket's connections are fitted to their paths, and what is fitted: see
+ * send_buffer.h and congestion.h. Zeroed: none was fitted yet, and their congestion control
+ * stays. */
 #ifndef COMMON_TRANSPORT_FITTING_H
 #define COMMON_TRANSPORT_FITTING_H
 
@@ -7,15 +8,15 @@
 #include <stdint.h>
 
 struct fitting {
-    uint64_t fitted_ns; // when one of them was
-    bool has_answers;   // they carry answers to many: also their congestion control
+    uint64_t fitted_ns; // when one of them was last fitted
+    bool has_answers;   // they carry answers to many peers: their congestion control is fitted, too
 };
 
-/* Whether it is time for another; asked with each message, since with those of many peers it is the
- * turn of each sometime. */
+/* Whether it is time for another one. Ask it with each message: among messages of many peers, each
+ * peer gets its turn at some time. */
 bool fitting_is_due(struct fitting *fitting);
 
-/* Fits a connection, if it is of TCP. */
+/* Fits a TCP connection; leaves others alone. */
 void fitting_apply(const struct fitting *fitting, int descriptor);
 
 #endif

@@ -1,6 +1,7 @@
 /* Sends and receives frames through a socket of libzmq. */
 #include "common/transport/frames_zmq.h"
 
+#include "common/transport/private_socket.h"
 #include "common/transport/send_buffer.h"
 
 #include <zmq.h>
@@ -11,16 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Connections that wait to be accepted: those of a whole job may come at once.
-#define BACKLOG 1024
-
 void *socket_create(void *context, int type)
 {
     void *socket = zmq_socket(context, type);
     if (socket == NULL) {
         return NULL;
     }
-    const int none = 0, mandatory = 1, backlog = BACKLOG;
+    const int none = 0, mandatory = 1, backlog = PRIVATE_SOCKET_BACKLOG;
     zmq_setsockopt(socket, ZMQ_SNDHWM, &none, sizeof(none));
     zmq_setsockopt(socket, ZMQ_RCVHWM, &none, sizeof(none));
     zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof(none));
@@ -41,7 +39,7 @@ void socket_destroy(void *socket, int linger_ms)
 
 void socket_set_endpoint(void *socket, const char *endpoint, int64_t frame_max)
 {
-    // Numbers of IPv6 stand in brackets.
+    // IPv6 numbers stand in brackets.
     const int is_ipv6 = strchr(endpoint, '[') != NULL;
     zmq_setsockopt(socket, ZMQ_IPV6, &is_ipv6, sizeof(is_ipv6));
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof(frame_max));
@@ -61,8 +59,8 @@ bool frames_send_bytes(void *socket, const void *bytes, size_t size, bool has_mo
 }
 
 /* A payload that libzmq holds. What the sender did before must be seen by the callback: libzmq
- * orders the two threads, but says so to nobody (the thread sanitizer), so the flag says it again.
- */
+ * orders the two threads, but says so to nobody (the thread sanitizer), so the flag says it
+ * again. */
 struct held_payload {
     struct payload payload;
     atomic_bool is_handed_over;
@@ -99,7 +97,7 @@ static bool frame_init_payload(zmq_msg_t *frame, const struct payload *payload)
     }
     held->payload = *payload;
     atomic_store_explicit(&held->is_handed_over, true, memory_order_release);
-    // libzmq reads only, but its interface does not say so.
+    // libzmq only reads, though its interface does not say so.
     union {
         const void *in;
         void *out;

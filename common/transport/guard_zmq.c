@@ -16,18 +16,17 @@
 #define ZAP_ENDPOINT "inproc://zeromq.zap.01"
 #define ZAP_VERSION  "1.0"
 
-// What is not told by a descriptor that is ready, such as a summary that is due, is looked for so
-// often.
+// How often to look for work that no ready descriptor announces, such as a summary that is due.
 #define LOOK_MS 100
 
-// As door_end_visits wants it.
+// The pause that door_end_visits asks for.
 #define END_VISITS_MS 1000
 
 #define FAILURES                                                              \
     (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | \
      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
 
-static const char why_unknown[] = "it does not speak as a member of this job does";
+static const char why_unknown[] = "it does not speak the protocol of this job";
 
 enum status guard_begin(struct guard *guard, void *context, const struct security *security)
 {
@@ -48,7 +47,7 @@ static bool is_tcp(const char *endpoint)
     return strncmp(endpoint, "tcp://", strlen("tcp://")) == 0;
 }
 
-/* The keys for a tcp endpoint; NULL for others, and where there are none. */
+/* Returns the keys for a tcp endpoint; NULL for other endpoints, and if there are none. */
 static const struct keys *keys_for(const struct guard *guard, const char *endpoint)
 {
     return is_tcp(endpoint) && guard->security != NULL && !guard->leaves_clear
@@ -83,19 +82,33 @@ enum status guard_set_listen(const struct guard *guard, void *socket, const char
     const int patience_ms = GUARD_HANDSHAKE_MS, is_server = 1, is_none = 0;
     const struct keys *keys = keys_for(guard, endpoint);
     enum status status = check(guard, SECURITY_LISTEN, endpoint);
-    if (status == STATUS_OK) {
-        status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
-    }
-    if (status == STATUS_OK && keys == NULL && guard->zap != NULL) {
-        // It may listen elsewhere with keys already.
-        return set(socket, ZMQ_CURVE_SERVER, &is_none, sizeof(is_none));
-    }
-    if (status != STATUS_OK || keys == NULL) {
+    if (status != STATUS_OK) {
         return status;
+    }
+    status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (keys == NULL) {
+        // The socket may listen with keys at another endpoint.
+        return guard->zap != NULL ? set(socket, ZMQ_CURVE_SERVER, &is_none, sizeof(is_none))
+                                  : STATUS_OK;
     }
     status = set(socket, ZMQ_CURVE_SECRETKEY, keys->server.secret_key, KEY_BYTES);
     return status == STATUS_OK ? set(socket, ZMQ_CURVE_SERVER, &is_server, sizeof(is_server))
                                : status;
+}
+
+static enum status set_client_keys(void *socket, const struct keys *keys)
+{
+    enum status status = set(socket, ZMQ_CURVE_SERVERKEY, keys->server.public_key, KEY_BYTES);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = set(socket, ZMQ_CURVE_PUBLICKEY, keys->client.public_key, KEY_BYTES);
+    return status == STATUS_OK
+               ? set(socket, ZMQ_CURVE_SECRETKEY, keys->client.secret_key, KEY_BYTES)
+               : status;
 }
 
 enum status guard_set_connect(const struct guard *guard, void *socket, const char *endpoint,
@@ -104,20 +117,12 @@ enum status guard_set_connect(const struct guard *guard, void *socket, const cha
     const int patience_ms = GUARD_HANDSHAKE_MS;
     const struct keys *keys = keys_for(guard, endpoint);
     enum status status = check(guard, SECURITY_CONNECT, endpoint);
-    if (status == STATUS_OK) {
-        status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
-    }
     *ret_has_keys = keys != NULL;
-    if (status != STATUS_OK || keys == NULL) {
+    if (status != STATUS_OK) {
         return status;
     }
-    status = set(socket, ZMQ_CURVE_SERVERKEY, keys->server.public_key, KEY_BYTES);
-    if (status == STATUS_OK) {
-        status = set(socket, ZMQ_CURVE_PUBLICKEY, keys->client.public_key, KEY_BYTES);
-    }
-    return status == STATUS_OK
-               ? set(socket, ZMQ_CURVE_SECRETKEY, keys->client.secret_key, KEY_BYTES)
-               : status;
+    status = set(socket, ZMQ_HANDSHAKE_IVL, &patience_ms, sizeof(patience_ms));
+    return status == STATUS_OK && keys != NULL ? set_client_keys(socket, keys) : status;
 }
 
 enum status guard_watch(struct guard *guard, void *context, void *router)
@@ -136,16 +141,16 @@ static const char *describe_failure(const struct monitor_event *event)
 {
     switch (event->kind) {
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-        return "its key is not one of those that are allowed";
+        return "its key is not an allowed one";
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
         return event->value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
-                   ? "it has no keys where keys are needed, or the reverse"
+                   ? "one side has keys and the other has none"
                : event->value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC
                    ? "it does not know this server's public key"
                    : "its handshake is malformed";
     default:
         return event->value == EAGAIN ? "it did not finish its handshake in time"
-                                      : "it went away in its handshake";
+                                      : "it left during its handshake";
     }
 }
 
@@ -166,13 +171,14 @@ static void take_events(struct guard *guard)
             continue;
         }
         if ((event.kind & FAILURES) != 0) {
-            // One that was refused may still be said to have left.
+            // A refused connection may still be reported as gone.
             bool is_vague = event.kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
             guard->why = is_vague && guard->why != NULL ? guard->why : describe_failure(&event);
             continue;
         }
         departures_close(&guard->departures, (int)event.value);
-        // What fails closes soon: next, as a rule. Events do not say whose they are.
+        // A failed connection closes soon, usually next. Events do not say which connection they
+        // are about.
         const char *why = guard->why != NULL ? guard->why : why_unknown;
         guard->why = NULL;
         if (door_leave((int)event.value, address)) {

@@ -1,8 +1,9 @@
-/* Lanes: connections to one peer. There are several where one does not fill the link
+/* Lists the connections to one peer, its lanes. There are several where one does not fill the link
  * (--connections).
  *
- * Messages of one lane arrive in the order in which they were sent, those of two in any. What
- * belongs to one bucket, between a worker and a shard, keeps its order: it takes one lane. */
+ * Messages of one lane arrive in the order in which they were sent; those of different lanes may
+ * arrive in any order. Between a worker and a shard, the messages of a bucket keep their order
+ * because they take one lane. */
 #ifndef COMMON_TRANSPORT_LANES_H
 #define COMMON_TRANSPORT_LANES_H
 
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 #define LANES_MAX  8
-#define LANES_NONE UINT64_MAX // in the place of a connection that is not known yet
+#define LANES_NONE UINT64_MAX // stands for a connection that is not known yet
 
 /* Zeroed: there are no connections to this peer. */
 struct lanes {
@@ -18,7 +19,7 @@ struct lanes {
     uint32_t count;
 };
 
-/* Which one a bucket takes. There has to be one. */
+/* Returns the lane that a bucket takes. There has to be one. */
 static inline uint32_t lanes_index_of_bucket(const struct lanes *lanes, uint32_t bucket)
 {
     return bucket % lanes->count;

@@ -22,7 +22,7 @@ static bool format(const struct sockaddr *address, char ret_text[LOCAL_ADDRESS_B
                        NI_NUMERICHOST) == 0;
 }
 
-/* Asks the kernel for the way to an address; no packet is sent. */
+/* Asks the kernel for the route to an address. Sends no packet. */
 static bool find_source(const struct addrinfo *target, char ret_address[LOCAL_ADDRESS_BYTES])
 {
     struct sockaddr_storage source = {0};
@@ -51,13 +51,14 @@ enum status local_address_toward(const char *host, const char *port,
         freeaddrinfo(targets);
     }
     if (!is_found) {
-        log_error("cannot tell which address of this host %s reaches; give --bind one", host);
+        log_error("cannot tell which address of this host %s can reach; give one with --bind",
+                  host);
         return STATUS_INVALID;
     }
     return STATUS_OK;
 }
 
-/* Addresses that other hosts could reach: of interfaces that are up, and not for one link alone. */
+/* Whether other hosts could reach an address: its interface is up, and it is not link-local. */
 static bool is_candidate(const struct ifaddrs *entry)
 {
     if (entry->ifa_addr == NULL || (entry->ifa_flags & IFF_UP) == 0 ||
@@ -73,7 +74,7 @@ enum status local_address_only(char ret_address[LOCAL_ADDRESS_BYTES])
     char list[512] = "", address[LOCAL_ADDRESS_BYTES] = "127.0.0.1", text[LOCAL_ADDRESS_BYTES];
     unsigned count = 0;
     if (getifaddrs(&entries) != 0) {
-        log_error("cannot list the addresses of this host: %m; give --bind one");
+        log_error("cannot list the addresses of this host: %m; give one with --bind");
         return STATUS_IO;
     }
     for (const struct ifaddrs *at = entries; at != NULL; at = at->ifa_next) {
@@ -95,4 +96,22 @@ enum status local_address_only(char ret_address[LOCAL_ADDRESS_BYTES])
     }
     memcpy(ret_address, address, sizeof(address));
     return STATUS_OK;
+}
+
+bool local_address_interface(const char *address, char ret_name[LOCAL_ADDRESS_BYTES])
+{
+    struct ifaddrs *entries = NULL;
+    char text[LOCAL_ADDRESS_BYTES];
+    bool is_found = false;
+    if (getifaddrs(&entries) != 0) {
+        return false;
+    }
+    for (const struct ifaddrs *at = entries; at != NULL && !is_found; at = at->ifa_next) {
+        if (at->ifa_addr != NULL && format(at->ifa_addr, text) && strcmp(text, address) == 0) {
+            snprintf(ret_name, LOCAL_ADDRESS_BYTES, "%s", at->ifa_name);
+            is_found = true;
+        }
+    }
+    freeifaddrs(entries);
+    return is_found;
 }

@@ -20,7 +20,8 @@ void *monitor_open(void *context, void *watched, int events)
     void *monitor = zmq_socket(context, ZMQ_PAIR);
     const int none = 0;
     if (monitor != NULL) {
-        // No mark: at one, libzmq's own thread would wait until we read.
+        // There is no high-water mark, because libzmq's own thread would wait at one until this
+        // thread reads.
         zmq_setsockopt(monitor, ZMQ_RCVHWM, &none, sizeof(none));
         zmq_setsockopt(monitor, ZMQ_LINGER, &none, sizeof(none));
     }
@@ -33,7 +34,7 @@ void *monitor_open(void *context, void *watched, int events)
 
 bool monitor_next(void *monitor, struct monitor_event *ret_event)
 {
-    // The second frame is the endpoint of ours, which the caller knows.
+    // The second frame is this side's endpoint, which the caller knows.
     unsigned char bytes[EVENT_BYTES];
     int size = zmq_recv(monitor, bytes, sizeof(bytes), ZMQ_DONTWAIT);
     if (size != EVENT_BYTES) {

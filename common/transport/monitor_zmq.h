@@ -1,4 +1,4 @@
-/* What libzmq tells of a socket's connections. Private to the transport. */
+/* Reads what libzmq tells about a socket's connections. Private to the transport. */
 #ifndef COMMON_TRANSPORT_MONITOR_ZMQ_H
 #define COMMON_TRANSPORT_MONITOR_ZMQ_H
 
@@ -10,15 +10,15 @@ struct monitor_event {
     uint32_t value; // its meaning depends on that: see zmq_socket_monitor(3)
 };
 
-/* A socket that gets the events of another one of the same context: those of the mask. NULL if
- * there is none to be had. Events wait for the reader, however long it takes: libzmq's thread never
- * waits for it. */
+/* Opens a socket that gets the events of another socket of the same context, as the mask selects.
+ * Returns NULL on failure. Events wait for the reader for any time; libzmq's thread never waits for
+ * it. */
 void *monitor_open(void *context, void *watched, int events);
 
-/* False: there is none now. */
+/* Takes the next event. Returns false if there is none now. */
 bool monitor_next(void *monitor, struct monitor_event *ret_event);
 
-/* Before `watched` is closed. NULL is fine. */
+/* Call it before `watched` is closed. NULL is fine. */
 void monitor_close(void *monitor, void *watched);
 
 #endif

@@ -19,7 +19,7 @@ bool port_range_parse(const char *text, struct port_range *ret_range)
     return true;
 }
 
-/* The range that an endpoint ends in. False: it ends in something else. */
+/* Reads the range at the end of an endpoint. Returns false if it ends in something else. */
 static bool find_range(const char *endpoint, struct port_range *ret_range)
 {
     const char *colon = strrchr(endpoint, ':');
@@ -52,7 +52,7 @@ bool port_range_is_valid(const char *text, char *ret_why, size_t why_size)
     if (text[0] == '\0' || port_range_parse(text, &range)) {
         return true;
     }
-    snprintf(ret_why, why_size, "wanted is FIRST-LAST, from 1 to 65535, such as 40000-40100");
+    snprintf(ret_why, why_size, "expected FIRST-LAST, from 1 to 65535, such as 40000-40100");
     return false;
 }
 

@@ -16,7 +16,7 @@ static void copy_host(const char *address, char ret_host[REFUSALS_HOST_BYTES])
     snprintf(ret_host, REFUSALS_HOST_BYTES, "%.*s", size, address);
 }
 
-/* NULL if there are too many others. */
+/* Finds or adds the kind. Returns NULL if there are too many others. */
 static struct refusals_kind *find_kind(struct refusals *refusals, const char *address,
                                        const char *why)
 {
@@ -37,7 +37,7 @@ static struct refusals_kind *find_kind(struct refusals *refusals, const char *ad
     return kind;
 }
 
-/* Those of kinds that there is no place for are in the sum alone. */
+/* Refusals of kinds without a place are only in the sum. */
 static void say_sum(struct refusals *refusals)
 {
     char list[LIST_BYTES] = "";

@@ -1,4 +1,4 @@
-/* What gradients and parameters travel over: the choices of --transport. */
+/* Lists the choices of --transport: what gradients and parameters travel over. */
 #ifndef COMMON_TRANSPORT_TRANSPORT_KIND_H
 #define COMMON_TRANSPORT_TRANSPORT_KIND_H
 

@@ -5,7 +5,6 @@
  * their own are not ours, and are dropped. Who may connect is the guard's to say. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/security/security.h"
 #include "common/transport/context_zmq.h"
 #include "common/transport/dealer_zmq.h"
 #include "common/transport/door.h"
@@ -14,10 +13,10 @@
 #include "common/transport/frames_zmq.h"
 #include "common/transport/guard_zmq.h"
 #include "common/transport/port_range.h"
+#include "common/transport/private_socket.h"
 #include "common/transport/send_buffer.h"
 #include "common/transport/transport.h"
 
-#include <sodium.h>
 #include <zmq.h>
 
 #include <assert.h>
@@ -32,7 +31,7 @@
 
 #define ROUTER_FLAG      (UINT64_C(1) << 63)
 #define ROUTING_ID_BYTES 5
-#define IPC_NAME_BYTES   16
+#define NAMES_MAX        4
 
 // The first of what a wait looks at.
 #define WAKE_ITEMS 2
@@ -53,7 +52,9 @@ struct transport {
     uint32_t turns;       // receives since the last serve
     struct fitting fittings[TRANSPORT_CONNECTS_MAX + 1]; // by socket; the first is the router
     struct guard guard;
-    int64_t frame_max; // bytes, of those who connect
+    int64_t frame_max;    // bytes, of those who connect
+    int names[NAMES_MAX]; // (name_count) descriptors that keep the names of Unix sockets alive
+    uint32_t name_count;
     int wake_fd;
     int watched_fd; // borrowed; -1: none
 };
@@ -118,18 +119,12 @@ void transport_destroy(struct transport *transport, int linger_ms)
     if (transport->wake_fd >= 0) {
         close(transport->wake_fd);
     }
+    for (uint32_t i = 0; i < transport->name_count; i++) {
+        if (transport->names[i] >= 0) {
+            close(transport->names[i]);
+        }
+    }
     free(transport);
-}
-
-/* An abstract socket name: it leaves no file behind. Any user of the host may take one, so it is
- * drawn: nobody can be there first. */
-static void ipc_name(char endpoint[TRANSPORT_ENDPOINT_BYTES])
-{
-    unsigned char bits[IPC_NAME_BYTES];
-    char text[2 * IPC_NAME_BYTES + 1];
-    randombytes_buf(bits, sizeof(bits));
-    snprintf(endpoint, TRANSPORT_ENDPOINT_BYTES, "ipc://@" SECURITY_NAME_PREFIX "%s",
-             sodium_bin2hex(text, sizeof(text), bits, sizeof(bits)));
 }
 
 static enum status open_router(struct transport *transport)
@@ -145,41 +140,69 @@ static enum status open_router(struct transport *transport)
     return guard_watch(&transport->guard, transport->context, transport->router);
 }
 
-enum status transport_bind(struct transport *transport, const char *endpoint,
-                           char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+/* At the endpoint, or where the listener (-1: none) listens already, which is taken then. */
+static enum status listen_at(struct transport *transport, const char *endpoint, int listener)
 {
-    char name[TRANSPORT_ENDPOINT_BYTES];
-    if (strcmp(endpoint, "ipc://*") == 0) {
-        ipc_name(name);
-    } else if (snprintf(name, sizeof(name), "%s", endpoint) >= (int)sizeof(name)) {
-        log_error("cannot listen: the endpoint is longer than %zu characters", sizeof(name) - 1);
-        return STATUS_INVALID;
-    }
+    int failure = EADDRINUSE;
+    char one[TRANSPORT_ENDPOINT_BYTES];
     enum status status = open_router(transport);
     if (status == STATUS_OK) {
-        status = guard_set_listen(&transport->guard, transport->router, name);
+        status = guard_set_listen(&transport->guard, transport->router, endpoint);
     }
     if (status != STATUS_OK) {
         return status;
     }
-    socket_set_endpoint(transport->router, name, transport->frame_max);
-    int failure = EADDRINUSE;
-    char one[TRANSPORT_ENDPOINT_BYTES];
-    for (uint32_t i = 0; failure == EADDRINUSE && port_range_pick(name, i, one, sizeof(one)); i++) {
+    socket_set_endpoint(transport->router, endpoint, transport->frame_max);
+    zmq_setsockopt(transport->router, ZMQ_USE_FD, &listener, sizeof(listener));
+    for (uint32_t i = 0; failure == EADDRINUSE && port_range_pick(endpoint, i, one, sizeof(one));
+         i++) {
         failure = zmq_bind(transport->router, one) == 0 ? 0 : zmq_errno();
     }
     if (failure != 0) {
-        log_error("cannot listen: endpoint=%s: %s%s", name, zmq_strerror(failure),
-                  failure == EADDRINUSE ? port_range_advice(name) : "");
-        return STATUS_IO;
+        log_error("cannot listen: endpoint=%s: %s%s", endpoint, zmq_strerror(failure),
+                  failure == EADDRINUSE ? port_range_advice(endpoint) : "");
     }
+    return failure == 0 ? STATUS_OK : STATUS_IO;
+}
+
+static enum status bind_private(struct transport *transport,
+                                char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    struct private_socket made;
+    if (transport->name_count == NAMES_MAX) {
+        log_error("cannot listen at more than %d Unix sockets", NAMES_MAX);
+        return STATUS_INVALID;
+    }
+    private_socket_open(&made);
+    transport->names[transport->name_count++] = made.file;
+    enum status status = listen_at(transport, made.endpoint, made.listener);
+    if (status != STATUS_OK && made.listener >= 0) {
+        close(made.listener);
+    }
+    if (status == STATUS_OK) {
+        snprintf(ret_endpoint, TRANSPORT_ENDPOINT_BYTES, "%s", made.endpoint);
+    }
+    return status;
+}
+
+enum status transport_bind(struct transport *transport, const char *endpoint,
+                           char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
     char last[TRANSPORT_ENDPOINT_BYTES];
     size_t size = sizeof(last);
-    if (zmq_getsockopt(transport->router, ZMQ_LAST_ENDPOINT, last, &size) != 0) {
-        return STATUS_IO;
+    if (strcmp(endpoint, "ipc://*") == 0) {
+        return bind_private(transport, ret_endpoint);
     }
-    memcpy(ret_endpoint, last, sizeof(last));
-    return STATUS_OK;
+    if (strlen(endpoint) >= sizeof(last)) {
+        log_error("cannot listen: the endpoint is longer than %zu characters", sizeof(last) - 1);
+        return STATUS_INVALID;
+    }
+    enum status status = listen_at(transport, endpoint, -1);
+    if (status == STATUS_OK) {
+        zmq_getsockopt(transport->router, ZMQ_LAST_ENDPOINT, last, &size); // it is bound
+        memcpy(ret_endpoint, last, sizeof(last));
+    }
+    return status;
 }
 
 enum status transport_connect(struct transport *transport, const char *endpoint, uint64_t *ret_peer)
