@@ -1,17 +1,17 @@
-/* Waits for sockets and for what is posted. */
+/* Waits for sockets and for posted messages. */
 #include "common/channel/arrivals.h"
 
 #include "common/base/clock.h"
 
 #include <sched.h>
 
-// While messages are posted without a pause, sockets are looked at between so many of them.
+// While messages are posted without a pause, sockets are checked after this many of them.
 #define MAIL_TURNS 64
 
-// How long others are let run before a wait sleeps: waking takes as long.
+// How long a wait lets others run before it sleeps: waking takes as long.
 #define YIELD_NS 50000
 
-/* What was posted, if it is its turn. */
+/* Takes a posted message, if it is that message's turn. */
 static bool take_mail(struct channel *channel, struct envelope *envelope)
 {
     struct mail_taken taken;
@@ -37,7 +37,7 @@ static bool take_mail(struct channel *channel, struct envelope *envelope)
     return true;
 }
 
-/* Looks for a while whether a socket has a message, or something is posted, and lets others run. */
+/* Polls sockets and queues for a while, and lets others run in between. */
 static enum status yield_for_any(struct channel *channel, struct envelope *envelope)
 {
     uint64_t start_ns = clock_now_ns();
@@ -52,7 +52,7 @@ static enum status yield_for_any(struct channel *channel, struct envelope *envel
     return status;
 }
 
-/* Waits for a message of a socket, or for something that is posted. */
+/* Waits for a message on a socket, or for a posted one. */
 static enum status wait_for_any(struct channel *channel, int timeout_ms, struct envelope *envelope)
 {
     bool has_mail = channel->mail.peer_count > 0;

@@ -1,14 +1,14 @@
-/* Gives each rank to the first connection that claims it. */
+/* Gives the ranks of a process to the first connection that claims them. */
 #include "common/channel/callers.h"
 
 #include <stdlib.h>
 
-enum status callers_init(struct callers *callers, uint32_t rank_count, uint32_t lane_count)
+enum status callers_init(struct callers *callers, struct carriers carriers, uint32_t lane_count)
 {
     *callers = (struct callers){
-        .lanes = calloc(rank_count, sizeof(*callers->lanes)),
-        .is_far = calloc(rank_count, sizeof(*callers->is_far)),
-        .rank_count = rank_count,
+        .lanes = calloc(carriers.processes, sizeof(*callers->lanes)),
+        .is_far = calloc(carriers.processes, sizeof(*callers->is_far)),
+        .carriers = carriers,
         .lane_count = lane_count,
     };
     return callers->lanes != NULL && callers->is_far != NULL ? STATUS_OK : STATUS_NO_MEMORY;
@@ -21,10 +21,10 @@ void callers_finish(struct callers *callers)
     *callers = (struct callers){0};
 }
 
-/* Whether the connection is a rank already. */
+/* Whether the connection is a process already. */
 static bool is_known(const struct callers *callers, uint64_t peer)
 {
-    for (uint32_t i = 0; i < callers->rank_count; i++) {
+    for (uint32_t i = 0; i < callers->carriers.processes; i++) {
         if (lanes_have(&callers->lanes[i], peer)) {
             return true;
         }
@@ -37,18 +37,22 @@ enum status callers_meet(struct callers *callers, const struct message *message,
 {
     const struct wire_hello *hello = message->hello;
     uint32_t lane_count = hello->is_far ? callers->lane_count : 1;
-    if (message->rank >= callers->rank_count || hello->lane >= lane_count) {
+    if (message->rank >= callers->carriers.ranks || hello->lane >= lane_count) {
         return STATUS_MALFORMED;
     }
-    struct lanes *lanes = &callers->lanes[message->rank];
+    uint32_t process = carriers_process(callers->carriers, message->rank);
+    if (carriers_block(callers->carriers, process).first != message->rank) {
+        return STATUS_MALFORMED;
+    }
+    struct lanes *lanes = &callers->lanes[process];
     bool is_first = lanes->count == 0;
-    bool is_theirs = !is_first && callers->is_far[message->rank] == hello->is_far &&
-                     lanes->peers[hello->lane] == peer;
+    bool is_theirs =
+        !is_first && callers->is_far[process] == hello->is_far && lanes->peers[hello->lane] == peer;
     if (is_theirs) {
         *ret_is_new = false;
         return STATUS_OK;
     }
-    bool is_taken = !is_first && (callers->is_far[message->rank] != hello->is_far ||
+    bool is_taken = !is_first && (callers->is_far[process] != hello->is_far ||
                                   lanes->peers[hello->lane] != LANES_NONE);
     if (is_taken || is_known(callers, peer)) {
         return STATUS_DENIED;
@@ -57,12 +61,22 @@ enum status callers_meet(struct callers *callers, const struct message *message,
         lanes->peers[lanes->count] = LANES_NONE;
     }
     lanes->peers[hello->lane] = peer;
-    callers->is_far[message->rank] = hello->is_far;
+    callers->is_far[process] = hello->is_far;
     *ret_is_new = true;
     return STATUS_OK;
 }
 
 bool callers_are(const struct callers *callers, uint32_t rank, uint64_t peer)
 {
-    return rank < callers->rank_count && lanes_have(&callers->lanes[rank], peer);
+    return rank < callers->carriers.ranks && lanes_have(callers_lanes(callers, rank), peer);
+}
+
+const struct lanes *callers_lanes(const struct callers *callers, uint32_t rank)
+{
+    return &callers->lanes[carriers_process(callers->carriers, rank)];
+}
+
+bool callers_is_far(const struct callers *callers, uint32_t rank)
+{
+    return callers->is_far[carriers_process(callers->carriers, rank)];
 }

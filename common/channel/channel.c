@@ -1,4 +1,4 @@
-/* Encode, seal and send; receive, check and decode; count. */
+/* Encodes, seals and sends messages; receives, checks and decodes them; counts. */
 #include "common/channel/channel.h"
 
 #include "common/base/log.h"
@@ -8,8 +8,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-// After so many lines on messages that were dropped, only every thousandth is logged.
+// After this many lines about dropped messages, only every thousandth is logged.
 #define DROPPED_LOG_MAX 10
 
 enum status channel_create(struct channel **ret_channel)
@@ -73,7 +74,7 @@ enum status channel_listen(struct channel *channel, enum transport_kind kind,
     return status;
 }
 
-/* The stream of a connection that we have made. */
+/* Begins the stream of a connection that this channel made. */
 static enum status begin_stream(struct channel *channel, uint64_t number,
                                 const unsigned char listener[SEALS_ID_BYTES])
 {
@@ -96,16 +97,35 @@ enum status channel_meet(struct channel *channel, const char *place, enum transp
         return status;
     }
     status = transport_connect(channel->transport, endpoint, ret_peer);
-    if (status == STATUS_OK && channel->seals.is_on) {
-        status = begin_stream(channel, *ret_peer, listener);
+    if (status != STATUS_OK) {
+        return status;
     }
     const struct message greeting = {.kind = MESSAGE_GREET};
+    status = channel->seals.is_on ? begin_stream(channel, *ret_peer, listener) : STATUS_OK;
     return status == STATUS_OK ? channel_send(channel, *ret_peer, &greeting, NULL, NULL) : status;
 }
 
 void channel_share(struct channel *channel, const struct region *region)
 {
     channel->sharing.own = region;
+}
+
+void channel_share_device(struct channel *channel, const struct region *region,
+                          const struct sharing_device *device)
+{
+    channel->sharing.own = region;
+    channel->sharing.device = device;
+}
+
+bool channel_lends(const struct channel *channel, uint64_t peer)
+{
+    const struct peer *found = peers_find(&channel->peers, peer);
+    return found != NULL && found->sharing.may_borrow;
+}
+
+enum status channel_refusal(const struct channel *channel)
+{
+    return channel->sharing.refusal;
 }
 
 void channel_go_far(struct channel *channel)
@@ -135,10 +155,14 @@ enum status channel_offer(struct channel *channel, uint64_t peer)
     }
     struct peer *known = peers_find_or_add(&channel->peers, peer);
     if (known == NULL || !sharing_begin_offer(&channel->sharing, &known->sharing)) {
-        return STATUS_OK; // without memory for it, values go on travelling
+        return STATUS_OK; // without memory for it, values travel as before
     }
     struct wire_offer offer = {.region = channel->sharing.own->key};
     const struct message message = {.kind = MESSAGE_OFFER, .offer = &offer};
+    if (channel->sharing.device != NULL) {
+        offer.has_share = true;
+        memcpy(offer.share, channel->sharing.device->share, sizeof(offer.share));
+    }
     enum status status = mail_open(&channel->mail, &known->mail, &offer.mail);
     if (status == STATUS_OK) {
         transport_watch(channel->transport, channel->mail.bell);
@@ -151,13 +175,14 @@ enum status channel_offer(struct channel *channel, uint64_t peer)
     return status;
 }
 
-/* Where a message goes: the transport's number of the peer, and what is kept of it, if anything. */
+/* Where a message goes: the transport's number of the peer, and what is kept about the peer, if
+ * anything. */
 struct target {
     uint64_t number;
     struct peer *peer; // or NULL
 };
 
-/* By shared memory if it can go there, and by the peer's socket otherwise. */
+/* Sends a message through shared memory if it can go there, otherwise by the peer's socket. */
 static enum status send_frames(struct channel *channel, const struct target *to, size_t header_size,
                                const struct payload *payload)
 {
@@ -209,7 +234,7 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
                          void (*release)(void *hint), void *hint)
 {
     struct message stamped = *message;
-    // Whoever knows a job's id may be of it. Who is refused is not.
+    // A peer that knows the job's id may belong to the job. One that is refused does not.
     stamped.job_id = message->kind == MESSAGE_REFUSE ? 0 : channel->job_id;
     const struct wire_payload values = wire_payload(message);
     struct payload payload = {
@@ -229,7 +254,7 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     return status;
 }
 
-/* Counts; true if this one is to be logged. */
+/* Counts a dropped message. Returns whether to log it. */
 static bool note_dropped(struct channel *channel, struct envelope *envelope,
                          char ret_address[TRANSPORT_ADDRESS_BYTES])
 {
@@ -267,12 +292,12 @@ static void return_loan(void *context, uint64_t peer, uint32_t ticket)
 {
     struct channel *channel = context;
     if (channel->transport == NULL || ticket == WIRE_NO_TICKET) {
-        return; // nobody waits for it
+        return; // no process waits for it
     }
     struct wire_loan loan = {.ticket = ticket};
     struct message message = {.kind = MESSAGE_RETURN, .loan = &loan};
     if (channel_send(channel, peer, &message, NULL, NULL) != STATUS_OK) {
-        log_debug("peer %llx has gone before its loan was returned", (unsigned long long)peer);
+        log_debug("peer %llx left before its loan was returned", (unsigned long long)peer);
     }
 }
 
@@ -294,7 +319,7 @@ static enum status borrow(struct channel *channel, struct envelope *envelope,
     return status;
 }
 
-/* The peer's memory, and where it posts to us. */
+/* Takes the peer's offer: its memory, and the queue in which it posts. */
 static enum status map_offer(struct channel *channel, uint64_t number,
                              const struct wire_offer *offer)
 {
@@ -305,7 +330,7 @@ static enum status map_offer(struct channel *channel, uint64_t number,
     if (peer == NULL) {
         return STATUS_NO_MEMORY;
     }
-    enum status status = sharing_map(&channel->sharing, &peer->sharing, &offer->region);
+    enum status status = sharing_map(&channel->sharing, &peer->sharing, offer);
     return status == STATUS_OK && offer->has_mail ? mail_map(&peer->mail, &offer->mail) : status;
 }
 
@@ -315,12 +340,12 @@ static enum status handle_offer(struct channel *channel, uint64_t peer,
     enum status answer = map_offer(channel, peer, offer);
     struct message mapped = {.kind = MESSAGE_MAPPED, .reason = answer};
     if (channel_send(channel, peer, &mapped, NULL, NULL) != STATUS_OK) {
-        log_debug("peer %llx has gone after its offer", (unsigned long long)peer);
+        log_debug("peer %llx left after its offer", (unsigned long long)peer);
     }
     return answer == STATUS_MALFORMED ? STATUS_MALFORMED : STATUS_OK;
 }
 
-/* The peer's answer to our offer. */
+/* Takes the peer's answer to this channel's offer. */
 static enum status handle_mapped(struct channel *channel, struct peer *peer, enum status answer)
 {
     enum status status = peer != NULL
@@ -332,8 +357,8 @@ static enum status handle_mapped(struct channel *channel, struct peer *peer, enu
     return status;
 }
 
-/* What the channel itself has to do with a message. STATUS_INTERRUPTED: it was for the channel
- * alone. */
+/* Does what the channel itself has to do with a message. STATUS_INTERRUPTED: the message was for
+ * the channel only. */
 static enum status handle_own(struct channel *channel, struct envelope *envelope,
                               struct message *message)
 {
@@ -361,8 +386,8 @@ static enum status handle_own(struct channel *channel, struct envelope *envelope
     return status == STATUS_OK ? STATUS_INTERRUPTED : status;
 }
 
-/* The stream has come by the peer's connection: what goes to the peer is of that stream, and
- * nothing is any more that goes where it came from before. */
+/* Notes that the stream came by the peer's connection. What goes to the peer belongs to that stream
+ * from now on; what goes to the stream's earlier connection no longer does. */
 static enum status move_stream(struct channel *channel, uint64_t number, struct seal_stream *stream)
 {
     struct peer *peer = peers_find_or_add(&channel->peers, number);
@@ -377,7 +402,8 @@ static enum status move_stream(struct channel *channel, uint64_t number, struct 
     return STATUS_OK;
 }
 
-/* Takes the seal off a header that came, if it should have one. STATUS_MALFORMED: it has not. */
+/* Takes the seal off a received header, if it should have one. STATUS_MALFORMED: the seal is
+ * missing or wrong. */
 static enum status open_seal(struct channel *channel, struct envelope *envelope)
 {
     if (!seals_apply(&channel->seals, envelope->peer)) {
@@ -408,7 +434,7 @@ enum status channel_receive(struct channel *channel, int timeout_ms, struct enve
     atomic_fetch_add_explicit(&channel->bytes_received,
                               envelope->header_size + envelope->payload_size, memory_order_relaxed);
     if (open_seal(channel, envelope) != STATUS_OK) {
-        log_dropped(channel, envelope, "a message without the seal that has to come next");
+        log_dropped(channel, envelope, "a message whose seal is not the next one");
         envelope_release(envelope);
         return STATUS_INTERRUPTED;
     }
@@ -436,5 +462,5 @@ enum status channel_receive(struct channel *channel, int timeout_ms, struct enve
         log_dropped(channel, envelope, "a malformed message");
     }
     envelope_release(envelope);
-    return STATUS_INTERRUPTED; // as if nothing had come
+    return STATUS_INTERRUPTED; // as if no message had come
 }

@@ -14,10 +14,10 @@
 
 #define RECORDS    64
 #define CACHE_LINE 64
-#define RINGS_MAX  256 // that are silenced at once
+#define RINGS_MAX  256 // rings that are silenced at once
 
 struct record {
-    uint64_t after; // so many by the socket come first
+    uint64_t after; // this many messages by the socket come first
     uint32_t size;
     unsigned char bytes[MAIL_BYTES];
 };
@@ -25,10 +25,10 @@ struct record {
 struct mail_box {
     // Written once: the owner's bell.
     uint32_t bell_descriptor; // in its process
-    uint64_t bell_inode;      // tells that it is the same pipe still
+    uint64_t bell_inode;      // shows that it is still the same pipe
 
     // Written when the owner takes, sleeps and wakes.
-    _Atomic uint64_t read; // how many of the peer's it has taken
+    _Atomic uint64_t read; // how many of the peer's messages it has taken
     _Atomic uint32_t naps; // odd while it sleeps
 
     // Written when the owner posts.
@@ -54,7 +54,7 @@ void mail_forget(struct mail_peer *peer)
     region_close(&peer->view);
 }
 
-/* A pipe that does not block, and what tells it from others. */
+/* Makes a pipe that does not block, and reads what distinguishes it from others. */
 static enum status make_bell(struct mail *mail, uint64_t *ret_inode)
 {
     int ends[2];
@@ -114,7 +114,8 @@ void mail_offered(struct mail_peer *peer)
     peer->sent = 0;
 }
 
-/* The write end of a peer's bell. STATUS_UNREACHABLE if there is none that we may open. */
+/* Opens the write end of a peer's bell. STATUS_UNREACHABLE if there is none that this process may
+ * open. */
 static enum status open_bell(const struct region_key *key, const struct mail_box *box,
                              int *ret_bell)
 {
@@ -124,11 +125,12 @@ static enum status open_bell(const struct region_key *key, const struct mail_box
     snprintf(path, sizeof(path), "/proc/%llu/fd/%u", (unsigned long long)key->process_id,
              box->bell_descriptor);
     snprintf(expected, sizeof(expected), "pipe:[%llu]", (unsigned long long)inode);
-    // What it is can be told without opening it: opening something else could have effects.
+    // Checks what it is without opening it, because opening something else could have effects.
     if (readlink(path, target, sizeof(target) - 1) <= 0 || strcmp(target, expected) != 0) {
         return STATUS_UNREACHABLE;
     }
-    // For reading as well: so it never looks closed, and a write to who has gone is no SIGPIPE.
+    // Opened for reading, too, so that it never looks closed, and a write to a process that is gone
+    // raises no SIGPIPE.
     int bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (bell < 0) {
         return STATUS_UNREACHABLE;
@@ -166,7 +168,7 @@ void mail_begin(struct mail_peer *peer)
     peer->may_post = peer->out != NULL;
 }
 
-/* Wakes a peer that sleeps, once for each time. */
+/* Wakes a sleeping peer, once for each sleep. */
 static void ring(struct mail_peer *to)
 {
     uint32_t naps = atomic_load(&to->in->naps);
@@ -174,8 +176,7 @@ static void ring(struct mail_peer *to)
         return;
     }
     to->rung = naps;
-    // Who has gone needs no bell, and who has more rings to hear than a pipe holds already wakes
-    // up.
+    // A peer that is gone needs no bell, and one with a full pipe of rings wakes up anyway.
     ssize_t wrote = write(to->bell, "", 1);
     (void)wrote;
 }
@@ -193,7 +194,8 @@ bool mail_post(struct mail_peer *to, const void *header, size_t size)
     record->after = to->sent;
     record->size = (uint32_t)size;
     memcpy(record->bytes, header, size);
-    // Before the peer is looked at: either it sees the message, or we see it sleep.
+    // Before the peer is looked at, so that either the peer sees the message, or this sees the peer
+    // sleep.
     atomic_store(&to->out->written, written + 1);
     ring(to);
     return true;
@@ -209,7 +211,7 @@ void mail_note_received(struct mail_peer *peer)
     peer->received++;
 }
 
-/* How many the peer has posted that we have not taken. */
+/* Returns how many messages the peer has posted that are not taken yet. */
 static uint64_t count_posted(struct mail_peer *from)
 {
     if (from->in == NULL || from->out == NULL || from->is_broken) {
@@ -218,14 +220,14 @@ static uint64_t count_posted(struct mail_peer *from)
     uint64_t count = atomic_load(&from->in->written) -
                      atomic_load_explicit(&from->out->read, memory_order_relaxed);
     if (count > RECORDS) {
-        log_warn("a peer's queue in shared memory is damaged, and not read any more");
+        log_warn("a peer's queue in shared memory is damaged, and is no longer read");
         from->is_broken = true;
         return 0;
     }
     return count;
 }
 
-/* The next of a peer; NULL if there is none, or something else comes first. */
+/* Returns a peer's next message; NULL if there is none, or something else comes first. */
 static const struct record *find_due(struct mail_peer *from)
 {
     if (count_posted(from) == 0) {
@@ -304,6 +306,6 @@ void mail_silence(struct mail *mail)
     char rings[RINGS_MAX];
     if (mail->region.bytes != NULL) {
         ssize_t got = read(mail->bell, rings, sizeof(rings));
-        (void)got; // what is left, or came since, is heard at the next wait
+        (void)got; // what is left, or came since, ends the next wait
     }
 }

@@ -54,24 +54,57 @@ void member_leave(struct member *member, enum status reason, const char *text)
     }
 }
 
-static void log_no_answer(const struct member *member, const char *endpoint, uint32_t timeout_ms)
+/* Why the coordinator may not have answered so far, and what to look for. Static. */
+static const char *explain_silence(const struct member *member)
 {
-    enum handshake handshake = transport_handshake(member->channel->transport, member->coordinator);
-    bool is_near = transport_is_near(member->channel->transport, member->coordinator);
-    log_error("no answer from the coordinator at %s within %.1f s: %s", endpoint,
-              (double)timeout_ms / 1000,
-              handshake == HANDSHAKE_BROKEN
-                  ? transport_explain(member->channel->transport, member->coordinator)
-              : is_near ? "is `ps` running still, on this host and as this user?"
-                        : "is `ps` running there, and is the port open?");
+    struct transport *transport = member->channel->transport;
+    enum handshake handshake = transport_handshake(transport, member->coordinator);
+    if (handshake == HANDSHAKE_NONE) {
+        return transport_is_near(transport, member->coordinator)
+                   ? "nobody listens there: is `ps` running still, on this host and as this user?"
+                   : "there is no connection: is `ps` running there, and is the port open?";
+    }
+    if (handshake == HANDSHAKE_DONE) {
+        return transport_has_left(transport, member->coordinator)
+                   ? "the connection was closed: is `ps` running still?"
+                   : "there is a connection, and nothing comes: is `ps` stopped, or its host "
+                     "overloaded?";
+    }
+    return transport_explain(transport, member->coordinator);
 }
 
-/* What the welcome brings: who we are, and how data travel. */
+static void log_no_answer(const struct member *member, const char *endpoint, uint32_t timeout_ms)
+{
+    log_error("no answer from the coordinator at %s within %.1f s: %s", endpoint,
+              (double)timeout_ms / 1000, explain_silence(member));
+}
+
+/* Says for whom this process waits, and why, once that is due. */
+static void warn_of_silence(const struct member *member, const char *endpoint, uint32_t timeout_ms,
+                            uint64_t waited_ms, uint64_t *warn_ms)
+{
+    if (member->stall_warn_ms == 0 || waited_ms < *warn_ms) {
+        return;
+    }
+    *warn_ms = waited_ms + member->stall_warn_ms;
+    log_warn("waiting for %.1f s for the coordinator at %s, for %.1f s at most (--join-timeout): "
+             "%s",
+             (double)waited_ms / 1000, endpoint, (double)timeout_ms / 1000,
+             explain_silence(member));
+}
+
+/* Takes what the welcome says: this member's rank, the job, and how data travel. */
 static enum status take_welcome(struct member *member, const struct message *welcome,
                                 struct job *ret_job)
 {
     char error[OPTION_ERROR_BYTES], limit[RESOURCES_ERROR_BYTES];
     member->channel->job_id = welcome->job_id;
+    member->begin_step = welcome->step;
+    if (welcome->report != NULL) {
+        member->open_period = *welcome->report;
+        member->open_period.staleness = NULL; // of servers
+        member->open_period.staleness_bins = 0;
+    }
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("the coordinator's job makes no sense here: %s", error);
@@ -97,12 +130,13 @@ static enum status take_welcome(struct member *member, const struct message *wel
     return STATUS_OK;
 }
 
-/* Waits for the welcome; everything else but a refusal is too early. */
+/* Waits for the welcome. Anything else except a refusal is too early. */
 static enum status wait_for_welcome(struct member *member, const char *endpoint,
                                     uint32_t timeout_ms, const atomic_int *is_interrupted,
                                     struct job *ret_job, uint32_t *ret_rank)
 {
     uint64_t now_ms = clock_now_ms(), deadline_ms = now_ms + timeout_ms;
+    uint64_t warn_ms = member->stall_warn_ms;
     for (; *is_interrupted == 0; now_ms = clock_now_ms()) {
         deadline_ms += attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
         notify_alive(member->notify, now_ms);
@@ -110,6 +144,7 @@ static enum status wait_for_welcome(struct member *member, const char *endpoint,
             log_no_answer(member, endpoint, timeout_ms);
             return STATUS_TIMED_OUT;
         }
+        warn_of_silence(member, endpoint, timeout_ms, now_ms + timeout_ms - deadline_ms, &warn_ms);
         if (transport_is_shut_out(member->channel->transport)) {
             return STATUS_DENIED; // the transport has logged why
         }
@@ -156,23 +191,25 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
     member->self.cores = cores_available();
     struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
     enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
-    // A handshake that has failed already closes the way for JOIN; the wait says why it failed.
+    // If the handshake has failed already, JOIN cannot be sent. The wait then says why it failed.
     if (status != STATUS_OK && status != STATUS_UNREACHABLE) {
         return status;
     }
     status = wait_for_welcome(member, endpoint, timeout_ms, is_interrupted, ret_job, ret_rank);
     if (status == STATUS_OK) {
         member->coordinator_heard_ms = clock_now_ms();
-        // Twice as long as the coordinator waits: of two that cannot hear each other, it decides.
-        // It says so itself once it knows how crowded the hosts are.
+        // Twice as long as the coordinator waits: if the two cannot hear each other, the
+        // coordinator decides. It says the time itself once it knows how crowded the hosts are.
         member->patience_ms = (uint64_t)(2000 * ret_job->lost_after);
     }
     return status;
 }
 
-enum status member_ready(struct member *member, const struct layout *layout)
+enum status member_ready(struct member *member, const struct layout *layout,
+                         const struct wire_nccl *nccl)
 {
-    struct message ready = {.kind = MESSAGE_READY, .member = &member->self, .layout = layout};
+    struct message ready = {
+        .kind = MESSAGE_READY, .member = &member->self, .layout = layout, .nccl = nccl};
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }
 
@@ -182,7 +219,7 @@ enum status member_connected(struct member *member)
     return channel_send(member->channel, member->coordinator, &connected, NULL, NULL);
 }
 
-/* Marks the member stopped if the coordinator has gone. */
+/* Marks the member as stopped if the coordinator is gone. */
 static void judge_coordinator(struct member *member, uint64_t now_ms)
 {
     uint64_t away_ms = attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
@@ -212,7 +249,7 @@ void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
         member->heartbeat_sent_ms = now_ms;
         struct message heartbeat = {
             .kind = MESSAGE_HEARTBEAT, .rank = member->self.rank, .step = step};
-        // A coordinator that is gone shows by its silence.
+        // The silence of a coordinator shows that it is gone.
         if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=
             STATUS_OK) {
             log_debug("heartbeat not sent");

@@ -1,11 +1,11 @@
-/* A member's side of a job: the handshake with the coordinator, and signs of life.
+/* Handles a member's side of a job: the handshake with the coordinator, and heartbeats.
  *
  *     JOIN -> WELCOME (rank, job)     prepare
  *     READY -> START (layout, places) connect
  *     CONNECTED -> GO                 train
  *     DONE -> STOP
  *
- * GO comes when all are connected: no data message finds its receiver unprepared.
+ * GO comes when all are connected, so every receiver is prepared for data messages.
  *
  * Used by workers and shards. Linear and blocking; belongs to the thread of its channel. */
 #ifndef COMMON_CHANNEL_MEMBER_H
@@ -23,7 +23,7 @@
 #define MEMBER_HEARTBEAT_MS 500
 #define MEMBER_TURN_MS      250
 
-// What a coordinator said last may still have to be received when its connection is closed.
+// When the coordinator's connection closes, its last messages may still have to be received.
 #define MEMBER_CLOSED_MS 1000
 
 struct member {
@@ -31,7 +31,13 @@ struct member {
     uint64_t coordinator;    // peer
     struct wire_member self; // strings borrowed from the caller
     struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
+    uint32_t stall_warn_ms;  // after this, and again, who waits to join says for whom; 0: never
     uint64_t heartbeat_sent_ms;
+
+    // Of a job that is resumed: how many steps were made, and what a worker has not reported of the
+    // period that they ended in.
+    uint64_t begin_step;
+    struct wire_report open_period;
 
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.
@@ -47,24 +53,28 @@ struct member {
 /* Begins to connect to the coordinator at `endpoint`. */
 enum status member_connect(struct member *member, const char *endpoint);
 
-/* Joins the coordinator that is connected to, and waits at most timeout_ms for the welcome. Logs
- * why not, and calls it `endpoint`. STATUS_INTERRUPTED if *is_interrupted became nonzero. */
+/* Joins the connected coordinator, and waits at most timeout_ms for the welcome. Logs failures,
+ * with `endpoint` as the coordinator's name. STATUS_INTERRUPTED if *is_interrupted became
+ * nonzero. */
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
                         const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank);
 
-/* Sends READY with what member->self and layout (NULL for a shard) say. */
-enum status member_ready(struct member *member, const struct layout *layout);
+/* Sends READY with what member->self, layout (NULL for a shard) and nccl (NULL: it is not used)
+ * say.
+ */
+enum status member_ready(struct member *member, const struct layout *layout,
+                         const struct wire_nccl *nccl);
 
 /* Says that this member can take data messages. */
 enum status member_connected(struct member *member);
 
-/* Handles what every member handles the same way: HEARTBEAT, STOP, REFUSE. True if it was such a
+/* Handles what all members handle alike: HEARTBEAT, STOP, REFUSE. Returns whether it was such a
  * message. */
 bool member_handle(struct member *member, const struct envelope *envelope,
                    const struct message *message);
 
-/* Sends a heartbeat if one is due; marks the member stopped if the coordinator has been silent for
- * too long, or its connection was closed. `step` is where this member is. To be called before each
+/* Sends a heartbeat if one is due. Marks the member as stopped if the coordinator has been silent
+ * for too long, or its connection was closed. `step` is this member's step. Call it before each
  * receive, at least every MEMBER_TURN_MS. */
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step);
 

@@ -1,4 +1,4 @@
-/* Queues messages for each peer on the channel's thread; the transport's threads report what was
+/* Queues messages for each peer on the channel's thread. The transport's threads report which were
  * read. */
 #include "common/channel/pacer.h"
 
@@ -41,7 +41,7 @@ void pacer_destroy(struct pacer *pacer)
     }
 }
 
-/* The transport has read a message. On any thread. */
+/* Notes that the transport has read a message. Any thread. */
 static void note_read(void *data)
 {
     struct pacer_send *send = data;
@@ -57,10 +57,10 @@ static void note_read(void *data)
         transport_wake(pacer->channel->transport);
     }
     pthread_mutex_unlock(&pacer->mutex);
-    release(hint); // from here on the pacer may be gone
+    release(hint); // after this the pacer may be gone
 }
 
-/* The lane with the fewest bytes on it. With the mutex held. */
+/* Returns the lane with the fewest bytes on it. With the mutex held. */
 static uint32_t quietest_lane(const struct pacer_peer *peer)
 {
     uint32_t best = UINT32_MAX;
@@ -72,8 +72,7 @@ static uint32_t quietest_lane(const struct pacer_peer *peer)
     return best;
 }
 
-/* Where the most urgent message stands whose lane has room; NULL: there is none. With the mutex
- * held. */
+/* Finds the most urgent message whose lane has room; NULL: there is none. With the mutex held. */
 static struct pacer_send **find_next(const struct pacer *pacer, struct pacer_peer *peer,
                                      uint32_t *ret_lane)
 {
@@ -129,7 +128,7 @@ static enum status send_on(struct pacer *pacer, struct pacer_peer *peer)
     return status;
 }
 
-/* Adds to the queue of a peer; false if there is no room. */
+/* Adds to a peer's queue. Returns false if there is no room. */
 static bool add(struct pacer *pacer, const struct pacer_send *values, const struct lanes *lanes)
 {
     pthread_mutex_lock(&pacer->mutex);

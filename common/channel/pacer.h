@@ -1,15 +1,15 @@
-/* Values on their way over a network: those that the next forward pass needs first travel first.
+/* Orders values that travel over a network: those that the next forward pass needs first go first.
  *
- * Forward needs the last buckets first, and backward completes them last. So a message is not
- * queued behind all that went before it: only a window of bytes is given to the transport, and of
- * what waits the message of the highest bucket is next, of equals the one that has waited longest.
- * (The idea is that of P3, Jayarajan et al. 2019, and ByteScheduler, Peng et al. 2019.) Nobody
- * waits for another's order of sending, so the orders of workers may differ.
+ * Forward needs the last buckets first, and backward completes them last. So a message does not
+ * queue behind all earlier ones: the transport gets only a window of bytes, and the waiting message
+ * of the highest bucket is next; among equals, the one that has waited longest. (The idea is that
+ * of P3, Jayarajan et al. 2019, and ByteScheduler, Peng et al. 2019.) No worker depends on
+ * another's order of sending, so the orders may differ.
  *
- * Where there are several connections to a peer each has a window. A message takes the one with the
- * fewest bytes, or that of its bucket, where others on that one count on the order.
+ * Each of several connections to a peer has a window. A message takes the connection with the
+ * fewest bytes, or that of its bucket where the order of a bucket's messages counts.
  *
- * A pacer is of one thread, the one that owns the channel; releases come from any. */
+ * A pacer belongs to the thread that owns the channel. Releases come from any thread. */
 #ifndef COMMON_CHANNEL_PACER_H
 #define COMMON_CHANNEL_PACER_H
 
@@ -20,11 +20,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Given to the transport for one connection, beside what the kernel holds; a message may go beyond
-// it, so this is one at a time unless they are small.
+// Bytes given to the transport for one connection, besides what the kernel holds. A message may
+// exceed it, so it is one message at a time unless they are small.
 #define PACER_WINDOW_BYTES (UINT64_C(64) << 10)
 
-// Messages that wait or travel; beyond so many they go in the order in which they come.
+// Messages that wait or travel. Beyond this number they go in the order in which they come.
 #define PACER_SENDS_MAX 512
 
 enum pacer_lane { PACER_QUIETEST_LANE, PACER_LANE_OF_BUCKET };
@@ -62,17 +62,18 @@ struct pacer {
 enum status pacer_create(struct channel *channel, uint32_t peer_count, enum pacer_lane lane,
                          struct pacer **ret_pacer);
 
-/* Nothing that it has sent may be read any more. What waits is not sent, nor released. NULL is
- * fine. */
+/* Call it when nothing that it sent is read any more. Waiting messages are neither sent nor
+ * released. NULL is fine. */
 void pacer_destroy(struct pacer *pacer);
 
-/* As channel_send, now or when its turn comes, to the `to`-th peer, by one of its lanes; that of
- * the message's bucket has to be known. The lanes are borrowed until pacer_destroy. The values or
- * the code are read where they are, until release(hint), which also follows a failure. */
+/* Sends as channel_send does, now or when the message's turn comes, to the `to`-th peer, by one of
+ * its lanes. The lane of the message's bucket has to be known. The lanes are borrowed until
+ * pacer_destroy. Values or encoded bytes are read in place until release(hint), which also follows
+ * a failure. */
 enum status pacer_send(struct pacer *pacer, uint32_t to, const struct lanes *lanes,
                        const struct message *message, void (*release)(void *hint), void *hint);
 
-/* Sends what may go now: to be called whenever the transport has been woken. */
+/* Sends what may go now. Call it whenever the transport was woken. */
 enum status pacer_go_on(struct pacer *pacer);
 
 #endif

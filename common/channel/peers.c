@@ -1,4 +1,4 @@
-/* Finds what a channel keeps of a peer. */
+/* Finds what a channel keeps about a peer. */
 #include "common/channel/peers.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* The peers of a channel, and what it keeps of each: the memory that it shares with it, the queues
- * between them, the stream of its seals. One table, in which a message looks its peer up once.
+/* Keeps a channel's peers in one table: for each peer the shared memory, the queues, and the stream
+ * of seals. A message looks its peer up once.
  *
- * Only peers of whom there is something to keep are in it, so that strangers cannot fill it. */
+ * Only peers that share something with the channel are in it, so strangers cannot fill it. */
 #ifndef COMMON_CHANNEL_PEERS_H
 #define COMMON_CHANNEL_PEERS_H
 
@@ -26,10 +26,10 @@ struct peers {
 
 void peers_finish(struct peers *peers);
 
-/* NULL if it is not in the table. */
+/* Returns NULL if it is not in the table. */
 struct peer *peers_find(const struct peers *peers, uint64_t number);
 
-/* NULL if there is no memory. */
+/* Returns NULL if there is no memory. */
 struct peer *peers_find_or_add(struct peers *peers, uint64_t number);
 
 #endif

@@ -11,10 +11,11 @@
 
 #define STAT_BYTES 1024
 
-// Of the fields behind the name, which ends with the last parenthesis; the state is the first.
+// The index among the fields after the name, which ends with the last parenthesis. The state is the
+// first field.
 #define BEGAN_FIELD 20
 
-/* False: there is no such process, or it cannot be seen. */
+/* Returns false if there is no such process, or if it cannot be seen. */
 static bool read_stat(uint64_t process_id, char *ret_state, uint64_t *ret_began)
 {
     char path[64], text[STAT_BYTES];
@@ -54,7 +55,8 @@ enum presence presence_look(struct sighting *sighting)
         sighting->began = is_there ? began : 0;
     }
     if (!is_there || began != sighting->began) {
-        return is_met ? PRESENCE_ENDED : PRESENCE_UNKNOWN; // its number may be another's now
+        return is_met ? PRESENCE_ENDED
+                      : PRESENCE_UNKNOWN; // another process may have its number now
     }
     return state == 'Z' || state == 'X'   ? PRESENCE_ENDED
            : state == 'T' || state == 't' ? PRESENCE_STOPPED

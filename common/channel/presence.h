@@ -1,5 +1,5 @@
-/* Whether a process of this host is still there, and may run: what tells one that starves from one
- * that has died or was stopped. */
+/* Finds out whether a process of this host still exists and may run. This distinguishes a starving
+ * process from one that has died or was stopped. */
 #ifndef COMMON_CHANNEL_PRESENCE_H
 #define COMMON_CHANNEL_PRESENCE_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 enum presence {
-    PRESENCE_UNKNOWN, // of another host or container, or not to be seen from here
-    PRESENCE_RUNS,    // there; it runs, waits, or waits for a processor
-    PRESENCE_STOPPED, // there, but stopped by a signal or a debugger
+    PRESENCE_UNKNOWN, // on another host or in another container, or otherwise invisible from here
+    PRESENCE_RUNS,    // exists; it runs, waits, or waits for a processor
+    PRESENCE_STOPPED, // exists, but is stopped by a signal or a debugger
     PRESENCE_ENDED,   // has ended
 };
 
@@ -17,10 +17,10 @@ enum presence {
 struct sighting {
     uint64_t host_id, process_id;
     bool is_met;    // was looked at
-    uint64_t began; // when it was started, as the kernel counts; 0: was not seen when it was met
+    uint64_t began; // when it was started, as the kernel counts; 0: it could not be seen at first
 };
 
-/* What has become of the process since it was looked at first, when it was known to be there. */
+/* Returns what became of the process since it was first looked at, when it was known to exist. */
 enum presence presence_look(struct sighting *sighting);
 
 #endif

@@ -1,10 +1,10 @@
-/* Maps the regions of peers, and keeps the loans that peers have of ours. */
+/* Maps the regions of peers, and keeps the loans that peers have of this side's region. */
 #include "common/channel/sharing.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-// What one peer may have out: a bound on the table, far above what the protocols need.
+// The most loans of one peer: a bound on the table, far above what the protocols need.
 #define LOANS_MAX 65536
 
 void sharing_return_all(struct sharing *sharing)
@@ -26,17 +26,39 @@ void sharing_finish(struct sharing *sharing)
 
 void sharing_forget(struct sharing_peer *peer)
 {
+    if (peer->device != NULL && peer->view.bytes != NULL) {
+        peer->device->ops->unmap(peer->device, peer->view.bytes);
+        peer->view = (struct region_view){0};
+    }
     region_close(&peer->view);
 }
 
-enum status sharing_map(const struct sharing *sharing, struct sharing_peer *peer,
-                        const struct region_key *key)
+/* Both sides share memory of devices, or neither does. */
+static enum status map_device(const struct sharing_device *device, struct sharing_peer *peer,
+                              const struct wire_offer *offer)
 {
-    if (sharing->own == NULL) {
+    void *memory;
+    enum status status =
+        device->vectors->ops->map(device->vectors, offer->share, offer->region.size, &memory);
+    if (status == STATUS_OK) {
+        peer->device = device->vectors;
+        peer->view = (struct region_view){.bytes = memory, .size = offer->region.size};
+    }
+    return status;
+}
+
+enum status sharing_map(const struct sharing *sharing, struct sharing_peer *peer,
+                        const struct wire_offer *offer)
+{
+    if (sharing->own == NULL || (sharing->device != NULL) != offer->has_share) {
         return STATUS_UNSUPPORTED;
     }
-    // One region for each peer: what was lent from it may still be read.
-    return peer->view.bytes == NULL ? region_open(key, REGION_READ, &peer->view) : STATUS_MALFORMED;
+    // A peer has only one region, because what was lent from it may still be read.
+    if (peer->view.bytes != NULL) {
+        return STATUS_MALFORMED;
+    }
+    return sharing->device != NULL ? map_device(sharing->device, peer, offer)
+                                   : region_open(&offer->region, REGION_READ, &peer->view);
 }
 
 bool sharing_begin_offer(const struct sharing *sharing, struct sharing_peer *peer)
@@ -62,7 +84,7 @@ enum status sharing_note_answer(struct sharing *sharing, struct sharing_peer *pe
     return STATUS_OK;
 }
 
-/* A ticket that is not out. False if there are too many. */
+/* Finds a free ticket. Returns false if too many are in use. */
 static bool take_ticket(struct sharing *sharing, uint32_t *ret_ticket)
 {
     uint32_t ticket = 0;
@@ -92,7 +114,7 @@ bool sharing_lend(struct sharing *sharing, const struct sharing_peer *peer,
     if (!peer->may_borrow) {
         return false;
     }
-    // As numbers: the bytes may lie in another object.
+    // Compares numbers, because the bytes may lie in another object.
     uintptr_t start = (uintptr_t)sharing->own->bytes, at = (uintptr_t)payload->bytes;
     if (at < start || at - start > sharing->own->key.size ||
         payload->size > sharing->own->key.size - (at - start)) {

@@ -1,8 +1,8 @@
-/* Packs message headers, and checks and unpacks those that came.
+/* Packs message headers, and checks and unpacks received ones.
  *
- * A table says for each kind which parts it must and may have; decode refuses what lacks one, or
- * has another. Unpacking uses a
- * bump allocator over the caller's scratch, so a hostile header cannot make us allocate. */
+ * A table says for each kind which parts it must and may have. Decoding rejects a message that
+ * lacks a part or has another one. Unpacking uses a bump allocator over the caller's scratch, so a
+ * hostile header cannot cause allocations. */
 #include "common/channel/wire.h"
 
 #include "common/base/bump.h"
@@ -25,10 +25,10 @@ struct kind_row {
 
 static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_JOIN] = {"JOIN", WIRE__KIND__KIND_JOIN, PART_MEMBER, 0},
-    [MESSAGE_WELCOME] = {"WELCOME", WIRE__KIND__KIND_WELCOME, 0, PART_SEAL_KEY},
+    [MESSAGE_WELCOME] = {"WELCOME", WIRE__KIND__KIND_WELCOME, 0, PART_SEAL_KEY | PART_REPORT},
     [MESSAGE_REFUSE] = {"REFUSE", WIRE__KIND__KIND_REFUSE, 0, 0},
-    [MESSAGE_READY] = {"READY", WIRE__KIND__KIND_READY, PART_MEMBER, PART_LAYOUT},
-    [MESSAGE_START] = {"START", WIRE__KIND__KIND_START, PART_LAYOUT | PART_START, 0},
+    [MESSAGE_READY] = {"READY", WIRE__KIND__KIND_READY, PART_MEMBER, PART_LAYOUT | PART_NCCL},
+    [MESSAGE_START] = {"START", WIRE__KIND__KIND_START, PART_LAYOUT | PART_START, PART_NCCL},
     [MESSAGE_TRY] = {"TRY", WIRE__KIND__KIND_TRY, PART_START, 0},
     [MESSAGE_PROBE] = {"PROBE", WIRE__KIND__KIND_PROBE, PART_VALUES | PART_PROBE, PART_LOAN},
     [MESSAGE_TRIED] = {"TRIED", WIRE__KIND__KIND_TRIED, PART_PATH, 0},
@@ -52,7 +52,12 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_PASSED] = {"PASSED", WIRE__KIND__KIND_PASSED, PART_PASSED, 0},
     [MESSAGE_PROCEED] = {"PROCEED", WIRE__KIND__KIND_PROCEED, PART_DECISION, 0},
     [MESSAGE_SUM] = {"SUM", WIRE__KIND__KIND_SUM, PART_SUM, 0},
+    [MESSAGE_CHOICES] = {"CHOICES", WIRE__KIND__KIND_CHOICES, 0, 0},
     [MESSAGE_GREET] = {"GREET", WIRE__KIND__KIND_GREET, 0, 0},
+    [MESSAGE_SNAPSHOT] = {"SNAPSHOT", WIRE__KIND__KIND_SNAPSHOT, 0, PART_REPORT},
+    [MESSAGE_COLLECT] = {"COLLECT", WIRE__KIND__KIND_COLLECT, PART_COLLECT, 0},
+    [MESSAGE_PIECE] = {"PIECE", WIRE__KIND__KIND_PIECE, PART_PIECE, PART_VALUES},
+    [MESSAGE_FETCH] = {"FETCH", WIRE__KIND__KIND_FETCH, PART_PIECE, 0},
 };
 
 // Numbers of the header that have the same name and meaning on both sides.
@@ -104,7 +109,7 @@ static void pack_header(const struct message *from, Wire__Header *to)
     }
 }
 
-/* Parts that only the header and the payload tell. */
+/* Finds the parts that only the header and the payload show. */
 static unsigned other_parts(const Wire__Header *header, size_t payload_size)
 {
     bool has_values = header->sum == NULL && (payload_size > 0 || header->is_code);
@@ -146,7 +151,7 @@ static bool kind_find(Wire__Kind wire, enum message_kind *ret_kind)
     return false;
 }
 
-/* Whether what came is what the kind has. */
+/* Whether the message has the parts that its kind has. */
 static bool has_its_parts(const struct kind_row *kind, const Wire__Header *header,
                           size_t payload_size)
 {
@@ -167,6 +172,19 @@ static bool payload_fits(const Wire__Header *header, size_t payload_size)
     }
     return payload_size == 0 ||
            (header->loan == NULL && payload_size == header->span_count * sizeof(float));
+}
+
+/* Whether a text that goes into files is lines of printable characters. */
+static bool text_fits(enum message_kind kind, const char *text)
+{
+    size_t length = 0;
+    if (kind != MESSAGE_CHOICES) {
+        return true;
+    }
+    while (text[length] == '\n' || (text[length] >= ' ' && text[length] <= '~')) {
+        length++;
+    }
+    return text[length] == '\0' && length < WIRE_CHOICES_BYTES;
 }
 
 /* The parts of the message, and its payload. */
@@ -199,7 +217,7 @@ static enum status unpack_header(const Wire__Header *from, const struct wire_fra
         return STATUS_MALFORMED;
     }
     to->reason = (enum status)from->reason;
-    return payload_fits(from, frames->payload_size) &&
+    return text_fits(to->kind, to->text) && payload_fits(from, frames->payload_size) &&
                    has_its_parts(&kinds[to->kind], from, frames->payload_size) &&
                    unpack_rest(from, frames, scratch, to)
                ? STATUS_OK

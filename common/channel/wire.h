@@ -1,10 +1,9 @@
-/* The wire protocol: struct message <-> header bytes.
+/* Defines the wire protocol: struct message <-> header bytes.
  *
- * wire.c and wire_packing.c are the only files that see the classes generated from
- * proto/wire.proto. Everything a peer
- * sent has been checked by the time a struct message exists: kinds, ranges, counts that match the
- * payload's size. Decoding works in a fixed scratch space, allocates nothing and never asserts on
- * its input. */
+ * Only wire.c and wire_packing.c see the classes generated from proto/wire.proto. By the time a
+ * struct message exists, everything that a peer sent has been checked: kinds, ranges, counts that
+ * match the payload's size. Decoding works in a fixed scratch space, allocates nothing and never
+ * asserts on its input. */
 #ifndef COMMON_CHANNEL_WIRE_H
 #define COMMON_CHANNEL_WIRE_H
 
@@ -16,29 +15,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION        13
+#define WIRE_VERSION        14
 #define WIRE_SCRATCH_BYTES  ((size_t)256 * 1024) // what a decoded header may take
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
 #define WIRE_SEAL_KEY_BYTES 32
+#define WIRE_CHOICES_BYTES  ((size_t)64 * 1024) // of the text of CHOICES, with the '\0'
 
 enum message_kind {
     MESSAGE_JOIN,      // member -> coordinator: wants to take part
     MESSAGE_WELCOME,   // coordinator -> member: its rank, and the job
-    MESSAGE_REFUSE,    // coordinator or shard -> member: why not; the connection is over
+    MESSAGE_REFUSE,    // coordinator or shard -> member: why it may not; the connection is over
     MESSAGE_READY,     // member -> coordinator: prepared; its layout and its endpoints
-    MESSAGE_START,     // coordinator -> member: everybody is ready; where the others are
+    MESSAGE_START,     // coordinator -> member: all are ready; where the others are
     MESSAGE_TRY,       // coordinator -> worker: where the others are; find out what is possible
     MESSAGE_PROBE,     // worker -> worker, and back: measures the path between them
     MESSAGE_TRIED,     // worker -> coordinator: `reason` is why memory cannot be mapped, or OK
     MESSAGE_CONNECTED, // member -> coordinator: knows the others, can take their messages
-    MESSAGE_GO,        // coordinator -> member: so can everybody; data may travel
+    MESSAGE_GO,        // coordinator -> member: all others can, too; data may travel
     MESSAGE_HEARTBEAT, // both ways, every heartbeat interval
-    MESSAGE_REPORT,    // worker -> coordinator: what was done since the last one
+    MESSAGE_REPORT,    // worker -> coordinator: what was done since the last report
     MESSAGE_DONE,      // member -> coordinator: all steps done; digest of its parameters
     MESSAGE_LEAVE,     // member -> coordinator: gives up, and why
     MESSAGE_STOP,      // coordinator -> member: the job is over, and why
-    MESSAGE_HELLO,     // worker -> shard or next worker: who is at this connection
+    MESSAGE_HELLO,     // worker -> shard or worker: which worker this connection is from
     MESSAGE_SEED,      // rank 0 -> shard: first parameters of `span`
     MESSAGE_PUSH,      // worker -> shard: gradients of `span` at `step`
     MESSAGE_PULL,      // worker -> shard: wants parameters of `bucket` for `step`
@@ -50,22 +50,31 @@ enum message_kind {
     MESSAGE_RETURN,    // values that were lent have been read
     MESSAGE_PASSED,    // worker -> coordinator: has ended a phase, and what it needs of it is here
     MESSAGE_PROCEED,   // coordinator -> worker: a period was evaluated; whether to go on
-    MESSAGE_SUM,   // worker -> coordinator: doubles, to be added up over workers; the answer: their
-                   // sum
-    MESSAGE_GREET, // to who listens: the first message of a connection for data
+    MESSAGE_SUM, // worker -> coordinator: doubles, to be added up over workers; the answer: their
+                 // sum
+    MESSAGE_CHOICES,  // rank 0 -> coordinator: how its device computes, before READY. Another
+                      // worker: asks for that; the answer, once it is known: "" if there is none
+    MESSAGE_GREET,    // to who listens: the first message of a connection for data
+    MESSAGE_SNAPSHOT, // coordinator -> member: take a snapshot after `step` steps; the answer: it
+                      // is there, or `reason` is why not
+    MESSAGE_COLLECT,  // coordinator -> member: send pieces of the snapshot; or, with a reason, drop
+                      // it
+    MESSAGE_PIECE,    // member -> coordinator: of a snapshot; the answer to FETCH: of a checkpoint
+    MESSAGE_FETCH,    // member -> coordinator: wants `span` of a vector of the checkpoint
     MESSAGE_KIND_COUNT
 };
 
-/* Of the numbers each kind has those that mean something to it; others are 0. */
+/* Each kind uses the numbers that mean something to it; the others are 0. */
 struct message {
     enum message_kind kind;
     uint64_t job_id;
     uint32_t rank;           // of the worker that this message is from or for
-    uint64_t step;           // of training, from 0
+    uint64_t step;           // of training, from 0; WELCOME, START, and of checkpoints: steps made
     uint32_t bucket;         // kinds that carry values, PULL, TAKEN
     uint32_t hop;            // CHUNK: as ring_plan.h or halving_plan.h counts them
     uint32_t vector;         // SEED, PULL, PARAMS: 0 parameters; from 1 states of the optimizer
-    uint64_t params_version; // PARAMS: updates that were made; PULL: at least so many; 0: any
+    uint64_t params_version; // PARAMS: how many updates were made; PULL: how many at least; 0: any
+                             // number
     uint64_t mark;           // PULL: whose parameters are wanted, from 1; 0: those to go on with.
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
@@ -75,8 +84,9 @@ struct message {
     // Parts. Each kind has those that the table of wire.c says, the others are NULL; borrowed.
     const struct wire_member *member;     // JOIN, READY, DONE
     const struct layout *layout;          // READY of a worker, START
-    const struct wire_report *report;     // REPORT, DONE
+    const struct wire_report *report;     // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
     const struct wire_start *start;       // START, TRY
+    const struct wire_nccl *nccl;         // READY of a worker, START; where NCCL is used
     const struct all_reduce_path *path;   // TRIED: to the next worker
     const struct wire_passed *passed;     // PASSED
     const struct wire_decision *decision; // PROCEED
@@ -85,6 +95,8 @@ struct message {
     const struct wire_hello *hello;       // HELLO
     const struct wire_probe *probe;       // PROBE
     const struct wire_offer *offer;       // OFFER
+    const struct wire_piece *piece;       // PIECE, FETCH
+    const struct wire_collect *collect;   // COLLECT
     const struct wire_loan *loan;         // RETURN; kinds that carry values: where they are
     const unsigned char *seal_key;        // WELCOME: (WIRE_SEAL_KEY_BYTES)
 
@@ -96,13 +108,14 @@ struct message {
     size_t encoded_bytes;
 };
 
-/* Where a decoded message lives. Large: one per channel. */
+/* Memory for a decoded message. It is large, so a channel has one. */
 struct wire_scratch {
     _Alignas(16) unsigned char bytes[WIRE_SCRATCH_BYTES];
     struct wire_member member;
     struct layout layout;
     struct wire_report report;
     struct wire_start start;
+    struct wire_nccl nccl;
     struct all_reduce_path path;
     struct wire_passed passed;
     struct wire_decision decision;
@@ -111,13 +124,15 @@ struct wire_scratch {
     struct wire_hello hello;
     struct wire_probe probe;
     struct wire_offer offer;
+    struct wire_piece piece;
+    struct wire_collect collect;
     struct wire_loan loan;
 };
 
 /* "PUSH"; for logs. */
 const char *message_kind_name(enum message_kind kind);
 
-/* What the payload frame of a message is: values, codes or doubles as they are; nothing for a
+/* The payload frame of a message: values, encoded bytes or doubles as they are; nothing for a
  * loan. */
 struct wire_payload {
     const void *bytes; // borrowed; NULL: none
@@ -125,7 +140,7 @@ struct wire_payload {
 };
 struct wire_payload wire_payload(const struct message *message);
 
-/* Packs the header. STATUS_INVALID if it is longer than header_size. */
+/* Packs the header. Returns STATUS_INVALID if it is longer than header_size. */
 enum status wire_encode(const struct message *message, void *ret_header, size_t header_size,
                         size_t *ret_bytes);
 
@@ -137,9 +152,9 @@ struct wire_frames {
     size_t payload_size;
 };
 
-/* STATUS_MALFORMED for anything that this version would not send; STATUS_MISMATCH if it is a sound
- * header of another version (*ret_version says which). *ret_message borrows from the payload and
- * the scratch. */
+/* Returns STATUS_MALFORMED for anything that this version would not send, and STATUS_MISMATCH for a
+ * sound header of another version (*ret_version says which). *ret_message borrows from the payload
+ * and the scratch. */
 enum status wire_decode(const struct wire_frames *frames, struct wire_scratch *scratch,
                         uint32_t *ret_version, struct message *ret_message);
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 /* Fields that have the same name and meaning on both sides. */
 #define MEMBER_NUMBERS(X) \
@@ -14,6 +15,7 @@
     X(test_samples)       \
     X(data_digest)        \
     X(parameters)         \
+    X(choices_digest)     \
     X(cores)
 
 #define MEMBER_TEXTS(X) \
@@ -96,6 +98,8 @@
     X(descriptor)         \
     X(size)               \
     X(nonce)
+
+#define COLLECT_NUMBERS(X) X(credits)
 
 #define LOAN_NUMBERS(X) \
     X(offset)           \
@@ -188,7 +192,7 @@ static void pack_report(const struct wire_report *from, struct wire_packed *pack
     to->n_staleness = from->staleness_bins;
 }
 
-/* A loss that is not finite is one that the job is told of. */
+/* A loss may be non-finite, because the job has to be told of it. */
 static bool unpack_report(const Wire__Report *from, struct wire_report *to)
 {
     bool is_sound =
@@ -220,6 +224,36 @@ static bool unpack_start(const Wire__Start *from, struct wire_start *to)
     return from->all_reduce < ALL_REDUCE_COUNT;
 }
 
+/* Its bytes are the caller's. */
+static void pack_nccl(const struct wire_nccl *from, struct wire_packed *packed)
+{
+    Wire__Nccl *to = &packed->nccl;
+    to->version = from->version;
+    if (from->has_id) {
+        to->id = (ProtobufCBinaryData){sizeof(from->id), wire_bytes(from->id)};
+    }
+    if (from->has_gpu) {
+        to->gpu = (ProtobufCBinaryData){sizeof(from->gpu), wire_bytes(from->gpu)};
+    }
+}
+
+static bool unpack_nccl(const Wire__Nccl *from, struct wire_nccl *to)
+{
+    if ((from->id.len != 0 && from->id.len != sizeof(to->id)) ||
+        (from->gpu.len != 0 && from->gpu.len != sizeof(to->gpu))) {
+        return false;
+    }
+    *to = (struct wire_nccl){
+        .version = from->version, .has_id = from->id.len != 0, .has_gpu = from->gpu.len != 0};
+    if (to->has_id) {
+        memcpy(to->id, from->id.data, sizeof(to->id));
+    }
+    if (to->has_gpu) {
+        memcpy(to->gpu, from->gpu.data, sizeof(to->gpu));
+    }
+    return true;
+}
+
 /* Packs and unpacks a part whose fields are copied and may have any value. */
 #define PLAIN_PART(part, unpacked_type, packed_type, FIELDS)                       \
     static void pack_##part(const unpacked_type *from, struct wire_packed *packed) \
@@ -238,6 +272,7 @@ PLAIN_PART(passed, struct wire_passed, Wire__Passed, PASSED_NUMBERS)
 PLAIN_PART(decision, struct wire_decision, Wire__Decision, DECISION_NUMBERS)
 PLAIN_PART(hello, struct wire_hello, Wire__Hello, HELLO_NUMBERS)
 PLAIN_PART(probe, struct wire_probe, Wire__Probe, PROBE_NUMBERS)
+PLAIN_PART(collect, struct wire_collect, Wire__Collect, COLLECT_NUMBERS)
 PLAIN_PART(loan, struct wire_loan, Wire__Loan, LOAN_NUMBERS)
 
 static void pack_sum(const struct wire_sum *from, struct wire_packed *packed)
@@ -246,7 +281,7 @@ static void pack_sum(const struct wire_sum *from, struct wire_packed *packed)
     SUM_NUMBERS(COPY)
 }
 
-/* Without its values, which are the payload. */
+/* Packs a sum without its values, which are the payload. */
 static bool unpack_sum(const Wire__Sum *from, struct wire_sum *to)
 {
     SUM_NUMBERS(COPY)
@@ -264,6 +299,18 @@ static bool unpack_outcome(const Wire__Outcome *from, struct wire_outcome *to)
 {
     OUTCOME_NUMBERS(COPY)
     return isfinite(from->rate);
+}
+
+static void pack_piece(const struct wire_piece *from, struct wire_packed *packed)
+{
+    packed->piece.vector = wire_text(from->vector);
+    packed->piece.total = from->total;
+}
+
+static bool unpack_piece(const Wire__Piece *from, struct wire_piece *to)
+{
+    *to = (struct wire_piece){.vector = from->vector, .total = from->total};
+    return from->total <= LAYOUT_VALUES_MAX;
 }
 
 static void pack_region(const struct region_key *from, Wire__Region *to)
@@ -288,14 +335,22 @@ static void pack_offer(const struct wire_offer *from, struct wire_packed *packed
         packed->mail.index = from->mail.index;
         packed->offer.mail = &packed->mail;
     }
+    if (from->has_share) {
+        memcpy(packed->share, from->share, sizeof(packed->share));
+        packed->offer.share = (ProtobufCBinaryData){sizeof(packed->share), packed->share};
+    }
 }
 
 static bool unpack_offer(const Wire__Offer *from, struct wire_offer *to)
 {
-    if (from->region == NULL || (from->mail != NULL && from->mail->region == NULL)) {
+    if (from->region == NULL || (from->mail != NULL && from->mail->region == NULL) ||
+        (from->share.len != 0 && from->share.len != sizeof(to->share))) {
         return false;
     }
-    *to = (struct wire_offer){.has_mail = from->mail != NULL};
+    *to = (struct wire_offer){.has_mail = from->mail != NULL, .has_share = from->share.len != 0};
+    if (to->has_share) {
+        memcpy(to->share, from->share.data, sizeof(to->share));
+    }
     unpack_region(from->region, &to->region);
     if (to->has_mail) {
         unpack_region(from->mail->region, &to->mail.region);

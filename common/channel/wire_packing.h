@@ -1,16 +1,18 @@
-/* Parts of messages <-> the classes generated from proto/wire.proto. For wire.c alone. */
+/* Converts parts of messages to and from the classes generated from proto/wire.proto. For wire.c
+ * alone. */
 #ifndef COMMON_CHANNEL_WIRE_PACKING_H
 #define COMMON_CHANNEL_WIRE_PACKING_H
 
 #include "common/channel/wire.h"
 #include "wire.pb-c.h"
 
-/* Every part has a bit of its own, and one name in struct message, the scratch and wire.proto. */
+/* Every part has its own bit, and the same name in struct message, the scratch and wire.proto. */
 #define WIRE_PARTS(X)          \
     X(member, PART_MEMBER)     \
     X(layout, PART_LAYOUT)     \
     X(report, PART_REPORT)     \
     X(start, PART_START)       \
+    X(nccl, PART_NCCL)         \
     X(path, PART_PATH)         \
     X(passed, PART_PASSED)     \
     X(decision, PART_DECISION) \
@@ -19,6 +21,8 @@
     X(hello, PART_HELLO)       \
     X(probe, PART_PROBE)       \
     X(offer, PART_OFFER)       \
+    X(piece, PART_PIECE)       \
+    X(collect, PART_COLLECT)   \
     X(loan, PART_LOAN)
 
 enum wire_part {
@@ -35,6 +39,9 @@ enum wire_part {
     PART_PROBE = 1 << 10,
     PART_OFFER = 1 << 11,
     PART_LOAN = 1 << 12,
+    PART_NCCL = 1 << 13,
+    PART_PIECE = 1 << 14,
+    PART_COLLECT = 1 << 15,
 };
 
 /* What a packed header points to. */
@@ -44,6 +51,7 @@ struct wire_packed {
     uint64_t bucket_offsets[LAYOUT_BUCKETS_MAX], bucket_counts[LAYOUT_BUCKETS_MAX];
     Wire__Report report;
     Wire__Start start;
+    Wire__Nccl nccl;
     Wire__Path path;
     Wire__Passed passed;
     Wire__Decision decision;
@@ -52,24 +60,27 @@ struct wire_packed {
     Wire__Hello hello;
     Wire__Probe probe;
     Wire__Offer offer;
-    Wire__Region region, mail_region; // of the offer
+    Wire__Region region, mail_region;        // of the offer
+    unsigned char share[VECTOR_SHARE_BYTES]; // likewise
     Wire__Mail mail;
     Wire__Loan loan;
+    Wire__Piece piece;
+    Wire__Collect collect;
 };
 
-/* What protobuf-c wants without const, and does not write through. */
+/* Removes const for protobuf-c, which does not write through the pointer. */
 char *wire_text(const char *text); // NULL is ""
 uint8_t *wire_bytes(const unsigned char *bytes);
 
-/* Packs the parts that the message has into *packed, and has the header point to them. */
+/* Packs the parts that the message has into *packed, and points the header to them. */
 void wire_pack_parts(const struct message *message, struct wire_packed *packed,
                      Wire__Header *header);
 
-/* A sum of enum wire_part: those that came. */
+/* Returns the parts that came: a sum of enum wire_part. */
 unsigned wire_parts_of(const Wire__Header *header);
 
-/* Unpacks those into the scratch, and has the message point to them. False if one makes no
- * sense. */
+/* Unpacks those parts into the scratch, and points the message to them. Returns false if one makes
+ * no sense. */
 bool wire_unpack_parts(const Wire__Header *header, struct wire_scratch *scratch,
                        struct message *message);
 

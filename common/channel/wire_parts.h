@@ -1,4 +1,4 @@
-/* The parts of messages: what only some kinds say. Each is a message of wire.proto, which has the
+/* Defines the parts of messages that only some kinds have. Each is a message of wire.proto with the
  * same fields.
  *
  * Strings and arrays are borrowed: from the sender's caller, or, after decoding, from the scratch;
@@ -9,30 +9,38 @@
 #include "common/base/region.h"
 #include "common/channel/mail.h"
 #include "common/job/all_reduce.h"
+#include "common/vector/vector_device.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What values travel over between two processes; several are a sum. */
-enum wire_transport { WIRE_TRANSPORT_SHM = 1, WIRE_TRANSPORT_IPC = 2, WIRE_TRANSPORT_TCP = 4 };
-#define WIRE_TRANSPORTS_ALL 7u
+/* The transports that values take between two processes. Several are added up. */
+enum wire_transport {
+    WIRE_TRANSPORT_SHM = 1,
+    WIRE_TRANSPORT_IPC = 2,
+    WIRE_TRANSPORT_TCP = 4,
+    WIRE_TRANSPORT_GPU = 8,   // in the memory of GPUs
+    WIRE_TRANSPORT_NCCL = 16, // as NCCL sees fit
+};
+#define WIRE_TRANSPORTS_ALL 31u
 
 enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
 
-/* Who is asking to take part, and where it can be reached. */
+/* The process that asks to take part, and where to reach it. */
 struct wire_member {
     enum member_role role;
     bool has_rank;
     uint32_t rank;
-    uint64_t host_id; // equal on one host only
+    uint64_t host_id; // equal for processes on one host only
     const char *host;
     uint64_t process_id;
     const char *endpoints; // of its data socket, one a line
     const char *params_digest;
     uint64_t train_samples, test_samples;
-    uint64_t data_digest; // of some of them
-    uint64_t parameters;  // of the model, as its authors count them
-    uint32_t cores;       // JOIN: of its host, that it may run on; 0: not known
+    uint64_t data_digest;    // of some of them
+    uint64_t parameters;     // of the model, as its authors count them
+    uint64_t choices_digest; // READY of a worker: of how its device computes; 0: it has no choice
+    uint32_t cores;          // JOIN: of its host, that it may run on; 0: not known
     const char *device;
 };
 
@@ -64,7 +72,7 @@ struct wire_report {
     uint64_t backlog; // most messages that were waiting; it was busy compute_ns of total_ns
 };
 
-/* How a phase of the job goes. TRY has its all_reduce alone: whether memory is to be mapped. */
+/* How a phase of the job runs. TRY has only its all_reduce: whether memory is to be mapped. */
 struct wire_start {
     uint32_t phase;                  // of the job, from 0; see phases.h
     uint64_t train_samples;          // of the job: schedules follow from them
@@ -73,13 +81,26 @@ struct wire_start {
     uint64_t bucket_bytes;           // what a worker's buckets are merged to, see layout_merge
 };
 
+#define WIRE_NCCL_ID_BYTES  128
+#define WIRE_NCCL_GPU_BYTES 16
+
+/* How workers find each other by NCCL. READY of a worker: with the id, if it is rank 0. START: with
+ * the id and the version of rank 0. */
+struct wire_nccl {
+    uint32_t version; // as NCCL counts: 22707 is 2.27.7
+    bool has_id;
+    unsigned char id[WIRE_NCCL_ID_BYTES]; // where rank 0 waits for the others
+    bool has_gpu;
+    unsigned char gpu[WIRE_NCCL_GPU_BYTES]; // which this worker has: its UUID
+};
+
 /* A worker has ended the phase before this one. */
 struct wire_passed {
     uint32_t phase;
     uint64_t step_ns; // what a step of the phase before took; 0: was not measured
 };
 
-/* A period was evaluated. */
+/* Says that a period was evaluated. */
 struct wire_decision {
     uint64_t period; // from 0
     bool is_enough;  // the job has reached its target
@@ -87,25 +108,25 @@ struct wire_decision {
 
 /* Doubles that all workers add up: the payload. */
 struct wire_sum {
-    uint64_t round; // how many sums were before it
+    uint64_t round; // how many sums came before it
     uint32_t count;
-    const void *values; // (count) doubles, aligned to any address; borrowed
+    const void *values; // (count) doubles, which need no alignment; borrowed
 };
 
-/* What became of a worker's last gradient, where workers are unsynchronised. */
+/* What became of an unsynchronised worker's last gradient. */
 struct wire_outcome {
     uint64_t staleness; // in updates
     double rate;        // learning rate that it was applied with; 0: none was
     bool is_late;       // it came too late, and was dropped
 };
 
-/* Who is at a connection. */
+/* The worker at the other end of a connection. */
 struct wire_hello {
     uint32_t lane; // which of the connections between the two this is
     bool is_far;   // by a network: pushes are answered by TAKEN, too
 };
 
-/* A message there, or back, that measures the path. */
+/* A message there or back, by which the path is measured. */
 struct wire_probe {
     uint32_t round;
     bool is_answer;
@@ -114,8 +135,21 @@ struct wire_probe {
 /* Memory of the sender that the receiver may map. */
 struct wire_offer {
     struct region_key region;
-    bool has_mail; // messages may go both ways so
+    bool has_mail; // messages may go both ways through queues in it
     struct mail_offer mail;
+    bool has_share; // it is memory of a device (vector_device.h), and the key has its size alone
+    unsigned char share[VECTOR_SHARE_BYTES];
+};
+
+/* A part of a vector that is in a checkpoint, or goes into one: `span` of it. */
+struct wire_piece {
+    const char *vector; // its name; "": the snapshot has no more pieces
+    uint64_t total;     // floats of the whole vector; without one: pieces that there were
+};
+
+/* How many more pieces of a snapshot may come. */
+struct wire_collect {
+    uint32_t credits;
 };
 
 #define WIRE_NO_TICKET UINT32_MAX // of a loan that need not be returned

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
+// The same on every machine: vectors are mapped by others.
+#define PAGE_BYTES 65536
+
 #define FNV_PRIME UINT64_C(0x100000001B3)
 
 // The first bucket is the one that nothing overlaps yet: a smaller one starts the exchange earlier.
@@ -20,6 +23,12 @@ struct span span_part(struct span whole, uint32_t part_count, uint32_t index)
         .offset = whole.offset + index * base + (index < rest ? index : rest),
         .count = base + (index < rest ? 1 : 0),
     };
+}
+
+uint64_t layout_stride(uint64_t value_count)
+{
+    uint64_t page = PAGE_BYTES / sizeof(float);
+    return (value_count + page - 1) / page * page;
 }
 
 struct span span_intersect(struct span a, struct span b)

@@ -34,6 +34,9 @@ struct layout {
 /* Cuts `whole` into `part_count` spans that differ by at most one float; returns the `index`th. */
 struct span span_part(struct span whole, uint32_t part_count, uint32_t index);
 
+/* From one vector to the next, where several lie one behind the other in whole pages; in floats. */
+uint64_t layout_stride(uint64_t value_count);
+
 /* The floats that both contain; count 0 if there are none. */
 struct span span_intersect(struct span a, struct span b);
 

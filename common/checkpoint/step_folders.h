@@ -1,0 +1,46 @@
+/* The folders of checkpoints: their names, and how they are opened, listed and removed without
+ * following what somebody else may have put in their place.
+ *
+ *     step-000000000100       a checkpoint
+ *     step-000000000100.old   the one of the same step that it is about to replace
+ *     .step-000000000100.new  one that is being written
+ */
+#ifndef COMMON_CHECKPOINT_STEP_FOLDERS_H
+#define COMMON_CHECKPOINT_STEP_FOLDERS_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STEP_FOLDER_BYTES 32 // of a name, terminator included
+
+enum step_folder_kind { STEP_FOLDER_WHOLE, STEP_FOLDER_OLD, STEP_FOLDER_NEW };
+
+struct step_folder {
+    uint64_t step;
+    enum step_folder_kind kind;
+};
+
+void step_folder_name(struct step_folder folder, char ret_name[STEP_FOLDER_BYTES]);
+bool step_folder_parse(const char *name, struct step_folder *ret_folder);
+
+/* Those in the open folder, the newest first, of one step the whole one before the old one. The
+ * caller frees them. STATUS_IO and errno. */
+enum status step_folders_list(int parent, struct step_folder **ret_folders, size_t *ret_count);
+
+/* Opens a folder in an open one: no link, and ours or root's. -1 and errno (EPERM: of others). */
+int step_folder_open(int parent, const char *name);
+
+/* Opens a regular file of ours or root's for reading, no link; its size. -1 and errno. */
+int step_file_open(int folder, const char *name, uint64_t *ret_size);
+
+/* Removes a file, a link (and not its target), or a folder of ours with the files in it. True also
+ * if there is none; false and errno. */
+bool step_folder_remove(int parent, const char *name);
+
+/* What an error of a disk means to the user, and what to do. Static text. */
+const char *step_folder_advice(int error);
+
+#endif
