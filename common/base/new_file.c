@@ -75,7 +75,7 @@ int new_file_append(const char *path)
 // What an NFS server makes of root, whose folders are its own nevertheless.
 #define NOBODY 65534
 
-static bool is_ours(uid_t owner)
+bool new_file_is_ours(uid_t owner)
 {
     return owner == geteuid() || owner == 0 || (geteuid() == 0 && owner == NOBODY);
 }
@@ -87,7 +87,7 @@ enum status new_file_check_folder(const char *folder, char *ret_error, size_t er
         snprintf(ret_error, error_size, "cannot look at %s: %m", folder);
         return STATUS_IO;
     }
-    if (!is_ours(facts.st_uid)) {
+    if (!new_file_is_ours(facts.st_uid)) {
         snprintf(ret_error, error_size,
                  "%s belongs to another user (uid %u), who could change what is written there: "
                  "choose a folder of your own",

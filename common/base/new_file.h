@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Opens a new file for writing (O_APPEND, close on exec). A name that exists is removed first if
  * `replaces`, which removes a link and not its target; otherwise that is an error. -1 and errno. */
@@ -24,6 +25,9 @@ enum status new_file_fill(const char *path, size_t bytes);
 
 /* Opens a file to append to, new or not, but no link of either kind: errno is ELOOP then. */
 int new_file_append(const char *path);
+
+/* Whether the owner of a file is this user or root, whom nobody is safe from. */
+bool new_file_is_ours(uid_t owner);
 
 /* Whether a folder that exists is safe to write to: STATUS_DENIED and a sentence if it belongs to
  * another user, or if any user may replace what is in it. */

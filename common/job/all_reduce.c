@@ -1,7 +1,7 @@
 /* Names the algorithms of the all-reduce, and works out which is fastest. */
 #include "common/job/all_reduce.h"
 
-#include "common/job/halving_plan.h"
+#include "common/plan/halving_plan.h"
 
 #include <assert.h>
 
@@ -16,6 +16,7 @@ static const char *const names[ALL_REDUCE_COUNT] = {
     [ALL_REDUCE_DIRECT] = "direct",
     [ALL_REDUCE_SHARED] = "direct in shared memory",
     [ALL_REDUCE_HALVING] = "halving-doubling",
+    [ALL_REDUCE_NCCL] = "nccl",
 };
 
 const char *all_reduce_name(enum all_reduce algorithm)
@@ -23,7 +24,7 @@ const char *all_reduce_name(enum all_reduce algorithm)
     return names[algorithm];
 }
 
-bool all_reduce_asks_for_messages(enum all_reduce_choice choice)
+bool all_reduce_shuns_memory(enum all_reduce_choice choice)
 {
     switch (choice) {
     case ALL_REDUCE_CHOICE_AUTO:
@@ -31,6 +32,7 @@ bool all_reduce_asks_for_messages(enum all_reduce_choice choice)
         return false;
     case ALL_REDUCE_CHOICE_RING:
     case ALL_REDUCE_CHOICE_HALVING:
+    case ALL_REDUCE_CHOICE_NCCL:
         return true;
     }
     return false;
@@ -38,8 +40,9 @@ bool all_reduce_asks_for_messages(enum all_reduce_choice choice)
 
 bool all_reduce_meets(enum all_reduce algorithm, uint32_t workers, uint32_t offset)
 {
-    return offset == 1 || algorithm == ALL_REDUCE_DIRECT ||
-           (algorithm == ALL_REDUCE_HALVING && halving_meets(workers, offset));
+    return algorithm != ALL_REDUCE_NCCL &&
+           (offset == 1 || algorithm == ALL_REDUCE_DIRECT ||
+            (algorithm == ALL_REDUCE_HALVING && halving_meets(workers, offset)));
 }
 
 enum all_reduce all_reduce_of_bucket(const struct all_reduce_limits *limits, uint64_t floats)

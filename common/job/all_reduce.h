@@ -1,5 +1,6 @@
-/* The algorithms of the all-reduce that `ring` mode runs, and the choice between them. All of them
- * add up chunk c of N in the order of ranks c, c+1, ..., so they end with the same bits. Pure. */
+/* The algorithms of the all-reduce that `ring` mode runs, and the choice between them. Those of
+ * ours add up chunk c of N in the order of ranks c, c+1, ..., so they end with the same bits.
+ * NCCL's order is its own. Pure. */
 #ifndef COMMON_JOB_ALL_REDUCE_H
 #define COMMON_JOB_ALL_REDUCE_H
 
@@ -14,6 +15,7 @@ enum all_reduce {
     ALL_REDUCE_DIRECT,  // by messages: to the worker that adds up this part, and back from it
     ALL_REDUCE_SHARED,  // in each other's memory: all workers on one host
     ALL_REDUCE_HALVING, // by messages: halving and doubling, see halving_plan.h
+    ALL_REDUCE_NCCL,    // among GPUs, by NVIDIA's library: no worker connects to another
     ALL_REDUCE_COUNT,
 };
 
@@ -23,16 +25,19 @@ enum all_reduce_choice {
     ALL_REDUCE_CHOICE_RING,
     ALL_REDUCE_CHOICE_DIRECT,
     ALL_REDUCE_CHOICE_HALVING,
+    ALL_REDUCE_CHOICE_NCCL,
 };
 
-/* "ring", "direct", "direct in shared memory", "halving-doubling" */
+/* "ring", "direct", "direct in shared memory", "halving-doubling", "nccl" */
 const char *all_reduce_name(enum all_reduce algorithm);
 
-/* Whether what --all-reduce asks for is done by messages also where memory could be shared. */
-bool all_reduce_asks_for_messages(enum all_reduce_choice choice);
+/* Whether what --all-reduce asks for leaves the host's memory alone, also where it could be shared.
+ */
+bool all_reduce_shuns_memory(enum all_reduce_choice choice);
 
 /* Whether a worker connects to the one that is `offset` ranks ahead of it, modulo the workers.
- * Always to the next one: it is what large buckets go to. */
+ * Always to the next one, which is what large buckets go to; but to none where a library connects
+ * them. */
 bool all_reduce_meets(enum all_reduce algorithm, uint32_t workers, uint32_t offset);
 
 /* By messages: which buckets take which algorithm. */

@@ -23,6 +23,11 @@ uint32_t job_batch_of(const struct job *job, uint32_t rank)
     return (uint32_t)span_part((struct span){0, job->global_batch}, job->workers, rank).count;
 }
 
+uint32_t job_batch_max(const struct job *job)
+{
+    return job_batch_of(job, 0); // the first part is as long as any
+}
+
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count)
 {
     return sample_count / job->global_batch;
@@ -45,6 +50,11 @@ static uint64_t steps_of(double epochs, uint64_t steps_per_epoch)
 {
     double steps = floor(epochs * (double)steps_per_epoch + 0.5);
     return steps < 0x1p63 ? (uint64_t)steps : UINT64_C(1) << 63;
+}
+
+uint32_t job_timing_seconds(const struct job *job)
+{
+    return job->cuda_engines == JOB_ENGINES_TIMED ? 120 : 0; // as --help says
 }
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count)

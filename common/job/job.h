@@ -30,15 +30,17 @@
 /* In a run folder, until there is a summary: room that the summary takes over. */
 #define JOB_RESERVE_NAME ".summary.reserve"
 
-#define JOB_WORKERS_MAX     4096
-#define JOB_SERVERS_MAX     256       // and of shards
-#define JOB_BATCH_MAX       (1 << 24) // images in a step of all workers
-#define JOB_CONNECTIONS_MAX 1000      // of a process to shards and workers
-#define JOB_IMAGE_SIZE_MAX  1024
+#define JOB_WORKERS_MAX            4096
+#define JOB_SERVERS_MAX            256       // and of shards
+#define JOB_BATCH_MAX              (1 << 24) // images in a step of all workers
+#define JOB_GPU_SERVER_WORKERS_MAX 16        // of servers that keep parameters on a GPU
+#define JOB_CONNECTIONS_MAX        1000      // of a process to shards and workers
+#define JOB_IMAGE_SIZE_MAX         1024
 
 struct job {
     struct mode mode;
     uint32_t workers, servers;
+    uint32_t processes;      // that carry the workers' ranks, see carriers.h; 0: one for each
     uint32_t server_threads; // shards of each server
     char model[JOB_NAME_BYTES];
     char data[JOB_PATH_BYTES]; // "cifar10:/data"
@@ -63,11 +65,14 @@ struct job {
     double target_accuracy;           // the job ends once it is reached; 0: there is none
     uint64_t limit_train, limit_test; // use only so many samples; 0: all
     char device[JOB_NAME_BYTES];
-    uint32_t threads; // per worker; 0: cores / workers on the host
+    char server_device[JOB_NAME_BYTES]; // host, cuda, cuda:1
+    uint32_t threads;                   // per worker; 0: cores / workers on the host
     enum job_conv conv;
     enum job_precision precision;
     bool allow_nondeterministic;   // algorithms whose bits differ from run to run
+    enum job_engines cuda_engines; // how cuDNN's are chosen
     bool cuda_graphs;              // of what steps launch
+    bool cuda_peers;               // GPUs of one host sum gradients by themselves
     bool cuda_sync_check;          // wait for each operation, and name the one that fails
     double bucket_mb;              // 0: auto, see phases.h
     uint32_t gradients_per_update; // ps-ssp and ps-async
@@ -83,14 +88,20 @@ struct job {
     enum transport_kind transport;
     uint32_t connections; // of each two that exchange over a network
     enum security_kind security;
-    struct codec compress;                                    // of gradients on the wire
-    enum all_reduce_choice all_reduce;                        // of ring
-    uint32_t report_every;                                    // steps between metrics
+    struct codec compress;             // of gradients on the wire
+    enum all_reduce_choice all_reduce; // of ring
+    uint32_t report_every;             // steps between metrics
+    struct checkpoint_every checkpoint_every;
+    uint32_t keep;                                            // checkpoints
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };
 
 /* Samples of a step that `rank` computes: part `rank` of `workers` of the global batch. */
 uint32_t job_batch_of(const struct job *job, uint32_t rank);
+
+/* The most samples of a step that a rank computes. All programs are compiled for as many, so that
+ * the bits of a rank's results do not depend on who carries it. */
+uint32_t job_batch_max(const struct job *job);
 
 /* Steps in an epoch of sample_count training samples (a last, short batch is left out) and in the
  * whole job. steps_per_epoch is 0 if there are fewer samples than one global batch. */
@@ -99,6 +110,9 @@ uint64_t job_total_steps(const struct job *job, uint64_t sample_count);
 
 /* --bucket-mb auto: the size is found in the first steps. */
 bool job_tunes_buckets(const struct job *job);
+
+/* How long a worker may time what its GPU's library offers, before it trains (--cuda-engines). */
+uint32_t job_timing_seconds(const struct job *job);
 
 /* Parts of the parameters: each thread of each server holds one. Thread t of server k of K holds
  * shard t K + k. */

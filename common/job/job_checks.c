@@ -2,11 +2,13 @@
 #include "common/job/job_checks.h"
 
 #include "common/job/all_reduce.h"
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
-#include "common/job/order.h"
 #include "common/job/straggler.h"
+#include "common/plan/order.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define WHY_BYTES 256
 
@@ -237,12 +239,159 @@ static enum status check_connections(const struct job *job, char *ret_error, siz
     return STATUS_OK;
 }
 
+struct limit {
+    bool is_asked;
+    const char *sentence;
+};
+
+/* The first that a job asks for; NULL: none. */
+static const char *first_asked(const struct limit *limits, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (limits[i].is_asked) {
+            return limits[i].sentence;
+        }
+    }
+    return NULL;
+}
+
+/* What servers on GPUs do not do; NULL: the job asks for none of it. */
+static const char *beyond_gpu_servers(const struct job *job)
+{
+    const struct limit limits[] = {
+        {strncmp(job->device, "cuda", 4) != 0, "needs workers on GPUs: --device cuda"},
+        {job->workers > JOB_GPU_SERVER_WORKERS_MAX, "is for 16 workers at most"},
+        {job->transport == TRANSPORT_TCP || job->transport == TRANSPORT_IPC,
+         "needs workers that share memory with it: --transport auto or shm"},
+        {job->connections > 1, "needs one connection to each server: --connections 1"},
+        {job->compress.kind != CODEC_NONE,
+         "sends nothing that could be compressed: --compress none"},
+        {job_switches(job).count > 0 || job_tunes_buckets(job),
+         "is for jobs of one phase: no --switch, and a number for --bucket-mb"},
+        {job->sync_every > 1, "takes gradients of every step: --sync-every 1"},
+        {job->delay_model == DELAY_MODEL_PER_WORKER,
+         "keeps one view of the parameters: --delay-model server"},
+        {job->remedy != REMEDY_NONE && job->remedy != REMEDY_MOMENTUM,
+         "knows of the remedies none and momentum"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+static enum status check_server_device(const struct job *job, char *ret_error, size_t error_size)
+{
+    const char *sentence = job_has_gpu_servers(job) ? beyond_gpu_servers(job) : NULL;
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--server-device %s %s", job->server_device, sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* What NCCL does not do; NULL: the job asks for none of it. */
+static const char *beyond_nccl(const struct job *job)
+{
+    const struct limit limits[] = {
+        {strcmp(job->device, "auto") != 0 && strncmp(job->device, "cuda", 4) != 0,
+         "needs workers on GPUs: --device cuda"},
+        {job->compress.kind != CODEC_NONE,
+         "takes gradients where GPUs have them, and sends nothing that could be compressed: "
+         "--compress none"},
+        {job->sync_every > 1, "takes gradients of every step: --sync-every 1"},
+        {job->transport == TRANSPORT_IPC || job->transport == TRANSPORT_SHM,
+         "finds its own way between GPUs: --transport auto or tcp, which the rest of the job "
+         "takes"},
+        {job->connections > 1 && !job_has_servers(job),
+         "has connections of its own: --connections 1"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+static enum status check_nccl(const struct job *job, char *ret_error, size_t error_size)
+{
+    const char *sentence = job_has_nccl(job) ? beyond_nccl(job) : NULL;
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--all-reduce nccl %s", sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* What a checkpoint does not hold; the first that the job has, NULL: nothing. */
+static const char *beyond_checkpoints(const struct job *job)
+{
+    const struct carriers carriers = job_carriers(job);
+    const struct limit limits[] = {
+        {carriers.processes < carriers.ranks,
+         "what one process has of several ranks: leave out --processes"},
+        {job_has_gpu_servers(job), "parameters that servers keep on a GPU: --server-device host"},
+        {job->delay_model == DELAY_MODEL_PER_WORKER,
+         "a view of the parameters for each worker: --delay-model server"},
+        {job->remedy == REMEDY_MOMENTUM && strcmp(job->order, "free") != 0,
+         "the staleness that --remedy momentum has measured: --order free, or another remedy"},
+        {job->sync_every > 1 && strcmp(job->order, "free") != 0,
+         "rounds of local steps in a seeded order: --order free, or --sync-every 1"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+static enum status check_checkpoints(const struct job *job, char *ret_error, size_t error_size)
+{
+    bool are_on = job->checkpoint_every.kind != CHECKPOINT_NEVER;
+    const char *sentence = are_on ? beyond_checkpoints(job) : NULL;
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--checkpoint-every: a checkpoint does not hold %s",
+                 sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+/* What needs a process for each rank; the first that the job asks for, NULL: nothing. */
+static const char *beyond_carriers(const struct job *job)
+{
+    const struct limit limits[] = {
+        {job_has_mode(job, MODE_PS_ASYNC) || job_has_mode(job, MODE_PS_SSP),
+         "workers that make their steps together: mode ring or ps-sync, not ps-async or ps-ssp"},
+        {job->backup > 0, "workers that are all waited for: --backup 0"},
+        {job->sync_every > 1, "workers whose parameters are the same at every step: --sync-every "
+                              "1"},
+        {job->sync_bn, "batch normalisation over each worker's own batch: --no-sync-bn"},
+        {job->compress.kind != CODEC_NONE && job_has_mode(job, MODE_RING),
+         "sums that travel as they are in mode ring: --compress none"},
+        {job_has_nccl(job), "sums in the order of ranks: --all-reduce auto, not nccl"},
+        {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
+                                   "host"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+static enum status check_carriers(const struct job *job, char *ret_error, size_t error_size)
+{
+    const struct carriers carriers = job_carriers(job);
+    if (carriers.processes > carriers.ranks) {
+        snprintf(ret_error, error_size,
+                 "--processes %u is more than the %u workers: each process carries one at least",
+                 carriers.processes, carriers.ranks);
+        return STATUS_INVALID;
+    }
+    const char *sentence = carriers.processes < carriers.ranks ? beyond_carriers(job) : NULL;
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size,
+                 "--processes %u for %u workers keeps the bits of a process for each of them only "
+                 "with %s",
+                 carriers.processes, carriers.ranks, sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,   check_delay_model, check_remedy,
-        check_backup,   check_sync_bn, check_straggler,   check_evaluation,
-        check_shards,   check_buckets, check_connections,
+        check_switches, check_order,       check_delay_model, check_remedy,
+        check_backup,   check_sync_bn,     check_straggler,   check_evaluation,
+        check_shards,   check_buckets,     check_connections, check_server_device,
+        check_nccl,     check_checkpoints, check_carriers,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

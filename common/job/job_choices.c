@@ -47,6 +47,17 @@ const struct option_choice precision_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice engines_choices[] = {
+    [JOB_ENGINES_HEURISTIC] = {"heuristic", "the one that cuDNN proposes first"},
+    [JOB_ENGINES_TIMED] =
+        {"timed",
+         "the fastest of the first 8, timed once for each convolution on a GPU and kept, where "
+         "there "
+         "is a folder for that (RINGSIDE_CACHE): the first job takes seconds to minutes longer to "
+         "start, at most 2 minutes"},
+    {NULL, NULL},
+};
+
 const struct option_choice security_choices[] = {
     [SECURITY_CURVE] = {"curve", "all tcp connections are encrypted and authenticated"},
     [SECURITY_AUTH_ONLY] =
@@ -77,6 +88,10 @@ const struct option_choice all_reduce_choices[] = {
     [ALL_REDUCE_CHOICE_HALVING] =
         {"halving-doubling", "the same, but values and means pass through other workers, so that "
                              "each sends 2 log2 N messages; by messages, even on one host"},
+    [ALL_REDUCE_CHOICE_NCCL] = {"nccl",
+                                "among GPUs by NVIDIA's NCCL, which is loaded if it is there: "
+                                "fast across many GPUs, but in an order of summation of its "
+                                "own, so with bits of its own"},
     {NULL, NULL},
 };
 

@@ -22,6 +22,7 @@ enum evaluation { EVALUATION_EPOCH, EVALUATION_END, EVALUATION_NONE };
 
 /* What workers ask of their device: see worker/device/device.h. */
 enum job_conv { JOB_CONV_AUTO, JOB_CONV_DIRECT, JOB_CONV_WINOGRAD };
+enum job_engines { JOB_ENGINES_HEURISTIC, JOB_ENGINES_TIMED };
 enum job_precision { JOB_PRECISION_FP32, JOB_PRECISION_TF32, JOB_PRECISION_BF16 };
 
 /* What keys are used for. */
@@ -42,6 +43,22 @@ enum remedy_kind {
 /* Whose delay a seeded order draws. */
 enum delay_model { DELAY_MODEL_SERVER, DELAY_MODEL_PER_WORKER };
 
+/* How often a job writes checkpoints. */
+#define CHECKPOINT_STEPS_MAX   UINT64_C(1000000000000000)
+#define CHECKPOINT_MINUTES_MAX UINT64_C(100000)
+
+enum checkpoint_kind {
+    CHECKPOINT_NEVER,
+    CHECKPOINT_STEPS,
+    CHECKPOINT_MINUTES,
+    CHECKPOINT_EPOCH,
+};
+
+struct checkpoint_every {
+    enum checkpoint_kind kind;
+    uint64_t number; // of steps or minutes
+};
+
 /* Each table is by its enum, and ends with a row whose name is NULL. */
 extern const struct option_choice lr_scale_choices[];
 extern const struct option_choice lr_schedule_choices[]; // enum schedule_kind
@@ -49,6 +66,7 @@ extern const struct option_choice sample_split_choices[];
 extern const struct option_choice evaluation_choices[];
 extern const struct option_choice conv_choices[];
 extern const struct option_choice precision_choices[];
+extern const struct option_choice engines_choices[];    // enum job_engines
 extern const struct option_choice security_choices[];   // enum security_kind
 extern const struct option_choice transport_choices[];  // enum transport_kind
 extern const struct option_choice all_reduce_choices[]; // enum all_reduce_choice

@@ -100,12 +100,19 @@ static bool has_compensation(const struct job *job)
     return job->remedy == REMEDY_DC || job->remedy == REMEDY_DC_ADAPTIVE;
 }
 
+static bool has_checkpoints(const struct job *job)
+{
+    return job->checkpoint_every.kind != CHECKPOINT_NEVER;
+}
+
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
 
 static const struct effect effects[] = {
     {"servers", "0|1", job_has_servers, SERVERS},
+    {"processes", "0", is_no_baseline, "another mode than local"},
+    {"server-device", "host", job_has_servers, SERVERS},
     {"server-threads", "1", job_has_servers, SERVERS},
     {"momentum", "0", has_momentum, "--optimizer momentum or nesterov"},
     {"beta1", "", has_moments, "--optimizer adam or adamw"},
@@ -117,13 +124,16 @@ static const struct effect effects[] = {
     {"lr-gamma", "", has_steps, "--lr-schedule step"},
     {"conv", "auto", may_use_cpu, "--device cpu"},
     {"allow-nondeterministic", "false", may_use_cuda, "--device cuda"},
+    {"cuda-engines", "heuristic", may_use_cuda, "--device cuda"},
     {"cuda-graphs", "true", may_use_cuda, "--device cuda"},
+    {"cuda-peers", "true", may_use_cuda, "--device cuda"},
     {"cuda-sync-check", "false", may_use_cuda, "--device cuda"},
     {"sync-every", "1", is_no_baseline, "another mode than local"},
     {"all-reduce", "auto", has_all_reduce, "mode ring, and more than one worker"},
     {"compress", "none", exchanges, EXCHANGES},
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
+    {"keep", "", has_checkpoints, "--checkpoint-every"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };
 

@@ -1,6 +1,8 @@
 /* Looks through the modes of a job. */
 #include "common/job/job_modes.h"
 
+#include <string.h>
+
 #define WHY_BYTES 256
 
 struct switch_rules job_switches(const struct job *job)
@@ -27,6 +29,17 @@ bool job_has_mode(const struct job *job, enum mode_kind kind)
         }
     }
     return false;
+}
+
+bool job_has_gpu_servers(const struct job *job)
+{
+    return job_has_servers(job) && strcmp(job->server_device, "host") != 0;
+}
+
+bool job_has_nccl(const struct job *job)
+{
+    return job->all_reduce == ALL_REDUCE_CHOICE_NCCL && job_has_mode(job, MODE_RING) &&
+           job->workers > 1;
 }
 
 bool job_has_servers(const struct job *job)

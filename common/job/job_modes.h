@@ -14,6 +14,10 @@ struct switch_rules job_switches(const struct job *job);
 /* In any of its phases. */
 bool job_has_mode(const struct job *job, enum mode_kind kind);
 bool job_has_servers(const struct job *job);
+bool job_has_gpu_servers(const struct job *job); // --server-device is not host
+
+/* NCCL adds up the gradients of its ring phases: then the bits of the job are NCCL's. */
+bool job_has_nccl(const struct job *job);
 
 /* Workers are unsynchronised in this mode: every push is an update, or late gradients are dropped
  * (--backup). Then steps_per_epoch and total_steps count those of the average worker, and the

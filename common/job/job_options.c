@@ -1,15 +1,9 @@
-/* The options of a job, a row each, and the checks of single values. */
+/* The options of a job, a row each. */
 #include "common/job/job_options.h"
 
-#include "common/codec/codec.h"
-#include "common/job/order.h"
-#include "common/job/straggler.h"
-#include "common/job/switches.h"
+#include "common/job/job_values.h"
 #include "common/options/names.h"
 #include "common/transport/lanes.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define FIELD(kind, field) OPTION_FIELD(kind, job, field)
 
@@ -18,96 +12,6 @@
     .type = OPTION_REAL,                                                                   \
     .offset = offsetof(struct job, settings) + offsetof(struct optimizer_settings, field), \
     .size = sizeof(double)
-
-static bool compress_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
-{
-    return codec_parse(text, ret_field, ret_why, why_size) == STATUS_OK;
-}
-
-static void compress_format(const void *field, char *ret_text, size_t text_size)
-{
-    char text[CODEC_TEXT_BYTES];
-    codec_text(field, text);
-    snprintf(ret_text, text_size, "%s", text);
-}
-
-static bool data_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    static const bool takes_path[] = {
-#define X(identifier, name, takes, summary) takes,
-        DATASET_MAP(X)
-#undef X
-    };
-    char name[JOB_NAME_BYTES];
-    const char *path, *known[sizeof(takes_path) / sizeof(takes_path[0])];
-    job_split_data(text, name, &path);
-    for (size_t i = 0; names_datasets[i].name != NULL; i++) {
-        known[i] = names_datasets[i].name;
-        if (strcmp(known[i], name) != 0) {
-            continue;
-        }
-        if (takes_path[i] && path[0] == '\0') {
-            snprintf(ret_why, why_size, "%s needs the folder of its files: %s:DIR", name, name);
-            return false;
-        }
-        if (!takes_path[i] && strchr(text, ':') != NULL) {
-            snprintf(ret_why, why_size, "%s takes no path", name);
-            return false;
-        }
-        return true;
-    }
-    const char *nearest = options_nearest(name, known, sizeof(takes_path) / sizeof(takes_path[0]));
-    snprintf(ret_why, why_size, "there is no dataset '%s'%s%s%s", name,
-             nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
-             nearest != NULL ? "?" : "; see --help for the list");
-    return false;
-}
-
-static bool device_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    static const char *const known[] = {"auto", "ref", "cpu", "cuda"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i], text) == 0) {
-            return true;
-        }
-    }
-    size_t digits = strncmp(text, "cuda:", 5) == 0 ? strspn(text + 5, "0123456789") : 0;
-    if (digits > 0 && digits < 5 && text[5 + digits] == '\0') {
-        return true;
-    }
-    snprintf(ret_why, why_size, "a device is auto, ref, cpu, cuda or cuda:INDEX");
-    return false;
-}
-
-static bool mode_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    struct mode mode;
-    if (mode_parse(text, &mode) != STATUS_OK) {
-        snprintf(ret_why, why_size,
-                 "the bound of ps-ssp is a whole number of steps from 0 to %d: ps-ssp:2",
-                 MODE_SLACK_MAX);
-        return false;
-    }
-    return true;
-}
-
-static bool switch_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    struct switch_rules rules;
-    return switch_parse(text, &rules, ret_why, why_size) == STATUS_OK;
-}
-
-static bool straggler_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    struct straggler straggler;
-    return straggler_parse(text, &straggler, ret_why, why_size) == STATUS_OK;
-}
-
-static bool order_is_valid(const char *text, char *ret_why, size_t why_size)
-{
-    struct order order;
-    return order_parse(text, &order, ret_why, why_size) == STATUS_OK;
-}
 
 static const struct option_choice bucket_sizes[] = {
     {"auto", "tries 0.25, 1, 4 and 16 in the first steps of the job and keeps the fastest; the "
@@ -122,7 +26,7 @@ const struct option job_options[] = {
      .fallback = "ps-sync",
      OPTION_RANGE(0, MODE_SLACK_MAX),
      .choices = mode_choices,
-     .is_valid = mode_is_valid,
+     .is_valid = job_mode_is_valid,
      .help = "the design: how gradients are exchanged"},
     {.name = "workers",
      .letter = 'n',
@@ -130,7 +34,15 @@ const struct option job_options[] = {
      .fallback = "2",
      OPTION_RANGE(1, JOB_WORKERS_MAX),
      .metavar = "COUNT",
-     .help = "training processes"},
+     .help = "workers among which each step is dealt; usually each is a process"},
+    {.name = "processes",
+     FIELD(U32, processes),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_WORKERS_MAX),
+     .metavar = "COUNT",
+     .help = "worker processes, where they are fewer than --workers: each carries several workers' "
+             "ranks and computes one after the other, so a smaller machine ends with the same "
+             "bits; ring and ps-sync; 0: one for each worker"},
     {.name = "servers",
      .letter = 's',
      FIELD(U32, servers),
@@ -153,9 +65,11 @@ const struct option job_options[] = {
      FIELD(TEXT, data),
      .fallback = "shapes",
      .choices = names_data,
-     .is_valid = data_is_valid,
+     .is_valid = job_data_is_valid,
+     .complete = job_data_complete,
+     .is_not_ours = job_data_is_folder,
      .metavar = "NAME[:DIR]",
-     .help = "the images"},
+     .help = "the images; the variable may also be a folder: then a NAME without DIR lies there"},
     {.name = "image-size",
      FIELD(U32, image_size),
      .fallback = "0",
@@ -315,9 +229,16 @@ const struct option job_options[] = {
     {.name = "device",
      FIELD(TEXT, device),
      .fallback = "auto",
-     .is_valid = device_is_valid,
+     .is_valid = job_device_is_valid,
      .metavar = "NAME",
      .help = "what workers compute on: auto, ref, cpu, cuda or cuda:INDEX"},
+    {.name = "server-device",
+     FIELD(TEXT, server_device),
+     .fallback = "host",
+     .is_valid = job_server_device_is_valid,
+     .metavar = "NAME",
+     .help = "where servers keep the parameters and update them: host; or cuda, cuda:INDEX, for "
+             "workers on GPUs of the same host"},
     {.name = "threads",
      .letter = 't',
      FIELD(U32, threads),
@@ -339,12 +260,21 @@ const struct option job_options[] = {
      FIELD(FLAG, allow_nondeterministic),
      .fallback = "false",
      .help = "allow faster algorithms whose bits differ from run to run; cuda"},
+    {.name = "cuda-engines",
+     FIELD(CHOICE, cuda_engines),
+     .fallback = "heuristic",
+     .choices = engines_choices,
+     .help = "which of cuDNN's engines computes a convolution, on rank 0; other ranks follow it"},
     {.name = "cuda-graphs",
      FIELD(FLAG, cuda_graphs),
      .fallback = "true",
      .help = "capture what a step launches on a GPU, and replay it as a few CUDA graphs; the same "
-             "bits as "
-             "kernel by kernel (--no-cuda-graphs)"},
+             "bits as kernel by kernel (--no-cuda-graphs)"},
+    {.name = "cuda-peers",
+     FIELD(FLAG, cuda_peers),
+     .fallback = "true",
+     .help = "sum gradients in the memory of a host's GPUs, where they reach each other; the same "
+             "bits as in the host's memory (--no-cuda-peers)"},
     {.name = "cuda-sync-check",
      FIELD(FLAG, cuda_sync_check),
      .fallback = "false",
@@ -360,7 +290,7 @@ const struct option job_options[] = {
     {.name = "order",
      FIELD(TEXT, order),
      .fallback = "free",
-     .is_valid = order_is_valid,
+     .is_valid = job_order_is_valid,
      .metavar = "ORDER",
      .help = "of updates in ps-ssp and ps-async: free (races decide), or drawn from --seed: "
              "seeded:round-robin, seeded:constant:S, seeded:uniform:A..B, seeded:geometric:P"},
@@ -372,7 +302,7 @@ const struct option job_options[] = {
     {.name = "switch",
      FIELD(LIST, switches),
      .fallback = "none",
-     .is_valid = switch_is_valid,
+     .is_valid = job_switch_is_valid,
      .metavar = "WHEN=MODE",
      .help = "change the mode during the job: epoch:3=ps-async after three epochs, step:2000=ring "
              "after 2000 steps; may be repeated"},
@@ -417,7 +347,7 @@ const struct option job_options[] = {
     {.name = "straggler",
      FIELD(LIST, straggler),
      .fallback = "none",
-     .is_valid = straggler_is_valid,
+     .is_valid = job_straggler_is_valid,
      .metavar = "WHO",
      .help = "slows workers down, in every mode alike: rank=R,factor=F (worker R takes F times as "
              "long), or dist=exponential:mean=20ms,share=P (each step is late with probability P); "
@@ -426,12 +356,12 @@ const struct option job_options[] = {
      FIELD(CHOICE, all_reduce),
      .fallback = "auto",
      .choices = all_reduce_choices,
-     .help = "how ring mode adds up gradients; every algorithm ends with the same bits"},
+     .help = "how ring mode adds up gradients; every algorithm but nccl ends with the same bits"},
     {.name = "compress",
      FIELD(PARSED, compress),
      .fallback = "none",
-     .parse = compress_parse,
-     .format = compress_format,
+     .parse = job_compress_parse,
+     .format = job_compress_format,
      .metavar = "KIND",
      .help = "send gradients in fewer bytes: none, fp16, bf16, int8 or topk:SHARE; what is lost is "
              "added to the next gradient"},
@@ -458,6 +388,20 @@ const struct option job_options[] = {
      OPTION_RANGE(1, 1000000000),
      .metavar = "STEPS",
      .help = "steps between lines of metrics.jsonl at first; intervals grow in a long job"},
+    {.name = "checkpoint-every",
+     FIELD(PARSED, checkpoint_every),
+     .fallback = "none",
+     .parse = job_checkpoints_parse,
+     .format = job_checkpoints_format,
+     .metavar = "WHEN",
+     .help = "write a checkpoint into the run folder every so many steps (100), minutes (5m) or "
+             "epoch (epoch), and at the end of the job; none: never"},
+    {.name = "keep",
+     FIELD(U32, keep),
+     .fallback = "2",
+     OPTION_RANGE(1, 1000000),
+     .metavar = "COUNT",
+     .help = "checkpoints to keep: the newest ones"},
     {.name = "start-timeout",
      FIELD(REAL, start_timeout),
      .fallback = "30",

@@ -96,6 +96,7 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
     }
     if (job->mode.kind == MODE_LOCAL) {
         job->workers = 1;
+        job->processes = 0;
         job->batch = job->global_batch;
         job->sync_every = 1; // one worker is in step with itself
     }

@@ -122,6 +122,7 @@ static void add_phase(const struct job *job, struct phases *phases, struct mode 
     struct phase *phase = &phases->list[phases->count++];
     *phase = (struct phase){
         .marks = {.first = step, .end = total, .period = period},
+        .begin = step,
         .mode = mode,
         .is_unsynchronised = job_is_unsynchronised_in(job, mode.kind),
     };
@@ -195,4 +196,60 @@ enum status phases_of(const struct job *job, uint64_t sample_count, struct phase
     }
     *ret_phases = phases;
     return STATUS_OK;
+}
+
+/* Whether updates follow an order that is drawn. */
+static bool has_order(const struct job *job, const struct phase *phase)
+{
+    return mode_updates_on_push(phase->mode.kind) && strcmp(job->order, "free") != 0;
+}
+
+enum status phases_resume(const struct job *job, struct phases *phases, uint64_t steps,
+                          uint32_t *ret_index)
+{
+    uint32_t index = 0;
+    while (index < phases->count && steps >= phases->list[index].marks.end) {
+        index++;
+    }
+    if (index == phases->count) {
+        return STATUS_END_OF_DATA;
+    }
+    if (index < phases->trial_count) {
+        return STATUS_UNSUPPORTED;
+    }
+    struct phase *phase = &phases->list[index];
+    phase->begin = steps;
+    if (!has_order(job, phase)) {
+        struct phase done = *phase;
+        done.marks.end = steps;
+        phase->updates_before += update_count(job, &done);
+        phase->marks.first = steps;
+    }
+    *ret_index = index;
+    return STATUS_OK;
+}
+
+uint64_t phase_marks_before(const struct phase *phase)
+{
+    const struct marks *marks = &phase->marks;
+    return phase->begin / marks->period - marks->first / marks->period;
+}
+
+uint64_t phase_rounds_before(const struct phase *phase, uint32_t sync_every)
+{
+    return (phase->begin - phase->marks.first) / sync_every;
+}
+
+uint64_t marks_rounds(const struct marks *marks, uint32_t sync_every, uint64_t steps)
+{
+    assert(steps >= marks->first && sync_every > 0 && marks->period > 0);
+    uint64_t to_mark = marks->period - marks->first % marks->period;
+    uint64_t made = steps - marks->first;
+    if (made <= to_mark) {
+        return divide_up(made, sync_every);
+    }
+    uint64_t behind = made - to_mark;
+    return divide_up(to_mark, sync_every) +
+           behind / marks->period * divide_up(marks->period, sync_every) +
+           divide_up(behind % marks->period, sync_every);
 }

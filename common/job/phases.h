@@ -47,6 +47,8 @@ struct phase {
     struct marks marks;
     bool is_unsynchronised;  // see job_is_unsynchronised_in
     uint64_t updates_before; // of the parameters, in earlier phases
+    uint64_t begin;          // the step that is its first in this process: marks.first, unless a
+                             // job that follows a seeded order is resumed in the midst of it
 };
 
 struct phases {
@@ -69,6 +71,21 @@ uint64_t phases_trial_steps(const struct job *job);
  * sentence for a switch that never comes, or a --sync-every that is longer than a period. */
 enum status phases_of(const struct job *job, uint64_t sample_count, struct phases *ret_phases,
                       char *ret_error, size_t error_size);
+
+/* A job that is resumed after `steps` steps, which are some: the phase that it goes on with, which
+ * becomes one that begins there. With a seeded order, whose draws count from the beginning of the
+ * phase, that stays, and `begin` says where to go on. STATUS_END_OF_DATA: no step is left.
+ * STATUS_UNSUPPORTED: a trial would have to be resumed. */
+enum status phases_resume(const struct job *job, struct phases *phases, uint64_t steps,
+                          uint32_t *ret_index);
+
+/* Marks of the phase, and rounds of an unsynchronised worker, that were before `begin`. */
+uint64_t phase_marks_before(const struct phase *phase);
+uint64_t phase_rounds_before(const struct phase *phase, uint32_t sync_every);
+
+/* Rounds of workers that are in step, from the first step of a phase to the end of one of them:
+ * `steps` of the job. Rounds have sync_every steps, and end at marks as well. */
+uint64_t marks_rounds(const struct marks *marks, uint32_t sync_every, uint64_t steps);
 
 /* Steps between evaluations. */
 uint64_t phases_period(const struct job *job, uint64_t sample_count);

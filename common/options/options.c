@@ -240,8 +240,12 @@ bool options_text_is_there(const char *text, char *ret_why, size_t why_size)
 static enum status set_text(const struct option *row, void *values, const char *value,
                             char *ret_error, size_t error_size)
 {
-    char why[OPTION_ERROR_BYTES / 2];
+    char why[OPTION_ERROR_BYTES / 2], whole[OPTION_VALUE_BYTES];
     uint32_t index;
+    if (row->complete != NULL && strlen(value) < sizeof(whole)) {
+        row->complete(value, whole);
+        value = whole;
+    }
     if (row->type == OPTION_NAME && !find_choice(row->choices, value, &index)) {
         return refuse_choice(row, value, ret_error, error_size);
     }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OPTION_SETS_MAX    4
+#define OPTION_SETS_MAX    5
 #define OPTION_ROWS_MAX    256  // of all sets
 #define OPTION_LISTS_MAX   16   // of type OPTION_LIST
 #define OPTION_VALUE_BYTES 1024 // longest value as text, terminator included
@@ -60,6 +60,13 @@ struct option {
     /* Extra check of a text, a choice or a list, NULL if there is none: writes why it is refused.
      */
     bool (*is_valid)(const char *text, char *ret_why, size_t why_size);
+
+    /* Of a text, NULL if there is none: writes what a short form of it stands for, or the same. */
+    void (*complete)(const char *text, char ret_text[OPTION_VALUE_BYTES]);
+
+    /* Of an environment variable that has another meaning, too: whether this value is of that one,
+     * and the option is not set. NULL: none is. */
+    bool (*is_not_ours)(const char *text);
 
     /* OPTION_PARSED: reads a text into the field, or writes why it is refused; and the way back. */
     bool (*parse)(const char *text, void *ret_field, char *ret_why, size_t why_size);

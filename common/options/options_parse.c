@@ -97,7 +97,9 @@ static enum status read_environment(struct option_program *program, const struct
         char variable[NAME_BYTES + sizeof(OPTION_VARIABLE_PREFIX)], where[sizeof(variable) + 32];
         option_make_variable_name(set->rows[i].name, variable, sizeof(variable));
         const char *value = read_variable(variable);
-        if (value == NULL) {
+        bool is_not_ours =
+            value != NULL && set->rows[i].is_not_ours != NULL && set->rows[i].is_not_ours(value);
+        if (value == NULL || is_not_ours) {
             continue;
         }
         snprintf(where, sizeof(where), "environment variable %s", variable);

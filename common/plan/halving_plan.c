@@ -1,5 +1,5 @@
 /* Works out the hops of halving and doubling from the bits of differences between ranks. */
-#include "common/job/halving_plan.h"
+#include "common/plan/halving_plan.h"
 
 #include <assert.h>
 #include <stddef.h>

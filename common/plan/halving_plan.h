@@ -24,8 +24,8 @@
  *
  * From N = 4 on that is more than the 2(N-1) pieces of ring and direct (1.4 times as many among 8
  * workers, 1.8 times among 32), but no more than 2K messages, one after the other. */
-#ifndef COMMON_JOB_HALVING_PLAN_H
-#define COMMON_JOB_HALVING_PLAN_H
+#ifndef COMMON_PLAN_HALVING_PLAN_H
+#define COMMON_PLAN_HALVING_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

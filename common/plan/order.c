@@ -1,5 +1,5 @@
 /* Reads --order, and draws the staleness of each update. */
-#include "common/job/order.h"
+#include "common/plan/order.h"
 
 #include "common/base/number.h"
 #include "common/base/random.h"

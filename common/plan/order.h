@@ -14,8 +14,8 @@
  *
  * This is the model of Dai et al. (2018) for one server: delays are drawn, not met. Theirs, with
  * parameters of its own for every worker, is in ps-server/shard/shard_views.h. */
-#ifndef COMMON_JOB_ORDER_H
-#define COMMON_JOB_ORDER_H
+#ifndef COMMON_PLAN_ORDER_H
+#define COMMON_PLAN_ORDER_H
 
 #include "common/base/status.h"
 

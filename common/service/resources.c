@@ -1,6 +1,7 @@
 /* Works out what a role needs, and compares it with the system's limits. */
 #include "common/service/resources.h"
 
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/transport/door.h"
 
@@ -13,15 +14,16 @@
 
 // Descriptors, as they were counted in jobs of every mode and transport; each bound is above what
 // was seen. libzmq has several for each context, each socket, and each handshake that goes on.
-#define FILES_COORDINATOR 16
+#define FILES_COORDINATOR 20
 #define FILES_SHARD       18
-#define FILES_SERVER      10 // of a process, beside its shards
-#define FILES_WORKER      28
+#define FILES_SERVER      12 // of a process, beside its shards
+#define FILES_WORKER      30
 #define FILES_PER_LINK    3
 
 // Threads beside the first: of libzmq for a context, and of ours that has it.
 #define THREADS_CONTEXT 3
 #define THREADS_WORKER  5
+#define THREADS_SLICE   2 // that read batches of a further rank that a worker carries
 
 static uint32_t connections_of(const struct job *job)
 {
@@ -31,17 +33,20 @@ static uint32_t connections_of(const struct job *job)
 /* The shards of one server. */
 static uint32_t files_of_shards(const struct job *job)
 {
-    return job->server_threads * (FILES_SHARD + job->workers * connections_of(job));
+    return job->server_threads * (FILES_SHARD + job_carriers(job).processes * connections_of(job));
 }
 
 static struct resources_need need_of(enum resources_role role, const struct job *job)
 {
     struct resources_need need = {0};
     if (role == RESOURCES_WORKER) {
+        const struct carriers carriers = job_carriers(job);
+        uint32_t slices = carriers_block(carriers, 0).count;
         uint32_t links = job_shard_count(job);
-        links += job_has_mode(job, MODE_RING) ? job->workers - 1 : 0;
+        links += job_has_mode(job, MODE_RING) ? carriers.processes - 1 : 0;
         need.files = FILES_WORKER + FILES_PER_LINK * links * connections_of(job);
         need.threads = THREADS_WORKER + (job->threads > 0 ? job->threads : 1) - 1;
+        need.threads += THREADS_SLICE * (slices - 1);
         return need;
     }
     bool has_shards = job->servers > 0;
@@ -50,7 +55,7 @@ static struct resources_need need_of(enum resources_role role, const struct job 
     if (role == RESOURCES_SHARD) {
         need.files += FILES_SERVER;
     } else {
-        need.files += FILES_COORDINATOR + job->workers + job_shard_count(job);
+        need.files += FILES_COORDINATOR + job_carriers(job).processes + job_shard_count(job);
         need.threads += THREADS_CONTEXT - 1; // its own is the first
     }
     return need;

@@ -1,0 +1,203 @@
+/* Checks of single values, and those that have a form of their own. */
+#include "common/job/job_values.h"
+
+#include "common/codec/codec.h"
+#include "common/job/job.h"
+#include "common/job/straggler.h"
+#include "common/job/switches.h"
+#include "common/options/names.h"
+#include "common/plan/order.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool job_compress_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
+{
+    return codec_parse(text, ret_field, ret_why, why_size) == STATUS_OK;
+}
+
+void job_compress_format(const void *field, char *ret_text, size_t text_size)
+{
+    char text[CODEC_TEXT_BYTES];
+    codec_text(field, text);
+    snprintf(ret_text, text_size, "%s", text);
+}
+
+// By dataset: whether it has files, and so a path.
+static const bool takes_path[] = {
+#define X(identifier, name, takes, summary) takes,
+    DATASET_MAP(X)
+#undef X
+};
+
+bool job_data_is_folder(const char *text)
+{
+    return memchr(text, '/', strcspn(text, ":")) != NULL;
+}
+
+void job_data_complete(const char *text, char ret_text[OPTION_VALUE_BYTES])
+{
+    const char *folder = getenv("RINGSIDE_DATA"); // NOLINT(concurrency-mt-unsafe): nobody sets it
+    bool is_short = false;
+    for (size_t i = 0; names_datasets[i].name != NULL; i++) {
+        is_short = is_short || (takes_path[i] && strcmp(names_datasets[i].name, text) == 0);
+    }
+    bool has_folder = is_short && folder != NULL && job_data_is_folder(folder);
+    // Of a path that is too long nothing is left: it would be another one.
+    if (!has_folder || snprintf(ret_text, OPTION_VALUE_BYTES, "%s:%s/%s", text, folder, text) >=
+                           OPTION_VALUE_BYTES) {
+        snprintf(ret_text, OPTION_VALUE_BYTES, "%s", text);
+    }
+}
+
+static bool parse_number(const char *text, size_t size, uint64_t most, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    if (size == 0 || size > 16) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return false;
+        }
+        number = 10 * number + (uint64_t)(text[i] - '0');
+    }
+    *ret_number = number;
+    return number > 0 && number <= most;
+}
+
+bool job_checkpoints_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
+{
+    struct checkpoint_every every = {CHECKPOINT_NEVER, 0};
+    size_t size = strlen(text);
+    bool has_unit = size > 0 && text[size - 1] == 'm';
+    bool is_sound = true;
+    if (strcmp(text, "epoch") == 0) {
+        every.kind = CHECKPOINT_EPOCH;
+    } else if (has_unit) {
+        every.kind = CHECKPOINT_MINUTES;
+        is_sound = parse_number(text, size - 1, CHECKPOINT_MINUTES_MAX, &every.number);
+    } else if (strcmp(text, "none") != 0) {
+        every.kind = CHECKPOINT_STEPS;
+        is_sound = parse_number(text, size, CHECKPOINT_STEPS_MAX, &every.number);
+    }
+    if (!is_sound) {
+        snprintf(ret_why, why_size,
+                 "it is none, a number of steps such as 100, minutes such as 5m, or epoch");
+        return false;
+    }
+    *(struct checkpoint_every *)ret_field = every;
+    return true;
+}
+
+void job_checkpoints_format(const void *field, char *ret_text, size_t text_size)
+{
+    const struct checkpoint_every *every = field;
+    switch (every->kind) {
+    case CHECKPOINT_NEVER:
+        snprintf(ret_text, text_size, "none");
+        break;
+    case CHECKPOINT_STEPS:
+        snprintf(ret_text, text_size, "%" PRIu64, every->number);
+        break;
+    case CHECKPOINT_MINUTES:
+        snprintf(ret_text, text_size, "%" PRIu64 "m", every->number);
+        break;
+    case CHECKPOINT_EPOCH:
+        snprintf(ret_text, text_size, "epoch");
+        break;
+    }
+}
+
+bool job_data_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    char name[JOB_NAME_BYTES];
+    const char *path, *known[sizeof(takes_path) / sizeof(takes_path[0])];
+    job_split_data(text, name, &path);
+    for (size_t i = 0; names_datasets[i].name != NULL; i++) {
+        known[i] = names_datasets[i].name;
+        if (strcmp(known[i], name) != 0) {
+            continue;
+        }
+        if (takes_path[i] && path[0] == '\0') {
+            snprintf(ret_why, why_size,
+                     "%s needs the folder of its files: %s:DIR (or RINGSIDE_DATA=FOLDER, with "
+                     "FOLDER/%s)",
+                     name, name, name);
+            return false;
+        }
+        if (!takes_path[i] && strchr(text, ':') != NULL) {
+            snprintf(ret_why, why_size, "%s takes no path", name);
+            return false;
+        }
+        return true;
+    }
+    const char *nearest = options_nearest(name, known, sizeof(takes_path) / sizeof(takes_path[0]));
+    snprintf(ret_why, why_size, "there is no dataset '%s'%s%s%s", name,
+             nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
+             nearest != NULL ? "?" : "; see --help for the list");
+    return false;
+}
+
+/* "cuda:1" */
+static bool is_numbered_cuda(const char *text)
+{
+    size_t digits = strncmp(text, "cuda:", 5) == 0 ? strspn(text + 5, "0123456789") : 0;
+    return digits > 0 && digits < 5 && text[5 + digits] == '\0';
+}
+
+bool job_device_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    static const char *const known[] = {"auto", "ref", "cpu", "cuda"};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i], text) == 0) {
+            return true;
+        }
+    }
+    if (is_numbered_cuda(text)) {
+        return true;
+    }
+    snprintf(ret_why, why_size, "a device is auto, ref, cpu, cuda or cuda:INDEX");
+    return false;
+}
+
+bool job_server_device_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    if (strcmp(text, "host") == 0 || strcmp(text, "cuda") == 0 || is_numbered_cuda(text)) {
+        return true;
+    }
+    snprintf(ret_why, why_size, "parameters of servers lie on host, cuda or cuda:INDEX");
+    return false;
+}
+
+bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct mode mode;
+    if (mode_parse(text, &mode) != STATUS_OK) {
+        snprintf(ret_why, why_size,
+                 "the bound of ps-ssp is a whole number of steps from 0 to %d: ps-ssp:2",
+                 MODE_SLACK_MAX);
+        return false;
+    }
+    return true;
+}
+
+bool job_switch_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct switch_rules rules;
+    return switch_parse(text, &rules, ret_why, why_size) == STATUS_OK;
+}
+
+bool job_straggler_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct straggler straggler;
+    return straggler_parse(text, &straggler, ret_why, why_size) == STATUS_OK;
+}
+
+bool job_order_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct order order;
+    return order_parse(text, &order, ret_why, why_size) == STATUS_OK;
+}
