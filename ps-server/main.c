@@ -1,4 +1,4 @@
-/* ps: options, then the coordinator (shard 0) or one more shard. */
+/* Runs `ps`: the coordinator with shard 0, or another shard. */
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
@@ -45,7 +45,9 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .port_range = options->port_range,
         .notify = notify,
         .security = security,
+        .keys = options->security.keys,
         .folder = options->out,
+        .resume = options->resume,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .shows_progress = options->progress == PROGRESS_AUTO,
@@ -54,10 +56,10 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
     return server_run(&server);
 }
 
-static enum status run_shard(const struct ps_options *options, const struct security *security,
-                             struct notify *notify)
+static enum status run_shard(const struct ps_options *options, double stall_warn,
+                             const struct security *security, struct notify *notify)
 {
-    enum status status = check_limits(RESOURCES_SHARD, NULL); // its job is not known so far
+    enum status status = check_limits(RESOURCES_SHARD, NULL); // its job is not known yet
     if (status != STATUS_OK) {
         return status;
     }
@@ -69,6 +71,7 @@ static enum status run_shard(const struct ps_options *options, const struct secu
         .index = options->shard,
         .notify = notify,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
+        .stall_warn_ms = (uint32_t)(1000 * stall_warn),
         .is_interrupted = signals_flag(),
     };
     return shard_service_run(&service);
@@ -80,7 +83,7 @@ static enum status run(const struct ps_options *options, struct job *job, struct
     enum status status = security_open(&options->security, &security);
     if (status == STATUS_OK) {
         status = options->shard == 0 ? run_coordinator(options, job, &security, notify)
-                                     : run_shard(options, &security, notify);
+                                     : run_shard(options, job->stall_warn, &security, notify);
     }
     security_close(&security);
     return status;

@@ -9,7 +9,9 @@
 #include "common/transport/port_range.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(kind, field) OPTION_FIELD(kind, ps_options, field)
 
@@ -31,13 +33,13 @@ static const struct option rows[] = {
      FIELD(TEXT, server),
      .fallback = "",
      .metavar = "ENDPOINT",
-     .help = "where the coordinator listens; required for shards beyond 0, and for them alone"},
+     .help = "where the coordinator listens; required for shards above 0, and only for them"},
     {.name = "join-timeout",
      FIELD(REAL, join_timeout),
      .fallback = "30",
      OPTION_RANGE(0.1, 86400),
      .metavar = "SECONDS",
-     .help = "how long a shard beyond 0 waits for the coordinator's first answer"},
+     .help = "how long a shard above 0 waits for the coordinator's first answer"},
     {.name = "bind",
      FIELD(TEXT, bind),
      .fallback = "127.0.0.1",
@@ -59,7 +61,7 @@ static const struct option rows[] = {
      .fallback = "",
      .is_valid = port_range_is_valid,
      .metavar = "A-B",
-     .help = "TCP ports to choose from, for firewalls; otherwise any that is free"},
+     .help = "TCP ports to choose from, for firewalls; by default any free one"},
     {.name = "out",
      .letter = 'o',
      FIELD(TEXT, out),
@@ -67,6 +69,13 @@ static const struct option rows[] = {
      .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "run folder to write; without it none is written"},
+    {.name = "resume",
+     FIELD(TEXT, resume),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "DIR",
+     .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
+             "--epochs may become more. Continues the folder unless --out names another one"},
     {.name = "announce-fd",
      FIELD(U32, announce_fd),
      .fallback = "0",
@@ -78,8 +87,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1 << 20),
      .metavar = "FD",
-     .help = "open pipe from a launcher that says what becomes of the members; the job ends when "
-             "it closes"},
+     .help = "open pipe on which a launcher reports how members ended; the job ends when the pipe "
+             "closes"},
     {.name = "progress",
      FIELD(CHOICE, progress),
      .fallback = "auto",
@@ -107,8 +116,8 @@ static enum status choose_way(const struct option_program *program, struct ps_op
     bool is_keyless = options->security.keys[0] == '\0' && !options->security.insecure;
     if (options->shard == 0 && is_keyless && job->transport == TRANSPORT_TCP) {
         log_error("--transport tcp needs keys, because every user of this host could connect: give "
-                  "--keys FILE to all processes of the job (`ringside keygen FILE` makes it); or "
-                  "leave the option out, and they exchange through ipc and shared memory; or say "
+                  "--keys FILE to all processes of the job (`ringside keygen FILE` makes it), "
+                  "leave --transport out to exchange through ipc and shared memory, or say "
                   "--insecure if every user may take part");
         return STATUS_INVALID;
     }
@@ -116,8 +125,8 @@ static enum status choose_way(const struct option_program *program, struct ps_op
     return security_check_options(&options->security);
 }
 
-/* Refuses options that would do nothing. Logs. Not called if a launcher started this process: it
- * passes every option of the job, and has checked those that it was given. */
+/* Refuses options that would do nothing. Logs. Not called if a launcher started this process,
+ * because a launcher passes every option of the job and has checked those that it was given. */
 static enum status check_effects(const struct option_program *program, const struct job *asked)
 {
     char error[OPTION_ERROR_BYTES];
@@ -133,6 +142,27 @@ static enum status check_effects(const struct option_program *program, const str
     return status;
 }
 
+/* A job that is resumed goes on in its folder. Logs. */
+static enum status choose_folder(struct ps_options *options, const struct job *job)
+{
+    char path[sizeof(options->resume) + 16];
+    snprintf(path, sizeof(path), "%s/job.json", options->resume);
+    if (options->resume[0] != '\0' && options->out[0] == '\0') {
+        if (access(path, F_OK) != 0) {
+            log_error("--resume %s: it is not the folder of a run, which has a job.json; name one, "
+                      "or say with --out where to go on",
+                      options->resume);
+            return STATUS_INVALID;
+        }
+        memcpy(options->out, options->resume, sizeof(options->out));
+    }
+    if (job->checkpoint_every.kind != CHECKPOINT_NEVER && options->out[0] == '\0') {
+        log_error("--checkpoint-every needs a run folder to write to: --out DIR");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done)
 {
@@ -140,9 +170,9 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         .name = "ps",
         .usage = "ps [OPTION ...]",
         .summary = "Coordinates a job and, in the ps modes, holds its parameters.",
-        .example = "  ps --workers 2 --mode ring --model lenet5 --data shapes\n"
-                   "  worker --server ipc://@ringside-NAME      (twice, with the endpoint that ps "
-                   "prints)\n",
+        .example =
+            "  ps --workers 2 --mode ring --model lenet5 --data shapes\n"
+            "  worker --server " SECURITY_LOCAL_ENDPOINT "   (twice; ps prints the command)\n",
         .sets = {job_option_set(ret_job),
                  {.title = "This process",
                   .rows = rows,
@@ -165,10 +195,13 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         check_effects(&program, ret_job) != STATUS_OK) {
         return STATUS_INVALID;
     }
+    if (ret_options->shard == 0 && choose_folder(ret_options, ret_job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
     bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;
     if (ret_options->shard == 0 && has_seals && ret_options->security.keys[0] == '\0') {
-        log_error("--security auth-only needs --keys FILE: what authenticates data is handed out "
-                  "under those keys; `ringside keygen FILE` makes them");
+        log_error("--security auth-only needs --keys FILE: the key that authenticates data is "
+                  "handed out under those keys; `ringside keygen FILE` makes them");
         return STATUS_INVALID;
     }
     return choose_way(&program, ret_options, ret_job);

@@ -22,6 +22,7 @@ struct ps_options {
     uint32_t port;
     char port_range[16]; // "": any
     char out[1024];
+    char resume[1024];
     double join_timeout;  // seconds; of shards beyond 0
     uint32_t announce_fd; // 0: none
     uint32_t launcher_fd; // 0: none
@@ -30,7 +31,7 @@ struct ps_options {
     struct security_options security;
 };
 
-/* Parses; logs what is wrong. */
+/* Parses the command line. Logs what is wrong with it. */
 enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret_options,
                              struct job *ret_job, bool *ret_is_done);
 

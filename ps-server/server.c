@@ -1,4 +1,4 @@
-/* The coordinator's loop: receives messages, calls the coordinator, does what it asks for. */
+/* Runs the coordinator's loop: receives messages, calls the coordinator, does what it asks for. */
 #include "ps-server/server.h"
 
 #include "common/base/attention.h"
@@ -8,9 +8,11 @@
 #include "common/channel/channel.h"
 #include "common/job/job_text.h"
 #include "common/transport/port_range.h"
+#include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/invitation.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/record/recorder.h"
 #include "ps-server/shard/shard_service.h"
@@ -36,6 +38,7 @@ struct server {
     struct attention attention;
     struct departures *departures; // of the transport
     struct recorder *recorder;     // NULL: no run folder
+    struct keeper *keeper;
     struct progress progress;
     struct launcher_pipe launcher;
     enum status record_status; // of the first file that could not be written
@@ -79,7 +82,15 @@ static void note_record(struct server *server, enum status status)
 static void port_started(void *context)
 {
     struct server *server = context;
+    const struct coordinator_resume *resume = server->coordinator.resume;
     progress_started(&server->progress, &server->coordinator);
+    if (server->recorder != NULL && resume != NULL) {
+        note_record(server,
+                    recorder_go_on(server->recorder, server->options->resume, resume->step));
+    }
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        note_record(server, keeper_begin_writing(server->keeper));
+    }
     if (server->recorder != NULL) {
         note_record(server, recorder_write_job(server->recorder, &server->coordinator));
     }
@@ -108,13 +119,32 @@ static void port_period_closed(void *context, uint32_t epoch)
     progress_period(&server->progress, &server->coordinator, epoch);
 }
 
+static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t peer,
+                            const struct message *message)
+{
+    struct server *server = context;
+    keeper_do(server->keeper, &server->coordinator, task, peer, message, clock_now_ms());
+}
+
+static void wake(void *context)
+{
+    struct server *server = context;
+    transport_wake(server->channel->transport);
+}
+
 /* Tells a user how to start the workers. */
 static void print_invitation(const struct server *server)
 {
     const struct server_options *options = server->options;
-    printf("waiting for %u worker%s: worker --server %s%s\n", options->job->workers,
-           options->job->workers == 1 ? "" : "s", server->endpoint,
-           options->security->keys != NULL ? " --keys FILE" : "");
+    const struct invitation invitation = {
+        .workers = server->coordinator.carriers.processes,
+        .endpoint = server->endpoint,
+        .keys = options->keys,
+        .is_insecure = options->security->is_insecure,
+    };
+    char text[INVITATION_BYTES];
+    invitation_write(&invitation, text);
+    puts(text);
     fflush(stdout);
 }
 
@@ -150,7 +180,7 @@ static void *run_shard(void *data)
     const struct shard_service_options *options = data;
     pthread_setname_np(pthread_self(), "shard");
     if (shard_service_run(options) != STATUS_OK) {
-        log_debug("shard 0 ended early"); // the coordinator has heard why, and says so
+        log_debug("shard 0 ended early"); // the coordinator has been told why, and says so
     }
     return NULL;
 }
@@ -168,6 +198,7 @@ static enum status start_shard(struct server *server)
         .security = options->security,
         .index = 0,
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
+        .stall_warn_ms = (uint32_t)(1000 * options->job->stall_warn),
         // A signal is the coordinator's to handle: it stops its shard with the others.
         .is_interrupted = &never_interrupted,
     };
@@ -202,6 +233,7 @@ static enum status init_coordinator(struct server *server)
         .switched = port_switched,
         .reported = port_reported,
         .period_closed = port_period_closed,
+        .checkpoint = port_checkpoint,
     };
     const struct job *job = server->options->job;
     enum status status =
@@ -209,6 +241,7 @@ static enum status init_coordinator(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    keeper_hand_over(server->keeper, &server->coordinator);
     if (job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;
@@ -231,9 +264,11 @@ static enum status open_server(struct server *server)
 }
 
 /* No recorder without a folder. */
-static enum status open_record(const char *folder, struct recorder **ret_recorder)
+static enum status open_record(const struct server_options *options, struct recorder **ret_recorder)
 {
-    return folder[0] != '\0' ? recorder_create(folder, ret_recorder) : STATUS_OK;
+    bool is_resumed = options->resume[0] != '\0';
+    return options->folder[0] != '\0' ? recorder_create(options->folder, is_resumed, ret_recorder)
+                                      : STATUS_OK;
 }
 
 static void take_launcher_news(struct server *server)
@@ -244,7 +279,7 @@ static void take_launcher_news(struct server *server)
     }
 }
 
-/* Hands a message to the coordinator if it is of this job, or wants to join it. */
+/* Hands a message to the coordinator if it belongs to this job, or asks to join it. */
 static void hand_over(struct server *server, uint64_t peer, const struct message *message)
 {
     if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
@@ -260,7 +295,7 @@ static void refuse_version(struct server *server, uint64_t peer)
     port_send(server, peer, &refusal);
 }
 
-/* Takes one message; false if none comes in time. */
+/* Takes one message. Returns false if none comes in time. */
 static bool take_one(struct server *server, int timeout_ms)
 {
     struct envelope envelope;
@@ -275,8 +310,8 @@ static bool take_one(struct server *server, int timeout_ms)
     return status != STATUS_TIMED_OUT;
 }
 
-/* Takes waiting messages. Peers are received from in turn, so after this many messages every peer
- * that had sent something was heard, even if more keep coming. */
+/* Takes waiting messages. Peers take turns, so after this many messages every peer that had sent
+ * something has been heard, even if more keep coming. */
 static void take_messages(struct server *server)
 {
     const struct membership *membership = &server->coordinator.membership;
@@ -330,6 +365,7 @@ static void loop(struct server *server)
     while (server->coordinator.state != COORDINATOR_OVER) {
         notify_alive(server->options->notify, clock_now_ms());
         take_messages(server);
+        keeper_take_news(server->keeper, &server->coordinator, clock_now_ms());
         take_signal(server);
         take_launcher_news(server);
         check_record(server);
@@ -347,26 +383,38 @@ static void finish_record(struct server *server)
     }
     if (coordinator->started_ms == 0) {
         note_record(server, recorder_write_job(server->recorder, coordinator));
-    } else {
-        note_record(server, recorder_write_details(server->recorder, coordinator));
     }
+    note_record(server, recorder_write_details(server->recorder, coordinator));
     if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
-        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder));
+        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
+                          NULL);
     }
-    // Last: it says how the job has ended, and the exit code says the same.
+    // The summary comes last: it says how the job ended, and the exit code has to agree.
     enum status status = recorder_write_summary(server->recorder, coordinator);
     if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
-        coordinator_amend(coordinator, status, recorder_error(server->recorder));
+        coordinator_amend(coordinator, status, recorder_error(server->recorder), NULL);
     }
 }
 
 static enum status finish(struct server *server)
 {
-    if (server->recorder != NULL) {
+    // A job that could not be resumed leaves what is there as it was.
+    bool has_begun = server->coordinator.started_ms > 0 || server->coordinator.resume == NULL;
+    if (server->recorder != NULL && has_begun) {
         finish_record(server);
     }
     progress_closing(&server->progress, &server->coordinator);
     return server->coordinator.verdict;
+}
+
+/* There is a run folder, so it says how the job has ended. */
+static enum status give_up(struct server *server, enum status status, const char *reason)
+{
+    coordinator_stop(&server->coordinator, status, reason, clock_now_ms());
+    if (server->recorder != NULL) {
+        finish_record(server);
+    }
+    return status;
 }
 
 static enum status start(struct server *server)
@@ -380,19 +428,33 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    const struct keeper_options keeper = {
+        .job = options->job,
+        .resume = options->resume,
+        .folder = options->folder,
+        .member_count = options->job->workers + job_shard_count(options->job),
+        .wake = wake,
+        .context = server,
+    };
+    status = keeper_create(&keeper, &server->keeper);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = open_server(server);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_record(options->folder, &server->recorder);
+    status = open_record(options, &server->recorder);
     if (status != STATUS_OK) {
         return status;
     }
     status = announce(server);
     if (status != STATUS_OK) {
-        return status;
+        return give_up(server, status, "the coordinator could not say where it listens");
     }
-    return start_shard(server);
+    status = start_shard(server);
+    return status == STATUS_OK ? status
+                               : give_up(server, status, "the coordinator's shard did not start");
 }
 
 static void destroy(struct server *server)
@@ -401,6 +463,7 @@ static void destroy(struct server *server)
         pthread_join(server->shard_thread, NULL);
     }
     recorder_destroy(server->recorder);
+    keeper_destroy(server->keeper); // wakes the channel
     channel_destroy(server->channel, 200);
     coordinator_finish(&server->coordinator);
     sodium_memzero(server->seal_key, sizeof(server->seal_key));

@@ -1,4 +1,4 @@
-/* The coordinator's process: the loop of control messages around `struct coordinator`, with the run
+/* Runs the coordinator's process: the loop of control messages around `struct coordinator`, the run
  * folder, the progress on standard output, and shard 0 in a thread of its own. */
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
@@ -16,18 +16,21 @@ struct server_options {
     struct job *job;                 // resolved
     bool is_local;                   // listens on an ipc endpoint; otherwise by tcp:
     const char *address;             // to listen on
-    uint32_t port;                   // 0: any that is free
+    uint32_t port;                   // 0: any free one
     const char *port_range;          // of all sockets; "": any
     const struct security *security; // borrowed
+    const char *keys;                // file of its keys; "": none
     const char *folder;              // run folder; "" for none
+    const char *resume;              // folder with the checkpoint to go on from; "": none
     int announce_fd;                 // where to write the endpoint; -1: nowhere
     int launcher_fd;                 // pipe from the launcher: see launcher_news.h; -1: none
     bool shows_progress;
-    struct notify *notify; // is told of listening, and of the loop's going round; may be NULL
+    struct notify *notify; // is told that the server listens and its loop goes round; may be NULL
     const atomic_int *is_interrupted; // set by a signal
 };
 
-/* Until the job is over. STATUS_OK if it was completed, STATUS_INTERRUPTED after a signal. Logs. */
+/* Returns when the job is over: STATUS_OK if it was completed, STATUS_INTERRUPTED after a signal.
+ * Logs. */
 enum status server_run(const struct server_options *options);
 
 #endif

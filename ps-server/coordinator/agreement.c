@@ -4,6 +4,40 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether the worker and another one that is ready can go together in NCCL. */
+static bool nccl_goes_with(const struct slot *slot, uint32_t rank, const struct wire_nccl *nccl,
+                           char *ret_why, size_t why_size)
+{
+    if (slot->nccl_version != nccl->version) {
+        snprintf(ret_why, why_size,
+                 "it has NCCL %u.%u.%u, and worker %u has %u.%u.%u: NCCL needs the same version "
+                 "everywhere",
+                 nccl->version / 10000, nccl->version / 100 % 100, nccl->version % 100, rank,
+                 slot->nccl_version / 10000, slot->nccl_version / 100 % 100,
+                 slot->nccl_version % 100);
+        return false;
+    }
+    if (memcmp(slot->gpu, nccl->gpu, sizeof(slot->gpu)) == 0) {
+        snprintf(ret_why, why_size,
+                 "it is on the same GPU as worker %u, and NCCL takes one worker for each GPU: use "
+                 "fewer workers or more GPUs, or leave out --all-reduce nccl",
+                 rank);
+        return false;
+    }
+    return true;
+}
+
+static bool nccl_agrees(const struct coordinator *coordinator, const struct wire_nccl *nccl,
+                        char *ret_why, size_t why_size)
+{
+    bool agrees = true;
+    for (uint32_t i = 0; agrees && i < coordinator->membership.worker_count; i++) {
+        const struct slot *slot = &coordinator->membership.workers[i];
+        agrees = slot->state != SLOT_READY || nccl_goes_with(slot, i, nccl, ret_why, why_size);
+    }
+    return agrees;
+}
+
 bool agreement_check(const struct coordinator *coordinator, const struct message *message,
                      char *ret_why, size_t why_size)
 {
@@ -32,7 +66,7 @@ bool agreement_check(const struct coordinator *coordinator, const struct message
     }
     if (message->member->data_digest != coordinator->data_digest) {
         snprintf(ret_why, why_size,
-                 "its data differ: as many samples as the others have, but not the same");
+                 "its data differ: it has as many samples as the others, but not the same ones");
         return false;
     }
     for (uint32_t i = 0; i < coordinator->membership.worker_count; i++) {
@@ -42,6 +76,39 @@ bool agreement_check(const struct coordinator *coordinator, const struct message
             snprintf(ret_why, why_size, "its first parameters differ from those of worker %u", i);
             return false;
         }
+    }
+    return message->nccl == NULL || nccl_agrees(coordinator, message->nccl, ret_why, why_size);
+}
+
+bool agreement_check_resume(const struct coordinator *coordinator, const struct message *message,
+                            char *ret_why, size_t why_size)
+{
+    const struct coordinator_resume *resume = coordinator->resume;
+    const struct layout *layout = message->layout;
+    const struct wire_member *member = message->member;
+    if (resume == NULL) {
+        return true;
+    }
+    if (layout->digest != resume->layout_digest || layout->value_count != resume->value_count) {
+        snprintf(ret_why, why_size,
+                 "its model is not that of the checkpoint: layout digest %016llx with %llu "
+                 "parameters, the checkpoint has %016llx with %llu",
+                 (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
+                 (unsigned long long)resume->layout_digest,
+                 (unsigned long long)resume->value_count);
+        return false;
+    }
+    if (member->train_samples != resume->train_samples ||
+        member->test_samples != resume->test_samples ||
+        member->data_digest != resume->data_digest) {
+        snprintf(
+            ret_why, why_size,
+            "its data are not those of the checkpoint: %llu training and %llu test samples, "
+            "the checkpoint was written with %llu and %llu%s",
+            (unsigned long long)member->train_samples, (unsigned long long)member->test_samples,
+            (unsigned long long)resume->train_samples, (unsigned long long)resume->test_samples,
+            member->train_samples == resume->train_samples ? ", but not the same" : "");
+        return false;
     }
     return true;
 }

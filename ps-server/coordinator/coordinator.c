@@ -1,6 +1,7 @@
 /* Begins and ends a job, and watches its members from tick to tick. */
 #include "ps-server/coordinator/coordinator.h"
 
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
@@ -15,9 +16,13 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
                              uint64_t now_ms)
 {
     uint32_t shards = job_shard_count(job);
-    *coordinator =
-        (struct coordinator){.job = job, .job_text = job_text, .port = *port, .created_ms = now_ms};
-    enum status status = membership_init(&coordinator->membership, job->workers, shards);
+    *coordinator = (struct coordinator){.job = job,
+                                        .carriers = job_carriers(job),
+                                        .job_text = job_text,
+                                        .port = *port,
+                                        .created_ms = now_ms};
+    enum status status =
+        membership_init(&coordinator->membership, coordinator->carriers.processes, shards);
     if (status != STATUS_OK) {
         goto fail;
     }
@@ -26,6 +31,10 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
         goto fail;
     }
     status = sums_init(&coordinator->sums, job->workers);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = checkpointing_init(&coordinator->checkpointing, job->workers, shards);
     if (status != STATUS_OK) {
         goto fail;
     }
@@ -38,6 +47,7 @@ fail:
 
 void coordinator_finish(struct coordinator *coordinator)
 {
+    checkpointing_finish(&coordinator->checkpointing);
     sums_finish(&coordinator->sums);
     results_finish(&coordinator->results);
     membership_finish(&coordinator->membership);
@@ -45,7 +55,7 @@ void coordinator_finish(struct coordinator *coordinator)
 
 bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text, size_t text_size)
 {
-    if (!job_has_mode(coordinator->job, MODE_RING) || coordinator->job->workers <= 1) {
+    if (!job_has_mode(coordinator->job, MODE_RING) || coordinator->carriers.processes <= 1) {
         return false;
     }
     topology_describe(&coordinator->topology, ret_text, text_size);
@@ -56,7 +66,7 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
                       uint64_t now_ms)
 {
     assert(status != STATUS_OK);
-    coordinator_close(coordinator, status, reason, now_ms);
+    coordinator_close(coordinator, status, reason, NULL, now_ms);
 }
 
 static void send_heartbeat(struct coordinator *coordinator, uint64_t now_ms)
@@ -70,14 +80,15 @@ static void send_heartbeat(struct coordinator *coordinator, uint64_t now_ms)
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &heartbeat);
 }
 
-/* Ends the job if somebody is late or lost; otherwise warns of members that may become so. */
+/* Ends the job if a member is late or lost. Otherwise warns of members that may soon be. */
 static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
     char sentence[COORDINATOR_REASON_BYTES];
     deadlines_excuse(coordinator, away_ms, now_ms);
-    enum status status = deadlines_check(coordinator, now_ms, sentence, sizeof(sentence));
+    struct sender culprit = {.slot = NULL};
+    enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
     if (status != STATUS_OK) {
-        coordinator_close(coordinator, status, sentence, now_ms);
+        coordinator_close(coordinator, status, sentence, &culprit, now_ms);
         return;
     }
     if (deadlines_should_warn(coordinator, now_ms, sentence, sizeof(sentence))) {
@@ -100,6 +111,8 @@ void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t
     case COORDINATOR_TRAINING:
         send_heartbeat(coordinator, now_ms);
         watch(coordinator, now_ms, away_ms);
+        checkpointing_tick(coordinator, now_ms);
+        coordinator_conclude(coordinator, now_ms);
         break;
     case COORDINATOR_CLOSING:
         if (is_closed(coordinator, now_ms)) {

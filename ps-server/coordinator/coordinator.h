@@ -1,14 +1,18 @@
-/* Runs a job's membership: who comes, when it starts, how it ends.
+/* Runs a job from its members' arrival to its verdict.
  *
  * A pure state machine: messages and ticks in, messages out through the port. It opens no socket,
- * reads no clock (time is an argument, in milliseconds), and writes no file: server.c does. */
+ * reads no clock (time is an argument, in milliseconds), and writes no file; server.c does all of
+ * that. */
 #ifndef PS_SERVER_COORDINATOR_COORDINATOR_H
 #define PS_SERVER_COORDINATOR_COORDINATOR_H
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
+#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/vector/layout.h"
+#include "ps-server/coordinator/checkpointing.h"
+#include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/membership.h"
 #include "ps-server/coordinator/results.h"
 #include "ps-server/coordinator/sums.h"
@@ -39,8 +43,8 @@
  * CONNECTING begins with TRY where workers have to find out what is possible between them, and
  * again with START when all have TRIED. It begins once more when every worker has passed a phase of
  * the job (see phases.h) and another one comes. coordinator_states.c has what entering a state
- * means, membership.h the states of a slot.
- */
+ * means, membership.h the states of a
+ * slot. */
 // clang-format on
 enum coordinator_state {
     COORDINATOR_GATHERING,
@@ -50,7 +54,8 @@ enum coordinator_state {
     COORDINATOR_OVER,
 };
 
-/* What the coordinator asks its owner to do or to look at. No function may call it back. */
+/* What the coordinator asks its owner to do or look up. None of the functions may call back into
+ * the coordinator. */
 struct coordinator_port {
     void *context;
     enum presence (*look)(void *context, struct sighting *sighting); // as presence_look; or NULL
@@ -60,21 +65,39 @@ struct coordinator_port {
     void (*switched)(void *context); // training goes on in the phase of phase_index
     void (*reported)(void *context, uint32_t rank, const struct message *message);
     void (*period_closed)(void *context, uint32_t epoch);
+
+    /* Of checkpoints; the message is borrowed for the call. */
+    void (*checkpoint)(void *context, enum checkpoint_task task, uint64_t peer,
+                       const struct message *message);
+};
+
+/* What a job that is resumed begins with, from its checkpoint. */
+struct coordinator_resume {
+    uint64_t step; // steps that were made
+    uint64_t value_count, layout_digest, data_digest;
+    uint64_t train_samples, test_samples;
+    uint64_t bucket_bytes;                 // that --bucket-mb auto has chosen; 0: none
+    const struct wire_report *open_period; // (workers), borrowed
+    double seconds;                        // of training before
+    uint32_t restarts;                     // with this one
 };
 
 struct coordinator {
     const struct job *job;         // borrowed
+    struct carriers carriers;      // of its ranks: worker i of the membership is process i
     const char *job_text;          // as it goes into WELCOME; borrowed
-    const unsigned char *seal_key; // the same, of a job whose data travel in clear; or NULL
+    const unsigned char *seal_key; // also for WELCOME, if the job's data travel in clear; or NULL
     struct coordinator_port port;
     enum coordinator_state state;
     struct membership membership;
     struct results results;
     struct sums sums;
+    struct checkpointing checkpointing;
+    const struct coordinator_resume *resume;   // borrowed; NULL: the job begins
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
-    uint64_t absence_ms, absence_ended_ms; // its own last long absence; 0: none
+    uint64_t absence_ms, absence_ended_ms; // the coordinator's own last long absence; 0: none
 
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
@@ -82,13 +105,15 @@ struct coordinator {
     uint64_t train_samples, test_samples, data_digest;
     uint64_t parameters;      // of the model, as its authors count them
     uint32_t phase_index;     // of the job's phases
+    struct choices choices;   // of worker 0, in computing
     struct topology topology; // of ring phases
-    bool needs_trial;         // workers have to find out what is possible, and have not all done so
+    bool needs_trial;         // some workers have yet to find out what is possible between them
     struct tuning tuning;     // of buckets
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed
     char reason[COORDINATOR_REASON_BYTES];
+    struct sender culprit; // the member that the reason is about; its slot is NULL: none
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
     uint32_t workers_lost;
     uint64_t diverged_step; // from 1: a loss was not finite there; 0: none was
@@ -102,20 +127,22 @@ void coordinator_finish(struct coordinator *coordinator);
 void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
                          const struct message *message, uint64_t now_ms);
 
-/* One line on the all-reduce of the job's ring phases, once it has started; false, and nothing, if
- * it has none, or one worker. */
+/* Describes the all-reduce of the job's ring phases in one line, once the job has started. Returns
+ * false, and writes nothing, if it has no ring phase or only one worker. */
 bool coordinator_all_reduce(const struct coordinator *coordinator, char *ret_text,
                             size_t text_size);
 
-/* Checks deadlines. Call it several times a second, after all waiting messages were received, so
- * that no member that has sent something counts as silent. away_ms: how long it was overdue. */
+/* Checks deadlines. Call it several times a second, after receiving all waiting messages, so that
+ * no member that has sent something counts as silent. away_ms: by how much the call is late. */
 void coordinator_tick(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms);
 
 /* Ends the job from outside (a signal, a full disk). */
 void coordinator_stop(struct coordinator *coordinator, enum status status, const char *reason,
                       uint64_t now_ms);
 
-/* Corrects the verdict of a job that has ended, once more is known. */
-void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason);
+/* Corrects the verdict of a job that has ended, once more is known. The reason is about `culprit`,
+ * or about no member if that is NULL. */
+void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason,
+                       const struct sender *culprit);
 
 #endif

@@ -1,4 +1,5 @@
 /* Hands each message to what handles it; reports, sums, DONE and LEAVE are handled here. */
+#include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
@@ -7,13 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All workers have done their steps: their parameters must be equal. */
-static void conclude(struct coordinator *coordinator, uint64_t now_ms)
+void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
 {
+    if (coordinator->state != COORDINATOR_TRAINING ||
+        !membership_everybody_is(&coordinator->membership, SLOT_DONE) ||
+        checkpointing_is_awaited(coordinator, now_ms)) {
+        return;
+    }
     const struct slot *workers = coordinator->membership.workers;
     for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
         if (strcmp(workers[i].digest, workers[0].digest) != 0) {
-            coordinator_fail(coordinator, STATUS_MISMATCH, now_ms,
+            coordinator_fail(coordinator, STATUS_MISMATCH, NULL, now_ms,
                              "the parameters of worker %u (%.12s...) differ from those of worker 0 "
                              "(%.12s...) after the last step",
                              i, workers[i].digest, workers[0].digest);
@@ -22,7 +27,25 @@ static void conclude(struct coordinator *coordinator, uint64_t now_ms)
     }
     snprintf(coordinator->params_digest, sizeof(coordinator->params_digest), "%s",
              workers[0].digest);
-    coordinator_close(coordinator, STATUS_OK, "", now_ms);
+    coordinator_close(coordinator, STATUS_OK, "", NULL, now_ms);
+}
+
+/* The rank that a worker's message is about: one that it carries. A worker that carries a single
+ * one need not say which. False, and said, if it carries no such rank. */
+static bool find_rank(const struct coordinator *coordinator, const struct sender *from,
+                      const struct message *message, uint32_t *ret_rank)
+{
+    struct rank_block block = carriers_block(coordinator->carriers, from->index);
+    *ret_rank = block.count == 1 ? block.first : message->rank;
+    if (rank_block_has(block, *ret_rank)) {
+        return true;
+    }
+    coordinator_port_say(&coordinator->port, true,
+                         "worker %u (host %s) sent %s of rank %u; it carries ranks %u to %u: the "
+                         "message was dropped",
+                         from->index, from->slot->host, message_kind_name(message->kind),
+                         message->rank, block.first, block.first + block.count - 1);
+    return false;
 }
 
 static void handle_done(struct coordinator *coordinator, const struct sender *from,
@@ -37,12 +60,10 @@ static void handle_done(struct coordinator *coordinator, const struct sender *fr
         results_close_server(&coordinator->results, from->index, message->report);
         return;
     }
-    results_close_worker(&coordinator->results, from->index, message->report);
+    results_close_worker(&coordinator->results,
+                         carriers_block(coordinator->carriers, from->index).first, message->report);
     snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
-    if (coordinator->state == COORDINATOR_TRAINING &&
-        membership_everybody_is(&coordinator->membership, SLOT_DONE)) {
-        conclude(coordinator, now_ms);
-    }
+    coordinator_conclude(coordinator, now_ms);
 }
 
 /* With a target accuracy, workers wait to hear after each evaluation whether it was reached. */
@@ -66,12 +87,12 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
                           const struct message *message)
 {
     const struct wire_report *report = message->report;
-    uint32_t rank = from->index;
-    if (from->role != ROLE_WORKER) {
+    uint32_t rank;
+    if (from->role != ROLE_WORKER || !find_rank(coordinator, from, message, &rank)) {
         return;
     }
     if (results_add(&coordinator->results, rank, message) != STATUS_OK) {
-        coordinator_port_say(&coordinator->port, true, "worker %u reports period %llu out of order",
+        coordinator_port_say(&coordinator->port, true, "rank %u reports period %llu out of order",
                              rank, (unsigned long long)report->period);
         return;
     }
@@ -83,30 +104,32 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
     }
 }
 
-/* Every worker waits for the sum that it gives to: none can be a round ahead. */
+/* Every worker waits for the sum that its ranks give to: none can be a round ahead. */
 static void handle_sum(struct coordinator *coordinator, const struct sender *from,
-                       const struct wire_sum *given, uint64_t now_ms)
+                       const struct message *message, uint64_t now_ms)
 {
     const struct sums *sums = &coordinator->sums;
+    const struct wire_sum *given = message->sum;
     const double *sum;
-    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING) {
+    uint32_t rank;
+    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING ||
+        !find_rank(coordinator, from, message, &rank)) {
         return;
     }
     if (given->count > SUMS_COUNT_MAX) {
-        coordinator_fail(coordinator, STATUS_MALFORMED, now_ms,
+        coordinator_fail(coordinator, STATUS_MALFORMED, from, now_ms,
                          "worker %u (host %s) gave %u numbers to a sum, which takes at most %u",
                          from->index, from->slot->host, given->count, SUMS_COUNT_MAX);
         return;
     }
     enum status status =
-        sums_add(&coordinator->sums, from->index, given->round, given->values, given->count, &sum);
+        sums_add(&coordinator->sums, rank, given->round, given->values, given->count, &sum);
     if (status != STATUS_OK) {
-        coordinator_fail(coordinator, status, now_ms,
-                         "worker %u (host %s) gave %u numbers to sum %llu, the others %u to sum "
-                         "%llu",
-                         from->index, from->slot->host, given->count,
-                         (unsigned long long)given->round, sums->count,
-                         (unsigned long long)sums->round);
+        coordinator_fail(
+            coordinator, status, from, now_ms,
+            "worker %u (host %s) gave %u numbers to sum %llu; the others gave %u to sum %llu",
+            from->index, from->slot->host, given->count, (unsigned long long)given->round,
+            sums->count, (unsigned long long)sums->round);
         return;
     }
     if (sum != NULL) {
@@ -128,7 +151,7 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     bool has_diverged = reason == STATUS_NOT_FINITE;
     coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
     coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
-    coordinator_fail(coordinator, reason, now_ms, "%s %u (host %s, pid %llu) left: %s",
+    coordinator_fail(coordinator, reason, from, now_ms, "%s %u (host %s, pid %llu) left: %s",
                      role_name(from->role), from->index, slot->host,
                      (unsigned long long)slot->process_id, message->text);
 }
@@ -137,6 +160,9 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
                      const struct message *message, uint64_t now_ms)
 {
     switch (message->kind) {
+    case MESSAGE_CHOICES:
+        choices_take(coordinator, from, message->text, now_ms);
+        break;
     case MESSAGE_READY:
         handshake_ready(coordinator, from, message, now_ms);
         break;
@@ -153,13 +179,18 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         handle_report(coordinator, from, message);
         break;
     case MESSAGE_SUM:
-        handle_sum(coordinator, from, message->sum, now_ms);
+        handle_sum(coordinator, from, message, now_ms);
         break;
     case MESSAGE_DONE:
         handle_done(coordinator, from, message, now_ms);
         break;
     case MESSAGE_LEAVE:
         handle_leave(coordinator, from, message, now_ms);
+        break;
+    case MESSAGE_SNAPSHOT:
+    case MESSAGE_PIECE:
+    case MESSAGE_FETCH:
+        checkpointing_handle(coordinator, from, message, now_ms);
         break;
     case MESSAGE_HEARTBEAT: // it was heard: that is all
     case MESSAGE_JOIN:      // of a peer, not of a member
@@ -183,6 +214,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
     case MESSAGE_RETURN:
     case MESSAGE_PROCEED:
     case MESSAGE_GREET:
+    case MESSAGE_COLLECT:
     case MESSAGE_KIND_COUNT:
         break;
     }
@@ -197,7 +229,7 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
         return;
     }
     if (!membership_find(&coordinator->membership, peer, &from) || from.slot->state == SLOT_GONE) {
-        return; // not, or no longer, one of us
+        return; // not a member, or no longer one
     }
     bool has_step = message->kind == MESSAGE_HEARTBEAT;
     slot_hear(from.slot, has_step ? message->step : from.slot->step, now_ms);

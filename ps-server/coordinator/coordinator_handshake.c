@@ -1,7 +1,9 @@
-/* Lets members join, and counts who is ready, connected, or has passed a phase. */
+/* Lets members join, and follows which are ready, connected, or past a phase. */
 #include "ps-server/coordinator/coordinator_handshake.h"
 
+#include "common/job/job_modes.h"
 #include "ps-server/coordinator/agreement.h"
+#include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
@@ -27,7 +29,7 @@ static void refuse_version(const struct coordinator_port *port, uint64_t peer, c
 {
     char sentence[COORDINATOR_REASON_BYTES];
     snprintf(sentence, sizeof(sentence),
-             "it is version %.32s of ringside, the coordinator is %s: use the same everywhere",
+             "it has ringside %.32s and the coordinator has %s: use the same version everywhere",
              version, RINGSIDE_VERSION);
     refuse(port, peer, STATUS_MISMATCH, sentence);
 }
@@ -59,16 +61,20 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     }
     coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
                          index, member->host, (unsigned long long)member->process_id);
+    const struct coordinator_resume *resume = coordinator->resume;
+    bool is_worker = member->role == ROLE_WORKER;
     const struct message welcome = {
         .kind = MESSAGE_WELCOME,
         .rank = index,
         .text = coordinator->job_text,
         .seal_key = coordinator->seal_key,
+        .step = resume != NULL ? resume->step : 0,
+        .report = resume != NULL && is_worker ? &resume->open_period[index] : NULL,
     };
     coordinator_port_send(port, peer, &welcome);
 }
 
-/* The first worker that is ready says what the others have to agree with. */
+/* Takes model and data from the first worker that is ready. The others have to agree with it. */
 static void take_first(struct coordinator *coordinator, const struct message *message)
 {
     coordinator->layout = *message->layout;
@@ -79,32 +85,64 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     coordinator->parameters = message->member->parameters;
 }
 
+/* Whether the worker says how it is reached by NCCL, where that is used. */
+static bool has_nccl_as_due(const struct coordinator *coordinator, const struct sender *from,
+                            const struct message *message)
+{
+    const struct wire_nccl *nccl = message->nccl;
+    return !job_has_nccl(coordinator->job) ||
+           (nccl != NULL && nccl->has_gpu && nccl->has_id == (from->index == 0));
+}
+
 /* Whether the worker may stay. Where it disagrees with the others, the job fails. */
 static bool accept_worker(struct coordinator *coordinator, const struct sender *from,
                           const struct message *message, uint64_t now_ms)
 {
     char why[COORDINATOR_REASON_BYTES], sentence[2 * COORDINATOR_REASON_BYTES];
-    if (message->layout == NULL) {
-        return false;
+    if (message->layout == NULL || !has_nccl_as_due(coordinator, from, message)) {
+        return false; // not one of ours
     }
-    if (!coordinator->has_layout) {
+    bool agrees = coordinator->has_layout
+                      ? agreement_check(coordinator, message, why, sizeof(why))
+                      : agreement_check_resume(coordinator, message, why, sizeof(why));
+    if (agrees && !coordinator->has_layout) {
         take_first(coordinator, message);
-        return true;
     }
-    if (agreement_check(coordinator, message, why, sizeof(why))) {
+    if (agrees) {
         return true;
     }
     snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->index, from->slot->host,
              why);
     refuse(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
-    coordinator_fail(coordinator, STATUS_MISMATCH, now_ms, "%s", sentence);
+    coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms, "%s", sentence);
     return false;
 }
 
-static void note_worker(struct slot *slot, const struct wire_member *member)
+static void note_worker(struct coordinator *coordinator, const struct sender *from,
+                        const struct message *message)
 {
+    struct slot *slot = from->slot;
+    const struct wire_member *member = message->member;
     snprintf(slot->digest, sizeof(slot->digest), "%s", member->params_digest);
     snprintf(slot->device, sizeof(slot->device), "%s", member->device);
+    slot->choices_digest = member->choices_digest;
+    if (message->nccl != NULL) {
+        memcpy(slot->gpu, message->nccl->gpu, sizeof(slot->gpu));
+        slot->nccl_version = message->nccl->version;
+        topology_note_nccl(&coordinator->topology, from->index, message->nccl);
+    }
+}
+
+/* They train together all the same: each gradient is as good, if not of the same bits. */
+static void say_who_differs(const struct coordinator *coordinator)
+{
+    char ranks[128];
+    if (choices_differ(coordinator, ranks, sizeof(ranks))) {
+        coordinator_port_say(&coordinator->port, false,
+                             "not all workers compute by the algorithms of worker 0: others have "
+                             "rank %s (choices in job.json)",
+                             ranks);
+    }
 }
 
 void handshake_ready(struct coordinator *coordinator, const struct sender *from,
@@ -119,13 +157,15 @@ void handshake_ready(struct coordinator *coordinator, const struct sender *from,
         if (!accept_worker(coordinator, from, message, now_ms)) {
             return;
         }
-        note_worker(slot, message->member);
+        note_worker(coordinator, from, message);
+        choices_note_ready(coordinator, from);
     }
     snprintf(slot->place, sizeof(slot->place), "%s", message->member->endpoints);
     slot_enter(membership, slot, SLOT_READY, now_ms);
     if (!membership_everybody_is(membership, SLOT_READY)) {
         return;
     }
+    say_who_differs(coordinator);
     topology_begin(coordinator->job, membership, &coordinator->topology, &coordinator->needs_trial);
     coordinator_enter(coordinator, COORDINATOR_CONNECTING, now_ms);
 }
@@ -158,13 +198,13 @@ void handshake_tried(struct coordinator *coordinator, const struct sender *from,
         return;
     }
     if (topology_decide(coordinator->job, &coordinator->topology) != STATUS_OK) {
-        const struct slot *refuser = &membership->workers[coordinator->topology.refuser];
-        coordinator_fail(
-            coordinator, STATUS_UNREACHABLE, now_ms,
-            "worker %u (host %s, pid %llu) cannot map the memory of the other workers, and "
-            "--transport shm does without messages; they have to be of one container and one "
-            "user, or use --transport auto",
-            coordinator->topology.refuser, refuser->host, (unsigned long long)refuser->process_id);
+        uint32_t rank = coordinator->topology.refuser;
+        const struct sender refuser = {&membership->workers[rank], ROLE_WORKER, rank};
+        coordinator_fail(coordinator, STATUS_UNREACHABLE, &refuser, now_ms,
+                         "worker %u (host %s, pid %llu) cannot map the memory of the other "
+                         "workers, and --transport shm allows no messages instead; run all workers "
+                         "in one container as one user, or use --transport auto",
+                         rank, refuser.slot->host, (unsigned long long)refuser.slot->process_id);
         return;
     }
     coordinator->needs_trial = false;
@@ -184,7 +224,7 @@ void handshake_connected(struct coordinator *coordinator, const struct sender *f
     }
 }
 
-/* A worker holds all that it needs of a phase. Once all do, the next one begins. */
+/* Notes that a worker is done with a phase. Once all are, the next one begins. */
 void handshake_passed(struct coordinator *coordinator, const struct sender *from,
                       const struct message *message, uint64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* Handles the messages by which members come to a phase of the job and leave it. */
+/* Handles the messages by which members enter and leave a phase of the job. */
 #ifndef PS_SERVER_COORDINATOR_COORDINATOR_HANDSHAKE_H
 #define PS_SERVER_COORDINATOR_COORDINATOR_HANDSHAKE_H
 
@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-/* From a peer that may not be a member yet. */
+/* JOIN comes from a peer that may not be a member yet. */
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms);
 
-/* From members. Each ignores a message that does not belong to the state. */
+/* These come from members. Each ignores a message that does not fit the state. */
 void handshake_ready(struct coordinator *coordinator, const struct sender *from,
                      const struct message *message, uint64_t now_ms);
 void handshake_tried(struct coordinator *coordinator, const struct sender *from,

@@ -13,7 +13,7 @@ coordinator_port_say(const struct coordinator_port *port, bool is_error, const c
 void coordinator_port_send(const struct coordinator_port *port, uint64_t peer,
                            const struct message *message);
 
-/* To every member that has joined and is not gone: workers first. */
+/* Sends to every member that has joined and is not gone; to workers first. */
 void coordinator_port_send_workers(const struct coordinator_port *port,
                                    const struct membership *membership,
                                    const struct message *message);

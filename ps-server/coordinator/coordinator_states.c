@@ -9,7 +9,7 @@
 // How long members have to answer a STOP before the process ends.
 #define CLOSING_MS 1000
 
-/* Sends the message to each worker, with the places that the worker needs. */
+/* Sends the message to each worker, with the places of the members it connects to. */
 static void send_places(const struct coordinator *coordinator, struct message message)
 {
     char text[TOPOLOGY_TEXT_BYTES];
@@ -30,20 +30,46 @@ static void send_try(const struct coordinator *coordinator)
     send_places(coordinator, (struct message){.kind = MESSAGE_TRY, .start = &start});
 }
 
+/* The phase that a job goes on with which is resumed. Members find the same. */
+static void find_phase(struct coordinator *coordinator)
+{
+    struct phases phases;
+    char why[OPTION_ERROR_BYTES];
+    if (phases_of(coordinator->job, coordinator->train_samples, &phases, why, sizeof(why)) ==
+        STATUS_OK) {
+        (void)phases_resume(coordinator->job, &phases, coordinator->resume->step,
+                            &coordinator->phase_index);
+    }
+}
+
 /* Returns how large the buckets of the phase are. */
 static uint64_t begin_tuning(struct coordinator *coordinator)
 {
-    uint32_t phase = coordinator->phase_index;
+    const struct coordinator_resume *resume = coordinator->resume;
+    bool is_first = coordinator->started_ms == 0;
     char text[COORDINATOR_REASON_BYTES];
-    if (phase == 0) {
+    if (is_first) {
         bool is_shared = coordinator->topology.all_reduce == ALL_REDUCE_SHARED;
         tuning_init(coordinator->job, coordinator->train_samples, is_shared, &coordinator->tuning);
     }
+    if (is_first && resume != NULL) {
+        find_phase(coordinator);
+        tuning_resume(&coordinator->tuning, resume->bucket_bytes);
+    }
+    uint32_t phase = coordinator->phase_index;
     uint64_t bucket_bytes = tuning_begin_phase(&coordinator->tuning, phase);
     if (tuning_describe_news(&coordinator->tuning, phase, text, sizeof(text))) {
         coordinator_port_say(&coordinator->port, false, "%s", text);
     }
     return bucket_bytes;
+}
+
+/* Where NCCL adds up, START says where workers meet. */
+static struct message with_nccl(const struct coordinator *coordinator, struct message start)
+{
+    const struct topology *topology = &coordinator->topology;
+    start.nccl = topology->all_reduce == ALL_REDUCE_NCCL ? &topology->nccl : NULL;
+    return start;
 }
 
 /* Begins a phase of the job: tells everybody where the others are. */
@@ -59,11 +85,12 @@ static void send_start(struct coordinator *coordinator, uint64_t now_ms)
                                      .bucket_bytes = bucket_bytes};
     const struct message message = {
         .kind = MESSAGE_START, .start = &start, .layout = &coordinator->phase_layout, .text = ""};
+    const struct message to_workers = with_nccl(coordinator, message);
     coordinator_port_send_servers(&coordinator->port, membership, &message);
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         slot_enter(membership, &membership->workers[i], SLOT_READY, now_ms);
     }
-    send_places(coordinator, message);
+    send_places(coordinator, to_workers);
 }
 
 static void begin_connecting(struct coordinator *coordinator, uint64_t now_ms)
@@ -84,7 +111,8 @@ static void begin_training(struct coordinator *coordinator, uint64_t now_ms)
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         membership->workers[i].step_since_ms = now_ms;
     }
-    if (coordinator->phase_index == 0) {
+    checkpointing_begin_phase(coordinator, now_ms);
+    if (coordinator->started_ms == 0) {
         coordinator->started_ms = now_ms;
         port->started(port->context);
     } else {
@@ -126,9 +154,11 @@ void coordinator_enter(struct coordinator *coordinator, enum coordinator_state s
 }
 
 /* The one place where the verdict is set. */
-void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason)
+void coordinator_amend(struct coordinator *coordinator, enum status verdict, const char *reason,
+                       const struct sender *culprit)
 {
     coordinator->verdict = verdict;
+    coordinator->culprit = culprit != NULL ? *culprit : (struct sender){.slot = NULL};
     snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
     if (verdict != STATUS_OK) {
         coordinator_port_say(&coordinator->port, true, "the job ends: %s", coordinator->reason);
@@ -136,22 +166,22 @@ void coordinator_amend(struct coordinator *coordinator, enum status verdict, con
 }
 
 void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
-                       uint64_t now_ms)
+                       const struct sender *culprit, uint64_t now_ms)
 {
     if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
-    coordinator_amend(coordinator, verdict, reason);
+    coordinator_amend(coordinator, verdict, reason, culprit);
     coordinator_enter(coordinator, COORDINATOR_CLOSING, now_ms);
 }
 
-void coordinator_fail(struct coordinator *coordinator, enum status verdict, uint64_t now_ms,
-                      const char *format, ...)
+void coordinator_fail(struct coordinator *coordinator, enum status verdict,
+                      const struct sender *culprit, uint64_t now_ms, const char *format, ...)
 {
     char reason[COORDINATOR_REASON_BYTES];
     va_list args;
     va_start(args, format);
     vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
-    coordinator_close(coordinator, verdict, reason, now_ms);
+    coordinator_close(coordinator, verdict, reason, culprit, now_ms);
 }

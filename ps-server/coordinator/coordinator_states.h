@@ -11,13 +11,18 @@
 void coordinator_enter(struct coordinator *coordinator, enum coordinator_state state,
                        uint64_t now_ms);
 
-/* Sets the verdict and enters CLOSING, unless the job is closing already. */
+/* Sets the verdict and enters CLOSING, unless the job is closing already. `culprit` is the member
+ * that the reason is about; NULL: none. */
 void coordinator_close(struct coordinator *coordinator, enum status verdict, const char *reason,
-                       uint64_t now_ms);
+                       const struct sender *culprit, uint64_t now_ms);
 
 /* The same for a job that cannot go on. */
-__attribute__((format(printf, 4, 5))) void coordinator_fail(struct coordinator *coordinator,
-                                                            enum status verdict, uint64_t now_ms,
-                                                            const char *format, ...);
+__attribute__((format(printf, 5, 6))) void
+coordinator_fail(struct coordinator *coordinator, enum status verdict, const struct sender *culprit,
+                 uint64_t now_ms, const char *format, ...);
+
+/* Ends the job as completed once all workers have done their steps and nothing is awaited: their
+ * parameters must be equal. */
+void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms);
 
 #endif

@@ -1,11 +1,11 @@
-/* Finds members that came too late, went silent, lost their connection or stand still. */
+/* Finds members that are late, silent, disconnected or stalled. */
 #include "ps-server/coordinator/deadlines.h"
 
 #include "common/base/attention.h"
 
 #include <stdio.h>
 
-// Messages that were sent before a connection was closed may still have to be received.
+// A message that was sent before its connection closed may still be waiting to be received.
 #define DEADLINES_CLOSED_MS 1000
 
 /* Room for a sentence. */
@@ -62,8 +62,8 @@ uint64_t deadlines_patience_ms(const struct coordinator *coordinator)
                       membership_crowding_max(&coordinator->membership));
 }
 
-/* Names those of one side that have not joined; false if all have. `slot` is what a user calls a
- * place there. */
+/* Names the workers, or the servers, that have not joined. Returns false if all have. `slot` is the
+ * user's word for a slot: rank or shard. */
 static bool describe_missing(const struct slot *slots, uint32_t count, const char *role,
                              const char *slot, double waited_s, struct text ret_reason)
 {
@@ -87,15 +87,15 @@ static void describe_unready(const struct membership *membership, bool is_connec
     char who[128];
     membership_list(membership->workers, membership->worker_count,
                     is_connecting ? SLOT_READY : SLOT_JOINED, who, sizeof(who));
-    snprintf(
-        ret_reason.bytes, ret_reason.size,
-        "some workers are not ready, and none became ready in the last %.0f s; still %s: rank %s "
-        "(--start-timeout)",
-        waited_s, is_connecting ? "connecting" : "preparing", who);
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "some workers are not ready, and none has become ready in the last %.0f s; still %s: "
+             "rank %s (--start-timeout)",
+             waited_s, is_connecting ? "connecting" : "preparing", who);
 }
 
-/* Names members that have not joined, or else those still preparing or connecting. They may be
- * waiting for processors, so each arrival starts the timeout again for the others. */
+/* Checks --start-timeout. Names the members that have not joined, or else those still preparing or
+ * connecting. They may be waiting for processors, so each arrival restarts the timeout for the
+ * others. */
 static enum status check_start(const struct membership *membership, double start_timeout,
                                bool is_connecting, uint64_t now_ms, struct text ret_reason)
 {
@@ -125,7 +125,7 @@ static enum presence look(const struct coordinator *coordinator, struct slot *sl
     return port->look != NULL ? port->look(port->context, &slot->sighting) : PRESENCE_UNKNOWN;
 }
 
-/* How long a silent member is given, and what else is known about it. */
+/* Returns how long a silent member is given, and what else is known about it. */
 static double patience_s(const struct coordinator *coordinator, struct slot *slot,
                          const char **ret_known)
 {
@@ -139,7 +139,7 @@ static double patience_s(const struct coordinator *coordinator, struct slot *slo
         *ret_known = ", and its process is stopped";
         return job->lost_after;
     case PRESENCE_RUNS:
-        *ret_known = ", though its process is there (--stall-fail)";
+        *ret_known = ", though its process is running (--stall-fail)";
         return job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
     case PRESENCE_UNKNOWN:
     default:
@@ -148,24 +148,24 @@ static double patience_s(const struct coordinator *coordinator, struct slot *slo
     }
 }
 
-/* Members leave a coordinator that is away for long: then the coordinator is to blame. */
+/* Members leave a coordinator that is away for too long. In that case the coordinator is to
+ * blame. */
 static void describe_closed(const struct coordinator *coordinator, const struct slot *slot,
                             char *ret_why, size_t why_size)
 {
     bool was_away = coordinator->absence_ms > 0 &&
                     slot->closed_ms <= coordinator->absence_ended_ms + DEADLINES_CLOSED_MS;
     if (was_away) {
-        snprintf(
-            ret_why, why_size,
-            "its connection was closed while this coordinator was away for %.1f s: stopped, or "
-            "without a processor",
-            (double)coordinator->absence_ms / 1000);
+        snprintf(ret_why, why_size,
+                 "its connection was closed while this coordinator was away for %.1f s; it was "
+                 "stopped, or had no processor",
+                 (double)coordinator->absence_ms / 1000);
     } else {
         snprintf(ret_why, why_size, "its connection was closed");
     }
 }
 
-/* Whether a member is lost, and what shows it. */
+/* Returns whether a member is lost, and how that is known. */
 static bool is_lost(const struct coordinator *coordinator, struct slot *slot, uint64_t now_ms,
                     char *ret_why, size_t why_size)
 {
@@ -175,7 +175,7 @@ static bool is_lost(const struct coordinator *coordinator, struct slot *slot, ui
         return false;
     }
     if (!slot->sighting.is_met) {
-        (void)look(coordinator, slot); // while it is known to be there
+        (void)look(coordinator, slot); // while its process is known to exist
     }
     if (slot->closed_ms != 0 && now_ms - slot->closed_ms >= DEADLINES_CLOSED_MS) {
         describe_closed(coordinator, slot, ret_why, why_size);
@@ -189,29 +189,31 @@ static bool is_lost(const struct coordinator *coordinator, struct slot *slot, ui
     return true;
 }
 
-/* The first member that is lost. */
-static enum status check_lost(struct coordinator *coordinator, struct slot *slots, uint32_t count,
-                              uint64_t now_ms, char *ret_reason, size_t reason_size)
+/* Finds the first worker, or server, that is lost. */
+static enum status check_lost(struct coordinator *coordinator, enum member_role role,
+                              uint64_t now_ms, struct sender *ret_culprit, struct text ret_reason)
 {
     char why[256];
-    bool is_worker = slots == coordinator->membership.workers;
-    for (uint32_t i = 0; i < count; i++) {
-        struct slot *slot = &slots[i];
-        if (!is_lost(coordinator, slot, now_ms, why, sizeof(why))) {
-            continue;
-        }
-        slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
-        coordinator->workers_lost += is_worker;
-        snprintf(ret_reason, reason_size, "%s %u (host %s, pid %llu) was lost at step %llu: %s",
-                 is_worker ? "worker" : "server", i, slot->host,
-                 (unsigned long long)slot->process_id, (unsigned long long)slot->step, why);
-        return STATUS_UNREACHABLE;
+    struct membership *membership = &coordinator->membership;
+    struct sender member = membership_member(membership, role, 0);
+    while (member.slot != NULL && !is_lost(coordinator, member.slot, now_ms, why, sizeof(why))) {
+        member = membership_member(membership, role, member.index + 1);
     }
-    return STATUS_OK;
+    if (member.slot == NULL) {
+        return STATUS_OK;
+    }
+    slot_enter(membership, member.slot, SLOT_GONE, now_ms);
+    coordinator->workers_lost += role == ROLE_WORKER;
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role), member.index,
+             member.slot->host, (unsigned long long)member.slot->process_id,
+             (unsigned long long)member.slot->step, why);
+    *ret_culprit = member;
+    return STATUS_UNREACHABLE;
 }
 
-/* Of the workers that are not done the one that is furthest behind, and of those the one that has
- * been there for longest: it holds all of them up. 0 if all are done. */
+/* Returns the worker that holds the others up: the one furthest behind or, of several, the one that
+ * has been at its step for longest. Returns 0 if all are done. */
 static uint32_t find_slowest(const struct membership *membership)
 {
     const struct slot *workers = membership->workers;
@@ -229,16 +231,16 @@ static uint32_t find_slowest(const struct membership *membership)
     return slowest != NULL ? (uint32_t)(slowest - workers) : 0;
 }
 
-/* How long the slowest worker has been at its step, in training. */
+/* How long the slowest worker has been at its step. */
 static double stalled_seconds(const struct membership *membership, uint64_t now_ms)
 {
     const struct slot *slot = &membership->workers[find_slowest(membership)];
     return slot->state != SLOT_DONE ? seconds_between(slot->step_since_ms, now_ms) : 0;
 }
 
-/* Names the worker that holds the others up for too long. */
+/* Names the worker if it has held the others up for too long. */
 static enum status check_stall(const struct membership *membership, double stall_fail,
-                               uint64_t now_ms, struct text ret_reason)
+                               uint64_t now_ms, struct sender *ret_culprit, struct text ret_reason)
 {
     double stalled_s = stalled_seconds(membership, now_ms);
     if (stalled_s < stall_fail) {
@@ -249,22 +251,31 @@ static enum status check_stall(const struct membership *membership, double stall
     snprintf(ret_reason.bytes, ret_reason.size,
              "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", rank,
              slot->host, (unsigned long long)slot->step, stalled_s);
+    *ret_culprit = membership_member(membership, ROLE_WORKER, rank);
     return STATUS_TIMED_OUT;
+}
+
+/* Those who have all joined may be timing what their GPUs' libraries offer. */
+static double start_patience_s(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    bool may_time = count_missing(&coordinator->membership) == 0;
+    return job->start_timeout + (may_time ? job_timing_seconds(job) : 0);
 }
 
 /* What the state has a deadline for. */
 static enum status check_state(const struct coordinator *coordinator, uint64_t now_ms,
-                               struct text ret_reason)
+                               struct sender *ret_culprit, struct text ret_reason)
 {
     const struct job *job = coordinator->job;
     const struct membership *membership = &coordinator->membership;
     switch (coordinator->state) {
     case COORDINATOR_GATHERING:
-        return check_start(membership, job->start_timeout, false, now_ms, ret_reason);
+        return check_start(membership, start_patience_s(coordinator), false, now_ms, ret_reason);
     case COORDINATOR_CONNECTING:
         return check_start(membership, job->start_timeout, true, now_ms, ret_reason);
     case COORDINATOR_TRAINING:
-        return check_stall(membership, job->stall_fail, now_ms, ret_reason);
+        return check_stall(membership, job->stall_fail, now_ms, ret_culprit, ret_reason);
     case COORDINATOR_CLOSING:
     case COORDINATOR_OVER:
         break;
@@ -272,24 +283,23 @@ static enum status check_state(const struct coordinator *coordinator, uint64_t n
     return STATUS_OK;
 }
 
-enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, char *ret_reason,
-                            size_t reason_size)
+enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
+                            struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
-    struct membership *membership = &coordinator->membership;
-    enum status status = check_lost(coordinator, membership->workers, membership->worker_count,
-                                    now_ms, ret_reason, reason_size);
+    struct text reason = {ret_reason, reason_size};
+    enum status status = check_lost(coordinator, ROLE_WORKER, now_ms, ret_culprit, reason);
     if (status != STATUS_OK) {
         return status;
     }
-    status = check_lost(coordinator, membership->servers, membership->server_count, now_ms,
-                        ret_reason, reason_size);
+    status = check_lost(coordinator, ROLE_SERVER, now_ms, ret_culprit, reason);
     if (status != STATUS_OK) {
         return status;
     }
-    return check_state(coordinator, now_ms, (struct text){ret_reason, reason_size});
+    return check_state(coordinator, now_ms, ret_culprit, reason);
 }
 
-/* The first member that has been silent for longer than --lost-after and is not marked as gone. */
+/* Finds the first member that has been silent for longer than --lost-after and is not marked as
+ * gone. */
 static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, bool *ret_is_worker,
                         uint32_t *ret_index)
 {
@@ -324,14 +334,14 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     coordinator->silence_warned_ms = now_ms;
     struct slot *slot = is_worker ? &coordinator->membership.workers[index]
                                   : &coordinator->membership.servers[index];
-    snprintf(
-        ret_sentence, sentence_size,
-        "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, as %s",
-        is_worker ? "worker" : "server", index, slot->host, (unsigned long long)slot->process_id,
-        seconds_between(slot->heard_ms, now_ms),
-        look(coordinator, slot) == PRESENCE_RUNS
-            ? "its process is there: is the host overloaded?"
-            : "its host has more processes of the job than cores");
+    snprintf(ret_sentence, sentence_size,
+             "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, "
+             "because %s",
+             is_worker ? "worker" : "server", index, slot->host,
+             (unsigned long long)slot->process_id, seconds_between(slot->heard_ms, now_ms),
+             look(coordinator, slot) == PRESENCE_RUNS
+                 ? "its process is running: is the host overloaded?"
+                 : "its host has more processes of the job than cores");
     return true;
 }
 
@@ -349,8 +359,9 @@ static bool should_warn_of_stall(struct coordinator *coordinator, uint64_t now_m
     uint32_t rank = find_slowest(membership);
     const struct slot *slot = &membership->workers[rank];
     snprintf(ret_sentence, sentence_size,
-             "the job waits for worker %u (host %s, pid %llu): at step %llu for %.0f s", rank,
-             slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
+             "the job is waiting for worker %u (host %s, pid %llu), which has been at step %llu "
+             "for %.0f s",
+             rank, slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
              stalled_s);
     return true;
 }

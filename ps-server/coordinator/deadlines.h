@@ -1,10 +1,10 @@
-/* The coordinator's deadlines: when it stops waiting for a member. Pure: time is an argument.
+/* Decides when the coordinator stops waiting for a member. Pure: time is an argument.
  *
- * Silence is not death. If a process dies, the kernel closes its connection. A silent process of
- * this host that exists and is not stopped is short of processor time: it is given as long as one
- * that stands still (--stall-fail). Where silence is all that is known, --lost-after is multiplied
- * by the members per core of the member's host, if there are more members than cores. Time in
- * which the coordinator itself was away counts against nobody. */
+ * Silence is not death. When a process dies, the kernel closes its connection. A silent process on
+ * this host that exists and is not stopped is short of processor time; it is given as long as a
+ * stalled one (--stall-fail). Where nothing but the silence is known, --lost-after is multiplied by
+ * the number of members per core of the member's host, if it has more members than cores. Time
+ * during which the coordinator itself was away counts against no member. */
 #ifndef PS_SERVER_COORDINATOR_DEADLINES_H
 #define PS_SERVER_COORDINATOR_DEADLINES_H
 
@@ -13,22 +13,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The peer's connection was closed. What it sent before may still come. */
+/* Notes that the peer's connection was closed. What it sent before may still arrive. */
 void deadlines_note_closed(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 
-/* The coordinator was away for away_ms, and has since received all waiting messages. */
+/* Excuses members for the time that the coordinator was away. It has received all waiting messages
+ * since. */
 void deadlines_excuse(struct coordinator *coordinator, uint64_t away_ms, uint64_t now_ms);
 
-/* How long members wait for a silent coordinator, in milliseconds: twice the longest time that it
- * gives any of them where silence is all that is known. */
+/* Returns how long members wait for a silent coordinator, in milliseconds: twice the longest time
+ * that it gives any of them when nothing but silence is known. */
 uint64_t deadlines_patience_ms(const struct coordinator *coordinator);
 
-/* STATUS_OK, or why the job cannot go on, with a sentence: not everybody came in time, somebody was
- * lost (then marked as gone), somebody stands still. */
-enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms, char *ret_reason,
-                            size_t reason_size);
+/* Returns STATUS_OK, or why the job cannot go on, with a sentence: members did not come in time,
+ * one was lost (and is marked as gone now), or one stands still. ret_culprit is that one, and stays
+ * as it is if there is no such member. */
+enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
+                            struct sender *ret_culprit, char *ret_reason, size_t reason_size);
 
-/* Whether it is time to say who waits for whom; then it is noted that it was said. */
+/* Returns whether a warning is due, with its sentence: the job waits for a member, or nothing was
+ * heard from one. The next such warning is due --stall-warn later. */
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size);
 

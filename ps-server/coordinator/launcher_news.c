@@ -1,6 +1,8 @@
 /* Reads the lines that the launcher writes, and applies them to the job. */
 #include "ps-server/coordinator/launcher_news.h"
 
+#include "ps-server/coordinator/coordinator_states.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +28,7 @@ static char *take_line(struct launcher_pipe *pipe)
         return line;
     }
     if (pipe->begin == 0 && pipe->end == sizeof(pipe->bytes)) {
-        pipe->end = 0; // no line of ours is so long
+        pipe->end = 0; // too long for a line of the launcher
     }
     return NULL;
 }
@@ -103,7 +105,7 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
         if (!fill(pipe)) {
             close(pipe->fd);
             pipe->fd = -1;
-            news.sentence = "its launcher has gone: was it killed?";
+            news.sentence = "the launcher is gone: was it killed?";
             *ret_news = news;
             return true;
         }
@@ -122,12 +124,14 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     if (is_over && !knows_better) {
         return;
     }
-    coordinator->workers_lost += membership_note_gone(
-        &coordinator->membership, news->role, news->index, coordinator->job->servers, now_ms);
+    struct membership *membership = &coordinator->membership;
+    const struct sender culprit = membership_member(membership, news->role, news->index);
+    coordinator->workers_lost += membership_note_gone(membership, news->role, news->index,
+                                                      coordinator->job->servers, now_ms);
     if (is_over) {
-        coordinator_amend(coordinator, verdict, news->sentence);
+        coordinator_amend(coordinator, verdict, news->sentence, &culprit);
     } else {
-        coordinator_stop(coordinator, STATUS_UNREACHABLE, news->sentence, now_ms);
+        coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
     }
 }
 

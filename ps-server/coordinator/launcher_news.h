@@ -1,13 +1,13 @@
-/* What the launcher tells the coordinator while the job runs. The end of the pipe: it has gone.
+/* What the launcher tells the coordinator while the job runs.
  *
- * The launcher is the first to know for certain how a member has ended. It writes one line for each
- * such event to a pipe (--launcher-fd), which it keeps open for as long as it lives:
+ * The launcher is the first to know for certain how a member ended. It writes one line for each
+ * such event to a pipe (--launcher-fd), and keeps the pipe open for as long as it lives. If the
+ * pipe ends, the launcher is gone. The lines:
  *
  *     interrupted SENTENCE       somebody wants the job to end
  *     failed SENTENCE            the job cannot go on
  *     ended worker 3 SENTENCE    the member ended by itself, with an error
- *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it
- */
+ *     killed server 1 SENTENCE   the member was killed: errors that others report follow from it */
 #ifndef PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
 #define PS_SERVER_COORDINATOR_LAUNCHER_NEWS_H
 
@@ -29,13 +29,13 @@ enum launcher_news_kind {
 
 struct launcher_news {
     enum launcher_news_kind kind;
-    enum member_role role; // of ended and killed
+    enum member_role role; // for ended and killed
     uint32_t index;        // the same
     const char *sentence;  // borrowed until the next call
 };
 
 struct launcher_pipe {
-    int fd; // -1: there is no launcher, or it has gone
+    int fd; // -1: there is no launcher, or it is gone
     size_t begin, end;
     char bytes[LAUNCHER_LINE_BYTES];
 };
@@ -43,12 +43,12 @@ struct launcher_pipe {
 /* -1: there is none. */
 void launcher_pipe_init(struct launcher_pipe *pipe, int fd);
 
-/* The next line, or the end of the pipe. False if there is neither. Does not wait. Skips lines of
- * any other kind. */
+/* Takes the next line, or the end of the pipe. Returns false if there is neither. Does not wait.
+ * Skips lines of unknown kinds. */
 bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_news);
 
-/* Ends the job where the news requires it. If a member was killed, that becomes the reason of a
- * failed job (unless it was interrupted), whatever was reported before. Pure. */
+/* Ends the job if the news requires it. A member that was killed becomes the reason of a failed
+ * job, whatever was reported before, unless the job was interrupted. Pure. */
 void launcher_news_apply(const struct launcher_news *news, struct coordinator *coordinator,
                          uint64_t now_ms);
 

@@ -48,7 +48,7 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
     }
 }
 
-/* The index that the member gets, or `count` with a reason. */
+/* Returns the index that the member gets, or `count` with a reason. */
 static uint32_t pick_slot(const struct slot *slots, uint32_t count,
                           const struct wire_member *member, struct membership_refusal *ret_refusal)
 {
@@ -61,20 +61,22 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
         }
         snprintf(reason, MEMBERSHIP_ERROR_BYTES, "the job already has its %u %ss", count,
                  role_name(member->role));
-        ret_refusal->told = "all ranks are taken; the coordinator's log says more";
+        ret_refusal->told = "all ranks are taken; see the coordinator's log";
         return count;
     }
     if (member->rank >= count) {
-        ret_refusal->told = "there is no such rank; the coordinator's log says which there are";
+        ret_refusal->told = "there is no such rank; see the coordinator's log for those that exist";
         snprintf(reason, MEMBERSHIP_ERROR_BYTES,
                  "%s %u asked to join, but this job has %u: 0 to %u%s", role_name(member->role),
                  member->rank, count, count > 0 ? count - 1 : 0,
-                 member->role == ROLE_WORKER ? "; start ps with more --workers" : "");
+                 member->role == ROLE_WORKER ? "; start ps with more --workers, or more --processes"
+                                             : "");
         return count;
     }
     const struct slot *slot = &slots[member->rank];
     if (slot->state != SLOT_FREE) {
-        ret_refusal->told = "its rank is taken; the coordinator's log says by whom";
+        ret_refusal->told =
+            "its rank is taken; see the coordinator's log for the member that has it";
         snprintf(reason, MEMBERSHIP_ERROR_BYTES, "%s %u is taken by process %llu on host %s",
                  role_name(member->role), member->rank, (unsigned long long)slot->process_id,
                  slot->host);
@@ -133,6 +135,15 @@ bool membership_find(const struct membership *membership, uint64_t peer, struct 
         return true;
     }
     return false;
+}
+
+struct sender membership_member(const struct membership *membership, enum member_role role,
+                                uint32_t index)
+{
+    bool is_worker = role == ROLE_WORKER;
+    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
+    struct slot *slots = is_worker ? membership->workers : membership->servers;
+    return (struct sender){index < count ? &slots[index] : NULL, role, index};
 }
 
 uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,

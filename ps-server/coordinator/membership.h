@@ -1,6 +1,6 @@
-/* Who is in the job: pure bookkeeping.
+/* Keeps the books on a job's members. Pure.
  *
- * Workers and servers each have their slots, 0 .. count-1. A slot is given once. */
+ * Workers and servers have slots of their own, 0 .. count-1. A slot is given only once. */
 #ifndef PS_SERVER_COORDINATOR_MEMBERSHIP_H
 #define PS_SERVER_COORDINATOR_MEMBERSHIP_H
 
@@ -20,7 +20,7 @@
 /* Why a peer may not join. */
 struct membership_refusal {
     char reason[MEMBERSHIP_ERROR_BYTES]; // for our own log
-    const char *told;                    // for the peer: reveals nothing of the job; static
+    const char *told;                    // for the peer: reveals nothing about the job; static
 };
 
 enum slot_state {
@@ -28,7 +28,7 @@ enum slot_state {
     SLOT_JOINED,    // welcomed; preparing
     SLOT_READY,     // can be reached; waits for the others, or connects to them
     SLOT_TRIED,     // has found out how it can exchange with others
-    SLOT_CONNECTED, // in the training
+    SLOT_CONNECTED, // takes part in training
     SLOT_DONE,      // has done all steps
     SLOT_GONE,      // left or lost
 };
@@ -40,18 +40,22 @@ struct slot {
     char host[MEMBERSHIP_HOST_BYTES];
     char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket
     char device[32];
-    char digest[MEMBERSHIP_DIGEST_BYTES]; // of its parameters: first, then last
-    struct sighting sighting;             // of its process
-    uint32_t cores;                       // of its host, for it; 0: not known
-    uint64_t heard_ms;                    // last sign of life
-    uint64_t closed_ms;                   // when its connection was closed; 0: it is not
-    uint64_t step, step_since_ms;         // where it is, and since when
+    char digest[MEMBERSHIP_DIGEST_BYTES];   // of its parameters: first, then last
+    unsigned char gpu[WIRE_NCCL_GPU_BYTES]; // of a worker, where NCCL is used
+    uint32_t nccl_version;                  // likewise
+    struct sighting sighting;               // of its process
+    uint32_t cores;                         // of its host, for it; 0: not known
+    bool asks_choices;                      // and has no answer yet: see choices.h
+    uint64_t choices_digest;                // of how its device computes; 0: it has no choice
+    uint64_t heard_ms;                      // last sign of life
+    uint64_t closed_ms;                     // when its connection was closed; 0: it is not
+    uint64_t step, step_since_ms;           // where it is, and since when
 };
 
 struct membership {
     struct slot *workers, *servers; // owned
     uint32_t worker_count, server_count;
-    uint64_t arrived_ms; // when somebody last came nearer to training, or was asked to
+    uint64_t arrived_ms; // when a member last came closer to training, or was asked to
 };
 
 /* The member behind a connection. */
@@ -65,8 +69,8 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
                             uint32_t server_count);
 void membership_finish(struct membership *membership);
 
-/* Gives the member the slot that it asks for, or the lowest free one. STATUS_INVALID with a refusal
- * if there is none. */
+/* Gives the member the slot that it asks for, or the lowest free one. Returns STATUS_INVALID with a
+ * refusal if there is none. */
 enum status membership_join(struct membership *membership, const struct wire_member *member,
                             uint64_t peer, uint64_t now_ms, uint32_t *ret_index,
                             struct membership_refusal *ret_refusal);
@@ -74,22 +78,26 @@ enum status membership_join(struct membership *membership, const struct wire_mem
 /* "worker" or "server". */
 const char *role_name(enum member_role role);
 
-/* Finds the member behind a connection; false if it is nobody's. */
+/* Finds the member behind a connection. Returns false if it is not a member's. */
 bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
+
+/* The member with this number; its slot is NULL if there is none. */
+struct sender membership_member(const struct membership *membership, enum member_role role,
+                                uint32_t index);
 
 /* The one place where a slot's state changes. */
 void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
                 uint64_t now_ms);
 
-/* Marks an ended member as gone: nothing more is expected from it. A server process that has
- * several slots has every server_stride-th of them. Returns how many more workers are gone now. */
+/* Marks a member that has ended as gone: nothing more is expected from it. A server process with
+ * several slots has every server_stride-th of them. Returns how many workers became gone. */
 uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
                               uint32_t server_stride, uint64_t now_ms);
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
 
-/* Members per core on the host of this one; at least 1. `missing` members that have not joined are
- * assumed to be on that host. */
+/* Returns the members per core on this member's host, at least 1. `missing` members that have not
+ * joined are assumed to be on that host. */
 double membership_crowding(const struct membership *membership, const struct slot *slot,
                            uint32_t missing);
 

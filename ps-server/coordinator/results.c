@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A report may close a period at most so far ahead of those known: workers are in step.
+// Workers are in step, so a report closes a period at most this far ahead of the known ones.
 #define PERIOD_LEAD_MAX 1
 
 enum status results_init(struct results *results, uint32_t worker_count, uint32_t shard_count)
@@ -21,6 +21,20 @@ void results_finish(struct results *results)
     free(results->shards);
     free(results->periods);
     *results = (struct results){0};
+}
+
+void results_go_on(struct results *results, struct results *from)
+{
+    free(results->ranks);
+    free(results->periods);
+    results->ranks = from->ranks;
+    results->periods = from->periods;
+    results->period_count = from->period_count;
+    results->period_capacity = from->period_capacity;
+    *from = (struct results){0};
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        results->ranks[i].warm_images = results->ranks[i].warm_ns = 0; // of this process's time
+    }
 }
 
 static enum status grow(struct results *results)

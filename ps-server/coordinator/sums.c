@@ -19,7 +19,7 @@ void sums_finish(struct sums *sums)
     *sums = (struct sums){0};
 }
 
-/* Room for so many numbers of each worker; what was there is gone. */
+/* Makes room for `count` numbers of each worker. Drops what was there. */
 static enum status make_room(struct sums *sums, uint32_t count)
 {
     if (count <= sums->capacity) {
@@ -35,7 +35,7 @@ static enum status make_room(struct sums *sums, uint32_t count)
     return STATUS_OK;
 }
 
-/* Into the place of the first worker. */
+/* Adds them up in the place of the first worker. */
 static const double *add_up(struct sums *sums)
 {
     double *sum = sums->values;

@@ -1,8 +1,8 @@
-/* Numbers that all workers add up: those of batch normalisation over their batches together
- * (--sync-bn), and its statistics before an evaluation. Pure.
+/* Adds up numbers of all workers: those of batch normalisation over all their batches (--sync-bn),
+ * and its statistics before an evaluation. Pure.
  *
- * A round is over when every worker has given its numbers. They are added in the order of the
- * ranks, whatever the order in which they came, so that the sum has the same bits in every run. */
+ * A round is over when every worker has given its numbers. They are added in the order of ranks,
+ * not of arrival, so that the sum has the same bits in every run. */
 #ifndef PS_SERVER_COORDINATOR_SUMS_H
 #define PS_SERVER_COORDINATOR_SUMS_H
 
@@ -16,8 +16,8 @@
 
 struct sums {
     uint32_t workers, arrived;
-    uint32_t count; // numbers of this round, as its first worker has them
-    uint64_t round; // how many were before
+    uint32_t count; // numbers from each worker in this round, as its first one gave them
+    uint64_t round; // how many rounds came before
     bool *has;      // (workers), owned
     double *values; // (workers, capacity), owned
     uint32_t capacity;
@@ -26,9 +26,9 @@ struct sums {
 enum status sums_init(struct sums *sums, uint32_t workers);
 void sums_finish(struct sums *sums);
 
-/* What a worker gives to a round: `count` doubles, aligned to any address. *ret_sum is not NULL
- * when the round is over with it: (count) sums, valid until the next call. STATUS_MISMATCH: it is
- * not this round that it gives to, or the others give another count. */
+/* Takes a worker's numbers for a round: `count` doubles, which need no alignment. If they complete
+ * the round, *ret_sum points to (count) sums, valid until the next call; otherwise it is NULL.
+ * Returns STATUS_MISMATCH if the round is not this one, or the other workers gave another count. */
 enum status sums_add(struct sums *sums, uint32_t rank, uint64_t round, const void *values,
                      uint32_t count, const double **ret_sum);
 

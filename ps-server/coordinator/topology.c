@@ -1,6 +1,7 @@
-/* Chooses how ring mode adds up, and writes the places that each worker is told. */
+/* Chooses the all-reduce of ring mode, and lists the places that each worker is told. */
 #include "ps-server/coordinator/topology.h"
 
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/transport/endpoints.h"
 
@@ -21,16 +22,22 @@ static bool is_one_host(const struct membership *membership)
 /* Whether every worker may connect to every other. */
 static bool may_meet(const struct job *job)
 {
-    return job->workers <= ALL_REDUCE_DIRECT_MAX || job->all_reduce == ALL_REDUCE_CHOICE_DIRECT;
+    return job_carriers(job).processes <= ALL_REDUCE_DIRECT_MAX ||
+           job->all_reduce == ALL_REDUCE_CHOICE_DIRECT;
 }
 
-/* By messages, as the options have it, or as is best by what was measured. */
+/* Chooses an algorithm by messages: the one that the options name, or the best one for the measured
+ * path. */
 static void take_messages(const struct job *job, struct topology *topology)
 {
+    const struct carriers carriers = job_carriers(job);
     topology->limits = (struct all_reduce_limits){0};
     switch (job->all_reduce) {
     case ALL_REDUCE_CHOICE_AUTO:
-        topology->limits = all_reduce_choose(job->workers, may_meet(job), &topology->path);
+        topology->limits = all_reduce_choose(carriers.processes, may_meet(job), &topology->path);
+        if (carriers.processes < carriers.ranks) {
+            topology->limits.halving_floats_max = 0; // its time is that of a rank to each process
+        }
         break;
     case ALL_REDUCE_CHOICE_RING:
         break; // for buckets of any size
@@ -40,25 +47,40 @@ static void take_messages(const struct job *job, struct topology *topology)
     case ALL_REDUCE_CHOICE_HALVING:
         topology->limits.halving_floats_max = UINT64_MAX;
         break;
+    case ALL_REDUCE_CHOICE_NCCL:
+        break; // never by messages
     }
     topology->all_reduce = all_reduce_widest(&topology->limits);
+    if (topology->all_reduce == ALL_REDUCE_HALVING && carriers.processes < carriers.ranks) {
+        topology->all_reduce = ALL_REDUCE_DIRECT; // ranks apart by any power of two may meet
+    }
 }
 
 void topology_begin(const struct job *job, const struct membership *membership,
-                    struct topology *ret_topology, bool *ret_needs_trial)
+                    struct topology *topology, bool *ret_needs_trial)
 {
-    bool is_ring = job_has_mode(job, MODE_RING) && job->workers > 1;
+    bool is_ring = job_has_mode(job, MODE_RING) && job_carriers(job).processes > 1;
     bool has_codes = job->compress.kind != CODEC_NONE; // what is not sent cannot be compressed
-    bool may_share = is_ring && !has_codes && !all_reduce_asks_for_messages(job->all_reduce) &&
+    bool may_share = is_ring && !has_codes && !all_reduce_shuns_memory(job->all_reduce) &&
                      endpoints_may_share(job->transport) && is_one_host(membership) &&
                      job->workers <= ALL_REDUCE_SHARED_MAX;
-    *ret_topology = (struct topology){.all_reduce = ALL_REDUCE_RING};
-    if (may_share) {
-        ret_topology->all_reduce = ALL_REDUCE_SHARED;
+    *topology = (struct topology){.all_reduce = ALL_REDUCE_RING, .nccl = topology->nccl};
+    if (job_has_nccl(job)) {
+        topology->all_reduce = ALL_REDUCE_NCCL;
+    } else if (may_share) {
+        topology->all_reduce = ALL_REDUCE_SHARED;
     } else if (is_ring) {
-        take_messages(job, ret_topology);
+        take_messages(job, topology);
     }
     *ret_needs_trial = may_share || (is_ring && job->all_reduce == ALL_REDUCE_CHOICE_AUTO);
+}
+
+void topology_note_nccl(struct topology *topology, uint32_t rank, const struct wire_nccl *nccl)
+{
+    if (rank == 0) {
+        topology->nccl = *nccl;
+        topology->nccl.has_gpu = false; // which is nobody else's business
+    }
 }
 
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message)
@@ -94,7 +116,8 @@ enum status topology_decide(const struct job *job, struct topology *topology)
     return STATUS_OK;
 }
 
-/* " up to 20.0 KiB, ", behind the name of the algorithm; nothing if no bucket takes it. */
+/* Writes the name of an algorithm with its largest bucket: "direct up to 20.0 KiB, ". Writes
+ * nothing if no bucket uses it. */
 static void describe_limit(enum all_reduce algorithm, uint64_t floats_max, char *text,
                            size_t text_size)
 {
@@ -109,11 +132,19 @@ static void describe_limit(enum all_reduce algorithm, uint64_t floats_max, char 
 void topology_describe(const struct topology *topology, char *ret_text, size_t text_size)
 {
     const struct all_reduce_limits *limits = &topology->limits;
+    if (topology->all_reduce == ALL_REDUCE_NCCL) {
+        uint32_t version = topology->nccl.version;
+        snprintf(ret_text, text_size, "%s %u.%u.%u", all_reduce_name(ALL_REDUCE_NCCL),
+                 version / 10000, version / 100 % 100, version % 100);
+        return;
+    }
     bool is_all =
         limits->halving_floats_max == UINT64_MAX || limits->direct_floats_max == UINT64_MAX;
     if (is_all || topology->all_reduce == ALL_REDUCE_RING ||
         topology->all_reduce == ALL_REDUCE_SHARED) {
-        snprintf(ret_text, text_size, "%s", all_reduce_name(topology->all_reduce));
+        bool is_halving = limits->halving_floats_max == UINT64_MAX;
+        snprintf(ret_text, text_size, "%s",
+                 all_reduce_name(is_halving ? ALL_REDUCE_HALVING : topology->all_reduce));
         return;
     }
     ret_text[0] = '\0';
@@ -126,7 +157,7 @@ void topology_describe(const struct topology *topology, char *ret_text, size_t t
              (double)topology->path.bandwidth / 1e6);
 }
 
-/* False, and the text as it was, if it does not fit. */
+/* Returns false, and leaves the text as it was, if it does not fit. */
 static bool add_line(const char *line, char *text, size_t text_size)
 {
     size_t used = strlen(text);

@@ -1,4 +1,5 @@
-/* Who is told of whom, and how ring mode adds up gradients: what TRY and START say. Pure. */
+/* Decides what TRY and START say: which members a worker connects to, and how ring mode adds up
+ * gradients. Pure. */
 #ifndef PS_SERVER_COORDINATOR_TOPOLOGY_H
 #define PS_SERVER_COORDINATOR_TOPOLOGY_H
 
@@ -15,33 +16,40 @@
 
 /* How the ring phases of a job add up gradients. */
 struct topology {
-    enum all_reduce all_reduce; // the one that has a worker connect to most others
+    enum all_reduce all_reduce; // of several, the one by which a worker connects to the most others
     struct all_reduce_limits limits;
 
-    // What workers have found out, the worst of all.
+    // What workers have found out: the worst of all answers.
     bool cannot_map;
-    uint32_t refuser;            // rank of the first that cannot
+    uint32_t refuser;            // rank of the first worker that cannot map the others' memory
     struct all_reduce_path path; // zeroed: not measured
+
+    struct wire_nccl nccl; // what rank 0 has said, if it is NCCL that adds up
 };
 
-/* From the options, and from where the workers are. *ret_needs_trial: it depends on what they find
- * out; until then shared memory is what they try, or the ring. */
+/* From the options, and from where the workers are; keeps what was noted of NCCL. *ret_needs_trial:
+ * it depends on what they find out; until then shared memory is what they try, or the ring. */
 void topology_begin(const struct job *job, const struct membership *membership,
-                    struct topology *ret_topology, bool *ret_needs_trial);
+                    struct topology *topology, bool *ret_needs_trial);
 
-/* TRIED of a worker. */
+/* READY of a worker, where NCCL is used. */
+void topology_note_nccl(struct topology *topology, uint32_t rank, const struct wire_nccl *nccl);
+
+/* Notes what a worker's TRIED says. */
 void topology_note(struct topology *topology, uint32_t rank, const struct message *message);
 
-/* Once all workers have tried. STATUS_UNREACHABLE: memory has to be shared, and cannot be. */
+/* Decides, once all workers have tried. Returns STATUS_UNREACHABLE if memory has to be shared but
+ * cannot be. */
 enum status topology_decide(const struct job *job, struct topology *topology);
 
 /* One line on it: "halving-doubling up to 20.0 KiB, direct up to 0.38 MiB, ring above (200 us, 5.0
- * us a message, 100 MB/s)". */
+ * us a message, 100 MB/s)"; of NCCL "nccl 2.27.7". */
 void topology_describe(const struct topology *topology, char *ret_text, size_t text_size);
 
-/* The places that a worker needs, one a line: of all shards; then, if a phase of the job is a ring,
- * of the workers that it connects to by all_reduce_meets, the next one first, or, where memory is
- * shared, of all workers by rank. "" if they do not fit: more than a header has room for. */
+/* Lists the places that a worker needs, one to a line. Those of all shards come first. If a phase
+ * of the job is a ring, there follow the workers that it connects to (all_reduce_meets), the next
+ * one first; or all workers by rank, where memory is shared. Writes "" if a header has no room for
+ * them. */
 void topology_places(const struct job *job, const struct membership *membership,
                      enum all_reduce algorithm, uint32_t rank, char *ret_text, size_t text_size);
 

@@ -1,4 +1,4 @@
-/* Tries sizes of buckets, and finds the fastest. */
+/* Chooses the size of buckets from the trials. */
 #include "ps-server/coordinator/tuning.h"
 
 #include <stdio.h>
@@ -6,10 +6,10 @@
 
 #define MIB 1048576.0
 
-// --bucket-mb where it is not given.
+// The default of --bucket-mb.
 #define DEFAULT_BYTES (UINT64_C(1) << 20)
 
-// A larger size is as good as the fastest one up to so many times its time.
+// A larger size counts as good as the fastest one up to this many times its time.
 #define AS_GOOD 1.01
 
 void tuning_init(const struct job *job, uint64_t sample_count, bool is_shared,
@@ -20,7 +20,7 @@ void tuning_init(const struct job *job, uint64_t sample_count, bool is_shared,
     *ret_tuning = (struct tuning){.state = TUNING_OFF};
     if (!job_tunes_buckets(job) ||
         phases_of(job, sample_count, &phases, why, sizeof(why)) != STATUS_OK) {
-        return; // workers of a job that does not fit its data have said so, and are not ready
+        return; // the job does not fit its data: its workers have said so, and will not be ready
     }
     *ret_tuning = (struct tuning){
         .is_unsynchronised = phases.list[0].is_unsynchronised,
@@ -36,6 +36,16 @@ void tuning_init(const struct job *job, uint64_t sample_count, bool is_shared,
         ret_tuning->state = TUNING_SHORT;
     } else {
         ret_tuning->state = TUNING_TRYING;
+    }
+}
+
+void tuning_resume(struct tuning *tuning, uint64_t bytes)
+{
+    if (tuning->state == TUNING_TRYING) {
+        tuning->state = TUNING_DECIDED;
+    }
+    if (tuning->state == TUNING_DECIDED && bytes > 0) {
+        tuning->bytes = bytes;
     }
 }
 
@@ -59,7 +69,7 @@ double tuning_trial_ms(const struct tuning *tuning, uint32_t trial)
     return (tuning->is_unsynchronised ? of->count / of->rate_sum : (double)of->slowest_ns) / 1e6;
 }
 
-/* The largest of those that are as good as the fastest; the default if none was measured. */
+/* Returns the largest size that is as good as the fastest one; the default if none was measured. */
 static uint64_t choose(const struct tuning *tuning)
 {
     double fastest_ms = 0;
@@ -86,11 +96,12 @@ uint64_t tuning_begin_phase(struct tuning *tuning, uint32_t phase)
         tuning->bytes = choose(tuning);
     }
     uint64_t bytes = tuning->state == TUNING_TRYING ? phases_trial_bytes(phase) : tuning->bytes;
-    // Models were cut at the smallest size; merging at it again would join what was just too large.
+    // Models were cut at the smallest size. Merging at that size would join buckets that were just
+    // too large.
     return bytes == phases_trial_bytes(0) ? 0 : bytes;
 }
 
-/* "0.25: 12.1, 1: 10.9", of all trials; without times if nothing was measured yet. */
+/* Lists all trials: "0.25: 12.1, 1: 10.9". Leaves out the times if nothing was measured yet. */
 static void describe_trials(const struct tuning *tuning, char *text, size_t text_size)
 {
     for (uint32_t i = 0; i < PHASES_TRIALS; i++) {
@@ -133,7 +144,7 @@ bool tuning_describe(const struct tuning *tuning, char *ret_text, size_t text_si
         break;
     case TUNING_SHARED:
         snprintf(ret_text, text_size,
-                 "%s stays at %g; workers add up gradients in shared memory, where none travel",
+                 "%s stays at %g; workers add up gradients in shared memory, so no bucket travels",
                  start, chosen);
         break;
     case TUNING_TRYING:

@@ -61,6 +61,27 @@ static void print_history(const struct coordinator *coordinator)
     }
 }
 
+/* What ranks take where processes carry several; each has a gradient of its own. */
+static void print_carriers(const struct coordinator *coordinator)
+{
+    const struct carriers carriers = coordinator->carriers;
+    if (carriers.processes == carriers.ranks) {
+        return;
+    }
+    uint32_t most = carriers_block(carriers, 0).count;
+    uint32_t least = carriers_block(carriers, carriers.processes - 1).count;
+    printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
+           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
+    if (least != most) {
+        printf("%u or ", least);
+    }
+    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, most,
+           (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
+           carriers.processes == 1 ? "it"
+           : least == most         ? "each"
+                                   : "the largest");
+}
+
 static void print_batches(const struct job *job)
 {
     uint32_t least = job->global_batch / job->workers;
@@ -129,13 +150,17 @@ void progress_started(struct progress *progress, const struct coordinator *coord
            (unsigned long long)coordinator->parameters, job->data,
            (unsigned long long)coordinator->train_samples,
            (unsigned long long)coordinator->test_samples);
+    print_carriers(coordinator);
     print_batches(job);
     print_length(job, coordinator->train_samples);
     print_rate(job, coordinator->train_samples);
     print_left_out(job, coordinator->train_samples);
     char all_reduce[128];
     if (coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
-        printf("all-reduce: %s\n", all_reduce);
+        printf("all-reduce: %s%s\n", all_reduce,
+               job_has_nccl(job) ? ", in its own order of summation: the bits are NCCL's. Its "
+                                   "connections have no keys"
+                                 : "");
     }
     char buckets[256];
     if (tuning_describe_news(&coordinator->tuning, 0, buckets, sizeof(buckets))) {
@@ -197,10 +222,10 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
     char eta[64], slowest[64] = "";
     format_duration(elapsed_s / (double)step * (double)(total > step ? total - step : 0), eta,
                     sizeof(eta));
-    if (results->worker_count > 1) {
+    if (coordinator->carriers.processes > 1) {
         uint32_t rank = results_slowest_rank(results);
-        snprintf(slowest, sizeof(slowest), "  slowest worker %u (%.1f ms)", rank,
-                 results->ranks[rank].compute_ms);
+        snprintf(slowest, sizeof(slowest), "  slowest worker %u (%.1f ms)",
+                 carriers_process(coordinator->carriers, rank), results->ranks[rank].compute_ms);
     }
     printf("%sepoch %llu  step %llu/%llu  loss %.4f  %.0f images/s  ETA %s%s%s",
            progress->is_terminal ? "\r\033[K" : "", (unsigned long long)results->ranks[0].epoch + 1,

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "ps-server/record/continuation.h"
 #include "ps-server/record/metrics.h"
 #include "ps-server/record/summary.h"
 
@@ -91,7 +92,7 @@ static void release(struct recorder *recorder)
     }
 }
 
-enum status recorder_create(const char *folder, struct recorder **ret_recorder)
+enum status recorder_create(const char *folder, bool is_resumed, struct recorder **ret_recorder)
 {
     struct recorder *recorder = calloc(1, sizeof(*recorder));
     if (recorder == NULL) {
@@ -114,7 +115,7 @@ enum status recorder_create(const char *folder, struct recorder **ret_recorder)
         goto fail;
     }
     path_of(recorder, "summary.json", path);
-    if (access(path, F_OK) == 0) {
+    if (!is_resumed && access(path, F_OK) == 0) {
         log_error("%s already holds a run: choose another folder with --out", folder);
         status = STATUS_INVALID;
         goto fail;
@@ -141,6 +142,18 @@ void recorder_destroy(struct recorder *recorder)
     metrics_finish(&recorder->metrics);
     release(recorder);
     free(recorder);
+}
+
+enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
+{
+    char path[PATH_BYTES];
+    path_of(recorder, "metrics.jsonl", path);
+    if (continuation_begin(from, recorder->folder, step) != STATUS_OK) {
+        return refuse_file(recorder, path);
+    }
+    int fd = new_file_append(path);
+    recorder->metrics_file = fd >= 0 ? fdopen(fd, "a") : NULL;
+    return recorder->metrics_file != NULL ? STATUS_OK : refuse_file(recorder, path);
 }
 
 /* Whether the line is in the stream's buffer. */

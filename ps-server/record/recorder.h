@@ -6,16 +6,24 @@
 #include "common/base/status.h"
 #include "ps-server/coordinator/coordinator.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct recorder;
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
- * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run. Logs. */
-enum status recorder_create(const char *folder, struct recorder **ret_recorder);
+ * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run, unless
+ * that is resumed. Logs. */
+enum status recorder_create(const char *folder, bool is_resumed, struct recorder **ret_recorder);
 void recorder_destroy(struct recorder *recorder); // NULL is fine
 
 /* What could not be done first: "cannot write FILE: No space left on device"; "" if all went well.
  * Borrowed. */
 const char *recorder_error(const struct recorder *recorder);
+
+/* Before recorder_write_job, of a job that goes on at a step: keeps the metrics up to there, which
+ * `from`, a run folder, has; what was the result of that run goes. */
+enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step);
 
 /* Once everybody is ready. All of these log what cannot be written. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);

@@ -1,6 +1,7 @@
 /* Builds the JSON trees of job.json, metrics.jsonl, summary.json and details.json. */
 #include "ps-server/record/summary.h"
 
+#include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 #include "common/job/phases.h"
 
@@ -54,6 +55,39 @@ static json_t *member_json(const char *role, uint32_t index, const struct slot *
                      "device", slot->device);
 }
 
+/* How worker 0 computes, where there is a choice, and who does not; or null. */
+static json_t *choices_json(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    json_t *list = json_array(), *others = json_array();
+    char digest[17];
+    uint64_t first = membership->workers[0].choices_digest, any = first;
+    for (uint32_t i = 1; i < membership->worker_count; i++) {
+        any |= membership->workers[i].choices_digest;
+        if (membership->workers[i].choices_digest != first) {
+            json_array_append_new(others, integer(i));
+        }
+    }
+    for (const char *at = coordinator->choices.text; *at != '\0';) {
+        size_t length = strcspn(at, "\n");
+        json_array_append_new(list, json_stringn(at, length));
+        at += length + (at[length] == '\n' ? 1 : 0);
+    }
+    if (any == 0) {
+        json_decref(list);
+        json_decref(others);
+        return json_null();
+    }
+    snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)first);
+    return json_pack("{s:s, s:o, s:o}", "digest", digest, "list", list, "other_ranks", others);
+}
+
+/* In whose order gradients were added up. */
+static const char *bits_of(const struct job *job)
+{
+    return job_has_nccl(job) ? "nccl" : "ringside";
+}
+
 json_t *summary_job_json(const struct coordinator *coordinator)
 {
     json_t *options = json_object(), *members = json_array();
@@ -68,11 +102,12 @@ json_t *summary_job_json(const struct coordinator *coordinator)
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:o}", "version", RINGSIDE_VERSION,
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o}", "version", RINGSIDE_VERSION,
                      "wire_version", WIRE_VERSION, "parameters",
                      (json_int_t)coordinator->parameters, "train_samples",
                      (json_int_t)coordinator->train_samples, "test_samples",
-                     (json_int_t)coordinator->test_samples, "options", options, "members", members);
+                     (json_int_t)coordinator->test_samples, "bits_of", bits_of(coordinator->job),
+                     "options", options, "members", members, "choices", choices_json(coordinator));
 }
 
 static json_t *times_json(uint64_t compute_ns, uint64_t exchange_ns, uint64_t input_ns,
@@ -96,7 +131,8 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                              const struct metrics_line *line)
 {
     const struct wire_report *report = &line->report;
-    double seconds = (double)(line->now_ms - coordinator->started_ms) / 1000;
+    double before = coordinator->resume != NULL ? coordinator->resume->seconds : 0;
+    double seconds = before + (double)(line->now_ms - coordinator->started_ms) / 1000;
     json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                report->total_ns, report->steps);
     add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
@@ -255,7 +291,8 @@ static json_t *bytes_json(const struct results *results, const struct results_ra
 static double training_seconds(const struct coordinator *coordinator)
 {
     uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
-    return (double)(ended_ms - coordinator->started_ms) / 1000;
+    double before = coordinator->resume != NULL ? coordinator->resume->seconds : 0;
+    return before + (double)(ended_ms - coordinator->started_ms) / 1000;
 }
 
 static void add_training(json_t *summary, const struct coordinator *coordinator)
@@ -279,7 +316,8 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
 static void describe_transport(const struct coordinator *coordinator,
                                char ret_text[TRANSPORT_BYTES])
 {
-    static const char *const names[] = {"shm", "ipc", "tcp"}; // by enum wire_transport
+    static const char *const names[] = {"shm", "ipc", "tcp", "gpu",
+                                        "nccl"}; // by enum wire_transport
     uint32_t transports = results_transports(&coordinator->results);
     bool is_known = totals(&coordinator->results).steps > 0;
     snprintf(ret_text, TRANSPORT_BYTES, "%s",
@@ -325,8 +363,10 @@ static void add_outcome(json_t *summary, const struct coordinator *coordinator)
     bool is_completed = coordinator->verdict == STATUS_OK;
     json_object_set_new(summary, "params_digest",
                         is_completed ? json_string(coordinator->params_digest) : json_null());
+    json_object_set_new(summary, "bits_of", json_string(bits_of(coordinator->job)));
     json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
-    json_object_set_new(summary, "restarts", integer(0));
+    json_object_set_new(summary, "restarts",
+                        integer(coordinator->resume != NULL ? coordinator->resume->restarts : 0));
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
     json_object_set_new(summary, "reason", json_string(coordinator->reason));
 }
@@ -407,29 +447,46 @@ static json_t *images_json(const struct coordinator *coordinator)
                      diverged_step > 0 ? integer(diverged_step) : json_null());
 }
 
-/* Whether the bytes of a step travelled. In shared memory values stay where they are, and what
- * counts is what messages, or a ring, would have carried. */
+/* Whether the bytes of a step travelled. In shared memory, also of GPUs, values stay where they
+ * are, and what counts is what messages, or a ring, would have carried. NCCL does not say what it
+ * sends. */
 static const char *how_bytes_are_known(const struct coordinator *coordinator)
 {
+    const uint32_t stays = WIRE_TRANSPORT_SHM | WIRE_TRANSPORT_GPU | WIRE_TRANSPORT_NCCL;
     uint32_t transports = results_transports(&coordinator->results);
-    if ((transports & WIRE_TRANSPORT_SHM) == 0) {
+    if ((transports & stays) == 0) {
         return "counted";
     }
-    return transports == WIRE_TRANSPORT_SHM ? "modelled" : "partly modelled";
+    return (transports & ~stays) == 0 ? "modelled" : "partly modelled";
+}
+
+/* The process that a failed job failed because of, as the launcher calls it; null: none. */
+static json_t *culprit_json(const struct coordinator *coordinator)
+{
+    const struct sender *culprit = &coordinator->culprit;
+    if (culprit->slot == NULL) {
+        return json_null();
+    }
+    // A process may have several of the servers' slots.
+    bool is_worker = culprit->role == ROLE_WORKER;
+    uint32_t index = is_worker ? culprit->index : culprit->index % coordinator->job->servers;
+    return json_pack("{s:s, s:i}", "role", role_name(culprit->role), "index", (int)index);
 }
 
 json_t *summary_details_json(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
     char all_reduce[128];
-    bool has_all_reduce = coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
+    bool has_all_reduce = coordinator->started_ms > 0 &&
+                          coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     json_t *details = json_pack(
-        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s}", "evaluations",
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o}", "evaluations",
         epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
         (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
         "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
         "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
-        "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator));
+        "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator),
+        "failed_member", culprit_json(coordinator));
     json_t *images = images_json(coordinator);
     if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);

@@ -6,11 +6,12 @@
 enum status far_workers_create(struct channel *channel, const struct job *job,
                                struct far_workers *ret_far)
 {
+    const struct carriers carriers = job_carriers(job);
     *ret_far = (struct far_workers){.channel = channel};
     transport_fit_answers(channel->transport);
-    enum status status = callers_init(&ret_far->callers, job->workers, job->connections);
+    enum status status = callers_init(&ret_far->callers, carriers, job->connections);
     return status == STATUS_OK
-               ? pacer_create(channel, job->workers, PACER_QUIETEST_LANE, &ret_far->pacer)
+               ? pacer_create(channel, carriers.processes, PACER_QUIETEST_LANE, &ret_far->pacer)
                : status;
 }
 
@@ -25,10 +26,11 @@ enum status far_workers_answer(struct far_workers *far, uint32_t rank,
                                const struct message *message, bool is_stable)
 {
     void (*release)(void *) = is_stable ? payload_keep : NULL;
-    const struct lanes *lanes = &far->callers.lanes[rank];
+    const struct lanes *lanes = callers_lanes(&far->callers, rank);
     uint64_t peer = lanes_of_bucket(lanes, message->bucket); // by which it was asked for
-    return is_stable && far->callers.is_far[rank]
-               ? pacer_send(far->pacer, rank, lanes, message, release, NULL)
+    uint32_t process = carriers_process(far->callers.carriers, rank);
+    return is_stable && far->callers.is_far[process]
+               ? pacer_send(far->pacer, process, lanes, message, release, NULL)
                : channel_send(far->channel, peer, message, release, NULL);
 }
 
@@ -44,8 +46,8 @@ void far_workers_credit(struct far_workers *far, const struct message *push)
                                       .rank = credit.rank,
                                       .step = credit.step,
                                       .bucket = credit.bucket};
-        uint64_t peer = lanes_of_bucket(&far->callers.lanes[credit.rank], credit.bucket);
-        if (far->callers.is_far[credit.rank] &&
+        uint64_t peer = lanes_of_bucket(callers_lanes(&far->callers, credit.rank), credit.bucket);
+        if (callers_is_far(&far->callers, credit.rank) &&
             channel_send(far->channel, peer, &taken, NULL, NULL) != STATUS_OK) {
             log_warn("cannot send TAKEN: worker=%u is gone", credit.rank);
         }

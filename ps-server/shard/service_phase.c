@@ -3,10 +3,50 @@
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
+#include "common/vector/vector_device.h"
 #include "ps-server/shard/frame_limit.h"
 #include "ps-server/shard/service_state.h"
+#include "worker/device/device.h"
 
 #define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
+
+/* The same on a GPU, where workers have to read them. */
+static enum status create_on_gpu(struct service *service, uint64_t count, uint64_t answers,
+                                 struct shard_config *config)
+{
+    const struct device_options options = {.threads = 1, .local_rank = service->options->index};
+    size_t size = (1 + answers) * count * sizeof(float);
+    float *memory;
+    enum status status =
+        device_open_vectors(service->job.server_device, &options, &service->vectors);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct vector_device *vectors = service->vectors;
+    status = vectors->ops->create(vectors, size / sizeof(float), &memory);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    service->region = (struct region){.key = {.size = size}, .bytes = memory};
+    service->answer_count = answers;
+    service->value_count = count;
+    service->device.vectors = vectors;
+    config->params = memory;
+    config->device = vectors;
+    channel_share_device(service->channel, &service->region, &service->device);
+    return vectors->ops->share(vectors, memory, size, service->device.share);
+}
+
+void service_free_region(struct service *service)
+{
+    struct vector_device *vectors = service->vectors;
+    if (vectors == NULL) {
+        region_destroy(&service->region);
+        return;
+    }
+    vectors->ops->destroy(vectors, service->region.bytes);
+    vectors->ops->close(vectors);
+}
 
 /* Where the parameters lie, if workers of this host may read them there. */
 static enum status create_region(struct service *service, struct shard_config *config)
@@ -24,6 +64,9 @@ static enum status create_region(struct service *service, struct shard_config *c
     // its share of each.
     uint64_t count = layout->value_count / config->shard_count + layout->bucket_count;
     uint64_t answers = job_is_unsynchronised(&service->job) ? service->job.workers : 0;
+    if (job_has_gpu_servers(&service->job)) {
+        return create_on_gpu(service, count, answers, config);
+    }
     if (answers * count * sizeof(float) > ANSWERS_BYTES_MAX) {
         answers = 0; // they are copied into messages then
     }
@@ -115,10 +158,12 @@ static enum status prepare(struct service *service, const struct phase *phase,
 }
 
 static enum status create_shard(struct service *service, const struct message *message,
-                                const struct phase *phase)
+                                const struct phase *phase, bool is_resumed)
 {
     struct shard_config config;
     enum status status = configure(service, message, phase, &config);
+    config.is_restored = is_resumed;
+    config.rounds_before = phase_rounds_before(phase, service->job.sync_every);
     if (status == STATUS_OK) {
         status = prepare(service, phase, &config);
     }
@@ -142,6 +187,19 @@ void service_add_counts(struct service *service)
     service->update_count += shard_version(service->shard);
 }
 
+/* A job that was resumed: the phases as they are cut then. *ret_is_resumed: the one that begins is
+ * where it goes on. */
+static enum status resume(struct service *service, struct phases *phases, bool *ret_is_resumed)
+{
+    uint32_t index;
+    enum status status = phases_resume(&service->job, phases, service->member.begin_step, &index);
+    if (status == STATUS_OK && service->next_phase < index) {
+        service->next_phase = index;
+    }
+    *ret_is_resumed = status == STATUS_OK && service->next_phase == index;
+    return status;
+}
+
 enum status service_begin_phase(struct service *service, const struct message *message)
 {
     struct phases phases;
@@ -151,6 +209,13 @@ enum status service_begin_phase(struct service *service, const struct message *m
     if (status != STATUS_OK) {
         log_error("%s", why);
         return status;
+    }
+    bool is_resumed = false;
+    if (service->member.begin_step > 0) {
+        status = resume(service, &phases, &is_resumed);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     if (message->start->phase != service->next_phase || message->start->phase >= phases.count) {
         return STATUS_OK; // not due: a coordinator of ours does not send it
@@ -162,7 +227,12 @@ enum status service_begin_phase(struct service *service, const struct message *m
     service->shard = NULL;
     const struct phase *phase = &phases.list[message->start->phase];
     if (phase->mode.kind != MODE_RING) {
-        status = create_shard(service, message, phase);
+        status = create_shard(service, message, phase, is_resumed);
     }
-    return status == STATUS_OK ? member_connected(&service->member) : status;
+    bool is_ready = true;
+    if (status == STATUS_OK) {
+        status = service_checkpoint_begin(service, message->start->train_samples,
+                                          message->start->phase, &is_ready);
+    }
+    return status == STATUS_OK && is_ready ? member_connected(&service->member) : status;
 }

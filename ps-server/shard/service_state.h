@@ -6,6 +6,7 @@
 #include "common/channel/member.h"
 #include "ps-server/shard/answer_encoder.h"
 #include "ps-server/shard/far_workers.h"
+#include "ps-server/shard/service_checkpoint.h"
 #include "ps-server/shard/shard.h"
 #include "ps-server/shard/shard_service.h"
 
@@ -33,11 +34,16 @@ struct service {
     uint64_t answer_count, // of the buffers
         value_count;       // that the parameters, and each buffer, have room for
 
+    // Where parameters are kept on a GPU: the region is memory of it. NULL: the host's.
+    struct vector_device *vectors;
+    struct sharing_device device;
+
     // Of the phases that are over.
     struct staleness staleness;
     uint64_t late_count, update_count;
 
     struct answer_encoder answer_encoder; // of compressed gradients
+    struct service_checkpoint checkpoint;
 
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
@@ -49,6 +55,9 @@ struct service {
 
 /* START: a phase begins, with a shard of its own. What is not due is ignored. */
 enum status service_begin_phase(struct service *service, const struct message *message);
+
+/* What service_begin_phase has made besides shards; once nobody reads it. */
+void service_free_region(struct service *service);
 
 /* Adds what the shard has counted to what the phases before had. */
 void service_add_counts(struct service *service);

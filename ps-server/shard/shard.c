@@ -1,10 +1,10 @@
 /* Receives what workers send to a shard, and answers their pulls. */
 #include "ps-server/shard/shard.h"
 
+#include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Parameters to go on with. */
 static struct answer answer_next(const struct shard *shard, const struct unit *unit, uint32_t rank)
@@ -82,7 +82,7 @@ bool shard_everybody_has_pushed(const struct shard *shard, const struct unit *un
 /* The vector 0 is the parameters, those from 1 on the optimizer's states. */
 static float *vector_of(struct shard *shard, uint64_t vector)
 {
-    return vector == 0 ? shard->params : optimizer_state(shard->optimizer, (uint32_t)vector - 1);
+    return vector == 0 ? shard->params : shard->math->state(shard, (uint32_t)vector - 1);
 }
 
 static enum status receive_seed(struct shard *shard, struct part *part,
@@ -92,8 +92,8 @@ static enum status receive_seed(struct shard *shard, struct part *part,
     if (message->rank != 0 || message->vector > states || (part->seeds >> message->vector & 1)) {
         return STATUS_MALFORMED;
     }
-    memcpy(vector_of(shard, message->vector) + part->offset, message->values,
-           part->span.count * sizeof(float));
+    shard_copy(shard, vector_of(shard, message->vector) + part->offset, message->values,
+               part->span.count);
     part->seeds |= 1u << message->vector;
     struct unit *unit = &shard->units[part->unit];
     if (--unit->seeds_missing == 0) {
@@ -210,6 +210,22 @@ enum status shard_receive(struct shard *shard, const struct message *message,
         shard->policy->advance(shard, unit, message->rank);
     } while (unit->handled != handled);
     return STATUS_OK;
+}
+
+const struct shard_config *shard_config(const struct shard *shard)
+{
+    return &shard->config;
+}
+
+enum status shard_fault(const struct shard *shard)
+{
+    return shard->fault;
+}
+
+void shard_copy(struct shard *shard, float *to, const float *from, uint64_t count)
+{
+    shard->math->copy(shard, to, from, count);
+    shard->math->finish(shard);
 }
 
 bool shard_values_are_stable(const struct shard *shard)

@@ -45,15 +45,16 @@
 #include "common/channel/wire.h"
 #include "common/job/consistency.h"
 #include "common/job/job.h"
-#include "common/job/order.h"
 #include "common/job/phases.h"
 #include "common/job/schedule.h"
+#include "common/plan/order.h"
 #include "common/transport/transport.h"
 #include "common/vector/layout.h"
 #include "ps-server/shard/remedy.h"
 #include "ps-server/shard/staleness.h"
 
 struct shard;
+struct vector_device;
 
 struct shard_config {
     uint32_t index, shard_count, workers;
@@ -62,11 +63,17 @@ struct shard_config {
     struct schedule schedule;
     enum optimizer_kind optimizer;
     struct optimizer_settings settings;
-    float *params; // (shard_value_count) zeros, borrowed; NULL: the shard's own
+    float *params;                // (shard_value_count) zeros, borrowed; NULL: the shard's own
+    struct vector_device *device; // borrowed; has all vectors, and reaches all gradients; NULL: the
+                                  // host does. At most VECTOR_DEVICE_RANKS workers, no views, and
+                                  // no remedy that adjusts gradients
 
     struct marks marks;      // of the phase; period 0: a single one, at its end
     uint64_t updates_before; // in earlier phases
     bool seeds_states;       // rank 0 seeds the optimizer's states as well
+    bool is_restored;        // nothing is seeded: see shard_checkpoint_restore
+    uint64_t rounds_before; // pushes of each worker before, in this phase: of a restored shard with
+                            // a seeded order
 
     // Where workers are unsynchronised.
     uint32_t sync_every;           // steps that a push stands for; 0: 1
@@ -93,6 +100,16 @@ typedef void shard_send_fn(void *context, uint32_t rank, const struct message *m
 /* Copies config. */
 enum status shard_create(const struct shard_config *config, struct shard **ret_shard);
 void shard_destroy(struct shard *shard); // NULL is fine
+
+const struct shard_config *shard_config(const struct shard *shard); // borrowed
+
+/* STATUS_OK, or what has failed on the shard's device: what it holds is not the parameters any
+ * more.
+ */
+enum status shard_fault(const struct shard *shard);
+
+/* Copies values that the shard sends, and waits. */
+void shard_copy(struct shard *shard, float *to, const float *from, uint64_t count);
 
 /* Values that are sent lie in the shard's parameters. Unless workers are unsynchronised, they do
  * not change before their receiver has pushed the next step, so they need no copy. */

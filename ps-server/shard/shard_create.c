@@ -1,5 +1,5 @@
 /* Creates and destroys a shard, and says how much memory it takes. */
-#include "common/base/memory.h"
+#include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
 
 #include <assert.h>
@@ -22,7 +22,8 @@ void shard_destroy(struct shard *shard)
     if (shard == NULL) {
         return;
     }
-    size_t bytes = shard->value_count * sizeof(float);
+    const struct shard_math *math = shard->math;
+    uint64_t count = shard->value_count;
     for (uint32_t i = 0; shard->parts != NULL && i < shard->config.layout.bucket_count; i++) {
         part_destroy(&shard->parts[i], shard->config.workers);
     }
@@ -32,16 +33,16 @@ void shard_destroy(struct shard *shard)
     free(shard->parts);
     free(shard->units);
     free(shard->contributors);
-    optimizer_destroy(shard->optimizer);
+    math->end(shard);
     if (shard->config.params == NULL) {
-        memory_destroy_large(shard->params, bytes);
+        math->destroy(shard, shard->params, count);
     }
     shard_views_destroy(shard);
-    memory_destroy_large(shard->history, shard->history_count * bytes);
-    memory_destroy_large(shard->mark_copy.values, bytes);
-    memory_destroy_large(shard->sum, bytes);
-    memory_destroy_large(shard->reads, shard->config.workers * bytes);
-    memory_destroy_large(shard->squares, bytes);
+    math->destroy(shard, shard->history, shard->history_count * count);
+    math->destroy(shard, shard->mark_copy.values, count);
+    math->destroy(shard, shard->sum, count);
+    math->destroy(shard, shard->reads, shard->config.workers * count);
+    math->destroy(shard, shard->squares, count);
     free(shard);
 }
 
@@ -90,55 +91,77 @@ static enum status create_units(struct shard *shard)
     return shard->units != NULL && shard->contributors != NULL ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
-static bool create_large(float **buffer, uint64_t count)
-{
-    *buffer = memory_create_large(count * sizeof(float));
-    return *buffer != NULL;
-}
-
 /* What sums and remedies keep. */
-static bool create_remedy_vectors(struct shard *shard)
+static enum status create_remedy_vectors(struct shard *shard)
 {
     const struct remedy *remedy = shard->config.remedy;
     uint64_t count = shard->value_count;
-    bool has_sum = shard->config.gradients_per_update > 1;
-    bool has_reads = remedy != NULL && remedy->needs_read;
-    bool has_squares = remedy != NULL && remedy->needs_squares;
-    return (!has_sum || create_large(&shard->sum, count)) &&
-           (!has_reads || create_large(&shard->reads, shard->config.workers * count)) &&
-           (!has_squares || create_large(&shard->squares, count));
+    enum status status = STATUS_OK;
+    if (shard->config.gradients_per_update > 1) {
+        status = shard->math->create(shard, count, &shard->sum);
+    }
+    if (status != STATUS_OK || remedy == NULL) {
+        return status;
+    }
+    if (remedy->needs_read) {
+        status = shard->math->create(shard, shard->config.workers * count, &shard->reads);
+    }
+    if (status != STATUS_OK || !remedy->needs_squares) {
+        return status;
+    }
+    return shard->math->create(shard, count, &shard->squares);
+}
+
+/* Older versions of the parameters, or views of them. */
+static enum status create_history(struct shard *shard)
+{
+    const struct shard_config *config = &shard->config;
+    if (config->has_views) {
+        return shard_views_create(shard);
+    }
+    if (config->order.kind == ORDER_FREE) {
+        return STATUS_OK;
+    }
+    shard->history_count = order_staleness_max(&config->order, config->workers) + 1;
+    return shard->math->create(shard, shard->history_count * shard->value_count, &shard->history);
+}
+
+/* What a shard keeps that updates on each push. */
+static enum status create_push_vectors(struct shard *shard)
+{
+    enum status status = create_history(shard);
+    return status == STATUS_OK ? create_remedy_vectors(shard) : status;
+}
+
+static enum status create_params(struct shard *shard)
+{
+    shard->params = shard->config.params;
+    return shard->params == NULL ? shard->math->create(shard, shard->value_count, &shard->params)
+                                 : STATUS_OK;
+}
+
+static enum status create_mark_copy(struct shard *shard)
+{
+    return shard_is_unsynchronised(shard) && shard->config.keeps_marks
+               ? shard->math->create(shard, shard->value_count, &shard->mark_copy.values)
+               : STATUS_OK;
 }
 
 static enum status create_vectors(struct shard *shard)
 {
-    const struct shard_config *config = &shard->config;
     if (shard->value_count == 0) {
         return STATUS_OK; // more shards than floats: it keeps nothing, and is never asked
     }
-    shard->params = config->params;
-    if (shard->params == NULL && !create_large(&shard->params, shard->value_count)) {
-        return STATUS_NO_MEMORY;
+    enum status status = create_params(shard);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (shard_updates_on_push(shard) && config->has_views) {
-        enum status status = shard_views_create(shard);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    } else if (shard_updates_on_push(shard) && config->order.kind != ORDER_FREE) {
-        shard->history_count = order_staleness_max(&config->order, config->workers) + 1;
-        if (!create_large(&shard->history, shard->history_count * shard->value_count)) {
-            return STATUS_NO_MEMORY;
-        }
+    status = create_mark_copy(shard);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (shard_is_unsynchronised(shard) && config->keeps_marks &&
-        !create_large(&shard->mark_copy.values, shard->value_count)) {
-        return STATUS_NO_MEMORY;
-    }
-    if (shard_updates_on_push(shard) && !create_remedy_vectors(shard)) {
-        return STATUS_NO_MEMORY;
-    }
-    return optimizer_create(config->optimizer, &config->settings, shard->value_count,
-                            &shard->optimizer);
+    status = shard_updates_on_push(shard) ? create_push_vectors(shard) : STATUS_OK;
+    return status == STATUS_OK ? shard->math->begin(shard) : status;
 }
 
 uint64_t shard_value_count(const struct shard_config *config)
@@ -178,6 +201,27 @@ static void count_seeds(struct shard *shard)
     }
 }
 
+/* Where a shard that is restored stands. */
+static void go_on(struct shard *shard)
+{
+    const struct shard_config *config = &shard->config;
+    uint64_t rounds = config->rounds_before;
+    for (uint32_t i = 0; i < config->layout.bucket_count; i++) {
+        shard->parts[i].seeds = UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < shard->unit_count; i++) {
+        struct unit *unit = &shard->units[i];
+        unit->handled = unit->applied = rounds * config->workers;
+        unit->version = unit->applied;
+        shard_pass_marks(shard, unit);
+        for (uint32_t rank = 0; rank < config->workers; rank++) {
+            unit->seats[rank].clock = rounds;
+            unit->seats[rank].marks_read = unit->marks_passed;
+        }
+        shard->mark_copy.mark = unit->marks_passed;
+    }
+}
+
 static const struct shard_policy *policy_for(const struct shard_config *config)
 {
     if (config->consistency.update != UPDATE_ON_PUSH) {
@@ -200,7 +244,9 @@ static enum status create_all(struct shard *shard)
         return status;
     }
     status = create_vectors(shard);
-    if (status == STATUS_OK && shard->optimizer != NULL) {
+    if (status == STATUS_OK && shard->config.is_restored) {
+        go_on(shard);
+    } else if (status == STATUS_OK && shard->optimizer != NULL) {
         count_seeds(shard);
     }
     return status;
@@ -211,12 +257,16 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     assert(config->index < config->shard_count && config->workers > 0);
     assert(config->order.kind == ORDER_FREE || config->gradients_per_update <= 1);
     assert(config->backup < config->workers);
+    assert(config->device == NULL || !config->has_views);
+    assert(config->rounds_before == 0 || (config->is_restored && !config->has_views));
     struct shard *shard = calloc(1, sizeof(*shard));
     if (shard == NULL) {
         return STATUS_NO_MEMORY;
     }
     shard->config = *config;
+    shard->checkpoint.due = UINT64_MAX;
     shard->policy = policy_for(config);
+    shard->math = config->device != NULL ? &shard_math_device : &shard_math_host;
     if (config->gradients_per_update == 0) {
         shard->config.gradients_per_update = 1;
     }

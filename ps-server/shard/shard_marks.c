@@ -2,8 +2,6 @@
  * parameters until every worker has pulled it. */
 #include "ps-server/shard/shard_state.h"
 
-#include <string.h>
-
 bool shard_is_final(const struct shard *shard, const struct unit *unit)
 {
     return shard_is_unsynchronised(shard) && unit->applied >= shard->gradient_total;
@@ -35,7 +33,7 @@ bool shard_keep_mark(struct shard *shard, const struct unit *unit)
     if (copy->readers_left > 0) {
         return false;
     }
-    memcpy(copy->values, shard->params, shard->value_count * sizeof(float));
+    shard_copy(shard, copy->values, shard->params, shard->value_count);
     copy->mark = unit->marks_passed;
     copy->readers_left = shard->config.workers;
     return true;

@@ -29,9 +29,14 @@ static bool keep_answer(struct service *service, uint32_t rank, struct message *
     float *params = service->region.bytes;
     const float *part = shard_params(service->shard, message->bucket, &span);
     float *buffer = params + (1 + rank) * service->value_count + (part - params);
-    memcpy(buffer, message->values, message->span.count * sizeof(float));
+    shard_copy(service->shard, buffer, message->values, message->span.count);
     message->values = buffer;
     return true;
+}
+
+static uint64_t worker_peer(const struct service *service, uint32_t rank)
+{
+    return callers_lanes(&service->far.callers, rank)->peers[0];
 }
 
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
@@ -41,6 +46,10 @@ static void send_to_worker(void *context, uint32_t rank, const struct message *m
     answer_encoder_encode(&service->answer_encoder, &answer);
     bool is_stable = answer.encoded != NULL || shard_values_are_stable(service->shard) ||
                      keep_answer(service, rank, &answer);
+    if (service->vectors != NULL && !channel_lends(service->channel, worker_peer(service, rank))) {
+        log_warn("worker=%u has asked for what it does not reach: PARAMS are not sent", rank);
+        return;
+    }
     if (far_workers_answer(&service->far, rank, &answer, is_stable) != STATUS_OK) {
         // The coordinator decides when a worker is lost; until then this is only a fact.
         log_warn("cannot send %s: worker=%u is gone", message_kind_name(message->kind), rank);
@@ -69,6 +78,10 @@ static enum status take_data(struct service *service, const struct message *mess
                              struct envelope *envelope)
 {
     struct message decoded = *message;
+    bool has_values = message->kind == MESSAGE_PUSH || message->kind == MESSAGE_SEED;
+    if (service->vectors != NULL && has_values && message->loan == NULL) {
+        return STATUS_MALFORMED; // a GPU reads values where they are
+    }
     if (!callers_are(&service->far.callers, message->rank, envelope->peer)) {
         return STATUS_DENIED;
     }
@@ -100,6 +113,17 @@ static void handle_data(struct service *service, const struct message *message,
     }
 }
 
+static enum status handle_coordinator(struct service *service, const struct message *message)
+{
+    bool is_ready;
+    if (message->kind == MESSAGE_START) {
+        return service_begin_phase(service, message);
+    }
+    // GO is for workers: they speak first.
+    enum status status = service_checkpoint_handle(service, message, &is_ready);
+    return status == STATUS_OK && is_ready ? member_connected(&service->member) : status;
+}
+
 static enum status handle(struct service *service, const struct message *message,
                           struct envelope *envelope)
 {
@@ -107,11 +131,11 @@ static enum status handle(struct service *service, const struct message *message
         return STATUS_OK;
     }
     if (envelope->peer == service->member.coordinator) {
-        return message->kind == MESSAGE_START ? service_begin_phase(service, message)
-                                              : STATUS_OK; // GO is for workers: they speak first
+        return handle_coordinator(service, message);
     }
     handle_data(service, message, envelope);
-    return STATUS_OK;
+    service_checkpoint_advance(service);
+    return service->shard != NULL ? shard_fault(service->shard) : STATUS_OK;
 }
 
 /* Tells the coordinator what travelled: the closing message of a server. */
@@ -210,6 +234,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
                  .process_id = (uint64_t)getpid(),
                  .endpoints = place},
         .notify = options->notify,
+        .stall_warn_ms = options->stall_warn_ms,
     };
     uint32_t index;
     enum status status = member_connect(&service->member, options->coordinator);
@@ -233,7 +258,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
         member_leave(&service->member, status, "the data socket cannot be opened");
         return status;
     }
-    return member_ready(&service->member, NULL);
+    return member_ready(&service->member, NULL, NULL);
 }
 
 static void *run_thread(void *data)
@@ -314,10 +339,11 @@ enum status shard_service_run(const struct shard_service_options *options)
     // Its messages read the shard's parameters, and the shard may hold some that came.
     channel_close(service.channel, LINGER_MS);
     join_threads(&service);
+    service_checkpoint_finish(&service);
     shard_destroy(service.shard);
     answer_encoder_finish(&service.answer_encoder);
     channel_destroy(service.channel, 0);
-    region_destroy(&service.region);
+    service_free_region(&service);
     far_workers_destroy(&service.far);
     return status;
 }

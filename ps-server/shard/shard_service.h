@@ -20,7 +20,8 @@ struct shard_service_options {
     const struct security *security; // borrowed
     uint32_t index;
     uint32_t join_timeout_ms;
-    struct notify *notify; // is told of joining, and of the loop's going round; may be NULL
+    uint32_t stall_warn_ms; // until there is a job; 0: no warning
+    struct notify *notify;  // is told of joining, and of the loop's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave
 };
 

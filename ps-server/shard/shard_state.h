@@ -62,16 +62,29 @@ struct answer {
     bool is_notice; // the worker will ask again
 };
 
+/* The checkpoint that comes next: see shard_checkpoint.h. */
+struct shard_checkpoint {
+    struct snapshot *snapshot; // borrowed
+    uint64_t due;              // see shard_checkpoint_count; UINT64_MAX: none is
+    uint32_t copied;           // units that have reached it
+    bool is_free;              // the snapshot may be overwritten
+    bool is_missed;            // it was not free when a unit had reached it
+};
+
+struct shard_math;
 struct shard_policy;
 
 struct shard {
     struct shard_config config;
     const struct shard_policy *policy;
-    struct part *parts; // (bucket_count)
-    struct unit *units; // (unit_count)
+    const struct shard_math *math; // where vectors lie
+    enum status fault;             // of the device, from when on nothing counts
+    struct part *parts;            // (bucket_count)
+    struct unit *units;            // (unit_count)
     uint32_t unit_count;
     struct optimizer *optimizer;
-    uint64_t value_count;    // of this shard
+    float *device_states[OPTIMIZER_STATES_MAX], *device_mean; // (value_count) on a device; or NULL
+    uint64_t value_count;                                     // of this shard
     uint64_t gradient_total; // where workers are unsynchronised: gradients of the phase
     float *params;           // (value_count)
     uint32_t *contributors;  // (workers) room for the ranks that an update has gradients of
@@ -82,6 +95,7 @@ struct shard {
     float *reads;   // (workers, value_count) what each has read; NULL unless the remedy needs it
     float *squares; // (value_count); NULL unless the remedy needs it
     struct views *views; // NULL unless the config has them
+    struct shard_checkpoint checkpoint;
     struct staleness staleness;
     uint64_t late_count;
 };

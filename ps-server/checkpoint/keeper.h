@@ -1,0 +1,43 @@
+/* The checkpoints of a coordinator's process: the one that the job goes on from, and those that it
+ * writes. Does what checkpointing.h asks for. */
+#ifndef PS_SERVER_CHECKPOINT_KEEPER_H
+#define PS_SERVER_CHECKPOINT_KEEPER_H
+
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "ps-server/checkpoint/job_part.h"
+#include "ps-server/coordinator/coordinator.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct keeper;
+
+struct keeper_options {
+    const struct job *job; // resolved; borrowed
+    const char *resume;    // folder to go on from; "": the job begins
+    const char *folder;    // run folder; "" for none
+    uint32_t member_count;
+    void (*wake)(void *context); // there are news; on another thread
+    void *context;
+};
+
+/* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs. */
+enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
+void keeper_destroy(struct keeper *keeper); // what is queued is written; NULL is fine
+
+/* What the coordinator begins with: hands the results so far over to it. Of a job that begins:
+ * nothing. */
+void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator);
+
+/* Training begins: gets ready to write, if the job wants checkpoints. Logs. */
+enum status keeper_begin_writing(struct keeper *keeper);
+
+/* Port's checkpoint. */
+void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum checkpoint_task task,
+               uint64_t peer, const struct message *message, uint64_t now_ms);
+
+/* Tells the coordinator what was done. */
+void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms);
+
+#endif

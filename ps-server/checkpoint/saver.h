@@ -1,0 +1,55 @@
+/* Writes checkpoints on a thread of its own, so that a slow disk holds up nobody.
+ *
+ * A bounded queue of what to do goes in, in order; news of what was done come out. Neither is ever
+ * full: members have a few pieces on their way at most, and no checkpoint begins before the one
+ * before it has ended. */
+#ifndef PS_SERVER_CHECKPOINT_SAVER_H
+#define PS_SERVER_CHECKPOINT_SAVER_H
+
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/checkpoint/checkpoint_writer.h"
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SAVER_WHY_BYTES 512
+
+struct saver;
+
+struct saver_options {
+    const char *folder; // of the checkpoints; copied
+    uint32_t keep;
+    uint32_t member_count;       // that may send pieces
+    void (*wake)(void *context); // there are news; called on the saver's thread
+    void *context;
+};
+
+/* What was done. */
+struct saver_news {
+    bool is_end;   // of a checkpoint: it is whole, or `status` and `why` not; otherwise a piece
+    uint64_t step; // of the checkpoint
+    uint64_t peer; // whose piece it was
+    enum status status;
+    char why[SAVER_WHY_BYTES];
+};
+
+/* Logs. */
+enum status saver_create(const struct saver_options *options, struct saver **ret_saver);
+
+/* What is queued is done first. NULL is fine. */
+void saver_destroy(struct saver *saver);
+
+/* Queue what is to be done. Copy what they are given; saver_commit takes job_part. */
+void saver_begin(struct saver *saver, uint64_t step);
+void saver_store(struct saver *saver, uint64_t peer, const struct message *piece);
+void saver_commit(struct saver *saver, const struct checkpoint_vector *vectors, uint32_t count,
+                  json_t *job_part);
+void saver_abandon(struct saver *saver);
+
+/* The next news, if there are any. */
+bool saver_next(struct saver *saver, struct saver_news *ret_news);
+
+#endif

@@ -1,0 +1,466 @@
+/* Collects snapshots of members into checkpoints. */
+#include "ps-server/coordinator/checkpointing.h"
+
+#include "common/channel/snapshot.h"
+#include "common/job/job_modes.h"
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/coordinator_port.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARGIN_MIN 8
+
+enum status checkpointing_init(struct checkpointing *checkpointing, uint32_t worker_count,
+                               uint32_t server_count)
+{
+    *checkpointing = (struct checkpointing){.worker_count = worker_count,
+                                            .share_count = worker_count + server_count,
+                                            .margin = MARGIN_MIN};
+    checkpointing->shares = calloc(checkpointing->share_count, sizeof(*checkpointing->shares));
+    return checkpointing->shares != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+void checkpointing_finish(struct checkpointing *checkpointing)
+{
+    free(checkpointing->shares);
+    free(checkpointing->vectors.list);
+    *checkpointing = (struct checkpointing){0};
+}
+
+/* How far apart checkpoints are; 0: they are so in steps. */
+static uint64_t minutes_ms(const struct coordinator *coordinator)
+{
+    const struct checkpoint_every *every = &coordinator->job->checkpoint_every;
+    return every->kind == CHECKPOINT_MINUTES ? every->number * 60000 : 0;
+}
+
+/* ==========================================================================================
+ * Members
+ * ========================================================================================== */
+
+/* The phase that a step of a checkpoint is in, which may be over when it is collected. */
+static const struct phase *phase_of(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct phases *phases = &coordinator->checkpointing.phases;
+    uint32_t index = 0;
+    while (index + 1 < phases->count && step > phases->list[index].marks.end) {
+        index++;
+    }
+    return &phases->list[index];
+}
+
+/* Servers have something to give where they hold the parameters. */
+static bool has_servers(const struct coordinator *coordinator, uint64_t step)
+{
+    enum mode_kind kind = phase_of(coordinator, step)->mode.kind;
+    return kind != MODE_RING && kind != MODE_LOCAL;
+}
+
+static uint32_t expected_count(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    return has_servers(coordinator, step) ? of->share_count : of->worker_count;
+}
+
+/* Steps of workers are apart, and no order says which comes when. */
+static bool is_race(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct phase *phase = phase_of(coordinator, step);
+    bool is_free = strcmp(coordinator->job->order, "free") == 0;
+    return phase->is_unsynchronised && (is_free || !mode_updates_on_push(phase->mode.kind));
+}
+
+static const struct slot *slot_of(const struct coordinator *coordinator, uint32_t share)
+{
+    const struct membership *membership = &coordinator->membership;
+    return share < membership->worker_count
+               ? &membership->workers[share]
+               : &membership->servers[share - membership->worker_count];
+}
+
+static uint32_t share_of(const struct coordinator *coordinator, const struct sender *from)
+{
+    return from->role == ROLE_WORKER ? from->index
+                                     : coordinator->membership.worker_count + from->index;
+}
+
+static void send_collect(const struct coordinator *coordinator, uint64_t peer, uint64_t step,
+                         uint32_t credits, enum status reason)
+{
+    const struct wire_collect collect = {credits};
+    const struct message message = {
+        .kind = MESSAGE_COLLECT, .step = step, .reason = reason, .collect = &collect};
+    coordinator_port_send(&coordinator->port, peer, &message);
+}
+
+static void drop(struct coordinator *coordinator, uint32_t share)
+{
+    struct checkpoint_share *of = &coordinator->checkpointing.shares[share];
+    if (of->offered != 0) {
+        send_collect(coordinator, slot_of(coordinator, share)->peer, of->offered, 0,
+                     STATUS_INTERRUPTED);
+        of->offered = 0;
+    }
+}
+
+/* Nobody needs to keep a snapshot of this step any more. */
+static void drop_all(struct coordinator *coordinator, uint64_t step)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    for (uint32_t i = 0; i < of->share_count; i++) {
+        if (of->shares[i].offered == step) {
+            drop(coordinator, i);
+        }
+    }
+    of->announced = of->announced == step ? 0 : of->announced;
+}
+
+static void ask(const struct coordinator *coordinator, const struct checkpoint_share *share,
+                uint32_t index, uint64_t step)
+{
+    const struct message message = {.kind = MESSAGE_SNAPSHOT, .step = step};
+    if (share->last < step) {
+        coordinator_port_send(&coordinator->port, slot_of(coordinator, index)->peer, &message);
+    }
+}
+
+/* ==========================================================================================
+ * Collecting
+ * ========================================================================================== */
+
+static void give_task(struct coordinator *coordinator, enum checkpoint_task task, uint64_t peer,
+                      const struct message *message)
+{
+    coordinator->port.checkpoint(coordinator->port.context, task, peer, message);
+}
+
+static void begin_collecting(struct coordinator *coordinator, uint64_t step)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    of->state = CHECKPOINTING_COLLECTING;
+    of->step = step;
+    of->is_given_up = false;
+    of->vectors.count = 0;
+    give_task(coordinator, CHECKPOINT_BEGIN, 0, NULL);
+    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
+        of->shares[i].is_over = false;
+        of->shares[i].pieces = of->shares[i].stored = 0;
+        send_collect(coordinator, slot_of(coordinator, i)->peer, step, SNAPSHOT_CREDITS, STATUS_OK);
+    }
+}
+
+/* Gives up the checkpoint that is being collected. */
+static void abandon(struct coordinator *coordinator, const char *why)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    give_task(coordinator, CHECKPOINT_ABANDON, 0, NULL);
+    drop_all(coordinator, of->step);
+    of->state = CHECKPOINTING_COMMITTING; // until what is queued is over
+    of->is_given_up = true;
+    coordinator_port_say(&coordinator->port, true, "no checkpoint at step %llu: %s",
+                         (unsigned long long)of->step, why);
+}
+
+/* Whether everybody has offered a snapshot of the step; of races, whether all servers have. */
+static bool have_all_offered(const struct coordinator *coordinator, uint64_t step, uint32_t first)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    for (uint32_t i = first; i < expected_count(coordinator, step); i++) {
+        if (of->shares[i].offered != step) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Somebody has no snapshot of the step, and will have none. */
+static bool is_lacking(const struct coordinator *coordinator, uint64_t step)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
+        if (of->shares[i].last >= step && of->shares[i].offered != step) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Looks at what is offered: begins to collect the oldest that all have, and drops what not all will
+ * have. */
+static void look(struct coordinator *coordinator)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    for (uint32_t i = 0; i < of->share_count; i++) {
+        uint64_t step = of->shares[i].offered;
+        bool is_collected = of->state != CHECKPOINTING_IDLE && step == of->step;
+        if (step == 0 || is_collected) {
+            continue;
+        }
+        if (is_lacking(coordinator, step)) {
+            drop_all(coordinator, step);
+        } else if (of->state == CHECKPOINTING_IDLE && have_all_offered(coordinator, step, 0)) {
+            begin_collecting(coordinator, step);
+        }
+    }
+}
+
+static void take_offer(struct coordinator *coordinator, uint32_t share,
+                       const struct message *message)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    struct checkpoint_share *offer = &of->shares[share];
+    uint64_t step = message->step;
+    if (step == 0 || step <= offer->last) {
+        return; // what a member of ours does not send
+    }
+    offer->last = step;
+    bool is_there = message->reason == STATUS_OK;
+    if (is_there) {
+        offer->offered = step;
+    }
+    if (is_there && share < of->worker_count) {
+        offer->rank = coordinator->results.ranks[share];
+        offer->open_period = message->report != NULL ? *message->report : (struct wire_report){0};
+        offer->open_period.staleness = NULL; // of the scratch
+        offer->open_period.staleness_bins = 0;
+    }
+    if (step == of->announced && !is_there) {
+        of->announced = 0; // it was too near for this one
+        of->margin *= 2;
+    } else if (!is_there && step > of->left_out) {
+        of->left_out = step;
+        coordinator_port_say(&coordinator->port, false,
+                             "no checkpoint at step %llu: the one before is still being written",
+                             (unsigned long long)step);
+    }
+    bool asks = is_race(coordinator, step) && share >= of->worker_count && is_there &&
+                have_all_offered(coordinator, step, of->worker_count);
+    for (uint32_t i = 0; asks && i < of->worker_count; i++) {
+        ask(coordinator, &of->shares[i], i, step);
+    }
+    look(coordinator);
+}
+
+/* Every piece has come, of every member: it is written once what is before it was reported. */
+static bool is_collected(const struct coordinator *coordinator)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t period = phases_period(coordinator->job, coordinator->train_samples);
+    uint64_t periods = period > 0 ? of->step / period : 0;
+    for (uint32_t i = 0; i < expected_count(coordinator, of->step); i++) {
+        if (!of->shares[i].is_over) {
+            return false;
+        }
+    }
+    return periods == 0 || results_period_is_complete(&coordinator->results, (uint32_t)periods - 1);
+}
+
+static void commit_if_whole(struct coordinator *coordinator)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->state != CHECKPOINTING_COLLECTING || !is_collected(coordinator)) {
+        return;
+    }
+    for (uint32_t i = 0; i < of->vectors.count; i++) {
+        if (of->vectors.list[i].received != of->vectors.list[i].total) {
+            abandon(coordinator, "members have not sent all of it");
+            return;
+        }
+    }
+    of->state = CHECKPOINTING_COMMITTING;
+    give_task(coordinator, CHECKPOINT_COMMIT, 0, NULL);
+}
+
+static void take_piece(struct coordinator *coordinator, const struct sender *from,
+                       const struct message *message)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    struct checkpoint_share *share = &of->shares[share_of(coordinator, from)];
+    bool is_due = of->state == CHECKPOINTING_COLLECTING && message->step == of->step &&
+                  share->offered == of->step && !share->is_over;
+    if (!is_due) {
+        return; // of one that was given up
+    }
+    if (message->piece->vector[0] == '\0') {
+        share->is_over = true;
+        share->offered = 0;
+        if (message->piece->total != share->pieces) {
+            abandon(coordinator, "pieces of a member were lost");
+            return;
+        }
+        commit_if_whole(coordinator);
+        look(coordinator);
+        return;
+    }
+    bool has_credit = share->pieces - share->stored < SNAPSHOT_CREDITS;
+    struct checkpoint_total *vector =
+        has_credit && checkpoint_piece_is_sound(coordinator, from, message)
+            ? checkpoint_vectors_find(&of->vectors, message->piece->vector)
+            : NULL;
+    if (vector == NULL || (vector->total != 0 && vector->total != message->piece->total)) {
+        abandon(coordinator, "a member has sent what does not belong to it");
+        return;
+    }
+    vector->total = message->piece->total;
+    vector->received += message->span.count;
+    share->pieces++;
+    give_task(coordinator, CHECKPOINT_STORE, from->slot->peer, message);
+}
+
+void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, uint64_t step)
+{
+    struct sender from;
+    if (coordinator->checkpointing.state == CHECKPOINTING_COLLECTING &&
+        coordinator->checkpointing.step == step &&
+        membership_find(&coordinator->membership, peer, &from)) {
+        coordinator->checkpointing.shares[share_of(coordinator, &from)].stored++;
+        send_collect(coordinator, peer, step, 1, STATUS_OK);
+    }
+}
+
+void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
+                                const char *why, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->state == CHECKPOINTING_IDLE || of->step != step) {
+        return;
+    }
+    of->state = CHECKPOINTING_IDLE;
+    if (of->announced == step) {
+        of->margin = MARGIN_MIN;
+        of->due_ms = now_ms + minutes_ms(coordinator);
+    }
+    drop_all(coordinator, step);
+    if (status == STATUS_OK) {
+        of->written = step;
+        of->has_failed = false;
+        coordinator_port_say(&coordinator->port, false, "checkpoint at step %llu",
+                             (unsigned long long)step);
+    } else if (!of->has_failed && !of->is_given_up) {
+        of->has_failed = true;
+        char last[64] = "there is none so far";
+        if (of->written > 0) {
+            snprintf(last, sizeof(last), "the last good one is of step %llu",
+                     (unsigned long long)of->written);
+        }
+        coordinator_port_say(&coordinator->port, true,
+                             "no checkpoint at step %llu: %s; training goes on, and %s",
+                             (unsigned long long)step, why, last);
+    }
+    look(coordinator);
+}
+
+void checkpointing_handle(struct coordinator *coordinator, const struct sender *from,
+                          const struct message *message, uint64_t now_ms)
+{
+    if (message->kind == MESSAGE_FETCH) {
+        struct piece_name name;
+        bool is_sound = piece_name_parse(message->piece->vector, &name) &&
+                        message->span.count > 0 && message->span.count <= SNAPSHOT_PIECE_FLOATS;
+        if (coordinator->resume != NULL && is_sound) {
+            coordinator->membership.arrived_ms = now_ms; // it comes nearer to training
+            give_task(coordinator, CHECKPOINT_READ, from->slot->peer, message);
+        }
+        return;
+    }
+    if (coordinator->state != COORDINATOR_TRAINING &&
+        coordinator->state != COORDINATOR_CONNECTING) {
+        return;
+    }
+    if (message->kind == MESSAGE_SNAPSHOT && coordinator->checkpointing.plan.are_on) {
+        take_offer(coordinator, share_of(coordinator, from), message);
+    } else if (message->kind == MESSAGE_PIECE) {
+        take_piece(coordinator, from, message);
+    }
+}
+
+/* ==========================================================================================
+ * Time
+ * ========================================================================================== */
+
+void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    char why[OPTION_ERROR_BYTES];
+    if (coordinator->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+        return;
+    }
+    if (!of->plan.are_on) {
+        if (phases_of(coordinator->job, coordinator->train_samples, &of->phases, why,
+                      sizeof(why)) != STATUS_OK) {
+            return; // workers have said so, and are not ready
+        }
+        uint32_t index;
+        if (coordinator->resume != NULL &&
+            phases_resume(coordinator->job, &of->phases, coordinator->resume->step, &index) !=
+                STATUS_OK) {
+            return;
+        }
+        of->plan = checkpoints_of(coordinator->job, coordinator->train_samples);
+        of->due_ms = minutes_ms(coordinator) > 0 ? now_ms + minutes_ms(coordinator) : 0;
+    }
+}
+
+/* Names a step that is ahead of everybody, as far as the last signs of life tell. */
+static void announce(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < of->worker_count; i++) {
+        uint64_t step = coordinator->membership.workers[i].step;
+        most = step > most ? step : most;
+        most = of->shares[i].last > most ? of->shares[i].last : most;
+    }
+    // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.
+    uint64_t ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t in_two_seconds = most > begin ? (most - begin) * 2000 / ms : 0;
+    uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + in_two_seconds + of->margin);
+    of->due_ms = now_ms + 1000; // again, if it was too near
+    if (step >= of->plan.total) {
+        of->due_ms = 0; // the end of the job has one
+        return;
+    }
+    of->announced = step;
+    for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
+        bool is_asked_later = is_race(coordinator, step) && i < of->worker_count;
+        if (!is_asked_later) {
+            ask(coordinator, &of->shares[i], i, step);
+        }
+    }
+}
+
+void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (coordinator->state != COORDINATOR_TRAINING || !of->plan.are_on) {
+        return;
+    }
+    commit_if_whole(coordinator);
+    if (of->due_ms != 0 && now_ms >= of->due_ms && of->announced == 0 &&
+        of->state == CHECKPOINTING_IDLE) {
+        announce(coordinator, now_ms);
+    }
+}
+
+bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    bool is_open = of->state != CHECKPOINTING_IDLE;
+    for (uint32_t i = 0; i < of->share_count && of->plan.are_on; i++) {
+        is_open = is_open || of->shares[i].offered != 0;
+    }
+    if (!is_open) {
+        return false;
+    }
+    of->done_ms = of->done_ms == 0 ? now_ms : of->done_ms;
+    if ((double)(now_ms - of->done_ms) < 500 * coordinator->job->stall_fail) {
+        return true;
+    }
+    coordinator_port_say(&coordinator->port, true,
+                         "the job does not wait any longer for its last checkpoint");
+    return false;
+}

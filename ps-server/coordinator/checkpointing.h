@@ -1,0 +1,96 @@
+/* The coordinator's part in checkpoints: who has a snapshot of which step, what is collected, and
+ * when it is whole. Pure; time is an argument.
+ *
+ * Each member offers a snapshot when it has made the steps of a checkpoint (SNAPSHOT), or says that
+ * it has none, because the last one has not left it yet. Once all have offered the same one, all
+ * send their pieces (COLLECT gives each some credits, and one more for every piece that is on the
+ * disk). One checkpoint is collected at a time; what others have offered meanwhile waits with them.
+ * A step of which anybody has no snapshot gets no checkpoint, and those who have one drop it.
+ *
+ *     IDLE ──all have offered──► COLLECTING ──all pieces came──► COMMITTING ──written──► IDLE
+ *
+ * Steps follow from the job (common/job/checkpoints.h). With --checkpoint-every MINUTESm the
+ * coordinator names one, ahead of everybody; whoever was faster says so, and it names another one,
+ * further ahead. Workers whose steps nobody counts (races) are asked once the servers have theirs.
+ */
+#ifndef PS_SERVER_COORDINATOR_CHECKPOINTING_H
+#define PS_SERVER_COORDINATOR_CHECKPOINTING_H
+
+#include "common/base/status.h"
+#include "common/channel/wire.h"
+#include "common/job/checkpoints.h"
+#include "ps-server/coordinator/checkpoint_vectors.h"
+#include "ps-server/coordinator/results.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct coordinator;
+struct sender;
+
+/* What the coordinator's owner is asked to do, in this order; and to read for a member. */
+enum checkpoint_task {
+    CHECKPOINT_BEGIN,
+    CHECKPOINT_STORE,   // a PIECE; answer by checkpointing_note_stored
+    CHECKPOINT_COMMIT,  // answer by checkpointing_note_written
+    CHECKPOINT_ABANDON, // answer by checkpointing_note_written
+    CHECKPOINT_READ,    // a FETCH; answer the peer
+};
+
+enum checkpointing_state { CHECKPOINTING_IDLE, CHECKPOINTING_COLLECTING, CHECKPOINTING_COMMITTING };
+
+/* A member's. */
+struct checkpoint_share {
+    uint64_t last;                  // the newest step that it has offered, or has none of
+    uint64_t offered;               // 0: nothing that it still has
+    bool is_over;                   // all pieces have come
+    uint64_t pieces;                // that have come
+    uint64_t stored;                // of those, that are on the disk
+    struct results_rank rank;       // of a worker, as it was at that step
+    struct wire_report open_period; // likewise
+};
+
+struct checkpointing {
+    enum checkpointing_state state;
+    struct checkpoints plan; // zeroed before training
+    struct phases phases;
+    struct checkpoint_share *shares; // (workers, then servers), owned
+    uint32_t share_count, worker_count;
+    uint64_t step;                     // that is collected or written
+    struct checkpoint_vectors vectors; // of that
+    uint64_t written;                  // steps of the last one that is whole; 0: none
+    uint64_t left_out;                 // the newest step of which somebody had no snapshot
+    bool is_given_up;                  // what is collected is not committed
+    bool has_failed;                   // the last one could not be written: it was said
+    uint64_t announced;                // a step that follows from no rule; 0: none is awaited
+    uint64_t margin;                   // how far ahead of everybody the next one is named
+    uint64_t due_ms;                   // when that is; 0: never
+    uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
+};
+
+enum status checkpointing_init(struct checkpointing *checkpointing, uint32_t worker_count,
+                               uint32_t server_count);
+void checkpointing_finish(struct checkpointing *checkpointing);
+
+/* A phase of the job begins. */
+void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms);
+
+/* SNAPSHOT, PIECE and FETCH of a member. */
+void checkpointing_handle(struct coordinator *coordinator, const struct sender *from,
+                          const struct message *message, uint64_t now_ms);
+
+/* A piece of a member is on the disk. */
+void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, uint64_t step);
+
+/* The checkpoint is whole, or `why` not. What fails ends no job. */
+void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
+                                const char *why, uint64_t now_ms);
+
+/* Several times a second. */
+void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms);
+
+/* Whether the end of the job has to wait for a checkpoint, which it does for --stall-fail at
+ * most. */
+bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,81 @@
+/* Cuts metrics.jsonl at a step. */
+#include "ps-server/record/continuation.h"
+
+#include "common/base/new_file.h"
+
+#include <jansson.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4200
+
+static void path_of(const char *folder, const char *name, char ret_path[PATH_BYTES])
+{
+    snprintf(ret_path, PATH_BYTES, "%.4096s/%s", folder, name);
+}
+
+/* The last line may be cut, and what is no line of ours goes. */
+static bool is_before(const char *line, uint64_t step)
+{
+    json_t *tree = json_loads(line, 0, NULL);
+    const json_t *at = json_object_get(tree, "step");
+    bool is = json_is_integer(at) && json_integer_value(at) >= 0 &&
+              (uint64_t)json_integer_value(at) <= step;
+    json_decref(tree);
+    return is;
+}
+
+static bool copy_lines(FILE *from, FILE *to, uint64_t step)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool is_written = true;
+    while (is_written && getline(&line, &size, from) > 0) {
+        is_written = !is_before(line, step) || fputs(line, to) >= 0;
+    }
+    free(line);
+    return is_written && ferror(from) == 0 && fflush(to) == 0 && fsync(fileno(to)) == 0;
+}
+
+static enum status cut_metrics(const char *from, const char *folder, uint64_t step)
+{
+    char source[PATH_BYTES], target[PATH_BYTES], draft[PATH_BYTES];
+    path_of(from, "metrics.jsonl", source);
+    path_of(folder, "metrics.jsonl", target);
+    path_of(folder, "metrics.jsonl.part", draft);
+    FILE *in = fopen(source, "re");
+    if (in == NULL) {
+        return errno == ENOENT ? STATUS_OK : STATUS_IO;
+    }
+    FILE *out = new_file_stream(draft, true);
+    bool is_written = out != NULL && copy_lines(in, out, step);
+    fclose(in);
+    if (out != NULL && fclose(out) != 0) {
+        is_written = false;
+    }
+    if (!is_written || rename(draft, target) != 0) {
+        int error = errno;
+        unlink(draft);
+        errno = error;
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+enum status continuation_begin(const char *from, const char *folder, uint64_t step)
+{
+    static const char *const results[] = {"summary.json", "details.json"};
+    char path[PATH_BYTES];
+    enum status status = cut_metrics(from, folder, step);
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]) && status == STATUS_OK; i++) {
+        path_of(folder, results[i], path);
+        if (unlink(path) != 0 && errno != ENOENT) {
+            status = STATUS_IO;
+        }
+    }
+    return status;
+}
