@@ -159,6 +159,17 @@ void device_close(struct device *device)
     }
 }
 
+const char *device_choices(const struct device *device)
+{
+    return device->ops->list_choices != NULL ? device->ops->list_choices(device) : NULL;
+}
+
+enum status device_take_choices(struct device *device, const char *text)
+{
+    assert(device->ops->take_choices != NULL);
+    return device->ops->take_choices(device, text);
+}
+
 bool device_lock_memory(struct device *device, void *memory, size_t bytes)
 {
     return device->ops->lock_memory != NULL && device->ops->lock_memory(device, memory, bytes);
@@ -271,6 +282,32 @@ static void check_program(const struct program_options *options)
     (void)is_read;
 }
 
+enum status device_open_vectors(const char *name, const struct device_options *options,
+                                struct vector_device **ret_vectors)
+{
+    const struct device_ops *ops;
+    struct device_options chosen = *options;
+    enum status status = pick_named(name, &ops, &chosen);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (ops->open_vectors == NULL) {
+        log_error("device %s keeps no parameters of servers: use cuda, or host", ops->name);
+        return STATUS_UNSUPPORTED;
+    }
+    return ops->open_vectors(&chosen, ret_vectors);
+}
+
+enum status device_introduce(struct device *device, bool is_first,
+                             struct device_introduction *ret_introduction)
+{
+    if (device->ops->introduce == NULL) {
+        log_error("device %s: --all-reduce nccl is for GPUs: use --device cuda", device->ops->name);
+        return STATUS_UNSUPPORTED;
+    }
+    return device->ops->introduce(device, is_first, ret_introduction);
+}
+
 enum status device_compile(struct device *device, const struct program_options *options,
                            struct program **ret_program)
 {
@@ -288,6 +325,7 @@ enum status device_compile(struct device *device, const struct program_options *
                   device->ops->name);
         return STATUS_UNSUPPORTED;
     }
+    assert(options->source == NULL || device->ops->takes_bytes);
     return device->ops->compile(device, options, ret_program);
 }
 
@@ -301,7 +339,7 @@ void device_describe(const struct device *device, const struct program *program,
 /* Checks the input, and waits for parameters that a backend does not wait for itself. */
 static enum status prepare_forward(const struct program *program, const struct program_input *input)
 {
-    assert(input->pixels != NULL && input->labels != NULL);
+    assert((input->pixels != NULL) != (input->bytes != NULL) && input->labels != NULL);
     assert(!input->is_training || input->sample_keys != NULL);
     return input->await_params != NULL && !program->ops->awaits_params
                ? input->await_params(input->context, 0, UINT64_MAX)
@@ -391,6 +429,55 @@ uint64_t program_take_copy_ns(struct program *program)
     uint64_t copy_ns = program->copy_ns;
     program->copy_ns = 0;
     return copy_ns;
+}
+
+bool program_may_share(const struct program *program)
+{
+    return program->ops->share != NULL;
+}
+
+enum status program_share(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES])
+{
+    assert(program_may_share(program));
+    return program->ops->share(program, ret_share);
+}
+
+enum status program_meet(struct program *program, const struct program_peers *peers)
+{
+    assert(peers->rank < peers->world);
+    return program->ops->meet(program, peers);
+}
+
+enum status program_sum(struct program *program, const struct program_sum *sum)
+{
+    assert(sum->round > 0);
+    return program->ops->sum(program, sum);
+}
+
+enum status program_join(struct program *program, const struct program_joining *joining)
+{
+    assert(joining->rank < joining->world);
+    return program->ops->join != NULL ? program->ops->join(program, joining) : STATUS_UNSUPPORTED;
+}
+
+void program_stop(struct program *program)
+{
+    if (program->ops->stop != NULL) {
+        program->ops->stop(program);
+    }
+}
+
+enum status program_expose(struct program *program, struct program_exposed *ret_exposed)
+{
+    return program->ops->expose != NULL ? program->ops->expose(program, ret_exposed)
+                                        : STATUS_UNSUPPORTED;
+}
+
+void program_part(struct program *program)
+{
+    if (program_may_share(program)) {
+        program->ops->part(program);
+    }
 }
 
 enum status program_read_times(struct program *program, struct op_time *ret_times)

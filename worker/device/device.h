@@ -17,6 +17,7 @@
 #define WORKER_DEVICE_DEVICE_H
 
 #include "common/base/status.h"
+#include "worker/device/pixels.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,9 @@
 
 #define DEVICE_OPS_MAX      1024
 #define DEVICE_INPUT_PIXELS UINT32_MAX // as op.input: the batch itself
+
+// Of device_choices, with the '\0': as much as a message takes.
+#define DEVICE_CHOICES_BYTES ((size_t)64 * 1024)
 
 struct shape {
     uint32_t channels, rows, columns; // of one sample; unused dimensions are 1
@@ -124,6 +128,8 @@ struct device_options {
     bool replays_launches;        // steps that are alike are captured once (CUDA graphs)
     bool checks_operations;       // waits for each on a GPU, so that a fault is reported with it
     bool times_operations;        // for program_read_times, on a GPU
+    uint32_t timing_ms_max;       // for timing what a GPU's library offers, and taking the fastest;
+                                  // 0: what it puts first is taken. See device_choices
 
     // Which of the backend's devices; device_open fills it in ("cuda:1").
     bool has_index;
@@ -134,17 +140,19 @@ struct device_options {
 struct program_options {
     const struct op *ops;
     uint32_t op_count;
-    uint32_t batch_size; // N of every forward
-    float *params;       // flat, host
-    float *grads;        // flat, host; NULL: a program that only evaluates
-    float *statistics;   // of batch_norm, flat, host; training changes them
+    uint32_t batch_size;                // N of every forward
+    float *params;                      // flat, host
+    float *grads;                       // flat, host; NULL: a program that only evaluates
+    float *statistics;                  // of batch_norm, flat, host; training changes them
+    const struct pixels_source *source; // inputs are bytes; NULL: pixels. See takes_bytes
     enum conv_algorithm conv;
     enum precision precision;
 };
 
 /* One batch. Borrowed for forward and the backward calls after it. */
 struct program_input {
-    const float *pixels;         // (N, C, H, W), host
+    const float *pixels;         // (N, C, H, W), host; NULL where the program takes bytes
+    const uint8_t *bytes;        // (N, C, H, W) as stored, host; NULL where it does not
     const uint32_t *labels;      // (N), host; each below the channels of the last operation
     const uint64_t *sample_keys; // (N); element i of dropout layer s of sample n is dropped if
                                  // random_element(random_mix(sample_keys[n] + s), i) < rate * 2^32,
@@ -170,6 +178,61 @@ struct program_result {
     uint32_t correct_count; // samples whose largest output is their label's
 };
 
+#define PROGRAM_SHARE_BYTES 128
+#define PROGRAM_ID_BYTES    128
+
+/* The programs of a host's worker processes, whose devices reach each other's gradients. A program
+ * says by two flags, for each bucket, how far it is: */
+enum program_flag {
+    PROGRAM_FLAG_READY,  // its gradients of the bucket may be read, and overwritten
+    PROGRAM_FLAG_SUMMED, // its part of the bucket holds the mean, in all programs
+    PROGRAM_FLAG_COUNT,
+};
+
+struct program_peers {
+    uint32_t rank, world;
+    unsigned char (*shares)[PROGRAM_SHARE_BYTES]; // (world) of each program; not read afterwards
+
+    // (bucket_count, PROGRAM_FLAG_COUNT, world) words of 32 bits, host: the same pages for all
+    // processes, and of nothing else. The number of the round that was reached last, cyclic; 0 at
+    // first.
+    void *flags;
+    size_t flag_bytes; // whole pages
+    uint32_t bucket_count;
+};
+
+/* What a worker says of its device before those of all workers are joined by a library. */
+struct device_introduction {
+    uint32_t version;                   // of the library
+    unsigned char gpu[16];              // which it is, in all the world
+    unsigned char id[PROGRAM_ID_BYTES]; // of the first worker: where it waits for the others
+};
+
+/* All programs of a job, whose devices are joined. */
+struct program_joining {
+    uint32_t rank, world, bucket_count;
+    const unsigned char *id; // (PROGRAM_ID_BYTES) that the first one's device has introduced
+    bool (*is_stopped)(void *context);
+    void *context;
+};
+
+/* A bucket whose mean over the workers is to be taken. */
+struct program_sum {
+    uint32_t bucket, round; // from 0, from 1
+    uint32_t first_op;      // that the last of the bucket's gradients come from
+    uint64_t offset, count; // of the bucket, in grads
+    uint64_t part_offset;   // of what this program sums of it, unless devices are joined
+    uint64_t part_count;
+};
+
+/* A program's vectors as others of the device see them. */
+struct program_exposed {
+    void *memory; // of the device; holds both vectors
+    size_t size;  // bytes
+    float *params, *grads;
+    uint32_t gpu; // which of the host's
+};
+
 /* What an operation has taken in a step. */
 struct op_time {
     float forward_us, backward_us;
@@ -178,6 +241,7 @@ struct op_time {
 struct device;
 struct program;
 struct optimizer_update; // common/optimizer/optimizer_formulas.h
+struct vector_device;    // common/vector/vector_device.h
 
 struct program_ops {
     /* Whether forward awaits parameters operation by operation (program_await_params). Otherwise
@@ -218,6 +282,20 @@ struct program_ops {
     /* Parameters and states to the host, whose vectors count again. Waits. */
     enum status (*fetch)(struct program *program);
 
+    /* Of a device whose memory others of its kind can reach; NULL, all four: it is not such a one.
+     * See program_share. */
+    enum status (*share)(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
+    enum status (*meet)(struct program *program, const struct program_peers *peers);
+    enum status (*sum)(struct program *program, const struct program_sum *sum);
+    void (*part)(struct program *program);
+
+    /* See program_join. NULL, both: there is no library for it. */
+    enum status (*join)(struct program *program, const struct program_joining *joining);
+    void (*stop)(struct program *program);
+
+    /* See program_expose. NULL: it cannot. */
+    enum status (*expose)(struct program *program, struct program_exposed *ret_exposed);
+
     /* Of a device that was opened with times_operations: see program_read_times. NULL: it has no
      * clock. */
     enum status (*read_times)(struct program *program, struct op_time *ret_times);
@@ -248,6 +326,8 @@ struct device_ops {
     /* Whether enum conv_algorithm is the caller's to choose. */
     bool has_conv_choice;
 
+    bool takes_bytes; // makes pixels of stored images itself, where a program is compiled for that
+
     /* What devices there are, and versions, in one line. NULL: there is nothing to say. */
     void (*list)(char *ret_text, size_t text_size);
     enum status (*open)(const struct device_options *options, struct device **ret_device);
@@ -256,6 +336,17 @@ struct device_ops {
 
     /* One line on the algorithms and memory of a program, for the log. */
     void (*describe)(const struct program *program, char *ret_text, size_t text_size);
+
+    /* See device_open_vectors. NULL: it keeps none. */
+    enum status (*open_vectors)(const struct device_options *options,
+                                struct vector_device **ret_vectors);
+
+    /* See device_choices. NULL, both: there is nothing to choose. */
+    const char *(*list_choices)(const struct device *device);
+    enum status (*take_choices)(struct device *device, const char *text);
+    /* See device_introduce. NULL: it has no library for that. */
+    enum status (*introduce)(struct device *device, bool is_first,
+                             struct device_introduction *ret_introduction);
 
     /* See device_lock_memory. NULL, both: the device reads memory of the host as it lies. */
     bool (*lock_memory)(struct device *device, void *memory, size_t bytes);
@@ -272,11 +363,30 @@ enum status device_open(const char *name, const struct device_options *options,
                         struct device **ret_device);
 void device_close(struct device *device); // NULL is fine; after its programs
 
+/* What a device has chosen, for the programs that were compiled on it so far, among algorithms that
+ * compute the same with other bits: lines of printable characters. Whoever takes them up computes
+ * alike, as far as the device has the same algorithms; it says for what it has not. For programs
+ * that are compiled later. device_choices: NULL where there is nothing to choose, "" where nothing
+ * was, or too much to be written down. Borrowed until the next program is compiled. */
+const char *device_choices(const struct device *device);
+enum status device_take_choices(struct device *device, const char *text);
+
 /* Prepares memory of the host for copies to the device, which are then made while both go on.
  * Whether that was done: then it is to be undone before the memory is freed, and before the device
  * is closed. */
 bool device_lock_memory(struct device *device, void *memory, size_t bytes);
 void device_unlock_memory(struct device *device, void *memory);
+
+/* For vectors in the memory of the device that has this name ("cuda", "cuda:1"); of the options the
+ * local rank counts. STATUS_UNSUPPORTED, logged, if it keeps none, or is not there. */
+enum status device_open_vectors(const char *name, const struct device_options *options,
+                                struct vector_device **ret_vectors);
+
+/* Before the devices of a job's workers, wherever they are, are joined by a library that sums for
+ * them (program_join): what the others have to know of this one. The first worker's waits for them
+ * from here on. STATUS_UNSUPPORTED, logged: the device has no such library, or it is not there. */
+enum status device_introduce(struct device *device, bool is_first,
+                             struct device_introduction *ret_introduction);
 
 enum status device_compile(struct device *device, const struct program_options *options,
                            struct program **ret_program);
@@ -310,6 +420,37 @@ enum status program_apply(struct program *program, const struct optimizer_update
 enum status
 program_fetch(struct program *program); // does nothing if the host's are those that count
 uint64_t program_take_copy_ns(struct program *program); // since the last call
+
+/* Sums of gradients among the devices of a host, each in its own process, without the host. Each
+ * program writes its share, and meets the others when it has all of theirs. From then on, until it
+ * parts from them, a backward whose input said keeps_gradients may be followed by a sum of each
+ * bucket, in the same order everywhere. Its part is added up in the order of ranks from this
+ * program's own, and becomes the mean in all programs; an apply takes the mean of the bucket.
+ *
+ * share and meet: STATUS_UNSUPPORTED, logged, if that cannot be done here. sum only queues, also
+ * the waits for others: whoever ends them early lets the flags of a round be reached, and the sums
+ * are void. part waits until nothing is queued. */
+bool program_may_share(const struct program *program);
+enum status program_share(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
+enum status program_meet(struct program *program, const struct program_peers *peers);
+enum status program_sum(struct program *program, const struct program_sum *sum);
+void program_part(struct program *program); // does nothing before a meet
+
+/* Sums of gradients among the devices of all workers, wherever they are, by a library that connects
+ * them: in an order of its own, so with bits of its own, but the same ones for all. Joins them,
+ * once all have been introduced, and again where the buckets have become others; then sum and apply
+ * are as above, and part does not undo it. Waits, and asks is_stopped meanwhile: STATUS_INTERRUPTED
+ * if that says so.
+ *
+ * program_stop, on any thread, ends what waits for other programs, now and later: the sums are
+ * void, and each further one says STATUS_INTERRUPTED. */
+enum status program_join(struct program *program, const struct program_joining *joining);
+void program_stop(struct program *program);
+
+/* For a server that takes gradients where they are, and gives parameters there: the host's are
+ * copied, and from here on the device's are those that count, until a fetch. A backward whose input
+ * said keeps_gradients is then awaited like others. STATUS_UNSUPPORTED: the device cannot. */
+enum status program_expose(struct program *program, struct program_exposed *ret_exposed);
 
 /* Of the last training step, forward and the whole of backward: an element for each operation.
  * STATUS_UNSUPPORTED if the device has no clock, or was opened without. Waits. */

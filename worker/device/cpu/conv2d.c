@@ -308,13 +308,11 @@ static enum status conv2d_forward(struct node *node)
     if (is_padded(conv)) {
         padded_read(&conv->padded, &node->op, node->context->params);
     }
-    if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->forward.reorder);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = onednn_call_run(node->context, &conv->forward.call);
-    }
-    return status;
+    status = onednn_call_run(node->context, &conv->forward.reorder);
+    return status == STATUS_OK ? onednn_call_run(node->context, &conv->forward.call) : status;
 }
 
 /* To where they are plain, or plain but padded. */
@@ -450,16 +448,20 @@ enum status node_create_conv2d(struct node *base, struct node **ret_node)
     base->y->block = is_bf16 ? base->op.y.channels : onednn_block();
     base->y->element_bytes = is_bf16 ? sizeof(uint16_t) : 0;
     enum status status = create_copies(conv);
-    if (status == STATUS_OK) {
-        status = create_passes(conv);
-    }
-    if (status == STATUS_OK) {
-        status = add_arguments(conv);
-    }
     if (status != STATUS_OK) {
-        conv2d_destroy(&conv->base);
-        return status;
+        goto fail;
+    }
+    status = create_passes(conv);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = add_arguments(conv);
+    if (status != STATUS_OK) {
+        goto fail;
     }
     *ret_node = &conv->base;
     return STATUS_OK;
+fail:
+    conv2d_destroy(&conv->base);
+    return status;
 }

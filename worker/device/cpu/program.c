@@ -39,10 +39,25 @@ static void program_destroy_cpu(struct program *base)
     free(program);
 }
 
+/* Takes the arena of a planned graph, and places the tensors and extras in it. */
+static enum status place_in_arena(struct cpu_program *program, const struct graph_memory *memory)
+{
+    struct node_context *context = &program->context;
+    program->arena_bytes = memory->bytes + MEMORY_ALIGNMENT;
+    program->arena = memory_create_large(program->arena_bytes);
+    if (program->arena == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    graph_place(&program->graph, memory, program->arena);
+    context->scratch = program->arena + memory->extra_offsets[0];
+    context->weights = program->arena + memory->extra_offsets[1];
+    return STATUS_OK;
+}
+
 /* Places all tensors, the scratch and the weights of one convolution in the arena. */
 static enum status place(struct cpu_program *program)
 {
-    struct node_context *context = &program->context;
+    const struct node_context *context = &program->context;
     struct graph_memory *memory = calloc(1, sizeof(*memory));
     if (memory == NULL) {
         return STATUS_NO_MEMORY;
@@ -55,14 +70,7 @@ static enum status place(struct cpu_program *program)
     memory->extra_count = 2;
     enum status status = graph_plan(&program->graph, memory);
     if (status == STATUS_OK) {
-        program->arena_bytes = memory->bytes + MEMORY_ALIGNMENT;
-        program->arena = memory_create_large(program->arena_bytes);
-        status = program->arena != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    }
-    if (status == STATUS_OK) {
-        graph_place(&program->graph, memory, program->arena);
-        context->scratch = program->arena + memory->extra_offsets[0];
-        context->weights = program->arena + memory->extra_offsets[1];
+        status = place_in_arena(program, memory);
     }
     free(memory);
     return status;

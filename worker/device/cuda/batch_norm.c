@@ -2,18 +2,27 @@
  * sums over workers, and compiles each shape while the job starts. Formulas: ref/batch_norm.c.
  *
  * Statistics are sums over x, around its first row; or around zero, where the convolution that
- * wrote x has added them up (conv2d.c): then x is not read for them. */
+ * wrote x has added them up (conv2d.c): then x is not read for them. Where x is the sum of two
+ * branches that nothing else reads in between, it is these that are read, and x is written; the
+ * centre is then the first row of the branch that x does not lie over.
+ *
+ * Each way goes over x twice: for the sums, and for what takes them. What the GPU's cache holds in
+ * between goes in one launch, in which all threads wait for each other; what is larger in three,
+ * each of which has as many threads as its loads need. The bits are the same. */
 #include "worker/device/cuda/context.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-#define VECTORS 5 // centre, factor, shift, slope, offset
+#define VECTORS       5                  // centre, factor, shift, slope, offset
+#define AT_ONCE_BYTES ((size_t)32 << 20) // of the cache; it has 40 MiB on an A100, 50 on an H100
 
 struct batch_norm {
     struct node base;
     size_t parts;
-    float *vectors;  // (VECTORS, C), device memory, owned
-    double *inverse; // (C), likewise
+    const struct node *add; // whose sum is made here, borrowed; NULL: nobody's
+    float *vectors;         // (VECTORS, C), device memory, owned
+    double *inverse;        // (C), likewise
 };
 
 static struct batch_norm *norm_of(struct node *node)
@@ -108,6 +117,15 @@ static struct cuda_norm_channel channel_of(const struct batch_norm *norm)
     };
 }
 
+/* Whether sums, and what takes them, are one launch. */
+static bool is_at_once(const struct batch_norm *norm)
+{
+    const struct node *node = &norm->base;
+    const struct node_context *context = node->context;
+    return !context->pass.sums_over_workers && !cuda_has_sums(context, node->x) &&
+           tensor_count(node->x) * cuda_element_bytes(context) <= AT_ONCE_BYTES;
+}
+
 /* Sums of this worker to the host, over all workers, and back. */
 static enum status sum_over_workers(const struct node_context *context, size_t channels)
 {
@@ -130,13 +148,25 @@ static enum status sum_over_workers(const struct node_context *context, size_t c
                       "write the sums of a normalisation");
 }
 
+/* What sums over x go over. */
+static struct cuda_norm_operands rows_of(const struct batch_norm *norm)
+{
+    struct cuda_norm_operands operands = operands_of(norm);
+    operands.new_centre = norm->vectors;
+    if (norm->add != NULL && cuda_norms_add(norm->base.context)) {
+        operands.x = norm->add->x->data;
+        operands.addend = norm->add->other->data;
+        operands.sum = norm->base.x->data;
+    }
+    return operands;
+}
+
 /* Sums over x around its first row, and what follows from them. */
 static int add_up_rows(struct batch_norm *norm, const struct cuda_norm_channel *channel)
 {
     const struct node_context *context = norm->base.context;
     const struct cuda_norm shape = shape_of(norm);
-    struct cuda_norm_operands operands = operands_of(norm);
-    operands.new_centre = norm->vectors;
+    const struct cuda_norm_operands operands = rows_of(norm);
     int result = kernel_norm_parts(context->type, &shape, &operands, context->stream);
     return result == 0 ? kernel_norm_finish(&shape, context->parts, channel,
                                             channel->is_around_zero ? CUDA_FINISH_UNCENTRE
@@ -163,6 +193,17 @@ static enum status take_batch_statistics(struct batch_norm *norm)
                : status;
 }
 
+static enum status forward_at_once(struct batch_norm *norm)
+{
+    const struct node_context *context = norm->base.context;
+    const struct cuda_norm shape = shape_of(norm);
+    const struct cuda_norm_operands operands = operands_of(norm);
+    const struct cuda_norm_sums sums = {
+        .rows = rows_of(norm), .channel = channel_of(norm), .finish = CUDA_FINISH_FORWARD};
+    return cuda_check(kernel_sums_apply(context->type, &shape, &sums, &operands, context->stream),
+                      "normalise");
+}
+
 static enum status norm_forward(struct node *node)
 {
     struct batch_norm *norm = norm_of(node);
@@ -170,6 +211,9 @@ static enum status norm_forward(struct node *node)
     const struct cuda_norm shape = shape_of(norm);
     const struct cuda_norm_operands operands = operands_of(norm);
     const struct cuda_norm_channel channel = channel_of(norm);
+    if (context->pass.is_training && is_at_once(norm)) {
+        return forward_at_once(norm);
+    }
     enum status status =
         context->pass.is_training
             ? take_batch_statistics(norm)
@@ -206,19 +250,34 @@ static enum status reduce_gradients(struct batch_norm *norm)
                : status;
 }
 
+/* Sums of gradients, and the gradient of x. */
+static enum status reduce_and_pass_on(struct batch_norm *norm)
+{
+    const struct node *node = &norm->base;
+    const struct node_context *context = node->context;
+    const struct cuda_norm shape = shape_of(norm);
+    struct cuda_norm_operands operands = operands_of(norm);
+    int result;
+    operands.dy = node->y->grad;
+    operands.dx = node->x->grad;
+    if (is_at_once(norm)) {
+        const struct cuda_norm_sums sums = {
+            .rows = operands, .channel = channel_of(norm), .finish = CUDA_FINISH_BACKWARD};
+        result = kernel_sums_gradient(context->type, &shape, &sums, &operands, context->stream);
+    } else {
+        enum status status = reduce_gradients(norm);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        result = kernel_norm_gradient(context->type, &shape, &operands, context->stream);
+    }
+    return cuda_check(result, "compute the gradient of a normalisation");
+}
+
 static enum status norm_backward(struct node *node)
 {
     struct batch_norm *norm = norm_of(node);
-    const struct node_context *context = node->context;
-    enum status status = reduce_gradients(norm);
-    if (status == STATUS_OK && !node->x->is_pixels) {
-        const struct cuda_norm shape = shape_of(norm);
-        struct cuda_norm_operands operands = operands_of(norm);
-        operands.dy = node->y->grad;
-        operands.dx = node->x->grad;
-        status = cuda_check(kernel_norm_gradient(context->type, &shape, &operands, context->stream),
-                            "compute the gradient of a normalisation");
-    }
+    enum status status = node->x->is_pixels ? reduce_gradients(norm) : reduce_and_pass_on(norm);
     if (status == STATUS_OK && node->other != NULL && node->other->grad_of == NULL) {
         status = cuda_pass_on(node, node->other, node->adds_other);
     }
@@ -247,4 +306,10 @@ enum status cuda_create_batch_norm(struct node *base, struct node **ret_node)
                                     base->op.x.channels);
     *ret_node = &norm->base;
     return STATUS_OK;
+}
+
+void cuda_take_add(struct node *norm, const struct node *add)
+{
+    assert(norm->ops == &norm_ops && norm->x == add->y);
+    norm_of(norm)->add = add;
 }

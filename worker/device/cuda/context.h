@@ -5,7 +5,7 @@
 #define WORKER_DEVICE_CUDA_CONTEXT_H
 
 #include "worker/device/cuda/dnn/dnn.h"
-#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/kernels/kernels.h"
 #include "worker/device/graph.h"
 
 #include <cublasLt.h>
@@ -24,6 +24,13 @@ struct cuda_pass {
     bool sums_over_workers; // which waits for them, in the middle
 };
 
+/* Rows in the order of the parameters. */
+struct cuda_weight_table {
+    struct cuda_weight_row *rows;   // (count), host, owned
+    struct cuda_weight_row *on_gpu; // (count), owned
+    uint32_t count;
+};
+
 struct node_context {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
@@ -34,9 +41,11 @@ struct node_context {
 
     // Flat vectors, as the host's.
     float *params, *grads, *statistics;
-    void *weights;  // weights and biases as the libraries want them: see cuda_reserve_weights
-    void *dweights; // the weight gradient of the node that runs, likewise
+    void *weights;  // weights and biases as the libraries want them: see weights.h
+    void *dweights; // gradients of weights, likewise
     size_t weight_bytes, dweight_bytes;
+    struct cuda_weight_table weight_table, gradient_table;
+    uint32_t gradient_first, gradient_count; // that have been computed, and are not yet copied
 
     void *workspace; // of the library's call that runs
     size_t workspace_bytes;
@@ -74,6 +83,18 @@ enum status cuda_create_softmax_loss(struct node *base, struct node **ret_node);
  * success. */
 enum status cuda_check(int result, const char *what);
 
+/* For an add without a relu, and the normalisation that is the next node and reads its result:
+ * where a pass takes statistics of whole batches, the sum is made on the way of these. The operands
+ * have to be there until then. */
+void cuda_leave_add(struct node *add);
+void cuda_take_add(struct node *norm, const struct node *add); // borrows it
+
+/* Whether this pass is such a one. Sums of rows leave padding out, which others may read. */
+static inline bool cuda_norms_add(const struct node_context *context)
+{
+    return context->pass.is_training && context->pass.count == context->batch;
+}
+
 /* The gradient of a node's sum to that of `to`, one of its operands: added if there is one. */
 enum status cuda_pass_on(const struct node *node, struct tensor *to, bool adds);
 
@@ -83,6 +104,12 @@ enum status cuda_sum_rows(struct node_context *context, void *dy, size_t rows, s
 
 /* Threads that share a channel's sums, for so many rows; notes the memory that they need. */
 size_t cuda_reserve_sums(struct node_context *context, size_t rows, size_t channels);
+
+/* Rounded up to whole units of alignment. */
+static inline size_t cuda_aligned(size_t bytes)
+{
+    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+}
 
 static inline size_t cuda_element_bytes(const struct node_context *context)
 {
@@ -97,10 +124,14 @@ static inline bool cuda_has_sums(const struct node_context *context, const struc
            context->pass.count == context->batch;
 }
 
-/* A place in `weights` for so many elements, while nodes are created. It is as aligned as memory of
- * its own, which the libraries take for granted; parameters lie behind each other in the flat
- * vector. */
-size_t cuda_reserve_weights(struct node_context *context, size_t count);
+/* A place in `weights` for a row, whose `place` and `begin` are not read, while nodes are created,
+ * in the order of the parameters: see weights.h. A forward has it filled before the node runs. */
+size_t cuda_reserve_weights(struct node_context *context, const struct cuda_weight_row *row);
+
+/* Likewise for its gradient. The result is for begin_gradient: in a backward, in the order of that,
+ * where the library is to write it. It is copied to the flat vector before the unit ends. */
+uint32_t cuda_reserve_gradient(struct node_context *context, const struct cuda_weight_row *row);
+enum status cuda_begin_gradient(struct node_context *context, uint32_t index, void **ret_to);
 
 static inline void *cuda_weights_at(const struct node_context *context, size_t place)
 {

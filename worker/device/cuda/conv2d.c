@@ -1,6 +1,6 @@
 /* Convolutions, by cuDNN: bias and relu are part of the forward pass. Weights are copied into the
- * library's layout and type before it, gradients back after theirs; both are small beside the
- * activations.
+ * library's layout and type before it (weights.h), gradients back after theirs; both are small
+ * beside the activations.
  *
  * Statistics: where a normalisation alone reads the result, a convolution in training adds up its
  * channels, and their squares, while it writes them, so that the normalisation need not read them
@@ -32,6 +32,7 @@ struct conv2d {
     struct node base;
     struct dnn_plan passes[3]; // by enum dnn_pass
     size_t weight_at, bias_at; // see cuda_reserve_weights
+    uint32_t gradient;         // see cuda_reserve_gradient
 
     // Forward with statistics.
     struct dnn_plan own_statistics;
@@ -81,34 +82,12 @@ static enum status conv2d_bind(struct node *node)
     return cuda_check(result, "get memory for statistics");
 }
 
-static struct cuda_weights weights_of(const struct op *op)
-{
-    return (struct cuda_weights){.inputs = op->x.channels, .taps = (size_t)op->window * op->window};
-}
-
-static enum status take_weights(const struct node *node)
-{
-    const struct node_context *context = node->context;
-    const struct conv2d *conv = (const struct conv2d *)node;
-    const struct op *op = &node->op;
-    const struct cuda_weights weights = weights_of(op), bias = {.inputs = 1, .taps = 1};
-    int result = kernel_weights_in(context->type, &weights, context->params + op->weight,
-                                   cuda_weights_at(context, conv->weight_at), op_weight_count(op),
-                                   context->stream);
-    if (result == 0 && op->has_bias) {
-        result = kernel_weights_in(context->type, &bias, context->params + op->bias,
-                                   cuda_weights_at(context, conv->bias_at), op->y.channels,
-                                   context->stream);
-    }
-    return cuda_check(result, "copy weights");
-}
-
 static enum status conv2d_forward(struct node *node)
 {
     struct node_context *context = node->context;
     struct conv2d *conv = conv_of(node);
     struct dnn_plan *plan = &conv->passes[DNN_FORWARD];
-    enum status status = take_weights(node);
+    enum status status = STATUS_OK;
     struct dnn_operands operands = {
         .x = node->x->data,
         .w = cuda_weights_at(context, conv->weight_at),
@@ -116,7 +95,7 @@ static enum status conv2d_forward(struct node *node)
         .bias = node->op.has_bias ? cuda_weights_at(context, conv->bias_at) : NULL,
         .workspace = context->workspace,
     };
-    if (status == STATUS_OK && cuda_has_sums(context, node->y)) {
+    if (cuda_has_sums(context, node->y)) {
         plan = conv->statistics;
         operands.sums = node->y->sums;
         operands.square_sums = node->y->square_sums;
@@ -129,23 +108,16 @@ static enum status conv2d_forward(struct node *node)
 static enum status weight_gradient(struct node *node)
 {
     struct node_context *context = node->context;
-    const struct op *op = &node->op;
-    const struct cuda_weights weights = weights_of(op);
-    const struct dnn_operands operands = {
+    const struct conv2d *conv = conv_of(node);
+    struct dnn_operands operands = {
         .x = node->x->data,
-        .w = context->dweights,
         .y = node->y->grad,
         .workspace = context->workspace,
     };
-    enum status status =
-        dnn_plan_run(&context->dnn, &conv_of(node)->passes[DNN_WEIGHT_GRADIENT], &operands);
-    if (status == STATUS_OK) {
-        status = cuda_check(kernel_weights_out(context->type, &weights, context->dweights,
-                                               context->grads + op->weight, op_weight_count(op),
-                                               context->stream),
-                            "copy a weight gradient");
-    }
-    return status;
+    enum status status = cuda_begin_gradient(context, conv->gradient, &operands.w);
+    return status == STATUS_OK
+               ? dnn_plan_run(&context->dnn, &conv->passes[DNN_WEIGHT_GRADIENT], &operands)
+               : status;
 }
 
 static enum status conv2d_backward(struct node *node)
@@ -158,13 +130,17 @@ static enum status conv2d_backward(struct node *node)
                                                  tensor_count(node->y), context->stream),
                             "mask a gradient");
     }
-    if (status == STATUS_OK && op->has_bias) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (op->has_bias) {
         status = cuda_sum_rows(context, node->y->grad, tensor_count(node->y) / op->y.channels,
                                op->y.channels, context->grads + op->bias);
     }
-    if (status == STATUS_OK) {
-        status = weight_gradient(node);
+    if (status != STATUS_OK) {
+        return status;
     }
+    status = weight_gradient(node);
     if (status != STATUS_OK || node->x->is_pixels) {
         return status;
     }
@@ -287,6 +263,21 @@ static void plan_statistics(struct conv2d *conv)
     note_plan(context, &conv->own_statistics);
 }
 
+static void reserve_weights(struct conv2d *conv)
+{
+    const struct op *op = &conv->base.op;
+    struct node_context *context = conv->base.context;
+    const struct cuda_weight_row weight = {.flat = op->weight,
+                                           .count = op_weight_count(op),
+                                           .inputs = op->x.channels,
+                                           .taps = (size_t)op->window * op->window};
+    const struct cuda_weight_row bias = {
+        .flat = op->bias, .count = op->y.channels, .inputs = 1, .taps = 1};
+    conv->weight_at = cuda_reserve_weights(context, &weight);
+    conv->gradient = context->is_trained ? cuda_reserve_gradient(context, &weight) : 0;
+    conv->bias_at = op->has_bias ? cuda_reserve_weights(context, &bias) : 0;
+}
+
 enum status cuda_create_conv2d(struct node *base, struct node **ret_node)
 {
     struct conv2d *conv = calloc(1, sizeof(*conv));
@@ -298,8 +289,7 @@ enum status cuda_create_conv2d(struct node *base, struct node **ret_node)
     conv->base.ops = &conv2d_ops;
     conv->base.keeps_x = true;
     conv->base.keeps_y = base->has_relu;
-    conv->weight_at = cuda_reserve_weights(context, op_weight_count(&base->op));
-    conv->bias_at = cuda_reserve_weights(context, base->op.has_bias ? base->op.y.channels : 0);
+    reserve_weights(conv);
     enum status status = plan_pass(conv, DNN_FORWARD);
     if (status == STATUS_OK && context->is_trained) {
         status = plan_pass(conv, DNN_WEIGHT_GRADIENT);
@@ -307,8 +297,6 @@ enum status cuda_create_conv2d(struct node *base, struct node **ret_node)
     if (status == STATUS_OK && context->is_trained && !base->x->is_pixels) {
         status = plan_pass(conv, DNN_DATA_GRADIENT);
     }
-    size_t bytes = op_weight_count(&base->op) * cuda_element_bytes(context);
-    context->dweight_bytes = context->dweight_bytes < bytes ? bytes : context->dweight_bytes;
     cuda_reserve_sums(context, tensor_count(base->y) / base->op.y.channels, base->op.y.channels);
     if (status != STATUS_OK) {
         conv2d_destroy(&conv->base);

@@ -1,11 +1,15 @@
 /* The CUDA backend: devices, and what they can do. */
+#include "worker/device/cuda/dnn/dnn_choices.h"
 #include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/module.h"
+#include "worker/device/cuda/nccl/collective.h"
 #include "worker/device/cuda/page_lock.h"
 #include "worker/device/cuda/program.h"
+#include "worker/device/cuda/vectors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct cuda_device {
     struct device base;
@@ -16,6 +20,7 @@ struct cuda_device {
     int index, major, minor; // compute capability
     char name[256];
     char gpu[384]; // what plans depend on: see dnn_target
+    struct dnn_choices choices;
 };
 
 /* "13.0" */
@@ -66,6 +71,7 @@ static void close_cuda(struct device *base)
     if (device->stream != NULL) {
         cudaStreamDestroy(device->stream);
     }
+    dnn_choices_finish(&device->choices);
     free(device);
 }
 
@@ -84,22 +90,25 @@ static enum status open_libraries(struct cuda_device *device)
 {
     struct cudaDeviceProp properties;
     enum status status = cuda_check((int)cudaSetDevice(device->index), "take a GPU");
-    if (status == STATUS_OK) {
-        status = cuda_check((int)cudaGetDeviceProperties(&properties, device->index),
-                            "ask a GPU what it is");
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        device->major = properties.major;
-        device->minor = properties.minor;
-        snprintf(device->name, sizeof(device->name), "%s", properties.name);
-        describe_gpu(device, &properties);
-        status = cuda_check((int)cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
-                            "create a stream");
+    status = cuda_check((int)cudaGetDeviceProperties(&properties, device->index),
+                        "ask a GPU what it is");
+    if (status != STATUS_OK) {
+        return status;
     }
+    device->major = properties.major;
+    device->minor = properties.minor;
+    snprintf(device->name, sizeof(device->name), "%s", properties.name);
+    describe_gpu(device, &properties);
+    status = cuda_check((int)cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
+                        "create a stream");
     if (status != STATUS_OK) {
         return status;
     }
     cudnnStatus_t dnn = cudnnCreate(&device->dnn.handle);
+    device->dnn.stream = device->stream;
     if (dnn == CUDNN_STATUS_SUCCESS) {
         dnn = cudnnSetStream(device->dnn.handle, device->stream);
     }
@@ -117,7 +126,8 @@ static enum status open_libraries(struct cuda_device *device)
     return STATUS_OK;
 }
 
-static enum status open_cuda(const struct device_options *options, struct device **ret_device)
+/* Which GPU the options mean. */
+static enum status choose_gpu(const struct device_options *options, int *ret_index)
 {
     char why[256] = "";
     int count = count_devices(why, sizeof(why));
@@ -130,18 +140,30 @@ static enum status open_cuda(const struct device_options *options, struct device
                      options->index, count, count == 1 ? "" : "s", count - 1);
         return STATUS_INVALID;
     }
+    *ret_index = (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
+    return STATUS_OK;
+}
+
+static enum status open_cuda(const struct device_options *options, struct device **ret_device)
+{
+    int index = 0;
+    enum status status = choose_gpu(options, &index);
+    if (status != STATUS_OK) {
+        return status;
+    }
     struct cuda_device *device = calloc(1, sizeof(*device));
     if (device == NULL) {
         return STATUS_NO_MEMORY;
     }
     device->base.ops = ringside_cuda_module(NULL);
-    device->index =
-        (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
+    device->index = index;
     device->dnn.allows_nondeterministic = options->allows_nondeterministic;
+    device->choices.timing_ms_max = options->timing_ms_max;
+    device->dnn.choices = &device->choices;
     device->replays_launches = options->replays_launches;
     device->checks_nodes = options->checks_operations;
     device->times_nodes = options->times_operations;
-    enum status status = open_libraries(device);
+    status = open_libraries(device);
     if (status != STATUS_OK) {
         close_cuda(&device->base);
         return status;
@@ -177,6 +199,17 @@ static bool has_precision(enum precision precision)
     return true;
 }
 
+/* ", NCCL 2.27.7", behind the other libraries; nothing if there is none. */
+static void list_nccl(char *text, size_t text_size)
+{
+    const struct nccl_library *nccl = nccl_find();
+    size_t used = strlen(text);
+    if (nccl != NULL && used < text_size) {
+        snprintf(text + used, text_size - used, ", NCCL %d.%d.%d", nccl->version / 10000,
+                 nccl->version / 100 % 100, nccl->version % 100);
+    }
+}
+
 /* "0: NVIDIA H200, 9.0, 139 GiB; driver for CUDA 13.0, ..." */
 static void list_devices(char *ret_text, size_t text_size)
 {
@@ -201,7 +234,35 @@ static void list_devices(char *ret_text, size_t text_size)
                  driver > 0 ? "for CUDA " : "none", driver > 0 ? driver_text : "", runtime_text,
                  dnn / 10000, dnn / 100 % 100, dnn % 100, blas / 10000, blas / 100 % 100,
                  blas % 100);
+        list_nccl(ret_text, text_size);
     }
+}
+
+static enum status open_vectors(const struct device_options *options,
+                                struct vector_device **ret_vectors)
+{
+    int gpu = 0;
+    enum status status = choose_gpu(options, &gpu);
+    return status == STATUS_OK ? cuda_vectors_open(gpu, ret_vectors) : status;
+}
+
+static const char *list_choices(const struct device *base)
+{
+    const struct cuda_device *device = (const struct cuda_device *)base;
+    return dnn_choices_text(&device->choices);
+}
+
+static enum status take_choices(struct device *base, const char *text)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+    return dnn_choices_give(&device->choices, text);
+}
+
+static enum status introduce(struct device *base, bool is_first,
+                             struct device_introduction *ret_introduction)
+{
+    const struct cuda_device *device = (const struct cuda_device *)base;
+    return collective_introduce(device->index, is_first, ret_introduction);
 }
 
 static bool lock_memory(struct device *device, void *memory, size_t bytes)
@@ -225,6 +286,11 @@ static const struct device_ops cuda_ops = {
     .open = open_cuda,
     .compile = compile,
     .describe = cuda_program_describe,
+    .takes_bytes = true,
+    .open_vectors = open_vectors,
+    .list_choices = list_choices,
+    .take_choices = take_choices,
+    .introduce = introduce,
     .lock_memory = lock_memory,
     .unlock_memory = unlock_memory,
     .close = close_cuda,

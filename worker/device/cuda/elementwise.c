@@ -1,7 +1,9 @@
 /* Relu, dropout and add: one kernel each way, in place where the graph allows. */
 #include "worker/device/cuda/context.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 static enum status copy(const struct node_context *context, void *to, const void *from,
                         size_t count)
@@ -103,9 +105,17 @@ enum status cuda_create_dropout(struct node *base, struct node **ret_node)
 
 /* ---- add ---- */
 
+struct add {
+    struct node base;
+    bool is_taken; // by the normalisation behind it: see cuda_norm_take_add
+};
+
 static enum status add_forward(struct node *node)
 {
     const struct node_context *context = node->context;
+    if (((const struct add *)node)->is_taken && cuda_norms_add(context)) {
+        return STATUS_OK;
+    }
     return cuda_check(kernel_add(context->type, node->x->data, node->other->data, node->y->data,
                                  node->has_relu, tensor_count(node->y), context->stream),
                       "add tensors");
@@ -141,15 +151,33 @@ static enum status add_backward(struct node *node)
     return status;
 }
 
+static void add_destroy(struct node *node)
+{
+    free(node);
+}
+
 static const struct node_ops add_ops = {
     .forward = add_forward,
     .backward = add_backward,
-    .destroy = node_destroy_plain,
+    .destroy = add_destroy,
     .adds_gradients = true,
 };
 
 enum status cuda_create_add(struct node *base, struct node **ret_node)
 {
-    base->keeps_y = base->has_relu;
-    return node_create_plain(base, &add_ops, ret_node);
+    struct add *add = calloc(1, sizeof(*add));
+    if (add == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    add->base = *base;
+    add->base.ops = &add_ops;
+    add->base.keeps_y = base->has_relu;
+    *ret_node = &add->base;
+    return STATUS_OK;
+}
+
+void cuda_leave_add(struct node *add)
+{
+    assert(add->ops == &add_ops && !add->has_relu);
+    ((struct add *)add)->is_taken = true;
 }

@@ -18,7 +18,8 @@ struct product {
 struct linear {
     struct node base;
     struct product forward, data, weights;
-    size_t weight_at; // see cuda_reserve_weights
+    size_t weight_at;  // see cuda_reserve_weights
+    uint32_t gradient; // see cuda_reserve_gradient
 };
 
 static struct linear *linear_of(struct node *node)
@@ -148,12 +149,6 @@ static enum status product_run(const struct node_context *context, const struct 
                  "multiply matrices");
 }
 
-static struct cuda_weights weights_of(const struct op *op)
-{
-    return (struct cuda_weights){.inputs = op->x.channels,
-                                 .taps = (size_t)op->x.rows * op->x.columns};
-}
-
 static size_t input_count(const struct op *op)
 {
     return (size_t)op->x.channels * op->x.rows * op->x.columns;
@@ -163,15 +158,9 @@ static enum status linear_forward(struct node *node)
 {
     struct node_context *context = node->context;
     const struct op *op = &node->op;
-    const struct cuda_weights weights = weights_of(op);
-    void *w = cuda_weights_at(context, linear_of(node)->weight_at);
-    enum status status =
-        cuda_check(kernel_weights_in(context->type, &weights, context->params + op->weight, w,
-                                     op_weight_count(op), context->stream),
-                   "copy weights");
-    if (status == STATUS_OK) {
-        status = product_run(context, &linear_of(node)->forward, w, node->x->data, node->y->data);
-    }
+    enum status status = product_run(context, &linear_of(node)->forward,
+                                     cuda_weights_at(context, linear_of(node)->weight_at),
+                                     node->x->data, node->y->data);
     if (status == STATUS_OK) {
         status = cuda_check(kernel_bias(context->type, context->params + op->bias, node->y->data,
                                         op->y.channels, node->has_relu, tensor_count(node->y),
@@ -186,7 +175,7 @@ static enum status linear_backward(struct node *node)
     struct node_context *context = node->context;
     const struct linear *linear = linear_of(node);
     const struct op *op = &node->op;
-    const struct cuda_weights weights = weights_of(op);
+    void *dweights = NULL;
     if (node->has_relu && !node->y->is_grad_masked) {
         enum status status =
             cuda_check(kernel_mask_positive(context->type, node->y->grad, node->y->data,
@@ -201,15 +190,11 @@ static enum status linear_backward(struct node *node)
     if (status != STATUS_OK) {
         return status;
     }
-    status =
-        product_run(context, &linear->weights, node->x->data, node->y->grad, context->dweights);
+    status = cuda_begin_gradient(context, linear->gradient, &dweights);
     if (status != STATUS_OK) {
         return status;
     }
-    status = cuda_check(kernel_weights_out(CUDA_TYPE_FLOAT, &weights, context->dweights,
-                                           context->grads + op->weight, op_weight_count(op),
-                                           context->stream),
-                        "copy a weight gradient");
+    status = product_run(context, &linear->weights, node->x->data, node->y->grad, dweights);
     if (status != STATUS_OK || node->x->is_pixels) {
         return status;
     }
@@ -253,15 +238,19 @@ enum status cuda_create_linear(struct node *base, struct node **ret_node)
     linear->base.ops = &linear_ops;
     linear->base.keeps_x = true;
     linear->base.keeps_y = base->has_relu;
-    linear->weight_at = cuda_reserve_weights(context, op_weight_count(&base->op));
+    struct cuda_weight_row row = {.flat = base->op.weight,
+                                  .count = op_weight_count(&base->op),
+                                  .inputs = base->op.x.channels,
+                                  .taps = (size_t)base->op.x.rows * base->op.x.columns};
+    linear->weight_at = cuda_reserve_weights(context, &row);
+    row.is_float = true;
+    linear->gradient = context->is_trained ? cuda_reserve_gradient(context, &row) : 0;
     // Without a device there is nobody to ask: see cuda_program_try.
     enum status status = context->blas != NULL ? create_products(linear) : STATUS_OK;
     if (status != STATUS_OK) {
         linear_destroy(&linear->base);
         return status;
     }
-    size_t bytes = op_weight_count(&base->op) * sizeof(float);
-    context->dweight_bytes = context->dweight_bytes < bytes ? bytes : context->dweight_bytes;
     context->workspace_bytes =
         context->workspace_bytes < WORKSPACE_BYTES ? WORKSPACE_BYTES : context->workspace_bytes;
     cuda_reserve_sums(context, context->batch, base->op.y.channels);

@@ -117,6 +117,33 @@ static void describe(const struct program *program, char *ret_text, size_t text_
     backend->describe(program, ret_text, text_size);
 }
 
+static enum status open_vectors(const struct device_options *options,
+                                struct vector_device **ret_vectors)
+{
+    char why[WHY_BYTES];
+    if (!is_loaded(why, sizeof(why))) {
+        log_error("device cuda: %s", why);
+        return STATUS_UNSUPPORTED;
+    }
+    return backend->open_vectors(options, ret_vectors);
+}
+
+static const char *list_choices(const struct device *device)
+{
+    return backend->list_choices(device);
+}
+
+static enum status take_choices(struct device *device, const char *text)
+{
+    return backend->take_choices(device, text);
+}
+
+static enum status introduce(struct device *device, bool is_first,
+                             struct device_introduction *ret_introduction)
+{
+    return backend->introduce(device, is_first, ret_introduction);
+}
+
 static bool lock_memory(struct device *device, void *memory, size_t bytes)
 {
     return backend->lock_memory(device, memory, bytes);
@@ -141,6 +168,11 @@ const struct device_ops device_cuda_ops = {
     .open = open_loaded,
     .compile = compile,
     .describe = describe,
+    .takes_bytes = true,
+    .open_vectors = open_vectors,
+    .list_choices = list_choices,
+    .take_choices = take_choices,
+    .introduce = introduce,
     .lock_memory = lock_memory,
     .unlock_memory = unlock_memory,
     .close = close_loaded,

@@ -1,6 +1,7 @@
 /* What a program does: passes, and the copies around them. */
 #include "worker/device/cuda/node_check.h"
 #include "worker/device/cuda/program_state.h"
+#include "worker/device/cuda/weights.h"
 
 #include <assert.h>
 
@@ -18,16 +19,12 @@ static int download(const struct cuda_program *program, void *to, const void *fr
                                              program->context.stream);
 }
 
-/* Statistics and the batch. */
+/* Statistics and the batch. What is small lies in the way of computing. */
 static enum status bring_input(struct cuda_program *program, const struct program_input *input)
 {
     const struct node_context *context = &program->context;
     int result = upload(program, context->statistics, program->statistics,
                         program->statistic_count * sizeof(float));
-    if (result == 0) {
-        result =
-            upload(program, program->pixels, input->pixels, program->pixel_count * sizeof(float));
-    }
     if (result == 0) {
         result = upload(program, context->labels, input->labels,
                         context->batch * sizeof(*input->labels));
@@ -36,19 +33,9 @@ static enum status bring_input(struct cuda_program *program, const struct progra
         result = upload(program, context->sample_keys, input->sample_keys,
                         context->batch * sizeof(*input->sample_keys));
     }
-    return cuda_check(result, "copy the input");
-}
-
-/* The batch, as nodes take it. */
-static enum status take_pixels(const struct cuda_program *program)
-{
-    const struct node_context *context = &program->context;
-    const struct tensor *pixels = &program->graph.tensors[0];
-    const struct cuda_shape shape = {.channels = pixels->shape.channels,
-                                     .pixels = (size_t)pixels->shape.rows * pixels->shape.columns};
-    return cuda_check(kernel_pixels(context->type, &shape, program->pixels, pixels->data,
-                                    program->pixel_count, context->stream),
-                      "copy the input");
+    enum status status = cuda_check(result, "copy the input");
+    return status == STATUS_OK ? input_bring(&program->input, input, &program->graph.tensors[0])
+                               : status;
 }
 
 /* Losses and hits of the samples, and the statistics that training has moved. */
@@ -94,8 +81,8 @@ static struct cuda_span params_of(const struct node *node)
     return (struct cuda_span){node->op.weight, cuda_param_count(&node->op)};
 }
 
-/* Nodes of a forward unit: those up to `end`; of a backward unit: those of operations `last` down
- * to `first`. */
+/* Nodes of a forward unit: those from `first` up to `end`; of a backward unit: those of operations
+ * `last` down to `first`. */
 struct work {
     struct cuda_program *program;
     uint32_t first, end, last;
@@ -131,10 +118,25 @@ static enum status launch_node(struct cuda_program *program, enum node_pass pass
                                  : status;
 }
 
+/* The weights of nodes `first` to `end`, which the libraries read. */
+static enum status take_weights(const struct cuda_program *program, uint32_t first, uint32_t end)
+{
+    size_t lowest = SIZE_MAX, highest = 0;
+    for (uint32_t i = first; i < end; i++) {
+        struct cuda_span params = params_of(program->graph.nodes[i]);
+        if (params.count > 0) {
+            size_t last = params.offset + params.count;
+            lowest = params.offset < lowest ? params.offset : lowest;
+            highest = last > highest ? last : highest;
+        }
+    }
+    return weights_take(&program->context, lowest, highest);
+}
+
 static enum status launch_forward(void *context)
 {
     const struct work *work = context;
-    enum status status = work->first == 0 ? take_pixels(work->program) : STATUS_OK;
+    enum status status = take_weights(work->program, work->first, work->end);
     for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
         status = launch_node(work->program, NODE_FORWARD, i);
     }
@@ -164,6 +166,25 @@ static enum status run_forward(struct cuda_program *program, uint32_t first, uin
     return status == STATUS_OK ? replay_run(&program->replay, unit, launch_forward, &work) : status;
 }
 
+/* Whether parameters stay on the GPU from step to step, but for a few in which they come anew. */
+static bool has_params(const struct cuda_program *program)
+{
+    return program->updates.is_held || program->updates.is_ahead;
+}
+
+/* All nodes at once, when all parameters are there. */
+static enum status run_whole_forward(struct cuda_program *program)
+{
+    enum status status = transfer_await_params(&program->transfer, program->value_count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    uint32_t end = program->graph.node_count;
+    struct work work = {.program = program, .end = end};
+    const struct replay_unit unit = {.index = cuda_unit_count(program) - 1, .extent = end};
+    return replay_run(&program->replay, unit, launch_forward, &work);
+}
+
 static void begin_pass(struct cuda_program *program, const struct program_input *input)
 {
     struct node_context *context = &program->context;
@@ -177,6 +198,7 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
     context->sum_over_workers = input->sum_over_workers;
     context->sum_context = input->context;
     program->keeps_gradients = input->keeps_gradients;
+    program->is_waiting = false;
     replay_begin_pass(&program->replay, &context->pass);
 }
 
@@ -184,13 +206,18 @@ static enum status begin_forward(struct program *base, const struct program_inpu
 {
     struct cuda_program *program = (struct cuda_program *)base;
     begin_pass(program, input);
-    enum status status = program->updates.is_ahead
-                             ? STATUS_OK
-                             : transfer_send_params(&program->transfer, input->is_training);
+    enum status status = updates_flush(&program->updates, &program->transfer);
+    if (status == STATUS_OK && !program->updates.is_ahead) {
+        status = transfer_send_params(&program->transfer, input->is_training);
+    }
     if (status == STATUS_OK) {
         status = bring_input(program, input);
     }
-    for (uint32_t i = 0; i < program->graph.node_count && status == STATUS_OK;) {
+    if (status == STATUS_OK && has_params(program)) {
+        status = run_whole_forward(program);
+    }
+    uint32_t end = has_params(program) ? 0 : program->graph.node_count;
+    for (uint32_t i = 0; i < end && status == STATUS_OK;) {
         status = run_forward(program, i, &i);
     }
     return status == STATUS_OK ? queue_result(program) : status;
@@ -213,12 +240,13 @@ static enum status launch_backward(void *context)
     const struct work *work = context;
     const struct graph *graph = &work->program->graph;
     enum status status = STATUS_OK;
+    work->program->context.gradient_count = 0; // what a capture that failed has left
     for (uint32_t i = graph->node_count; i-- > 0 && status == STATUS_OK;) {
         if (is_in_range(graph, i, work->last, work->first)) {
             status = launch_node(work->program, NODE_BACKWARD, i);
         }
     }
-    return status;
+    return status == STATUS_OK ? weights_return(&work->program->context) : status;
 }
 
 /* Queues the gradients of a range's nodes. */
@@ -235,22 +263,55 @@ static enum status bring_gradients(struct cuda_program *program, uint32_t last_o
     return status == STATUS_OK ? transfer_end_range(&program->transfer, first_op) : status;
 }
 
+static bool has_peers(const struct cuda_program *program)
+{
+    return program->peers.world > 0;
+}
+
+/* Whether gradients are nobody's but this program's: then it does not matter when they are there,
+ * and all of backward is one unit. */
+static bool is_alone(const struct cuda_program *program)
+{
+    return program->keeps_gradients && !has_peers(program) && !program->is_exposed;
+}
+
+/* Operations of several calls, when the last of them is there. */
+static bool wait_for_first(struct cuda_program *program, uint32_t *last_op, uint32_t first_op)
+{
+    if (!is_alone(program)) {
+        return false;
+    }
+    program->waiting_op = program->is_waiting ? program->waiting_op : *last_op;
+    program->is_waiting = first_op > 0;
+    *last_op = program->waiting_op;
+    return program->is_waiting;
+}
+
 static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
 {
     struct cuda_program *program = (struct cuda_program *)base;
+    if (wait_for_first(program, &last_op, first_op)) {
+        return STATUS_OK;
+    }
     struct work work = {.program = program, .first = first_op, .last = last_op};
     const struct replay_unit unit = {.index = program->graph.node_count + first_op,
                                      .extent = last_op};
     enum status status = replay_run(&program->replay, unit, launch_backward, &work);
-    return status == STATUS_OK && !program->keeps_gradients
-               ? bring_gradients(program, last_op, first_op)
-               : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!program->keeps_gradients) {
+        return bring_gradients(program, last_op, first_op);
+    }
+    return has_peers(program) || program->is_exposed
+               ? transfer_mark_range(&program->transfer, first_op)
+               : STATUS_OK;
 }
 
 static enum status await(struct program *base, uint32_t first_op)
 {
     struct cuda_program *program = (struct cuda_program *)base;
-    assert(!program->keeps_gradients);
+    assert(!program->keeps_gradients || program->is_exposed);
     enum status status = transfer_await_grads(&program->transfer, first_op);
     return status == STATUS_OK ? transfer_read_clock(&program->transfer, &program->base.copy_ns)
                                : status;
@@ -267,10 +328,17 @@ static enum status apply(struct program *base, const struct optimizer_update *up
 {
     struct cuda_program *program = (struct cuda_program *)base;
     const struct cuda_span span = {offset, count};
+    assert(!program->is_waiting);
     assert(offset <= program->value_count && count <= program->value_count - offset);
-    enum status status = program->keeps_gradients || count == 0
-                             ? STATUS_OK
-                             : transfer_send_grads(&program->transfer, span);
+    enum status status = STATUS_OK;
+    if (is_alone(program)) {
+        return updates_gather(&program->updates, &program->transfer, update, span);
+    }
+    if (program->keeps_gradients) {
+        status = peers_await(&program->peers, &program->transfer, span);
+    } else if (count > 0) {
+        status = transfer_send_grads(&program->transfer, span);
+    }
     return status == STATUS_OK ? updates_apply(&program->updates, &program->transfer, update, span)
                                : status;
 }
@@ -278,7 +346,79 @@ static enum status apply(struct program *base, const struct optimizer_update *up
 static enum status fetch(struct program *base)
 {
     struct cuda_program *program = (struct cuda_program *)base;
-    return updates_fetch(&program->updates, &program->transfer);
+    enum status status = updates_fetch(&program->updates, &program->transfer);
+    program->updates.is_ahead = program->updates.is_ahead || program->is_exposed;
+    return status;
+}
+
+static enum status expose(struct program *base, struct program_exposed *ret_exposed)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    int gpu = 0;
+    enum status status = cuda_check((int)cudaGetDevice(&gpu), "ask which GPU it is");
+    if (status == STATUS_OK) {
+        status = updates_flush(&program->updates, &program->transfer);
+    }
+    if (status == STATUS_OK) {
+        status = transfer_send_params(&program->transfer, false);
+    }
+    if (status == STATUS_OK) {
+        status = cuda_check((int)cudaStreamSynchronize(program->transfer.up), "copy parameters");
+    }
+    program->is_exposed = program->updates.is_ahead = status == STATUS_OK;
+    *ret_exposed = (struct program_exposed){
+        .memory = program->vectors,
+        .size = program->vector_bytes,
+        .params = program->context.params,
+        .grads = program->context.grads,
+        .gpu = (uint32_t)gpu,
+    };
+    return status;
+}
+
+static enum status share(struct program *base, unsigned char ret_share[PROGRAM_SHARE_BYTES])
+{
+    const struct cuda_program *program = (const struct cuda_program *)base;
+    return peers_share(program->context.grads, program->vectors, program->value_count, ret_share);
+}
+
+static void part(struct program *base)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    if (has_peers(program)) {
+        cudaStreamSynchronize(program->transfer.down);
+        cudaStreamSynchronize(program->context.stream);
+    }
+    peers_finish(&program->peers);
+}
+
+static enum status meet(struct program *base, const struct program_peers *options)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    enum status status =
+        peers_meet(&program->peers, options, program->context.grads, program->value_count);
+    if (status != STATUS_OK) {
+        peers_finish(&program->peers);
+    }
+    return status;
+}
+
+static enum status join(struct program *base, const struct program_joining *joining)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return peers_join(&program->peers, &program->collective, joining);
+}
+
+static void stop(struct program *base)
+{
+    collective_stop(&((struct cuda_program *)base)->collective);
+}
+
+static enum status sum(struct program *base, const struct program_sum *sum)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    assert(program->keeps_gradients && has_peers(program));
+    return peers_sum(&program->peers, &program->transfer, sum);
 }
 
 static enum status read_times(struct program *base, struct op_time *ret_times)
@@ -300,6 +440,13 @@ const struct program_ops cuda_program_ops = {
     .hold = hold,
     .apply = apply,
     .fetch = fetch,
+    .share = share,
+    .meet = meet,
+    .join = join,
+    .stop = stop,
+    .sum = sum,
+    .part = part,
+    .expose = expose,
     .read_times = read_times,
     .destroy = cuda_program_destroy,
 };

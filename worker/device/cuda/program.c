@@ -3,6 +3,7 @@
 
 #include "worker/device/cuda/host/report.h"
 #include "worker/device/cuda/program_state.h"
+#include "worker/device/cuda/weights.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,12 +30,17 @@ static enum status (*const kinds[])(struct node *base, struct node **ret_node) =
 void cuda_program_destroy(struct program *base)
 {
     struct cuda_program *program = (struct cuda_program *)base;
+    collective_stop(&program->collective); // by then all workers have what they need
+    cuda_program_ops.part(base);
+    collective_finish(&program->collective);
     cudaStreamSynchronize(program->context.stream);
     replay_finish(&program->replay);
     node_times_finish(&program->times);
+    input_finish(&program->input);
     transfer_finish(&program->transfer);
     updates_finish(&program->updates);
     graph_destroy_nodes(&program->graph);
+    weights_finish(&program->context);
     if (program->result_is_there != NULL) {
         cudaEventDestroy(program->result_is_there);
     }
@@ -49,11 +55,6 @@ void cuda_program_destroy(struct program *base)
 /* ==========================================================================================
  * Memory
  * ========================================================================================== */
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
-}
 
 static size_t element_count(struct shape shape)
 {
@@ -72,20 +73,14 @@ static void measure_vectors(struct cuda_program *program, const struct program_o
         }
     }
     program->pixel_count = options->batch_size * element_count(options->ops[0].x);
-}
-
-size_t cuda_reserve_weights(struct node_context *context, size_t count)
-{
-    size_t place = context->weight_bytes;
-    context->weight_bytes = place + aligned(count * cuda_element_bytes(context));
-    return place;
+    program->input_bytes = input_bytes(options);
 }
 
 /* A part of the block of vectors, or, without a block, only its size. */
 static void *take(struct cuda_program *program, size_t bytes)
 {
     size_t begin = program->vector_bytes;
-    program->vector_bytes = begin + aligned(bytes);
+    program->vector_bytes = begin + cuda_aligned(bytes);
     return program->vectors != NULL ? (char *)program->vectors + begin : NULL;
 }
 
@@ -101,7 +96,9 @@ static void lay_out_vectors(struct cuda_program *program)
     context->sample_keys = take(program, context->batch * sizeof(uint64_t));
     context->losses = take(program, context->batch * sizeof(double));
     context->hits = take(program, context->batch * sizeof(uint32_t));
-    program->pixels = take(program, program->pixel_count * sizeof(float));
+    for (uint32_t i = 0; i < INPUT_BUFFERS; i++) {
+        program->input.buffers[i].values = take(program, program->input_bytes);
+    }
     program->graph.tensors[0].data =
         take(program, program->pixel_count * cuda_element_bytes(context));
 }
@@ -112,7 +109,7 @@ static void report_too_large(const struct cuda_program *program)
     size_t free_bytes = 0, all_bytes = 0, asked = program->arena_bytes + program->vector_bytes;
     cudaMemGetInfo(&free_bytes, &all_bytes);
     size_t fixed = (2 * program->value_count) * sizeof(float) + program->context.weight_bytes +
-                   program->context.workspace_bytes;
+                   program->context.dweight_bytes + program->context.workspace_bytes;
     size_t sample = asked > fixed ? (asked - fixed) / program->context.batch : 1;
     size_t fitting = free_bytes > fixed && sample > 0 ? (free_bytes - fixed) / sample : 0;
     report_error("the GPU has %zu MiB free of %zu, and a batch of %u asks for %zu MiB of tensors "
@@ -226,6 +223,26 @@ void cuda_program_describe(const struct program *base, char *ret_text, size_t te
     }
 }
 
+static void extend(struct tensor *tensor, uint32_t node)
+{
+    tensor->last = tensor->last < node ? node : tensor->last;
+}
+
+/* Has normalisations make the sums of adds that are right before them. */
+static void move_adds(const struct graph *graph)
+{
+    for (uint32_t i = 0; i + 1 < graph->node_count; i++) {
+        struct node *add = graph->nodes[i], *norm = graph->nodes[i + 1];
+        if (add->op.kind == OP_ADD && !add->has_relu && norm->op.kind == OP_BATCH_NORM &&
+            norm->x == add->y) {
+            cuda_leave_add(add);
+            cuda_take_add(norm, add);
+            extend(add->x, i + 1);
+            extend(add->other, i + 1);
+        }
+    }
+}
+
 /* Everything but memory. */
 static enum status build(struct cuda_program *program, const struct program_options *options,
                          const struct dnn_target *dnn)
@@ -239,6 +256,12 @@ static enum status build(struct cuda_program *program, const struct program_opti
     context->type = options->precision == PRECISION_BF16 ? CUDA_TYPE_BF16 : CUDA_TYPE_FLOAT;
     context->batch = options->batch_size;
     context->is_trained = options->grads != NULL;
+    context->weight_table.rows =
+        calloc(2 * (size_t)options->op_count, sizeof(struct cuda_weight_row));
+    context->gradient_table.rows = calloc(options->op_count, sizeof(struct cuda_weight_row));
+    if (context->weight_table.rows == NULL || context->gradient_table.rows == NULL) {
+        return STATUS_NO_MEMORY;
+    }
     measure_vectors(program, options);
     const struct graph_options graph = {
         .ops = options->ops,
@@ -248,7 +271,12 @@ static enum status build(struct cuda_program *program, const struct program_opti
         .context = context,
         .kinds = kinds,
     };
-    return graph_build(&graph, &program->graph);
+    enum status status = graph_build(&graph, &program->graph);
+    if (status == STATUS_OK) {
+        move_adds(&program->graph);
+        weights_place(context);
+    }
+    return status;
 }
 
 static enum status bind(const struct graph *graph)
@@ -277,6 +305,14 @@ static enum status create_parts(struct cuda_program *program, const struct progr
     if (status != STATUS_OK) {
         return status;
     }
+    status = input_init(&program->input, &program->context, options);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = weights_bind(&program->context);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = bind(&program->graph);
     if (status == STATUS_OK && place->times_nodes) {
         status = node_times_init(&program->times, program->graph.node_count);
@@ -297,6 +333,7 @@ enum status cuda_program_create(const struct program_options *options,
     }
     program->context.blas = place->blas;
     program->context.stream = place->stream;
+    collective_init(&program->collective);
     program->checks_nodes = place->checks_nodes;
     enum status status = create_parts(program, options, place);
     if (status != STATUS_OK) {
@@ -322,6 +359,7 @@ enum status cuda_program_try(const struct program_options *options, const struct
     }
     if (program != NULL) {
         graph_destroy_nodes(&program->graph);
+        weights_finish(&program->context);
     }
     free(memory);
     free(program);

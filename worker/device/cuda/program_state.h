@@ -3,7 +3,9 @@
 #ifndef WORKER_DEVICE_CUDA_PROGRAM_STATE_H
 #define WORKER_DEVICE_CUDA_PROGRAM_STATE_H
 
+#include "worker/device/cuda/input.h"
 #include "worker/device/cuda/node_times.h"
+#include "worker/device/cuda/peers.h"
 #include "worker/device/cuda/program.h"
 #include "worker/device/cuda/replay.h"
 #include "worker/device/cuda/transfer.h"
@@ -13,17 +15,23 @@ struct cuda_program {
     struct program base;
     struct node_context context;
     struct graph graph;
-    struct transfer transfer; // of parameters and gradients
-    struct updates updates;   // of parameters, if the program makes them
-    struct replay replay;     // of what passes launch
-    bool checks_nodes;        // waits for each, and names it if it fails
-    struct node_times times;  // of nodes, where they are measured
-    bool keeps_gradients;     // those of the last forward stay on the GPU
-    float *statistics;        // host, borrowed
+    struct input input;           // batches
+    struct transfer transfer;     // of parameters and gradients
+    struct updates updates;       // of parameters, if the program makes them
+    struct peers peers;           // with whose gradients those of this program are summed
+    struct collective collective; // of NCCL, by which that may be done
+    struct replay replay;         // of what passes launch
+    bool checks_nodes;            // waits for each, and names it if it fails
+    struct node_times times;      // of nodes, where they are measured
+    bool is_exposed;              // to servers: see program_expose
+    bool keeps_gradients;         // those of the last forward stay on the GPU
+    bool is_waiting;              // backward, from this operation down, for the rest of it
+    uint32_t waiting_op;
+    float *statistics; // host, borrowed
     uint32_t op_count;
     size_t value_count, statistic_count, pixel_count;
-    float *pixels; // (N, C, H, W), device memory, owned, as is all that follows
-    void *arena, *vectors;
+    size_t input_bytes;    // of a batch, as it comes
+    void *arena, *vectors; // device memory, owned
     size_t arena_bytes, vector_bytes;
 
     // Pinned, on the host: what a forward brings back, and when.
@@ -38,10 +46,11 @@ static inline size_t cuda_param_count(const struct op *op)
     return op_weight_count(op) + (op->has_bias ? op->y.channels : 0);
 }
 
-/* How many units a program runs in, at most. */
+/* How many units a program runs in, at most: forward from each node on, backward down to each
+ * operation, and the whole of forward. */
 static inline uint32_t cuda_unit_count(const struct cuda_program *program)
 {
-    return program->graph.node_count + program->op_count;
+    return program->graph.node_count + program->op_count + 1;
 }
 
 void cuda_program_destroy(struct program *base);

@@ -1,7 +1,8 @@
 /* Launches that are the same in every step: captured once, and replayed from then on, as CUDA
  * graphs. Small kernels end sooner than the host launches the next one; a graph is one launch.
  *
- * A program runs in units: nodes between two points at which streams wait for each other. Each
+ * A program runs in units: nodes between two points at which streams wait for each other. Where
+ * parameters and gradients stay on the GPU, forward is one unit, and backward another. Each
  * unit of each pass that differs is
  *
  *     run the first time     launched as it comes: libraries load their code then, which no

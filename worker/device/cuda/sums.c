@@ -43,12 +43,10 @@ enum status cuda_sum_rows(struct node_context *context, void *dy, size_t rows, s
                                    .rows = rows,
                                    .counted = rows,
                                    .parts = part_count(context, rows, outputs)};
-    const struct cuda_norm_operands operands = {.dy = dy, .parts = context->parts};
-    const struct cuda_norm_channel channel = {.sums = context->sums, .dbias = to};
-    int result = kernel_norm_parts(context->type, &norm, &operands, context->stream);
-    if (result == 0) {
-        result =
-            kernel_norm_finish(&norm, context->parts, &channel, CUDA_FINISH_BIAS, context->stream);
-    }
-    return cuda_check(result, "sum rows");
+    const struct cuda_norm_sums sums = {
+        .rows = {.dy = dy, .parts = context->parts},
+        .channel = {.sums = context->sums, .dbias = to},
+        .finish = CUDA_FINISH_BIAS,
+    };
+    return cuda_check(kernel_sums(context->type, &norm, &sums, context->stream), "sum rows");
 }

@@ -1,4 +1,4 @@
-/* Copies on a second stream, which events keep in step with the first. */
+/* Copies on streams of their own, which events keep in step with the one that computes. */
 #include "worker/device/cuda/transfer.h"
 
 #include "worker/device/cuda/page_lock.h"
@@ -52,7 +52,10 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
     if (transfer->sent == NULL || transfer->brought == NULL) {
         return STATUS_NO_MEMORY;
     }
-    int result = (int)cudaStreamCreateWithFlags(&transfer->stream, cudaStreamNonBlocking);
+    int result = (int)cudaStreamCreateWithFlags(&transfer->up, cudaStreamNonBlocking);
+    if (result == 0) {
+        result = (int)cudaStreamCreateWithFlags(&transfer->down, cudaStreamNonBlocking);
+    }
     if (result == 0) {
         result = create_events(&transfer->computed, 1);
     }
@@ -66,7 +69,10 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
         result = create_events(transfer->brought, transfer->op_count);
     }
     if (result == 0) {
-        result = stopwatch_init(&transfer->stopwatch, transfer->stream);
+        result = stopwatch_init(&transfer->up_watch, transfer->up);
+    }
+    if (result == 0) {
+        result = stopwatch_init(&transfer->down_watch, transfer->down);
     }
     if (result == 0 && value_count > 0) {
         transfer->locked_params = page_lock(transfer->params, value_count * sizeof(float));
@@ -77,15 +83,21 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
         transfer->locked_statistics =
             page_lock(transfer->statistics, statistic_count * sizeof(float));
     }
-    return cuda_check(result, "create a stream of copies");
+    return cuda_check(result, "create streams of copies");
+}
+
+static void close_stream(cudaStream_t stream)
+{
+    if (stream != NULL) {
+        cudaStreamSynchronize(stream);
+        cudaStreamDestroy(stream);
+    }
 }
 
 void transfer_finish(struct transfer *transfer)
 {
-    if (transfer->stream != NULL) {
-        cudaStreamSynchronize(transfer->stream);
-        cudaStreamDestroy(transfer->stream);
-    }
+    close_stream(transfer->up);
+    close_stream(transfer->down);
     if (transfer->computed != NULL) {
         cudaEventDestroy(transfer->computed);
     }
@@ -94,18 +106,19 @@ void transfer_finish(struct transfer *transfer)
     }
     destroy_events(transfer->sent, transfer->piece_count);
     destroy_events(transfer->brought, transfer->op_count);
-    stopwatch_finish(&transfer->stopwatch);
+    stopwatch_finish(&transfer->up_watch);
+    stopwatch_finish(&transfer->down_watch);
     unlock(transfer->params, transfer->locked_params);
     unlock(transfer->grads, transfer->locked_grads);
     unlock(transfer->statistics, transfer->locked_statistics);
     *transfer = (struct transfer){0};
 }
 
-/* Keeps copies from going on before what has been queued to compute is done. */
-static int follow_compute(struct transfer *transfer)
+/* Keeps copies of a way from going on before what has been queued to compute is done. */
+static int follow_compute(struct transfer *transfer, cudaStream_t stream)
 {
     int result = (int)cudaEventRecord(transfer->computed, transfer->context->stream);
-    return result == 0 ? (int)cudaStreamWaitEvent(transfer->stream, transfer->computed, 0) : result;
+    return result == 0 ? (int)cudaStreamWaitEvent(stream, transfer->computed, 0) : result;
 }
 
 static struct cuda_span piece_of(const struct transfer *transfer, uint32_t index)
@@ -117,20 +130,20 @@ static struct cuda_span piece_of(const struct transfer *transfer, uint32_t index
 enum status transfer_send_params(struct transfer *transfer, bool is_timed)
 {
     float *to = transfer->context->params;
-    int result = follow_compute(transfer); // which may still read the old ones
+    int result = follow_compute(transfer, transfer->up); // which may still read the old ones
     if (result == 0 && is_timed && transfer->piece_count > 0) {
-        result = stopwatch_begin(&transfer->stopwatch);
+        result = stopwatch_begin(&transfer->up_watch);
     }
     for (uint32_t i = 0; i < transfer->piece_count && result == 0; i++) {
         struct cuda_span piece = piece_of(transfer, i);
-        result = (int)cudaMemcpyAsync(to + piece.offset, transfer->params + piece.offset,
-                                      piece.count * sizeof(*to), cudaMemcpyHostToDevice,
-                                      transfer->stream);
+        result =
+            (int)cudaMemcpyAsync(to + piece.offset, transfer->params + piece.offset,
+                                 piece.count * sizeof(*to), cudaMemcpyHostToDevice, transfer->up);
         if (result == 0 && is_timed && i + 1 == transfer->piece_count) {
-            result = stopwatch_end(&transfer->stopwatch); // over when the last piece is there
+            result = stopwatch_end(&transfer->up_watch); // over when the last piece is there
         }
         if (result == 0) {
-            result = (int)cudaEventRecord(transfer->sent[i], transfer->stream);
+            result = (int)cudaEventRecord(transfer->sent[i], transfer->up);
         }
     }
     transfer->pieces_awaited = 0;
@@ -162,9 +175,9 @@ bool transfer_covers(size_t awaited, size_t end)
 enum status transfer_begin_range(struct transfer *transfer)
 {
     transfer->run = (struct cuda_span){0};
-    int result = follow_compute(transfer);
+    int result = follow_compute(transfer, transfer->down);
     if (result == 0) {
-        result = stopwatch_begin(&transfer->stopwatch);
+        result = stopwatch_begin(&transfer->down_watch);
     }
     return cuda_check(result, "order the copies of gradients");
 }
@@ -177,7 +190,7 @@ static enum status bring_run(struct transfer *transfer)
     }
     return cuda_check(
         (int)cudaMemcpyAsync(transfer->grads + run.offset, transfer->context->grads + run.offset,
-                             run.count * sizeof(float), cudaMemcpyDeviceToHost, transfer->stream),
+                             run.count * sizeof(float), cudaMemcpyDeviceToHost, transfer->down),
         "copy gradients");
 }
 
@@ -203,27 +216,41 @@ enum status transfer_end_range(struct transfer *transfer, uint32_t first_op)
     if (status != STATUS_OK) {
         return status;
     }
-    int result = stopwatch_end(&transfer->stopwatch);
+    int result = stopwatch_end(&transfer->down_watch);
     if (result == 0) {
-        result = (int)cudaEventRecord(transfer->brought[first_op], transfer->stream);
+        result = (int)cudaEventRecord(transfer->brought[first_op], transfer->down);
     }
     return cuda_check(result, "mark the end of gradients");
+}
+
+enum status transfer_mark_range(struct transfer *transfer, uint32_t first_op)
+{
+    assert(first_op < transfer->op_count);
+    return cuda_check((int)cudaEventRecord(transfer->brought[first_op], transfer->context->stream),
+                      "mark the end of gradients");
+}
+
+enum status transfer_follow_range(struct transfer *transfer, uint32_t first_op)
+{
+    assert(first_op < transfer->op_count);
+    return cuda_check((int)cudaStreamWaitEvent(transfer->down, transfer->brought[first_op], 0),
+                      "wait for gradients");
 }
 
 enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span)
 {
     cudaStream_t compute = transfer->context->stream;
-    int result = stopwatch_begin(&transfer->stopwatch);
+    int result = stopwatch_begin(&transfer->up_watch);
     if (result == 0) {
         result = (int)cudaMemcpyAsync(transfer->context->grads + span.offset,
                                       transfer->grads + span.offset, span.count * sizeof(float),
-                                      cudaMemcpyHostToDevice, transfer->stream);
+                                      cudaMemcpyHostToDevice, transfer->up);
     }
     if (result == 0) {
-        result = stopwatch_end(&transfer->stopwatch);
+        result = stopwatch_end(&transfer->up_watch);
     }
     if (result == 0) {
-        result = (int)cudaEventRecord(transfer->returned, transfer->stream);
+        result = (int)cudaEventRecord(transfer->returned, transfer->up);
     }
     if (result == 0) {
         result = (int)cudaStreamWaitEvent(compute, transfer->returned, 0);
@@ -239,5 +266,9 @@ enum status transfer_await_grads(struct transfer *transfer, uint32_t first_op)
 
 enum status transfer_read_clock(struct transfer *transfer, uint64_t *copy_ns)
 {
-    return cuda_check(stopwatch_read(&transfer->stopwatch, copy_ns), "time copies");
+    int result = stopwatch_read(&transfer->up_watch, copy_ns);
+    if (result == 0) {
+        result = stopwatch_read(&transfer->down_watch, copy_ns);
+    }
+    return cuda_check(result, "time copies");
 }

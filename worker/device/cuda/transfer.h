@@ -1,12 +1,16 @@
-/* Parameters and gradients between the host's vectors and the GPU's, on a stream of their own.
+/* Parameters and gradients between the host's vectors and the GPU's, on a stream for each way: a
+ * GPU copies both ways at once, and neither queues behind the other.
  *
  *     compute    forward 0 1 2 …              backward … 2 1 0
- *     copies     ^ parameters, in pieces          v gradients, a range of operations at a time
+ *     up         ^ parameters, in pieces              ^ mean gradients of ranges that are through
+ *     down                                        v gradients, a range of operations at a time
  *
  * Parameters go up in pieces, in the order of the vector, which is that of forward: a node waits
  * for the pieces that it reads. Gradients of a range come down as soon as its backward is done,
- * while that of the next range goes on. All waits between the two streams are events; the host
- * waits for gradients alone.
+ * while that of the next range goes on. All waits between streams are events; the host waits for
+ * gradients alone. A mean gradient goes up when its range has come down, which the host has waited
+ * for; the next gradients of the range are computed, and so come down, after what computes has
+ * waited for that. So neither way has to wait for the other.
  *
  * Only page-locked memory is copied while the host goes on. The vectors are the caller's, so they
  * are locked where they are; what cannot be locked is copied all the same, and waited for. */
@@ -23,7 +27,7 @@ struct cuda_span {
 
 struct transfer {
     const struct node_context *context; // borrowed; has the GPU's vectors
-    cudaStream_t stream;                // of copies, owned, as are the events
+    cudaStream_t up, down;              // of copies, owned, as are the events
     cudaEvent_t computed;               // the other stream is where a copy may begin
 
     float *params, *grads; // host, borrowed; grads NULL: evaluation
@@ -38,7 +42,7 @@ struct transfer {
     uint32_t op_count;
     cudaEvent_t returned; // mean gradients are on the GPU
     struct cuda_span run; // of gradients that lie beside each other, not yet queued
-    struct stopwatch stopwatch;
+    struct stopwatch up_watch, down_watch;
 };
 
 /* Zeroed before. What it holds is transfer_finish's, also if it fails. Reports. */
@@ -61,6 +65,11 @@ bool transfer_covers(size_t awaited, size_t end);
 enum status transfer_begin_range(struct transfer *transfer);
 enum status transfer_bring(struct transfer *transfer, struct cuda_span span);
 enum status transfer_end_range(struct transfer *transfer, uint32_t first_op);
+
+/* In the place of those three, for gradients that stay: notes where the backward of a range ends,
+ * and keeps copies, and what else is queued behind them, from going on before it. */
+enum status transfer_mark_range(struct transfer *transfer, uint32_t first_op);
+enum status transfer_follow_range(struct transfer *transfer, uint32_t first_op);
 
 /* Queues mean gradients of the host, and keeps the computing stream from going on before they are
  * there. */

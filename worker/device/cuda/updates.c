@@ -5,6 +5,7 @@
 #include "worker/device/cuda/host/report.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum status updates_hold(struct updates *updates, float *const *states, uint32_t state_count,
                          size_t value_count)
@@ -79,16 +80,39 @@ enum status updates_apply(struct updates *updates, const struct transfer *transf
     return status;
 }
 
+enum status updates_flush(struct updates *updates, const struct transfer *transfer)
+{
+    const struct cuda_span span = updates->gathered;
+    updates->gathered.count = 0;
+    return span.count > 0 ? updates_apply(updates, transfer, &updates->gathered_update, span)
+                          : STATUS_OK;
+}
+
+enum status updates_gather(struct updates *updates, const struct transfer *transfer,
+                           const struct optimizer_update *update, struct cuda_span span)
+{
+    struct cuda_span *gathered = &updates->gathered;
+    // Floats that must have the same bits; the struct has no padding.
+    // NOLINTBEGIN(bugprone-suspicious-memory-comparison)
+    bool is_more = gathered->count > 0 && span.offset + span.count == gathered->offset &&
+                   memcmp(update, &updates->gathered_update, sizeof(*update)) == 0;
+    // NOLINTEND(bugprone-suspicious-memory-comparison)
+    enum status status = is_more ? STATUS_OK : updates_flush(updates, transfer);
+    memcpy(&updates->gathered_update, update, sizeof(*update));
+    *gathered = (struct cuda_span){span.offset, span.count + gathered->count};
+    return status == STATUS_OK && span.offset == 0 ? updates_flush(updates, transfer) : status;
+}
+
 enum status updates_fetch(struct updates *updates, const struct transfer *transfer)
 {
-    if (!updates->is_ahead) {
-        return STATUS_OK;
+    enum status status = updates_flush(updates, transfer);
+    if (status != STATUS_OK || !updates->is_ahead) {
+        return status;
     }
-    enum status status =
-        cuda_check((int)cudaMemcpyAsync(transfer->params, transfer->context->params,
-                                        transfer->value_count * sizeof(float),
-                                        cudaMemcpyDeviceToHost, transfer->context->stream),
-                   "copy parameters");
+    status = cuda_check((int)cudaMemcpyAsync(transfer->params, transfer->context->params,
+                                             transfer->value_count * sizeof(float),
+                                             cudaMemcpyDeviceToHost, transfer->context->stream),
+                        "copy parameters");
     if (status == STATUS_OK) {
         status = copy_states(updates, transfer, cudaMemcpyDeviceToHost);
     }

@@ -15,6 +15,10 @@ struct updates {
     size_t bytes;                           // of the states on the GPU
     bool is_held;
     bool is_ahead; // parameters and states on the GPU are newer than the host's
+
+    // An update that is not yet queued: see updates_gather.
+    struct cuda_span gathered; // count 0: there is none
+    struct optimizer_update gathered_update;
 };
 
 /* Reports what does not fit. What it holds is updates_finish's, also if it fails. */
@@ -25,6 +29,12 @@ void updates_finish(struct updates *updates); // when nothing uses them; zeroed 
 /* Queues an update, behind what has been queued to compute, from the gradients on the GPU. */
 enum status updates_apply(struct updates *updates, const struct transfer *transfer,
                           const struct optimizer_update *update, struct cuda_span span);
+
+/* The same later: spans that lie beside each other, from the end of the vector down to its begin,
+ * are one launch. Whoever reads what it writes has it queued before. */
+enum status updates_gather(struct updates *updates, const struct transfer *transfer,
+                           const struct optimizer_update *update, struct cuda_span span);
+enum status updates_flush(struct updates *updates, const struct transfer *transfer);
 
 /* Waits. */
 enum status updates_fetch(struct updates *updates, const struct transfer *transfer);

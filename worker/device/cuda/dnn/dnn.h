@@ -23,6 +23,8 @@ struct dnn_target {
     enum precision precision;
     bool allows_nondeterministic;
     const char *gpu; // which plans are kept for, and by which driver, one line; NULL: none are kept
+    cudaStream_t stream;         // of the handle
+    struct dnn_choices *choices; // of the device, borrowed; NULL: nobody asks, and none is timed
 };
 
 /* STATUS_UNSUPPORTED, logged, if the library does not take the description. */
@@ -50,9 +52,9 @@ struct dnn_plan {
 
 #define DNN_WHY_BYTES 512
 
-/* The plan that was kept, or the best one of the library's heuristics that keeps to the target:
- * deterministic unless that was waived, in full float unless the precision says otherwise.
- * STATUS_UNSUPPORTED if there is none, and why: what the library ("it") says. Not logged. */
+/* The plan of an engine that keeps to the target: deterministic unless that was waived, in full
+ * float unless the precision says otherwise. Which one, see dnn_choices.h. STATUS_UNSUPPORTED if
+ * there is none, and why: what the library ("it") says. Not logged. */
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
                           enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
                           size_t why_size);

@@ -1,213 +1,286 @@
-/* Which of the engines that cuDNN proposes for a convolution is taken. */
-#include "worker/device/cuda/dnn/dnn.h"
-#include "worker/device/cuda/dnn/dnn_graph.h"
-#include "worker/device/cuda/dnn/dnn_kept.h"
+/* Which engine is taken for a convolution: see dnn_choices.h. */
+#include "common/base/clock.h"
+#include "worker/device/cuda/dnn/dnn_choices.h"
+#include "worker/device/cuda/dnn/dnn_key.h"
+#include "worker/device/cuda/dnn/dnn_timing.h"
+#include "worker/device/cuda/host/plan_cache.h"
 #include "worker/device/cuda/host/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define CONFIGS_MAX   64
-#define NOTES_MAX     CUDNN_NUMERICAL_NOTE_TYPE_COUNT
-#define FAILURE_BYTES 256
+#define TELL_MS 5000 // between lines about timing
 
-/* What became of the proposals, for the sentence that says why there is no plan. */
-struct search {
-    int64_t proposed, refused;   // by the library; by us, for their numerical notes
-    char failure[FAILURE_BYTES]; // the first that the library met; "": none
+/* A convolution whose engine is wanted. */
+struct question {
+    const struct dnn_target *target;
+    const struct dnn_conv *conv;
+    enum dnn_pass pass;
+    char text[DNN_QUESTION_BYTES];
 };
 
-/* Keeps the first failure in the library's words: the status, and what it adds to that. */
-static void note_failure(struct search *search, cudnnStatus_t status)
+/* What was found. */
+struct answer {
+    struct dnn_engine engine;
+    struct dnn_plan plan;
+};
+
+static bool plan(const struct question *question, const struct dnn_engine *engine,
+                 struct answer *ret_answer, char failure[DNN_FAILURE_BYTES])
 {
-    char more[FAILURE_BYTES / 2] = "";
-    if (status == CUDNN_STATUS_SUCCESS || search->failure[0] != '\0') {
-        return;
-    }
-    cudnnGetLastErrorString(more, sizeof(more));
-    snprintf(search->failure, sizeof(search->failure), "%s%s%s", cudnnGetErrorString(status),
-             more[0] != '\0' ? ", " : "", more);
+    ret_answer->engine = *engine;
+    return dnn_plan_engine(question->target, question->conv, question->pass, engine,
+                           &ret_answer->plan, failure);
 }
 
-/* Whether an engine keeps to what the target asks for. Tensor cores round floats to tf32. */
-static bool is_allowed(const struct dnn_target *target, cudnnBackendDescriptor_t config,
-                       char *ret_name, size_t name_size)
+/* ==========================================================================================
+ * Choices that were made before
+ * ========================================================================================== */
+
+/* That the engine which was given (NULL: none was) is not taken. One line for who does not look
+ * closer. */
+static void say_missed(struct dnn_choices *choices, const struct question *question,
+                       const char *engine, const char *failure)
 {
-    cudnnBackendDescriptor_t engine = NULL;
-    cudnnBackendNumericalNote_t notes[NOTES_MAX];
-    int64_t count = 0, index = 0;
-    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
-        CUDNN_STATUS_SUCCESS) {
-        return false;
-    }
-    bool is_known =
-        cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                 1, &count, &engine) == CUDNN_STATUS_SUCCESS &&
-        cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                 CUDNN_TYPE_NUMERICAL_NOTE, NOTES_MAX, &count,
-                                 notes) == CUDNN_STATUS_SUCCESS;
-    bool is_allowed = is_known;
-    for (int64_t i = 0; is_known && i < count; i++) {
-        bool is_rough = notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                        notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-                        notes[i] == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
-        bool is_random = notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-        bool is_tensor_core = notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-        is_allowed = is_allowed && !is_rough && (!is_random || target->allows_nondeterministic) &&
-                     (!is_tensor_core || target->precision != PRECISION_FP32);
-    }
-    cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count,
-                             &index);
-    snprintf(ret_name, name_size, "%lld", (long long)index);
-    cudnnBackendDestroyDescriptor(engine);
-    return is_allowed;
+    void (*say)(const char *format, ...) = choices->missed_count++ == 0 ? report_warn : report_info;
+    say("this GPU chooses by itself for the convolution '%s', because the job's engine for it "
+        "%s%s%s%s%s",
+        question->text, engine != NULL ? "cannot be taken here: " : "is not known",
+        engine != NULL ? engine : "", failure[0] != '\0' ? ", " : "", failure,
+        choices->missed_count == 1 ? " (--log-level info names others)" : "");
 }
 
-static bool make_plan(const struct dnn_target *target, cudnnBackendDescriptor_t config,
-                      struct search *search, struct dnn_plan *ret_plan)
+/* Looks among the device's choices, and those that it was given. False: there is none that can be
+ * planned. *ret_is_none: it was chosen that there is none. */
+static bool follow(const struct question *question, struct answer *ret_answer, bool *ret_is_none)
 {
-    struct dnn_pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
-    int64_t count = 0, bytes = 0;
-    cudnnBackendDescriptor_t plan = dnn_begin(&pieces, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    dnn_set_target(&pieces, plan, target);
-    dnn_set(&pieces, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-            1, &config);
-    dnn_end(&pieces, plan);
-    cudnnStatus_t status = pieces.status;
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status = cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                          CUDNN_TYPE_INT64, 1, &count, &bytes);
+    struct dnn_choices *choices = question->target->choices;
+    char failure[DNN_FAILURE_BYTES] = "";
+    struct dnn_engine engine;
+    uint32_t turn = 0;
+    *ret_is_none = false;
+    while (choices != NULL && dnn_choices_find(choices, question->text, turn, &engine)) {
+        if (engine.text[0] == '\0') {
+            *ret_is_none = true;
+            return false;
+        }
+        if (plan(question, &engine, ret_answer, failure)) {
+            return true;
+        }
+        turn++;
     }
-    if (status != CUDNN_STATUS_SUCCESS) {
-        note_failure(search, status);
-        dnn_destroy_pieces(&pieces);
+    if (choices != NULL && choices->given != NULL && choices->given[0] != '\0') {
+        say_missed(choices, question, turn > 0 ? engine.text : NULL, failure);
+    }
+    return false;
+}
+
+static bool write_choice_key(const struct question *question, char ret_key[DNN_KEY_BYTES])
+{
+    const struct dnn_choices *choices = question->target->choices;
+    bool is_timed = choices != NULL && choices->timing_ms_max > 0;
+    return dnn_write_key(question->target, question->conv, question->pass,
+                         is_timed ? "the engine, timed" : "the engine", ret_key);
+}
+
+/* The choice of an earlier job. */
+static bool remember(const struct question *question, struct answer *ret_answer)
+{
+    char key[DNN_KEY_BYTES], failure[DNN_FAILURE_BYTES] = "";
+    char *text = write_choice_key(question, key) ? plan_cache_read(key) : NULL;
+    struct dnn_engine engine;
+    bool is_found = text != NULL && snprintf(engine.text, sizeof(engine.text), "%s", text) <
+                                        (int)sizeof(engine.text);
+    free(text);
+    return is_found && plan(question, &engine, ret_answer, failure);
+}
+
+static void keep(const struct question *question, const struct answer *answer)
+{
+    char key[DNN_KEY_BYTES];
+    if (write_choice_key(question, key)) {
+        plan_cache_write(key, answer->engine.text);
+    }
+}
+
+/* ==========================================================================================
+ * New choices
+ * ========================================================================================== */
+
+/* Whether there is a mind to time, and time left for it. Says what is not done, once. */
+static bool may_time(const struct question *question)
+{
+    struct dnn_choices *choices = question->target->choices;
+    if (choices == NULL || choices->timing_ms_max == 0 || question->target->handle == NULL) {
         return false;
     }
-    ret_plan->plan = plan; // the only piece, and the caller's now
-    ret_plan->workspace_bytes = (size_t)bytes;
+    if (question->target->gpu == NULL || !plan_cache_keeps()) {
+        report_warn("engines are not timed, but taken as cuDNN proposes them: there is no folder "
+                    "to keep the choice in (RINGSIDE_CACHE), and the next job might choose "
+                    "others");
+        choices->timing_ms_max = 0;
+        return false;
+    }
+    if (choices->spent_ms >= choices->timing_ms_max) {
+        return false;
+    }
+    if (choices->timed_count == 0) {
+        report_warn("cuDNN's engines are timed for each convolution, once on this GPU: this takes "
+                    "up to %llu s",
+                    (unsigned long long)(choices->timing_ms_max / 1000));
+    }
     return true;
 }
 
-/* Configurations that the heuristics of a mode propose, best first; returns how many. */
-static int64_t ask_heuristics(const struct dnn_target *target, cudnnBackendDescriptor_t graph,
-                              cudnnBackendHeurMode_t mode,
-                              cudnnBackendDescriptor_t configs[CONFIGS_MAX], struct search *search)
+/* Counts the time, and says how it goes. */
+static void note_timing(struct dnn_choices *choices, uint64_t begin_ms)
 {
-    struct dnn_pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
-    int64_t count = 0;
-    cudnnBackendDescriptor_t heuristics = dnn_begin(&pieces, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    dnn_set(&pieces, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-            CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
-    dnn_set(&pieces, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (target->handle == NULL) {
-        dnn_set(&pieces, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP,
-                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &target->described);
+    choices->spent_ms += clock_now_ms() - begin_ms;
+    choices->timed_count++;
+    bool is_over = choices->spent_ms >= choices->timing_ms_max;
+    if (is_over) {
+        report_warn("the time for timing engines is up after %u convolutions: the others take what "
+                    "cuDNN proposes, in later jobs as well",
+                    choices->timed_count);
+    } else if (choices->spent_ms - choices->told_ms >= TELL_MS) {
+        report_warn("engines of %u convolutions are timed, in %.0f s", choices->timed_count,
+                    (double)choices->spent_ms / 1000);
+        choices->told_ms = choices->spent_ms;
     }
-    dnn_end(&pieces, heuristics);
-    cudnnStatus_t status = pieces.status;
-    if (status == CUDNN_STATUS_SUCCESS) {
-        status =
-            cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS_MAX, &count, configs);
-    }
-    note_failure(search, status);
-    dnn_destroy_pieces(&pieces);
-    if (status != CUDNN_STATUS_SUCCESS) {
-        return 0;
-    }
-    return count < CONFIGS_MAX ? count : CONFIGS_MAX;
 }
 
-/* The first proposal of a mode that is allowed and can be planned. */
-static bool find_plan(const struct dnn_target *target, cudnnBackendDescriptor_t graph,
-                      cudnnBackendHeurMode_t mode, struct search *search, struct dnn_plan *ret_plan)
+/* Plans of the engines that the library puts first. */
+static void enter(const struct question *question, struct dnn_proposals *proposals,
+                  struct dnn_contest *ret_contest)
 {
-    cudnnBackendDescriptor_t configs[CONFIGS_MAX] = {NULL};
-    bool is_found = false;
-    for (uint32_t i = 0; i < CONFIGS_MAX; i++) {
-        if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]) !=
-            CUDNN_STATUS_SUCCESS) {
-            configs[i] = NULL;
-        }
-    }
-    int64_t count = ask_heuristics(target, graph, mode, configs, search);
-    search->proposed += count;
-    for (int64_t i = 0; i < count && !is_found; i++) {
-        if (!is_allowed(target, configs[i], ret_plan->engine, sizeof(ret_plan->engine))) {
-            search->refused++;
+    const struct dnn_choices *choices = question->target->choices;
+    uint64_t left_ms = choices->timing_ms_max - choices->spent_ms, begin_ms = clock_now_ms();
+    ret_contest->count = 0;
+    for (uint32_t i = 0; i < proposals->count && ret_contest->count < DNN_TIMED_MAX; i++) {
+        struct answer answer;
+        if ((ret_contest->count > 0 && clock_now_ms() - begin_ms >= left_ms) ||
+            !plan(question, &proposals->list[i], &answer, proposals->failure)) {
             continue;
         }
-        is_found = make_plan(target, configs[i], search, ret_plan);
+        if (answer.plan.workspace_bytes > DNN_TIMED_WORKSPACE_MAX) {
+            dnn_plan_destroy(&answer.plan);
+            continue;
+        }
+        ret_contest->engines[ret_contest->count] = answer.engine;
+        ret_contest->plans[ret_contest->count++] = answer.plan;
     }
-    for (uint32_t i = 0; i < CONFIGS_MAX; i++) {
-        if (configs[i] != NULL) {
-            cudnnBackendDestroyDescriptor(configs[i]);
+}
+
+static bool choose_fastest(const struct question *question, struct dnn_proposals *proposals,
+                           struct answer *ret_answer)
+{
+    struct dnn_contest contest;
+    uint64_t begin_ms = clock_now_ms();
+    dnn_propose(question->target, question->conv, question->pass, DNN_LISTS_BEST, proposals);
+    enter(question, proposals, &contest);
+    uint32_t best = dnn_contest_run(question->target, question->conv, question->pass, &contest);
+    for (uint32_t i = 0; i < contest.count; i++) {
+        if (i != best) {
+            dnn_plan_destroy(&contest.plans[i]);
         }
     }
-    return is_found;
+    note_timing(question->target->choices, begin_ms);
+    if (best == contest.count) {
+        return false;
+    }
+    *ret_answer = (struct answer){contest.engines[best], contest.plans[best]};
+    return true;
+}
+
+static bool choose_first(const struct question *question, struct dnn_proposals *proposals,
+                         struct answer *ret_answer)
+{
+    static const enum dnn_lists lists[] = {DNN_LIST_BEST, DNN_LIST_FALLBACKS};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        dnn_propose(question->target, question->conv, question->pass, lists[i], proposals);
+        for (uint32_t k = 0; k < proposals->count; k++) {
+            if (plan(question, &proposals->list[k], ret_answer, proposals->failure)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* Why nothing was found. */
-static void explain(const struct dnn_target *target, const struct search *search, char *ret_why,
-                    size_t why_size)
+static void explain(const struct dnn_target *target, const struct dnn_proposals *proposals,
+                    char *ret_why, size_t why_size)
 {
-    if (search->proposed == 0) {
-        snprintf(ret_why, why_size, "it proposes no engine%s%s",
-                 search->failure[0] != '\0' ? ": " : "", search->failure);
+    const char *failure = proposals->failure;
+    if (proposals->proposed == 0) {
+        snprintf(ret_why, why_size, "it proposes no engine%s%s", failure[0] != '\0' ? ": " : "",
+                 failure);
         return;
     }
     snprintf(ret_why, why_size, "of %lld engines that it proposes, %lld %s%s%s",
-             (long long)search->proposed, (long long)search->refused,
+             (long long)proposals->proposed, (long long)proposals->refused,
              target->allows_nondeterministic
                  ? "round more than --precision allows"
                  : "round more than --precision allows or do not repeat their bits "
                    "(--allow-nondeterministic admits these)",
-             search->failure[0] != '\0' ? ", others cannot be planned: " : "", search->failure);
+             failure[0] != '\0' ? ", others cannot be planned: " : "", failure);
 }
 
-static enum status choose(const struct dnn_target *target, const struct dnn_conv *conv,
-                          enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
+static enum status choose(const struct question *question, struct answer *ret_answer, char *ret_why,
                           size_t why_size)
 {
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-    struct dnn_pieces pieces = {.status = CUDNN_STATUS_SUCCESS};
-    struct search search = {.proposed = 0};
-    *ret_plan = (struct dnn_plan){0};
-    cudnnBackendDescriptor_t graph = dnn_add_graph(&pieces, target, conv, pass);
-    if (pieces.status != CUDNN_STATUS_SUCCESS) {
-        note_failure(&search, pieces.status);
-        snprintf(ret_why, why_size, "it does not take what is asked: %s", search.failure);
-        dnn_destroy_pieces(&pieces);
-        return STATUS_UNSUPPORTED;
+    struct dnn_proposals *proposals = calloc(1, sizeof(*proposals));
+    if (proposals == NULL) {
+        return STATUS_NO_MEMORY;
     }
-    bool is_found = false;
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && !is_found; i++) {
-        is_found = find_plan(target, graph, modes[i], &search, ret_plan);
-    }
-    dnn_destroy_pieces(&pieces);
+    bool is_found = may_time(question) && choose_fastest(question, proposals, ret_answer);
+    is_found = is_found || choose_first(question, proposals, ret_answer);
     if (!is_found) {
-        explain(target, &search, ret_why, why_size);
+        explain(question->target, proposals, ret_why, why_size);
+    }
+    free(proposals);
+    return is_found ? STATUS_OK : STATUS_UNSUPPORTED;
+}
+
+/* ==========================================================================================
+ * Interface
+ * ========================================================================================== */
+
+static enum status find(const struct question *question, struct answer *ret_answer, char *ret_why,
+                        size_t why_size)
+{
+    bool is_none = false;
+    if (follow(question, ret_answer, &is_none) || (!is_none && remember(question, ret_answer))) {
+        return STATUS_OK;
+    }
+    if (is_none) {
+        snprintf(ret_why, why_size, "none was found for it before, in this job");
         return STATUS_UNSUPPORTED;
     }
-    return STATUS_OK;
+    enum status status = choose(question, ret_answer, ret_why, why_size);
+    if (status == STATUS_OK) {
+        keep(question, ret_answer);
+    }
+    return status;
 }
 
 enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
                           enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
                           size_t why_size)
 {
-    if (dnn_find_kept(target, conv, pass, ret_plan)) {
-        return STATUS_OK;
-    }
-    if (conv->has_statistics) {
-        report_info("cuDNN compiles a convolution of %ux%u with statistics, from %u to %u channels "
-                    "of %ux%u: this takes seconds%s",
-                    conv->window, conv->window, conv->inputs, conv->outputs, conv->y_rows,
-                    conv->y_columns, target->gpu != NULL ? ", once on this GPU" : "");
-    }
-    enum status status = choose(target, conv, pass, ret_plan, ret_why, why_size);
+    struct question question = {.target = target, .conv = conv, .pass = pass};
+    struct answer answer;
+    *ret_plan = (struct dnn_plan){0};
+    dnn_write_question(target, conv, pass, question.text);
+    enum status status = find(&question, &answer, ret_why, why_size);
     if (status == STATUS_OK) {
-        dnn_keep(target, conv, pass, ret_plan);
+        dnn_keep_plan(target, conv, pass, &answer.engine, &answer.plan);
+        *ret_plan = answer.plan;
+    }
+    if (target->choices != NULL && (status == STATUS_OK || status == STATUS_UNSUPPORTED)) {
+        dnn_choices_note(target->choices, question.text,
+                         status == STATUS_OK ? &answer.engine : NULL);
     }
     return status;
 }

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define DNN_PIECES_MAX 16
+#define DNN_PIECES_MAX 72 // an engine has many knobs
 
 // What operands are called in a plan's pack.
 enum dnn_uid {

@@ -3,38 +3,21 @@
 #include "worker/device/cuda/dnn/dnn_kept.h"
 
 #include "worker/device/cuda/dnn/dnn_graph.h"
+#include "worker/device/cuda/dnn/dnn_key.h"
 #include "worker/device/cuda/host/plan_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_BYTES    512
-#define CHOICE       1 // changes with the rules of dnn_choice.c: plans by others are not taken
-#define ENGINE_NAME  "\"engineId\":"
-#define ENGINE_DIGIT "0123456789"
-
-/* All that a plan depends on; false if plans are not to be kept. */
+/* What plans are kept under. */
 static bool write_key(const struct dnn_target *target, const struct dnn_conv *conv,
-                      enum dnn_pass pass, char ret_key[KEY_BYTES])
+                      enum dnn_pass pass, const struct dnn_engine *engine,
+                      char ret_key[DNN_KEY_BYTES])
 {
-    static const char *const passes[] = {
-        [DNN_FORWARD] = "forward", [DNN_DATA_GRADIENT] = "data", [DNN_WEIGHT_GRADIENT] = "weights"};
-    static const char *const precisions[] = {
-        [PRECISION_FP32] = "fp32", [PRECISION_TF32] = "tf32", [PRECISION_BF16] = "bf16"};
-    if (target->gpu == NULL) {
-        return false;
-    }
-    int used = snprintf(
-        ret_key, KEY_BYTES,
-        "choice %d, cuDNN %zu, %.200s; %s of %ux%u, stride %u, padding %u, %u of %ux%ux%u to "
-        "%ux%ux%u%s%s%s, %s%s",
-        CHOICE, cudnnGetVersion(), target->gpu, passes[pass], conv->window, conv->window,
-        conv->stride, conv->padding, conv->batch, conv->inputs, conv->x_rows, conv->x_columns,
-        conv->outputs, conv->y_rows, conv->y_columns, conv->has_bias ? ", bias" : "",
-        conv->has_relu ? ", relu" : "", conv->has_statistics ? ", statistics" : "",
-        precisions[target->precision], target->allows_nondeterministic ? ", nondeterministic" : "");
-    return used > 0 && used < KEY_BYTES && strchr(ret_key, '\n') == NULL;
+    char what[DNN_ENGINE_BYTES + 32];
+    snprintf(what, sizeof(what), "the plan of engine %s", engine->text);
+    return dnn_write_key(target, conv, pass, what, ret_key);
 }
 
 /* A plan of its text. */
@@ -61,20 +44,12 @@ static cudnnStatus_t read_plan(const struct dnn_target *target, const char *text
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void name_engine(const char *text, struct dnn_plan *plan)
-{
-    const char *at = strstr(text, ENGINE_NAME);
-    at = at != NULL ? at + strlen(ENGINE_NAME) : "?";
-    size_t length = strspn(at, ENGINE_DIGIT);
-    snprintf(plan->engine, sizeof(plan->engine), "%.*s", (int)(length > 0 ? length : 1), at);
-}
-
 bool dnn_find_kept(const struct dnn_target *target, const struct dnn_conv *conv, enum dnn_pass pass,
-                   struct dnn_plan *ret_plan)
+                   const struct dnn_engine *engine, struct dnn_plan *ret_plan)
 {
-    char key[KEY_BYTES];
+    char key[DNN_KEY_BYTES];
     int64_t bytes = 0;
-    char *text = write_key(target, conv, pass, key) ? plan_cache_read(key) : NULL;
+    char *text = write_key(target, conv, pass, engine, key) ? plan_cache_read(key) : NULL;
     if (text == NULL) {
         return false;
     }
@@ -82,19 +57,20 @@ bool dnn_find_kept(const struct dnn_target *target, const struct dnn_conv *conv,
     bool is_found = read_plan(target, text, &plan.plan, &bytes) == CUDNN_STATUS_SUCCESS;
     if (is_found) {
         plan.workspace_bytes = (size_t)bytes;
-        name_engine(text, &plan);
+        snprintf(plan.engine, sizeof(plan.engine), "%.*s", (int)strcspn(engine->text, " "),
+                 engine->text);
         *ret_plan = plan;
     }
     free(text);
     return is_found;
 }
 
-void dnn_keep(const struct dnn_target *target, const struct dnn_conv *conv, enum dnn_pass pass,
-              const struct dnn_plan *plan)
+void dnn_keep_plan(const struct dnn_target *target, const struct dnn_conv *conv, enum dnn_pass pass,
+                   const struct dnn_engine *engine, const struct dnn_plan *plan)
 {
-    char key[KEY_BYTES];
+    char key[DNN_KEY_BYTES];
     int64_t size = 0;
-    if (!write_key(target, conv, pass, key) ||
+    if (plan->is_kept || !write_key(target, conv, pass, engine, key) ||
         cudnnBackendGetAttribute(plan->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
                                  CUDNN_TYPE_CHAR, 0, &size, NULL) != CUDNN_STATUS_SUCCESS ||
         size <= 0) {

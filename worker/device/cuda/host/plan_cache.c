@@ -10,12 +10,12 @@
 #include "worker/device/cuda/host/plan_cache.h"
 
 #include "common/base/new_file.h"
+#include "worker/device/cuda/host/report.h"
 
 #include <sodium.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +145,7 @@ char *plan_cache_read(const char *key)
         is_sound = take_line(&at, found) && add_up(key, at, sum) && strcmp(sum, found) == 0;
     }
     if (!is_sound) {
+        report_warn("what was kept in %.300s is broken, and is made anew", path);
         free(bytes);
         return NULL;
     }
@@ -152,14 +153,21 @@ char *plan_cache_read(const char *key)
     return bytes;
 }
 
+bool plan_cache_keeps(void)
+{
+    char folder[PATH_BYTES];
+    if (!find_folder(folder)) {
+        return false;
+    }
+    make_folder(folder);
+    return is_safe(folder);
+}
+
 void plan_cache_write(const char *key, const char *text)
 {
     char folder[PATH_BYTES], path[PATH_BYTES], draft[PATH_BYTES + 32], sum[SUM_TEXT_BYTES];
-    if (!find_folder(folder)) {
-        return;
-    }
-    make_folder(folder);
-    if (!is_safe(folder) || !find_file(folder, key, path) || !add_up(key, text, sum)) {
+    if (!plan_cache_keeps() || !find_folder(folder) || !find_file(folder, key, path) ||
+        !add_up(key, text, sum)) {
         return;
     }
     snprintf(draft, sizeof(draft), "%s.%ld.part", path, (long)getpid());

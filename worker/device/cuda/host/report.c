@@ -54,6 +54,14 @@ void report_error(const char *format, ...)
     va_end(args);
 }
 
+void report_warn(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    report(LOG_WARN, format, args);
+    va_end(args);
+}
+
 void report_info(const char *format, ...)
 {
     va_list args;

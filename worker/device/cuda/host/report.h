@@ -14,6 +14,7 @@ void report_begin_trial(void);
 const char *report_end_trial(void);
 
 __attribute__((format(printf, 1, 2))) void report_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void report_warn(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void report_info(const char *format, ...);
 
 #endif
