@@ -5,6 +5,7 @@
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
+#include "common/transport/local_address.h"
 #include "worker/link/link.h"
 #include "worker/link/rank.h"
 #include "worker/options.h"
@@ -29,19 +30,43 @@ static void apply_overrides(const struct worker_options *options, struct job *jo
     }
 }
 
+/* A device that may compute in several ways does it as that of rank 0, which builds first. */
+static enum status build(struct workplace *workplace, struct link *link, const struct job *job,
+                         uint32_t process)
+{
+    struct device *device = workplace->device;
+    bool has_choices = device_choices(device) != NULL;
+    enum status status = STATUS_OK;
+    if (has_choices && process > 0) {
+        const char *choices;
+        status = link_await_choices(link, &choices);
+        if (status == STATUS_OK) {
+            status = device_take_choices(device, choices);
+        }
+    }
+    if (status == STATUS_OK) {
+        status = workplace_build(workplace, job, process);
+    }
+    if (status == STATUS_OK && has_choices && process == 0) {
+        link_tell_choices(link, device_choices(device));
+    }
+    return status;
+}
+
 static enum status train(const struct worker_options *options, struct link *link,
                          struct workplace *workplace, struct job *job)
 {
-    uint32_t rank;
-    enum status status = link_welcome(link, job, &rank);
+    uint32_t process;
+    enum status status = link_welcome(link, job, &process);
     if (status != STATUS_OK) {
         return status;
     }
-    log_set_rank(rank);
+    const struct carriers carriers = job_carriers(job);
+    log_set_rank(carriers_block(carriers, process).first);
     char text[256];
     // Nobody changes the environment any more.
-    status = rank_check_size(options->launcher, options->rank_offset, job->workers, getenv, text,
-                             sizeof(text));
+    status = rank_check_size(options->launcher, options->rank_offset, carriers.processes, getenv,
+                             text, sizeof(text));
     if (status != STATUS_OK) {
         log_error("%s", text);
         link_leave(link, status, text);
@@ -49,19 +74,30 @@ static enum status train(const struct worker_options *options, struct link *link
     }
     apply_overrides(options, job);
     const struct workplace_seat seat = {
-        .rank = rank,
-        .local_rank = options->has_local_rank ? options->local_rank : rank,
+        .process = process,
+        .local_rank = options->has_local_rank ? options->local_rank : process,
         .local_size = options->local_size,
     };
     status = workplace_open(workplace, job, &seat);
+    if (status == STATUS_OK) {
+        status = build(workplace, link, job, process);
+    }
     if (status != STATUS_OK) {
         snprintf(text, sizeof(text), "it cannot prepare (%s); its log says more",
                  status_text(status));
         link_leave(link, status, text);
         return status;
     }
+    status = trainer_restore(workplace->trainer, link);
+    if (status != STATUS_OK) {
+        snprintf(text, sizeof(text), "it cannot go on from the checkpoint (%s); its log says more",
+                 status_text(status));
+        link_leave(link, status, text);
+        return status;
+    }
     struct link_prepared prepared;
     trainer_describe(workplace->trainer, &prepared);
+    prepared.choices = device_choices(workplace->device);
     status = link_prepare(link, &prepared);
     if (status != STATUS_OK) {
         return status;
@@ -80,6 +116,7 @@ static enum status join_and_train(const struct worker_options *options,
         .has_rank = options->has_rank,
         .rank = options->rank,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
+        .stall_warn_ms = (uint32_t)(1000 * options->stall_warn),
         .notify = notify,
         .is_interrupted = signals_flag(),
     };
@@ -113,6 +150,17 @@ static enum status run(const struct worker_options *options, struct notify *noti
     return status;
 }
 
+/* NCCL, if the job turns out to use it, is to listen where this worker listens for others, and not
+ * on any interface that it finds. While there is one thread. What the user has set stays. */
+static void keep_nccl_to_interface(const char *address)
+{
+    char name[LOCAL_ADDRESS_BYTES], value[LOCAL_ADDRESS_BYTES + 1];
+    if (local_address_interface(address[0] != '\0' ? address : "127.0.0.1", name)) {
+        snprintf(value, sizeof(value), "=%s", name);
+        setenv("NCCL_SOCKET_IFNAME", value, false); // NOLINT(concurrency-mt-unsafe)
+    }
+}
+
 int main(int argc, char **argv)
 {
     memory_keep_heap();
@@ -126,6 +174,7 @@ int main(int argc, char **argv)
         return EXIT_COMPLETED;
     }
     log_init("worker", options.log_level);
+    keep_nccl_to_interface(options.bind);
     if (sodium_init() < 0) {
         log_error("libsodium does not start");
         return EXIT_FAILED;
@@ -133,6 +182,12 @@ int main(int argc, char **argv)
     signals_install();
     if (options.probe) {
         return (int)exit_code(workplace_probe());
+    }
+    if (options.evaluate[0] != '\0') {
+        return (int)exit_code(workplace_evaluate(options.evaluate));
+    }
+    if (options.describe_model) {
+        return (int)exit_code(workplace_describe_model());
     }
     if (options.backends) {
         return (int)exit_code(workplace_print_backends());

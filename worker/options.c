@@ -2,6 +2,7 @@
 #include "worker/options.h"
 
 #include "common/job/job.h"
+#include "common/job/job_values.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
 #include "worker/link/rank.h"
@@ -23,7 +24,8 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, JOB_WORKERS_MAX - 1),
      .metavar = "RANK",
-     .help = "number of this worker; the default comes from the launcher's environment, or is the "
+     .help = "number of this worker process; the default comes from the launcher's environment, or "
+             "is the "
              "coordinator's choice"},
     {.name = "local-rank",
      FIELD(U32, local_rank),
@@ -66,6 +68,8 @@ static const struct option rows[] = {
     {.name = "data",
      FIELD(TEXT, data),
      .fallback = "",
+     .complete = job_data_complete,
+     .is_not_ours = job_data_is_folder,
      .metavar = "NAME[:PATH]",
      .help = "where the job's data are on this host; must be the same data"},
     {.name = "device",
@@ -85,11 +89,28 @@ static const struct option rows[] = {
      OPTION_RANGE(0.1, 86400),
      .metavar = "SECONDS",
      .help = "how long to wait for the coordinator's first answer"},
+    {.name = "stall-warn",
+     FIELD(REAL, stall_warn),
+     .fallback = "10",
+     OPTION_RANGE(0.1, 86400),
+     .metavar = "SECONDS",
+     .help = "time without that answer after which the log says for whom this worker waits, and "
+             "why; then the job's own --stall-warn holds"},
     {.name = "probe",
      FIELD(FLAG, probe),
      .fallback = "false",
      .help = "read a job from standard input, try its data, model and device, print what they are, "
              "end"},
+    {.name = "evaluate",
+     FIELD(TEXT, evaluate),
+     .fallback = "",
+     .metavar = "FOLDER",
+     .help = "read a job from standard input, evaluate the newest checkpoint in this folder on its "
+             "test data, print the result, end"},
+    {.name = "describe-model",
+     FIELD(FLAG, describe_model),
+     .fallback = "false",
+     .help = "read a job from standard input, print the layers of its model as JSON, end"},
     {.name = "backends",
      FIELD(FLAG, backends),
      .fallback = "false",
@@ -129,6 +150,13 @@ static enum status find_number(const struct option_program *program, const char 
     return status;
 }
 
+/* Whether it only tells something, and joins no job. */
+static bool ends_without_job(const struct worker_options *options)
+{
+    return options->probe || options->backends || options->describe_model ||
+           options->evaluate[0] != '\0';
+}
+
 enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,
                                  bool *ret_is_done)
 {
@@ -136,7 +164,7 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
         .name = "worker",
         .usage = "worker --server ENDPOINT [OPTION ...]",
         .summary = "Trains as one worker of a job.",
-        .example = "  worker --server ipc://@ringside-NAME      (as ps prints it)\n"
+        .example = "  worker --server " SECURITY_LOCAL_ENDPOINT "      (as ps prints it)\n"
                    "  worker --server tcp://10.0.0.7:5555 --bind 10.0.0.8 --keys job.keys\n",
         .sets = {{.title = "Options",
                   .rows = rows,
@@ -147,22 +175,25 @@ enum status worker_options_parse(int argc, char *const *argv, struct worker_opti
     };
     struct worker_options *options = ret_options;
     enum status status = options_parse(&program, argc, argv, ret_is_done);
-    if (status != STATUS_OK || *ret_is_done || options->probe || options->backends) {
+    if (status != STATUS_OK || *ret_is_done || ends_without_job(options)) {
         return status;
     }
     if (options->server[0] == '\0') {
-        log_error("--server is missing: the endpoint that `ps` prints, such as "
-                  "ipc://@ringside-NAME or tcp://10.0.0.7:5555");
+        log_error(
+            "--server is missing: the endpoint that `ps` prints, such as " SECURITY_LOCAL_ENDPOINT
+            " or tcp://10.0.0.7:5555");
         return STATUS_INVALID;
     }
     status = find_number(&program, "rank", rank_variables, &options->has_rank, &options->rank);
-    if (status == STATUS_OK) {
-        status = find_number(&program, "local-rank", rank_local_variables, &options->has_local_rank,
-                             &options->local_rank);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = find_number(&program, "local-size", rank_local_size_variables,
-                             &options->has_local_size, &options->local_size);
+    status = find_number(&program, "local-rank", rank_local_variables, &options->has_local_rank,
+                         &options->local_rank);
+    if (status != STATUS_OK) {
+        return status;
     }
+    status = find_number(&program, "local-size", rank_local_size_variables,
+                         &options->has_local_size, &options->local_size);
     return status == STATUS_OK ? security_check_options(&options->security) : status;
 }

@@ -21,9 +21,10 @@ struct worker_options {
     char data[1024];     // "": the job's
     char device[32];     // "": the job's
     uint32_t threads;    // 0: the job's
-    double join_timeout;
+    double join_timeout, stall_warn;
     uint32_t health_port; // 0: none
-    bool probe, backends;
+    char evaluate[1024];  // folder of checkpoints; "": none
+    bool probe, backends, describe_model;
     enum log_level log_level;
     struct security_options security;
 };

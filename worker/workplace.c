@@ -3,12 +3,16 @@
 
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job_text.h"
 #include "common/vector/layout.h"
 #include "worker/data/resized.h"
+#include "worker/model/description.h"
+#include "worker/train/examiner.h"
 
 #include <jansson.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +29,7 @@ static uint32_t thread_count(const struct job *job, uint32_t local_size)
     if (job->threads > 0) {
         return job->threads;
     }
-    uint32_t sharers = local_size > 0 ? local_size : job->workers;
+    uint32_t sharers = local_size > 0 ? local_size : job_carriers(job).processes;
     uint32_t threads = cores_available() / sharers;
     return threads > 0 ? threads : 1;
 }
@@ -50,42 +54,57 @@ static void say_what_is_passed_over(const struct device *device)
     }
 }
 
+static struct device_options device_options_of(const struct job *job,
+                                               const struct workplace_seat *seat)
+{
+    return (struct device_options){
+        .threads = thread_count(job, seat->local_size),
+        .local_rank = seat->local_rank,
+        .allows_nondeterministic = job->allow_nondeterministic,
+        .timing_ms_max = 1000 * job_timing_seconds(job),
+        .replays_launches = job->cuda_graphs,
+        .checks_operations = job->cuda_sync_check || is_debug_build,
+    };
+}
+
+/* All but the trainer; what is open stays the caller's to close, also on failure. */
+static enum status open_data_and_device(struct workplace *workplace, const struct job *job,
+                                        const struct workplace_seat *seat)
+{
+    const struct device_options device = device_options_of(job, seat);
+    enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_images(job, DATASET_TEST, &workplace->test);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return device_open(job->device, &device, &workplace->device);
+}
+
 enum status workplace_open(struct workplace *workplace, const struct job *job,
                            const struct workplace_seat *seat)
 {
     *workplace = (struct workplace){0};
-    const struct device_options device = {
-        .threads = thread_count(job, seat->local_size),
-        .local_rank = seat->local_rank,
-        .allows_nondeterministic = job->allow_nondeterministic,
-        .replays_launches = job->cuda_graphs,
-        .checks_operations = job->cuda_sync_check || is_debug_build,
-    };
-    enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
+    enum status status = open_data_and_device(workplace, job, seat);
     if (status != STATUS_OK) {
         goto fail;
     }
-    status = open_images(job, DATASET_TEST, &workplace->test);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    status = device_open(job->device, &device, &workplace->device);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    if (seat->rank == 0 && strcmp(job->device, "auto") == 0) {
+    if (seat->process == 0 && strcmp(job->device, "auto") == 0) {
         say_what_is_passed_over(workplace->device);
-    }
-    status = trainer_create(job, seat->rank, workplace->device, workplace->train, workplace->test,
-                            &workplace->trainer);
-    if (status != STATUS_OK) {
-        goto fail;
     }
     return STATUS_OK;
 
 fail:
     workplace_close(workplace);
     return status;
+}
+
+enum status workplace_build(struct workplace *workplace, const struct job *job, uint32_t process)
+{
+    return trainer_create(job, carriers_block(job_carriers(job), process), workplace->device,
+                          workplace->train, workplace->test, &workplace->trainer);
 }
 
 void workplace_close(struct workplace *workplace)
@@ -109,18 +128,33 @@ static enum status print_line(json_t *object)
     return is_written ? STATUS_OK : STATUS_IO;
 }
 
-enum status workplace_probe(void)
+/* The job on standard input. */
+static enum status read_job(struct job *ret_job)
 {
-    char text[JOB_TEXT_BYTES], error[OPTION_ERROR_BYTES], program[512];
-    struct job job;
+    char text[JOB_TEXT_BYTES], error[OPTION_ERROR_BYTES];
     text[fread(text, 1, sizeof(text) - 1, stdin)] = '\0';
-    if (job_decode(text, &job, error, sizeof(error)) != STATUS_OK) {
+    if (job_decode(text, ret_job, error, sizeof(error)) != STATUS_OK) {
         log_error("the job on standard input: %s", error);
         return STATUS_INVALID;
     }
+    return STATUS_OK;
+}
+
+enum status workplace_probe(void)
+{
+    char program[512];
+    struct job job;
+    if (read_job(&job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
     struct workplace workplace;
-    enum status status = workplace_open(&workplace, &job, &(struct workplace_seat){.rank = 0});
+    job.cuda_engines = JOB_ENGINES_HEURISTIC; // timing is for the job itself
+    enum status status = workplace_open(&workplace, &job, &(struct workplace_seat){.process = 0});
+    if (status == STATUS_OK) {
+        status = workplace_build(&workplace, &job, 0);
+    }
     if (status != STATUS_OK) {
+        workplace_close(&workplace);
         return status;
     }
     struct link_prepared prepared;
@@ -133,6 +167,74 @@ enum status workplace_probe(void)
                                   "program", program));
     workplace_close(&workplace);
     return status;
+}
+
+static enum status examine(const struct job *job, struct checkpoint_reader *checkpoint,
+                           struct workplace *workplace)
+{
+    struct examination result;
+    enum status status =
+        open_data_and_device(workplace, job, &(struct workplace_seat){.process = 0});
+    if (status == STATUS_OK) {
+        status = examiner_run(job, checkpoint, workplace->device, workplace->train, workplace->test,
+                              &result);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    double loss = result.loss_sum / (double)result.images;
+    // There is no number in JSON for a loss that is not finite.
+    json_t *test_loss = isfinite(loss) ? json_real(loss) : json_null();
+    return print_line(json_pack(
+        "{s:s, s:I, s:I, s:o, s:f, s:s}", "checkpoint", checkpoint_path(checkpoint), "step",
+        (json_int_t)checkpoint_step(checkpoint), "test_images", (json_int_t)result.images,
+        "test_loss", test_loss, "test_accuracy", (double)result.correct / (double)result.images,
+        "device", workplace->device->ops->name));
+}
+
+enum status workplace_evaluate(const char *folder)
+{
+    char error[2048], notes[2048];
+    struct workplace workplace = {0};
+    struct checkpoint_reader *checkpoint;
+    struct job job;
+    if (read_job(&job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    enum status status =
+        checkpoint_open(folder, &checkpoint, error, sizeof(error), notes, sizeof(notes));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    status = examine(&job, checkpoint, &workplace);
+    workplace_close(&workplace);
+    checkpoint_reader_close(checkpoint);
+    return status;
+}
+
+enum status workplace_describe_model(void)
+{
+    struct dataset *images;
+    struct job job;
+    char *text;
+    if (read_job(&job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    enum status status = open_images(&job, DATASET_TEST, &images);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = description_make(job.model, images->sample, images->class_count, &text);
+    dataset_close(images);
+    if (status != STATUS_OK) {
+        log_error("model %s cannot be described for images of %s: %s", job.model, job.data,
+                  status == STATUS_INVALID ? "it does not fit them" : status_text(status));
+        return status;
+    }
+    bool is_written = puts(text) >= 0 && fflush(stdout) == 0;
+    free(text);
+    return is_written ? STATUS_OK : STATUS_IO;
 }
 
 enum status workplace_print_backends(void)

@@ -16,21 +16,32 @@ struct workplace {
     struct trainer *trainer;
 };
 
-/* Which of the workers it is for. */
+/* Which of the worker processes it is for. */
 struct workplace_seat {
-    uint32_t rank;
+    uint32_t process;    // its number in the job
     uint32_t local_rank; // on this host: picks one of its GPUs
     uint32_t local_size; // workers that share this host's cores; 0: all of the job
 };
 
-/* Borrows job. On failure everything is closed again. Logs. */
+/* Opens datasets and device. Borrows job. On failure everything is closed again. Logs. */
 enum status workplace_open(struct workplace *workplace, const struct job *job,
                            const struct workplace_seat *seat);
+
+/* Builds the trainer, after that: its programs are compiled. Logs. */
+enum status workplace_build(struct workplace *workplace, const struct job *job, uint32_t process);
 void workplace_close(struct workplace *workplace); // zeroed is fine
 
-/* --probe: opens the job's workplace as rank 0 would, prints one JSON line. Reads the job from
- * standard input. */
+/* --probe: opens the job's workplace as the first worker would, prints one JSON line. Reads the job
+ * from standard input. */
 enum status workplace_probe(void);
+
+/* --evaluate: opens the newest whole checkpoint in the folder and evaluates it as the job on
+ * standard input did, whose data and device may be others. Prints one JSON line. */
+enum status workplace_evaluate(const char *folder);
+
+/* --describe-model: prints the layers of the model of the job on standard input, as
+ * description_make has them. */
+enum status workplace_describe_model(void);
 
 /* --backends: one JSON line each. */
 enum status workplace_print_backends(void);

@@ -30,7 +30,7 @@ struct position {
 };
 
 struct slot {
-    float *pixels; // (batch_size, C, H, W)
+    void *pixels; // (batch_size, C, H, W), floats or bytes
     uint32_t *labels;
     uint64_t *sample_keys;
     uint32_t count;
@@ -39,8 +39,8 @@ struct slot {
 
 struct batcher {
     struct batcher_options options;
-    const struct dataset *dataset; // borrowed
-    uint64_t sample_floats, slot_floats;
+    const struct dataset *dataset;     // borrowed
+    uint64_t sample_bytes, slot_bytes; // of pixels
 
     // Owned.
     struct slot *slots; // (slot_count), views into the memory
@@ -90,8 +90,12 @@ static void fill(struct batcher *batcher, struct slot *slot, struct position pos
             return;
         }
         uint32_t index = i < slot->count ? batcher->indices[i] : 0;
-        dataset_read(batcher->dataset, index, slot->pixels + i * batcher->sample_floats,
-                     &slot->labels[i]);
+        void *pixels = (char *)slot->pixels + i * batcher->sample_bytes;
+        if (batcher->options.reads_bytes) {
+            dataset_read_bytes(batcher->dataset, index, pixels, &slot->labels[i]);
+        } else {
+            dataset_read(batcher->dataset, index, pixels, &slot->labels[i]);
+        }
         slot->sample_keys[i] =
             random_key(batcher->options.seed, RANDOM_DROPOUT, position.epoch, index);
     }
@@ -153,37 +157,44 @@ static enum status check_options(struct batcher_options *options, const struct d
     return STATUS_OK;
 }
 
+static uint64_t sample_bytes(const struct batcher *batcher)
+{
+    const struct shape *shape = &batcher->dataset->sample;
+    struct pixels_source source;
+    if (batcher->options.reads_bytes && dataset_describe(batcher->dataset, &source)) {
+        return pixels_bytes(&source);
+    }
+    return (uint64_t)shape->channels * shape->rows * shape->columns * sizeof(float);
+}
+
 /* Every slot begins at a multiple of MEMORY_ALIGNMENT. */
 static enum status create_slots(struct batcher *batcher)
 {
-    const struct shape *shape = &batcher->dataset->sample;
     uint64_t batch_size = batcher->options.batch_size;
-    uint64_t floats_aligned = MEMORY_ALIGNMENT / sizeof(float);
     batcher->slot_count = batcher->options.depth + 1;
-    batcher->sample_floats = (uint64_t)shape->channels * shape->rows * shape->columns;
+    batcher->sample_bytes = sample_bytes(batcher);
     uint64_t pixel_bytes, sample_count = batcher->slot_count * batch_size;
-    if (__builtin_mul_overflow(batch_size, batcher->sample_floats, &batcher->slot_floats) ||
-        __builtin_add_overflow(batcher->slot_floats, floats_aligned - 1, &batcher->slot_floats) ||
-        __builtin_mul_overflow(batcher->slot_floats, batcher->slot_count * sizeof(float),
-                               &pixel_bytes) ||
+    if (__builtin_mul_overflow(batch_size, batcher->sample_bytes, &batcher->slot_bytes) ||
+        __builtin_add_overflow(batcher->slot_bytes, MEMORY_ALIGNMENT - 1, &batcher->slot_bytes) ||
+        __builtin_mul_overflow(batcher->slot_bytes, batcher->slot_count, &pixel_bytes) ||
         __builtin_add_overflow(pixel_bytes, sample_count * (sizeof(uint64_t) + sizeof(uint32_t)),
                                &batcher->memory_bytes)) {
         return STATUS_NO_MEMORY;
     }
-    batcher->slot_floats -= batcher->slot_floats % floats_aligned;
-    pixel_bytes = batcher->slot_count * batcher->slot_floats * sizeof(float);
+    batcher->slot_bytes -= batcher->slot_bytes % MEMORY_ALIGNMENT;
+    pixel_bytes = batcher->slot_count * batcher->slot_bytes;
     batcher->slots = calloc(batcher->slot_count, sizeof(*batcher->slots));
     batcher->indices = calloc(batch_size, sizeof(*batcher->indices));
     batcher->memory = memory_create_large(batcher->memory_bytes);
     if (batcher->slots == NULL || batcher->indices == NULL || batcher->memory == NULL) {
         return STATUS_NO_MEMORY;
     }
-    float *pixels = batcher->memory;
-    uint64_t *keys = (void *)((char *)batcher->memory + pixel_bytes);
+    char *pixels = batcher->memory;
+    uint64_t *keys = (void *)(pixels + pixel_bytes);
     uint32_t *labels = (void *)(keys + sample_count);
     for (uint32_t i = 0; i < batcher->slot_count; i++) {
         batcher->slots[i] = (struct slot){
-            .pixels = pixels + i * batcher->slot_floats,
+            .pixels = pixels + i * batcher->slot_bytes,
             .labels = labels + i * batch_size,
             .sample_keys = keys + i * batch_size,
         };
@@ -213,9 +224,10 @@ static enum status start_loader(struct batcher *batcher)
 static enum status init(struct batcher *batcher)
 {
     enum status status = sampler_create(&batcher->options, &batcher->sampler);
-    if (status == STATUS_OK) {
-        status = create_slots(batcher);
+    if (status != STATUS_OK) {
+        return status;
     }
+    status = create_slots(batcher);
     if (status != STATUS_OK) {
         return status;
     }
@@ -311,7 +323,8 @@ enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
     pthread_cond_broadcast(&batcher->changed);
     pthread_mutex_unlock(&batcher->lock);
     *ret_batch = (struct batch){
-        .pixels = slot->pixels,
+        .pixels = batcher->options.reads_bytes ? NULL : slot->pixels,
+        .bytes = batcher->options.reads_bytes ? slot->pixels : NULL,
         .labels = slot->labels,
         .sample_keys = slot->sample_keys,
         .count = slot->count,

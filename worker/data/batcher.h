@@ -22,7 +22,8 @@ struct batcher;
 
 /* Valid until the next batcher_next. */
 struct batch {
-    const float *pixels;         // (batch_size, C, H, W)
+    const float *pixels;         // (batch_size, C, H, W); NULL where it has bytes
+    const uint8_t *bytes;        // (batch_size, C, H, W) as stored; NULL where it has pixels
     const uint32_t *labels;      // (batch_size)
     const uint64_t *sample_keys; // (batch_size) as program_input wants them:
                                  // random_key(seed, RANDOM_DROPOUT, epoch, sample index)
@@ -31,13 +32,14 @@ struct batch {
 };
 
 struct batcher_options {
-    uint32_t batch_size;   // of this worker
+    uint32_t batch_size;   // at least the worker's part of the global batch; the rest is padding
     uint32_t global_batch; // training only
     uint32_t rank, world;
     uint64_t seed;
     uint64_t sample_count; // the first so many of the dataset; 0: all
     bool is_local;         // training only
     bool is_training;
+    bool reads_bytes;      // of a dataset that stores them: see dataset_describe
     uint32_t depth;        // batches read ahead, at least 1
     struct device *device; // that batches are copied to, borrowed; NULL: nobody says which
 };

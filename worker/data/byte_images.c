@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct part {
     struct byte_records records;
@@ -107,6 +108,28 @@ void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_
         convert(bytes + c * channel_pixels, channel_pixels, images->scale[c], images->shift[c],
                 ret_pixels + c * channel_pixels);
     }
+    *ret_label = images->labels[index];
+}
+
+void byte_images_describe(const struct dataset *dataset, struct pixels_source *ret_source)
+{
+    const struct byte_images *images = (const struct byte_images *)dataset;
+    *ret_source = (struct pixels_source){
+        .channels = dataset->sample.channels,
+        .rows = dataset->sample.rows,
+        .columns = dataset->sample.columns,
+    };
+    memcpy(ret_source->scale, images->scale, sizeof(images->scale));
+    memcpy(ret_source->shift, images->shift, sizeof(images->shift));
+}
+
+void byte_images_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                            uint32_t *ret_label)
+{
+    const struct byte_images *images = (const struct byte_images *)dataset;
+    const struct shape *sample = &dataset->sample;
+    memcpy(ret_bytes, find_pixels(images, index),
+           (size_t)sample->channels * sample->rows * sample->columns);
     *ret_label = images->labels[index];
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define BYTE_IMAGES_FILES_MAX    5
-#define BYTE_IMAGES_CHANNELS_MAX 3
+#define BYTE_IMAGES_CHANNELS_MAX PIXELS_CHANNELS_MAX
 
 /* Where the images of one file lie. Pixels are (C, H, W) bytes. */
 struct byte_records {
@@ -25,7 +25,7 @@ struct byte_records {
 /* What is fixed for a dataset. mean and deviation are those of its training pixels, as shares of
  * 255; reading subtracts the one and divides by the other. */
 struct byte_format {
-    const struct dataset_ops *ops; // with byte_images_read and byte_images_close
+    const struct dataset_ops *ops; // with byte_images_read and what is below it
     struct shape sample;
     uint32_t class_count;
     float mean[BYTE_IMAGES_CHANNELS_MAX], deviation[BYTE_IMAGES_CHANNELS_MAX];
@@ -47,6 +47,9 @@ struct dataset *byte_images_dataset(struct byte_images *images);
 /* Of dataset_ops. */
 void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                       uint32_t *ret_label);
+void byte_images_describe(const struct dataset *dataset, struct pixels_source *ret_source);
+void byte_images_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                            uint32_t *ret_label);
 void byte_images_close(struct dataset *dataset);
 
 #endif

@@ -107,5 +107,7 @@ static enum status cifar10_open(const char *path, uint64_t seed, enum dataset_sp
 const struct dataset_ops dataset_cifar10_ops = {
     .open = cifar10_open,
     .read = byte_images_read,
+    .describe = byte_images_describe,
+    .read_bytes = byte_images_read_bytes,
     .close = byte_images_close,
 };

@@ -76,6 +76,23 @@ void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixe
     assert(*ret_label < dataset->class_count);
 }
 
+bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source)
+{
+    if (dataset->ops->describe == NULL) {
+        return false;
+    }
+    dataset->ops->describe(dataset, ret_source);
+    return true;
+}
+
+void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                        uint32_t *ret_label)
+{
+    assert(index < dataset->sample_count);
+    dataset->ops->read_bytes(dataset, index, ret_bytes, ret_label);
+    assert(*ret_label < dataset->class_count);
+}
+
 void dataset_close(struct dataset *dataset)
 {
     if (dataset != NULL) {

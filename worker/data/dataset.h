@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "worker/device/device.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum dataset_split { DATASET_TRAIN, DATASET_TEST };
@@ -23,6 +24,12 @@ struct dataset_ops {
      * below sample_count. Never fails, never blocks but for page faults, any thread. */
     void (*read)(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                  uint32_t *ret_label);
+
+    /* Of images that are stored as bytes; NULL, both: they are not. How pixels are made of them,
+     * valid until close; and the bytes of a sample, as read. */
+    void (*describe)(const struct dataset *dataset, struct pixels_source *ret_source);
+    void (*read_bytes)(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                       uint32_t *ret_label);
     void (*close)(struct dataset *dataset);
 };
 
@@ -39,6 +46,11 @@ enum status dataset_open(const char *data, uint64_t seed, enum dataset_split spl
                          struct dataset **ret_dataset);
 void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                   uint32_t *ret_label);
+
+/* False if samples are not stored as bytes. The source is valid until dataset_close. */
+bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source);
+void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                        uint32_t *ret_label);
 void dataset_close(struct dataset *dataset); // NULL is fine
 
 /* Adds to a digest of some of the first `count` samples, spread over them, pixels and labels:

@@ -266,11 +266,15 @@ static enum status fashion_mnist_open(const char *path, uint64_t seed, enum data
 const struct dataset_ops dataset_mnist_ops = {
     .open = mnist_open,
     .read = byte_images_read,
+    .describe = byte_images_describe,
+    .read_bytes = byte_images_read_bytes,
     .close = byte_images_close,
 };
 
 const struct dataset_ops dataset_fashion_mnist_ops = {
     .open = fashion_mnist_open,
     .read = byte_images_read,
+    .describe = byte_images_describe,
+    .read_bytes = byte_images_read_bytes,
     .close = byte_images_close,
 };

@@ -11,20 +11,14 @@
 // Floats of an image before it is scaled: read into a thread's stack.
 #define INNER_MAX ((size_t)3 * 128 * 128)
 
-/* Where a row or column of the result lies between two of the image. */
-struct tap {
-    uint32_t low, high;
-    float weight; // of high
-};
-
 struct resized {
     struct dataset base;
     struct dataset *inner; // owned
     uint32_t size;
-    struct tap *rows, *columns; // (size), owned: one allocation, from rows on
+    struct pixels_tap *rows, *columns; // (size), owned: one allocation, from rows on
 };
 
-static void fill_taps(struct tap *taps, uint32_t count, uint32_t inner)
+static void fill_taps(struct pixels_tap *taps, uint32_t count, uint32_t inner)
 {
     for (uint32_t i = 0; i < count; i++) {
         double centre = (i + 0.5) * inner / count - 0.5;
@@ -44,11 +38,11 @@ static void scale_plane(const struct resized *resized, const float *from, float 
 {
     uint32_t width = resized->inner->sample.columns, size = resized->size;
     for (uint32_t row = 0; row < size; row++) {
-        const struct tap *tap = &resized->rows[row];
+        const struct pixels_tap *tap = &resized->rows[row];
         const float *low = from + (size_t)tap->low * width;
         const float *high = from + (size_t)tap->high * width;
         for (uint32_t i = 0; i < size; i++) {
-            const struct tap *column = &resized->columns[i];
+            const struct pixels_tap *column = &resized->columns[i];
             float first = between(low[column->low], low[column->high], column->weight);
             float second = between(high[column->low], high[column->high], column->weight);
             to[(size_t)row * size + i] = between(first, second, tap->weight);
@@ -77,6 +71,28 @@ static void resized_close(struct dataset *dataset)
     free(resized);
 }
 
+static void resized_describe(const struct dataset *dataset, struct pixels_source *ret_source)
+{
+    const struct resized *resized = (const struct resized *)dataset;
+    resized->inner->ops->describe(resized->inner, ret_source);
+    ret_source->row_taps = resized->rows;
+    ret_source->column_taps = resized->columns;
+}
+
+static void resized_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                               uint32_t *ret_label)
+{
+    const struct resized *resized = (const struct resized *)dataset;
+    resized->inner->ops->read_bytes(resized->inner, index, ret_bytes, ret_label);
+}
+
+static const struct dataset_ops resized_byte_ops = {
+    .read = resized_read,
+    .describe = resized_describe,
+    .read_bytes = resized_read_bytes,
+    .close = resized_close,
+};
+
 static const struct dataset_ops resized_ops = {
     .read = resized_read,
     .close = resized_close,
@@ -97,7 +113,7 @@ enum status dataset_resize(struct dataset *inner, uint32_t size, struct dataset 
         return STATUS_UNSUPPORTED;
     }
     struct resized *resized = calloc(1, sizeof(*resized));
-    struct tap *taps = calloc(2 * (size_t)size, sizeof(*taps));
+    struct pixels_tap *taps = calloc(2 * (size_t)size, sizeof(*taps));
     if (resized == NULL || taps == NULL) {
         log_error("not enough memory for images of %ux%u", size, size);
         free(resized);
@@ -106,7 +122,7 @@ enum status dataset_resize(struct dataset *inner, uint32_t size, struct dataset 
         return STATUS_NO_MEMORY;
     }
     resized->base = *inner;
-    resized->base.ops = &resized_ops;
+    resized->base.ops = inner->ops->describe != NULL ? &resized_byte_ops : &resized_ops;
     resized->base.sample.rows = resized->base.sample.columns = size;
     resized->inner = inner;
     resized->size = size;

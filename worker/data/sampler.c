@@ -37,7 +37,7 @@ static void plan_training(struct sampler *sampler)
 {
     const struct batcher_options *options = &sampler->options;
     assert(options->global_batch > 0 && options->global_batch <= options->sample_count);
-    assert(slice_of(options).count == options->batch_size);
+    assert(slice_of(options).count <= options->batch_size);
     sampler->step_count = options->sample_count / options->global_batch;
     sampler->part = (struct span){0, options->sample_count};
     if (options->is_local) {
@@ -117,10 +117,10 @@ uint64_t sampler_step_count(const struct sampler *sampler)
 static struct span places_of(const struct sampler *sampler, uint64_t step)
 {
     const struct batcher_options *options = &sampler->options;
-    if (options->is_local) {
-        return (struct span){step * options->batch_size, options->batch_size};
-    }
     struct span slice = slice_of(options);
+    if (options->is_local) {
+        return (struct span){step * slice.count, slice.count};
+    }
     return (struct span){step * options->global_batch + slice.offset, slice.count};
 }
 

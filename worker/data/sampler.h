@@ -24,8 +24,9 @@ void sampler_destroy(struct sampler *sampler); // NULL is fine
 /* Batches of an epoch (evaluation: of the one pass; 0 if this worker's part is empty). */
 uint64_t sampler_step_count(const struct sampler *sampler);
 
-/* Writes the samples of a step, and how many they are: batch_size, but for the last batch of an
- * evaluation. step is below sampler_step_count. A new epoch costs a shuffle. */
+/* Writes the samples of a step, and how many they are: in training those of the worker's part of
+ * the global batch, which is at most batch_size; in an evaluation batch_size, but for the last
+ * batch. step is below sampler_step_count. A new epoch costs a shuffle. */
 void sampler_take(struct sampler *sampler, uint64_t epoch, uint64_t step, uint32_t *ret_indices,
                   uint32_t *ret_count);
 

@@ -68,7 +68,7 @@ void encoder_keep(struct encoder *encoder, const struct message *from, struct me
     message->encoded_bytes = from->encoded_bytes;
 }
 
-/* Whether a message has encoded values where that was agreed, of the right length, and plain ones
+/* Whether a message has encoded values of the right length where that was agreed, and plain ones
  * otherwise. */
 static bool is_agreed(const struct encoder *encoder, const struct message *message)
 {

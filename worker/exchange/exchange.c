@@ -1,9 +1,10 @@
-/* Makes the exchange of a mode: finds its strategy, and whose thread does the work. */
+/* Makes the exchange of a mode: chooses its strategy, and the thread that does the work. */
 #include "worker/exchange/exchange.h"
 
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -17,24 +18,46 @@ const struct exchange_ops *exchange_of(enum mode_kind mode)
     return &strategies[mode]->ops;
 }
 
+/* Which ranks this process carries, and where their gradients are. */
+static void find_block(struct exchange_options *options)
+{
+    if (options->processes == 0) {
+        options->processes = options->world;
+    }
+    options->carriers = (struct carriers){options->world, options->processes};
+    options->process = carriers_process(options->carriers, options->rank);
+    options->block = carriers_block(options->carriers, options->process);
+    assert(options->block.first == options->rank);
+    assert(
+        options->block.count == 1 ||
+        (options->vectors != NULL && options->vectors[options->block.count - 1] == options->grads));
+}
+
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
+    struct exchange_options complete = *options;
     const struct exchange_strategy *strategy = strategies[options->mode];
     if (strategy == &exchange_chunks && options->group != NULL) {
         strategy = &exchange_shared;
     }
-    assert(options->rank < options->world);
+    if (strategy == &exchange_chunks && options->devices_id != NULL) {
+        strategy = &exchange_devices;
+    }
+    find_block(&complete);
     struct exchange *exchange;
-    enum status status = strategy->create(options, &exchange);
+    enum status status = strategy->create(&complete, &exchange);
     if (status != STATUS_OK) {
         return status;
     }
     exchange->ops = &strategy->ops;
     exchange->driver = strategy->ops.wait != NULL ? &exchange_inline : &exchange_threaded;
-    exchange->options = *options;
+    exchange->options = complete;
+    if (complete.vectors == NULL) {
+        exchange->options.vectors = &exchange->options.grads;
+    }
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
-    exchange->step = UINT64_MAX;
+    exchange->step = options->first_step - 1;           // UINT64_MAX before step 0
     exchange->is_awaiting = options->is_unsynchronised; // the first parameters
     pthread_mutex_init(&exchange->mutex, NULL);
     pthread_cond_init(&exchange->changed, NULL);
@@ -50,6 +73,27 @@ void exchange_destroy(struct exchange *exchange)
     pthread_cond_destroy(&exchange->changed);
     pthread_mutex_destroy(&exchange->mutex);
     exchange->ops->destroy(exchange);
+}
+
+enum status exchange_meet(struct exchange *exchange, const struct exchange_device *device,
+                          bool *ret_has_met)
+{
+    enum status status = STATUS_OK;
+    *ret_has_met = false;
+    if (exchange->ops->meet != NULL) {
+        status = exchange->ops->meet(exchange, device, ret_has_met);
+    }
+    exchange->has_met = *ret_has_met;
+    return status;
+}
+
+void exchange_count_modelled(struct exchange *exchange, uint32_t bucket)
+{
+    const struct exchange_options *options = &exchange->options;
+    uint64_t bytes = options->layout->buckets[bucket].count * sizeof(float);
+    uint64_t modelled = 2 * bytes * (options->processes - 1) / options->processes;
+    atomic_fetch_add_explicit(&options->channel->bytes_sent, modelled, memory_order_relaxed);
+    atomic_fetch_add_explicit(&options->channel->bytes_received, modelled, memory_order_relaxed);
 }
 
 enum status exchange_start(struct exchange *exchange)
@@ -83,6 +127,9 @@ void exchange_stop(struct exchange *exchange, enum status status)
     }
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);
+    if (exchange->ops->stop != NULL) {
+        exchange->ops->stop(exchange);
+    }
 }
 
 enum status exchange_stopped(struct exchange *exchange)

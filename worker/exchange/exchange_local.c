@@ -1,4 +1,4 @@
-/* One worker, no network: its gradient is the mean. */
+/* Exchanges nothing: the gradient of a single worker is the mean. */
 #include "worker/exchange/strategies.h"
 
 #include <stdlib.h>

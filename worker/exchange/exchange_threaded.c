@@ -1,5 +1,5 @@
-/* The exchange by the communication thread: what the trainer's thread waits for, and what
- * strategies report, all of it under the exchange's mutex. */
+/* Runs the exchange on the communication thread: holds what the trainer's thread waits for and what
+ * strategies report, under the exchange's mutex. */
 #include "common/base/clock.h"
 #include "worker/exchange/strategies.h"
 
@@ -69,7 +69,8 @@ static enum status begin_step(struct exchange *exchange, uint64_t step)
 /* The first bucket of a step sets out. */
 static void note_posted(struct exchange *exchange)
 {
-    bool is_alone = exchange->options.world == 1 && exchange->ops->delivers == EXCHANGE_GRADIENTS;
+    bool is_alone =
+        exchange->options.processes == 1 && exchange->ops->delivers == EXCHANGE_GRADIENTS;
     pthread_mutex_lock(&exchange->mutex);
     if (exchange->posted_ns == 0 && !is_alone) {
         exchange->posted_ns = clock_now_ns();
@@ -85,7 +86,7 @@ static void bucket_ready(struct exchange *exchange, uint32_t bucket)
     exchange->options.post_ready(exchange->options.context, bucket);
 }
 
-/* The next bucket that is complete; without the mutex while its mean is applied. */
+/* Takes the next complete bucket. Releases the mutex while its mean is applied. */
 static enum status take_bucket(struct exchange *exchange,
                                enum status (*apply)(void *context, uint32_t bucket), void *context)
 {
@@ -120,13 +121,26 @@ static enum status await_bucket(struct exchange *exchange, uint32_t bucket,
     return status;
 }
 
+static enum status take_ready(struct exchange *exchange,
+                              enum status (*apply)(void *context, uint32_t bucket), void *context)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&exchange->mutex);
+    while (status == STATUS_OK && exchange->stopped == STATUS_OK &&
+           exchange->taken_count < exchange->bucket_done_count) {
+        status = take_bucket(exchange, apply, context);
+    }
+    status = exchange->stopped != STATUS_OK ? exchange->stopped : status;
+    pthread_mutex_unlock(&exchange->mutex);
+    return status;
+}
+
 static enum status end_step(struct exchange *exchange,
                             enum status (*apply)(void *context, uint32_t bucket), void *context)
 {
     uint32_t expected =
         exchange->ops->delivers == EXCHANGE_GRADIENTS ? exchange->options.layout->bucket_count : 0;
-    // A server may hold a push until this worker has read a mark: no wait for that
-    // here.
+    // A server may hold a push until this worker has read a mark, so this does not wait for it.
     bool waits_for_sends = !exchange->options.is_unsynchronised;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&exchange->mutex);
@@ -149,6 +163,7 @@ const struct exchange_driver exchange_threaded = {
     .begin_step = begin_step,
     .bucket_ready = bucket_ready,
     .await_bucket = await_bucket,
+    .take_ready = take_ready,
     .end_step = end_step,
     .settle = settle,
 };
@@ -170,7 +185,7 @@ void exchange_mark_done(struct exchange *exchange, uint32_t bucket)
     if (exchange->bucket_done_count == exchange->options.layout->bucket_count) {
         note_complete(exchange);
     }
-    // Only who waits in end_step has a use for a single one; a wake for nothing costs a little.
+    // A single bucket only matters to a trainer in end_step, and a needless wake costs a little.
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);
 }
@@ -205,7 +220,7 @@ struct exchange_fate exchange_fate(struct exchange *exchange)
     return fate;
 }
 
-/* Has the communication thread pull what exchange->pull_* say, and waits for it. */
+/* Lets the communication thread pull what exchange->pull_* say, and waits for it. */
 static enum status pull_and_wait(struct exchange *exchange, uint64_t mark, uint32_t vector,
                                  float *target)
 {

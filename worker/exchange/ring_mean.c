@@ -1,4 +1,4 @@
-/* Adds up values chunk by chunk in the order of the ring; a part may begin within a chunk. */
+/* Adds up values chunk by chunk in the order of the ring. A part may begin within a chunk. */
 #include "worker/exchange/ring_mean.h"
 
 #include "common/job/all_reduce.h"

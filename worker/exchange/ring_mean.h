@@ -1,4 +1,5 @@
-/* The mean of several workers' values, added up in the order of a ring, whoever does it. */
+/* Takes the mean of several workers' values, added up in the order of a ring, whichever worker does
+ * it. */
 #ifndef WORKER_EXCHANGE_RING_MEAN_H
 #define WORKER_EXCHANGE_RING_MEAN_H
 
@@ -6,9 +7,9 @@
 
 #include <stdint.h>
 
-/* Of `part`, which lies in the bucket. vectors[k]: rank k's values of the part, of `world` at most
- * ALL_REDUCE_SHARED_MAX workers; each becomes the mean. No two overlap. The sum of chunk c of N is
- * taken in the order of ranks c, c+1, ... */
+/* Takes the mean of `part`, which lies in the bucket. vectors[k] has rank k's values of the part
+ * and becomes the mean. There are `world` of them, at most ALL_REDUCE_SHARED_MAX, and no two
+ * overlap. The sum of chunk c of N is taken in the order of ranks c, c+1, ... */
 void ring_mean(struct span bucket, struct span part, float *const *vectors, uint32_t world);
 
 #endif

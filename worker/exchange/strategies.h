@@ -1,4 +1,4 @@
-/* What exchange.c chooses from: a strategy for each mode, and a driver for each thread. */
+/* Lists what exchange.c chooses from: a strategy for each mode, and a driver for each thread. */
 #ifndef WORKER_EXCHANGE_STRATEGIES_H
 #define WORKER_EXCHANGE_STRATEGIES_H
 
@@ -15,7 +15,7 @@ extern const struct exchange_driver exchange_threaded; // the communication thre
 extern const struct exchange_driver exchange_inline;   // the trainer's own
 
 extern const struct exchange_strategy exchange_local;
-extern const struct exchange_strategy exchange_chunks, exchange_shared;
+extern const struct exchange_strategy exchange_chunks, exchange_shared, exchange_devices;
 extern const struct exchange_strategy exchange_ps;
 
 #endif

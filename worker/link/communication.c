@@ -1,7 +1,9 @@
-/* The communication thread: joins, waits, starts, then moves messages until the end. */
+/* Runs the communication thread: joins the job, waits for its start, then moves messages until the
+ * end. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
+#include "worker/link/link_checkpoint.h"
 #include "worker/link/link_phases.h"
 #include "worker/link/link_state.h"
 
@@ -107,6 +109,18 @@ static void note_sum(struct link *link, const struct wire_sum *sum)
     pthread_mutex_unlock(&link->mutex);
 }
 
+static void note_choices(struct link *link, const char *choices)
+{
+    pthread_mutex_lock(&link->mutex);
+    if (!link->has_choices &&
+        link->ranks.first != 0) { // rank 0's are its own, and may be on their way
+        snprintf(link->choices, sizeof(link->choices), "%s", choices);
+        link->has_choices = true;
+        pthread_cond_broadcast(&link->changed);
+    }
+    pthread_mutex_unlock(&link->mutex);
+}
+
 /* What the coordinator says to workers alone. */
 static enum status handle_coordinator(struct link *link, const struct message *message)
 {
@@ -122,41 +136,55 @@ static enum status handle_coordinator(struct link *link, const struct message *m
         set_phase(link, LINK_RUNNING);
         return status;
     }
+    if (message->kind == MESSAGE_CHOICES) {
+        note_choices(link, message->text);
+    }
     if (message->kind == MESSAGE_PROCEED) {
         note_decision(link, message->decision);
     }
     if (message->kind == MESSAGE_SUM) {
         note_sum(link, message->sum);
     }
-    return STATUS_OK;
+    return link_handle_checkpoint(link, message);
 }
 
-/* With --transport auto, who may not read our memory gets messages. */
+/* With --transport auto, a neighbour that may not read this process's memory gets messages
+ * instead. */
 static enum status check_sharing(struct link *link)
 {
-    enum status refusal = link->channel->sharing.refusal;
+    enum status refusal = channel_refusal(link->channel);
+    if (refusal != STATUS_OK && link->prepared.device_memory != NULL) {
+        log_error("a server and this worker cannot reach the memory of each other's GPUs: %s; use "
+                  "--server-device host",
+                  status_text(refusal));
+        member_leave(&link->member, refusal,
+                     "it and a server cannot reach the memory of each other's GPUs");
+        return refusal;
+    }
     if (refusal == STATUS_OK || link->job.transport != TRANSPORT_SHM) {
         return STATUS_OK;
     }
-    log_error("a neighbour cannot read this process's memory: %s; --transport auto goes without",
-              status_text(refusal));
+    log_error(
+        "a neighbour cannot read this process's memory: %s; --transport auto does without that",
+        status_text(refusal));
     member_leave(&link->member, refusal, "a neighbour cannot read its memory (--transport shm)");
     return refusal;
 }
 
-/* A shard or another worker will not have us: without this the job would wait for --stall-fail. */
+/* Ends the job if a shard or another worker refuses this one. Otherwise the job would wait for
+ * --stall-fail. */
 static enum status check_doors(struct link *link)
 {
     if (!transport_is_shut_out(link->channel->transport)) {
         return STATUS_OK;
     }
-    // The transport has logged who, and why.
+    // The transport has logged which member it is, and why.
     member_leave(&link->member, STATUS_DENIED,
-                 "another member does not let it in; its log says who");
+                 "another member refuses its connection; its log names that member");
     return STATUS_DENIED;
 }
 
-/* One message, if there is one. */
+/* Takes one message, if there is one. */
 static enum status pump(struct link *link, int timeout_ms)
 {
     uint64_t now_ms = clock_now_ms();
@@ -180,7 +208,7 @@ static enum status pump(struct link *link, int timeout_ms)
     return status;
 }
 
-/* What the trainer has to tell the coordinator. */
+/* Sends what the trainer has to tell the coordinator. */
 static void flush_outbox(struct link *link)
 {
     if (!outbox_is_empty(&link->outbox)) {
@@ -188,11 +216,11 @@ static void flush_outbox(struct link *link)
     }
 }
 
-/* Why the thread has to end now; STATUS_OK: it has not. */
+/* Returns why the thread has to end now; STATUS_OK if it need not. */
 static enum status check_end(struct link *link)
 {
     if (link->member.is_stopped) {
-        // The verdict "completed" is STATUS_OK: END_OF_DATA tells it from going on.
+        // The verdict "completed" is STATUS_OK, so END_OF_DATA stands for it here.
         return link->member.stop_status == STATUS_OK ? STATUS_END_OF_DATA
                                                      : link->member.stop_status;
     }
@@ -206,11 +234,12 @@ static enum status check_end(struct link *link)
     return is_closing && outbox_is_empty(&link->outbox) ? STATUS_END_OF_DATA : STATUS_OK;
 }
 
-/* Handles messages until the phase is reached, or the end. */
+/* Handles messages until the phase is reached, or the job ends. */
 static enum status pump_until(struct link *link, enum link_phase phase)
 {
     for (;;) {
         flush_outbox(link);
+        link_run_fetch(link);
         enum status status = check_end(link);
         if (status != STATUS_OK) {
             return status;
@@ -239,21 +268,30 @@ static enum status join(struct link *link)
                  .process_id = (uint64_t)getpid(),
                  .endpoints = link->place},
         .notify = link->options.notify,
+        .stall_warn_ms = link->options.stall_warn_ms,
     };
     enum status status = member_connect(&link->member, link->options.coordinator);
-    return status != STATUS_OK ? status
-                               : member_join(&link->member, link->options.coordinator,
-                                             link->options.join_timeout_ms,
-                                             link->options.is_interrupted, &link->job, &link->rank);
+    return status != STATUS_OK
+               ? status
+               : member_join(&link->member, link->options.coordinator,
+                             link->options.join_timeout_ms, link->options.is_interrupted,
+                             &link->job, &link->process);
 }
 
-/* More than anybody of this job has to send at once: a bucket, a code of one that does not pay, a
- * probe. */
+/* Which ranks this process has to carry. */
+static void take_ranks(struct link *link)
+{
+    link->carriers = job_carriers(&link->job);
+    link->ranks = carriers_block(link->carriers, link->process);
+}
+
+/* More bytes than any member of this job has to send at once: a bucket, an encoded bucket that
+ * became larger, a probe. */
 static uint64_t largest_frame(struct link *link)
 {
     const struct layout *layout = link->prepared.layout;
     if (job_tunes_buckets(&link->job)) {
-        // The largest that is tried. There is no layout of a phase yet.
+        // The largest size that is tried, because no phase has a layout yet.
         layout_merge(layout, phases_trial_bytes(PHASES_TRIALS - 1), &link->layouts[0]);
         layout = &link->layouts[0];
     }
@@ -264,11 +302,12 @@ static uint64_t largest_frame(struct link *link)
     return 4 * count * sizeof(float) + SMALL_FRAME_MAX;
 }
 
-/* The address that other hosts reach this one by: loopback if the coordinator is reached so. */
+/* The address by which other hosts reach this one; loopback if the coordinator is reached by
+ * loopback. */
 static enum status listen(struct link *link)
 {
-    bool has_peers = job_has_mode(&link->job, MODE_RING) && link->job.workers > 1;
-    if (!has_peers) {
+    bool has_peers = job_has_mode(&link->job, MODE_RING) && link->carriers.processes > 1;
+    if (!has_peers || job_has_nccl(&link->job)) {
         return STATUS_OK;
     }
     const struct endpoints_wish wish = {
@@ -279,11 +318,18 @@ static enum status listen(struct link *link)
     transport_limit_frames(link->channel->transport, largest_frame(link));
     enum status status = channel_listen(link->channel, link->job.transport, &wish, link->place);
     if (status != STATUS_OK || !endpoints_may_share(link->job.transport) ||
-        all_reduce_asks_for_messages(link->job.all_reduce)) {
+        all_reduce_shuns_memory(link->job.all_reduce)) {
         return status;
     }
-    return group_memory_offer(&link->group_memory, link->rank, link->job.workers,
-                              link->prepared.layout, link->prepared.region, link->place);
+    const struct group_members members = {link->carriers, link->process};
+    return group_memory_offer(&link->group_memory, &members, link->prepared.layout,
+                              link->prepared.region, link->place);
+}
+
+/* 0 if there are none. */
+static uint64_t digest_choices(const char *choices)
+{
+    return choices != NULL ? layout_digest_add(LAYOUT_DIGEST_SEED, choices, strlen(choices)) : 0;
 }
 
 static enum status say_ready(struct link *link)
@@ -293,14 +339,27 @@ static enum status say_ready(struct link *link)
         member_leave(&link->member, status, "it cannot listen for other workers");
         return status;
     }
-    link->member.self.rank = link->rank;
+    link->member.self.rank = link->process;
     link->member.self.params_digest = link->prepared.params_digest;
     link->member.self.device = link->prepared.device;
     link->member.self.train_samples = link->prepared.train_samples;
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;
     link->member.self.parameters = link->prepared.parameters;
-    return member_ready(&link->member, link->prepared.layout);
+    link->member.self.choices_digest = digest_choices(link->prepared.choices);
+    return member_ready(&link->member, link->prepared.layout, link->prepared.nccl);
+}
+
+/* For who watches the process. */
+static void describe_place(const struct link *link, char *ret_text, size_t text_size)
+{
+    struct rank_block ranks = link->ranks;
+    if (ranks.count == 1) {
+        snprintf(ret_text, text_size, "joined as rank %u of %u", ranks.first, link->job.workers);
+    } else {
+        snprintf(ret_text, text_size, "joined as ranks %u to %u of %u", ranks.first,
+                 ranks.first + ranks.count - 1, link->job.workers);
+    }
 }
 
 static enum status run(struct link *link)
@@ -309,9 +368,15 @@ static enum status run(struct link *link)
     if (status != STATUS_OK) {
         return status;
     }
+    if (link->process >= job_carriers(&link->job).processes) {
+        log_error("the coordinator's welcome is for worker %u, and the job has %u", link->process,
+                  job_carriers(&link->job).processes);
+        return STATUS_MISMATCH;
+    }
+    take_ranks(link);
     set_phase(link, LINK_WELCOMED);
     char said[64];
-    snprintf(said, sizeof(said), "joined as rank %u of %u", link->rank, link->job.workers);
+    describe_place(link, said, sizeof(said));
     notify_ready(link->options.notify, said);
     status = pump_until(link, LINK_PREPARED);
     if (status != STATUS_OK) {
@@ -338,7 +403,7 @@ void *communication_run(void *data)
     struct link *link = data;
     pthread_setname_np(pthread_self(), "communication");
     enum status status = run(link);
-    // A trainer that waits in the exchange must not wait for ever.
+    // So that a trainer that waits in the exchange does not wait forever.
     pthread_mutex_lock(&link->mutex);
     link->ending = status;
     struct exchange *exchange = link->exchange;

@@ -1,13 +1,15 @@
-/* The trainer's side of the link.
+/* Lets the trainer wait for the communication thread, and hand it buckets and messages.
  *
  * Linear code on both sides: the thread runs join, wait, start, loop; the trainer's thread waits
- * for its phases. What the trainer has to say goes through two bounded queues, of buckets that are
- * ready and of messages for the coordinator, and a wake of the transport. */
+ * for its phases. What the trainer has to say goes through two bounded queues, one of ready buckets
+ * and one of messages for the coordinator; then it wakes the transport. */
 #include "worker/link/link.h"
 
 #include "common/base/log.h"
 #include "worker/link/link_state.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define LINGER_MS 500
@@ -52,7 +54,8 @@ void link_destroy(struct link *link)
         transport_wake(link->channel->transport);
         pthread_join(link->thread, NULL);
     }
-    // Its messages read grads and call the exchange, which in turn may hold some that came.
+    // Queued messages read grads and call the exchange, and the exchange may hold messages that
+    // came.
     if (link->channel != NULL) {
         channel_close(link->channel, LINGER_MS);
     }
@@ -67,7 +70,7 @@ void link_destroy(struct link *link)
     free(link);
 }
 
-/* Waits until the phase is reached; the thread may end instead. */
+/* Waits until the phase is reached. The thread may end instead. */
 static enum status wait_for(struct link *link, enum link_phase phase)
 {
     pthread_mutex_lock(&link->mutex);
@@ -79,12 +82,12 @@ static enum status wait_for(struct link *link, enum link_phase phase)
     return status;
 }
 
-enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_rank)
+enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_process)
 {
     enum status status = wait_for(link, LINK_WELCOMED);
     if (status == STATUS_OK) {
         *ret_job = link->job;
-        *ret_rank = link->rank;
+        *ret_process = link->process;
     }
     return status;
 }
@@ -95,6 +98,9 @@ enum status link_prepare(struct link *link, const struct link_prepared *prepared
     bool is_alive = link->phase == LINK_WELCOMED;
     if (is_alive) {
         link->prepared = *prepared;
+        if (prepared->vectors == NULL) { // of a single rank
+            link->prepared.vectors = &link->prepared.grads;
+        }
         link->phase = LINK_PREPARED;
     }
     pthread_mutex_unlock(&link->mutex);
@@ -120,12 +126,33 @@ void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_rec
     *ret_received = link->channel->bytes_received;
 }
 
-/* Queues it for the thread, which is woken. */
+/* Queues the message for the thread, and wakes the thread. */
 static void post_message(struct link *link, struct message *message)
 {
-    message->rank = link->rank;
     outbox_add(&link->outbox, message);
     transport_wake(link->channel->transport);
+}
+
+void link_tell_choices(struct link *link, const char *choices)
+{
+    int length = snprintf(link->choices, sizeof(link->choices), "%s", choices);
+    assert(length >= 0 && (size_t)length < sizeof(link->choices));
+    struct message message = {.kind = MESSAGE_CHOICES, .text = link->choices};
+    post_message(link, &message);
+}
+
+enum status link_await_choices(struct link *link, const char **ret_choices)
+{
+    struct message message = {.kind = MESSAGE_CHOICES, .text = ""};
+    post_message(link, &message);
+    pthread_mutex_lock(&link->mutex);
+    while (!link->has_choices && link->phase != LINK_ENDED) {
+        pthread_cond_wait(&link->changed, &link->mutex);
+    }
+    enum status status = link->has_choices ? STATUS_OK : link->ending;
+    pthread_mutex_unlock(&link->mutex);
+    *ret_choices = link->choices;
+    return status;
 }
 
 enum status link_pass(struct link *link, const struct link_passed *passed)
@@ -140,7 +167,7 @@ enum status link_pass(struct link *link, const struct link_passed *passed)
     uint32_t phase_index = link->phase_index;
     pthread_mutex_unlock(&link->mutex);
     const struct wire_passed told = {phase_index, passed->step_ns};
-    struct message message = {.kind = MESSAGE_PASSED, .passed = &told};
+    struct message message = {.kind = MESSAGE_PASSED, .rank = link->ranks.first, .passed = &told};
     post_message(link, &message);
     return wait_for(link, LINK_RUNNING);
 }
@@ -164,9 +191,12 @@ enum status link_sum(struct link *link, double *values, uint32_t count)
     link->sum_count = count;
     uint64_t round = link->sum_round;
     pthread_mutex_unlock(&link->mutex);
-    const struct wire_sum sum = {round, count, values}; // until the answer comes
-    struct message message = {.kind = MESSAGE_SUM, .sum = &sum};
-    post_message(link, &message);
+    for (uint32_t i = 0; i < link->ranks.count; i++) {
+        // The values stay until the answer comes.
+        const struct wire_sum sum = {round, count, values + (size_t)i * count};
+        struct message message = {.kind = MESSAGE_SUM, .rank = link->ranks.first + i, .sum = &sum};
+        post_message(link, &message);
+    }
     pthread_mutex_lock(&link->mutex);
     while (link->sum != NULL && link->phase != LINK_ENDED) {
         pthread_cond_wait(&link->changed, &link->mutex);
@@ -182,26 +212,34 @@ void link_set_step(struct link *link, uint64_t step)
     link->step = step;
 }
 
-void link_report(struct link *link, uint64_t step, const struct wire_report *report)
+void link_report(struct link *link, uint32_t rank, uint64_t step, const struct wire_report *report)
 {
-    struct message message = {.kind = MESSAGE_REPORT, .step = step, .report = report};
+    struct message message = {.kind = MESSAGE_REPORT, .rank = rank, .step = step, .report = report};
     post_message(link, &message);
 }
 
 void link_done(struct link *link, uint64_t step, const struct wire_report *report,
                const char *params_digest)
 {
-    struct wire_member member = {
-        .role = ROLE_WORKER, .has_rank = true, .rank = link->rank, .params_digest = params_digest};
-    struct message message = {
-        .kind = MESSAGE_DONE, .step = step, .member = &member, .report = report};
+    struct wire_member member = {.role = ROLE_WORKER,
+                                 .has_rank = true,
+                                 .rank = link->process,
+                                 .params_digest = params_digest};
+    struct message message = {.kind = MESSAGE_DONE,
+                              .rank = link->ranks.first,
+                              .step = step,
+                              .member = &member,
+                              .report = report};
     post_message(link, &message);
 }
 
 void link_leave(struct link *link, enum status reason, const char *text)
 {
-    struct message message = {
-        .kind = MESSAGE_LEAVE, .step = link->step, .reason = reason, .text = text};
+    struct message message = {.kind = MESSAGE_LEAVE,
+                              .rank = link->ranks.first,
+                              .step = link->step,
+                              .reason = reason,
+                              .text = text};
     post_message(link, &message);
 }
 

@@ -1,13 +1,14 @@
-/* The worker's communication thread: owns every socket, from joining to the end.
+/* Connects a worker to its job by a communication thread, which owns every socket from joining to
+ * the end.
  *
- * The trainer's thread meets it at few places. Handshake, in this order:
+ * The trainer's thread meets it in few places. Handshake, in this order:
  *
  *     link_create     starts the thread, which joins the job
- *     link_welcome    waits until it is welcomed: rank and job
+ *     link_welcome    waits until it is welcomed: which process it is, and the job
  *     link_prepare    says that the model is built; waits until everybody is ready
  *
  * Then the trainer uses link_exchange, and reports through the link. In between, the thread moves
- * data messages into the exchange and keeps up the signs of life. */
+ * data messages into the exchange and sends heartbeats. */
 #ifndef WORKER_LINK_LINK_H
 #define WORKER_LINK_LINK_H
 
@@ -27,45 +28,59 @@ struct link;
 
 struct link_options {
     const char *coordinator; // endpoint
-    const char *address;     // to listen on for other workers; "": as the coordinator is reached
+    const char *address;     // to listen on for other workers; "": that towards the coordinator
     const char *port_range;  // to listen in; "": any port
     const struct security *security;
     bool has_rank;
     uint32_t rank;
     uint32_t join_timeout_ms;
-    struct notify *notify; // is told of joining, and of the thread's going round; may be NULL
+    uint32_t stall_warn_ms; // until there is a job, which has its own; 0: no warning
+    struct notify *notify;  // is told of joining, and of the thread's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave the job
 };
 
 /* What the worker has built. Borrowed until link_destroy. */
 struct link_prepared {
-    const struct layout *layout; // whose buckets link_bucket_bytes may have joined
+    const struct layout *layout; // link_bucket_bytes says how its buckets are merged
     float *params, *grads;
-    const struct region *region; // of grads, if neighbours of this host may map them; or NULL
-    const char *params_digest;   // of the first parameters
+    float *const *vectors;       // gradients of each rank that it carries, as exchange.h has it
+    const struct region *region; // of all vectors, if neighbours of this host may map them; or NULL
+    const struct sharing_device *device_memory; // has vectors and region; NULL: the host has
+    const char *params_digest;                  // of the first parameters
     const char *device;
     uint64_t train_samples, test_samples;
-    uint64_t data_digest; // of some of the samples
-    uint64_t parameters;  // of the model, as its authors count them
+    uint64_t data_digest;         // of some of the samples
+    uint64_t parameters;          // of the model, as its authors count them
+    const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
+    const char *choices;          // of the device: how it computes; NULL: it has none
 };
 
 /* Borrows what options point to. */
 enum status link_create(const struct link_options *options, struct link **ret_link);
 
-/* Ends the thread, after what is queued has been sent. NULL is fine. */
+/* Ends the thread after it has sent what is queued. NULL is fine. */
 void link_destroy(struct link *link);
 
-enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_rank);
+/* *ret_process: which of the job's worker processes this is (carriers.h). */
+enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_process);
+
+/* Between the two, where a device chooses how it computes. Rank 0 tells what its device has chosen,
+ * before it is prepared; others may wait for that: "" if it has nothing to choose. Borrowed until
+ * link_destroy. */
+void link_tell_choices(struct link *link, const char *choices);
+enum status link_await_choices(struct link *link, const char **ret_choices);
+
 enum status link_prepare(struct link *link, const struct link_prepared *prepared);
 
-/* Of the phase. Valid after link_prepare, until link_pass or link_destroy. */
+/* Returns the exchange of the phase. It is valid after link_prepare, until link_pass or
+ * link_destroy. */
 struct exchange *link_exchange(struct link *link);
 
-/* What the buckets of the layout that was prepared are merged to in the phase: see layout_merge.
- * Valid as link_exchange is. */
+/* Returns the size to which the prepared layout's buckets are merged in the phase: see
+ * layout_merge. Valid for as long as link_exchange. */
 uint64_t link_bucket_bytes(const struct link *link);
 
-/* What a worker has of a phase that ends. */
+/* What a worker has at the end of a phase. */
 struct link_passed {
     float *const *states; // (state_count) of the optimizer, that rank 0 gives to servers; borrowed
                           // until link_pass returns
@@ -77,22 +92,23 @@ struct link_passed {
  * one. */
 enum status link_pass(struct link *link, const struct link_passed *passed);
 
-/* After the report that closed a period of a job with a target: waits until it is known whether the
- * job goes on. */
+/* Waits until it is known whether a job with a target accuracy continues. Call it after the report
+ * that closed a period. */
 enum status link_await_decision(struct link *link, uint64_t period, bool *ret_is_enough);
 
-/* Adds up `values` over all workers, in place: the same numbers on each, which all have to call it
- * as often. Waits. Where workers are in step. */
+/* Adds up `values` over all ranks, in the order of ranks: (ranks that this process carries, count).
+ * The sums come in the place of the first: the same numbers on each worker, which all have to call
+ * it as often. Waits. Where workers are in step. */
 enum status link_sum(struct link *link, double *values, uint32_t count);
 
-/* Bytes sent and received so far, headers included. */
+/* Bytes sent and received so far, with headers. */
 void link_traffic(const struct link *link, uint64_t *ret_sent, uint64_t *ret_received);
 
-/* Where this worker is: goes into its heartbeats. */
+/* Sets the step that this worker's heartbeats say. */
 void link_set_step(struct link *link, uint64_t step);
 
-/* Queue a message to the coordinator. Do not wait. */
-void link_report(struct link *link, uint64_t step, const struct wire_report *report);
+/* Queue a message to the coordinator. Do not wait. A report is of one rank that is carried here. */
+void link_report(struct link *link, uint32_t rank, uint64_t step, const struct wire_report *report);
 void link_done(struct link *link, uint64_t step, const struct wire_report *report,
                const char *params_digest);
 void link_leave(struct link *link, enum status reason, const char *text); // at link_set_step

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Whatever was exchanged in the last phase has come: see exchange_drain. */
+/* All that was exchanged in the last phase has come: see exchange_drain. */
 static void replace_exchange(struct link *link, struct exchange *exchange)
 {
     pthread_mutex_lock(&link->mutex);
@@ -16,7 +16,7 @@ static void replace_exchange(struct link *link, struct exchange *exchange)
     exchange_destroy(old);
 }
 
-/* Peers over a network are talked to beside the trainer's threads, which compute. */
+/* While the trainer's threads compute, this thread talks to peers over the network. */
 static bool has_far_peer(const struct exchange_options *options)
 {
     for (uint32_t i = 0; i < options->peer_count; i++) {
@@ -28,6 +28,14 @@ static bool has_far_peer(const struct exchange_options *options)
     return false;
 }
 
+/* Whether the phase goes on where a job that is resumed has stopped: servers have what they need.
+ */
+static bool is_resumed(const struct link *link)
+{
+    return link->member.begin_step > 0 &&
+           link->phases.list[link->phase_index].begin == link->member.begin_step;
+}
+
 static enum status create_exchange(struct link *link, const struct message *message,
                                    void (*post_ready)(void *context, uint32_t bucket))
 {
@@ -36,15 +44,22 @@ static enum status create_exchange(struct link *link, const struct message *mess
     bool is_ring = phase->mode.kind == MODE_RING;
     struct exchange_options options = {
         .mode = phase->mode.kind,
-        .rank = link->rank,
+        .rank = link->ranks.first,
         .world = link->job.workers,
+        .processes = link->carriers.processes,
+        .vectors = link->prepared.vectors,
         .layout = link->layout,
         .params = link->prepared.params,
         .grads = link->prepared.grads,
+        .device =
+            link->prepared.device_memory != NULL ? link->prepared.device_memory->vectors : NULL,
         .is_unsynchronised = phase->is_unsynchronised,
+        .is_restored = is_resumed(link),
+        .first_step = phase_rounds_before(phase, link->job.sync_every),
         .codec = link->job.compress,
         .group = link->group_memory.group,
         .limits = message->start->limits,
+        .devices_id = link->nccl.has_id ? link->nccl.id : NULL,
         .peers = is_ring ? neighbours->workers : neighbours->shards,
         .peer_count = is_ring ? neighbours->worker_count : neighbours->shard_count,
         .callers = &neighbours->callers,
@@ -73,9 +88,11 @@ static enum status connect_to_others(struct link *link, const struct message *me
     const struct neighbours_named named = {
         .places = message->text,
         .all_reduce = message->start->all_reduce,
-        .rank = link->rank,
+        .process = link->process,
     };
-    if (endpoints_may_share(link->job.transport)) {
+    if (link->prepared.device_memory != NULL) {
+        channel_share_device(link->channel, link->prepared.region, link->prepared.device_memory);
+    } else if (endpoints_may_share(link->job.transport)) {
         channel_share(link->channel, link->prepared.region);
     }
     return neighbours_connect(&link->neighbours, link->channel, &link->job, &named);
@@ -86,7 +103,7 @@ static enum status send_tried(struct link *link)
     const struct all_reduce_path path = probe_path(&link->probe);
     const struct message tried = {
         .kind = MESSAGE_TRIED,
-        .rank = link->rank,
+        .rank = link->ranks.first,
         .reason = link->map_refusal,
         .path = &path,
     };
@@ -97,8 +114,8 @@ static enum status send_tried(struct link *link)
 enum status link_try(struct link *link, const struct message *message)
 {
     const struct job *job = &link->job;
-    uint32_t next = (link->rank + 1) % job->workers;
-    if (job->workers == 1 || !job_has_mode(job, MODE_RING) || link->probe.is_running) {
+    uint32_t next = (link->process + 1) % link->carriers.processes;
+    if (link->carriers.processes == 1 || !job_has_mode(job, MODE_RING) || link->probe.is_running) {
         return STATUS_OK; // what a coordinator of ours does not ask for
     }
     enum status status = connect_to_others(link, message);
@@ -107,20 +124,21 @@ enum status link_try(struct link *link, const struct message *message)
     }
     if (message->start->all_reduce == ALL_REDUCE_SHARED) {
         const char *places = neighbours_skip(message->text, job_shard_count(job));
-        link->map_refusal = job->workers > ALL_REDUCE_SHARED_MAX
-                                ? STATUS_UNSUPPORTED
-                                : group_memory_map(&link->group_memory, places, link->rank,
-                                                   job->workers, link->prepared.region);
+        link->map_refusal =
+            job->workers > ALL_REDUCE_SHARED_MAX
+                ? STATUS_UNSUPPORTED
+                : group_memory_map(&link->group_memory, places, link->prepared.region);
     }
     return probe_begin(&link->probe, link->channel, link->neighbours.workers[next].peers[0]);
 }
 
-/* The connections to the next worker: little or nothing comes back on them, so the transport does
- * not learn from them how long the way is, as it does from others. */
+/* Little or nothing comes back on the connections to the next worker. So the transport cannot learn
+ * the length of the path from them, as it does from others. */
 static void fit_connections(struct link *link)
 {
     const struct all_reduce_path path = probe_path(&link->probe);
-    const struct lanes *lanes = &link->neighbours.workers[(link->rank + 1) % link->job.workers];
+    uint32_t next = (link->process + 1) % link->carriers.processes;
+    const struct lanes *lanes = &link->neighbours.workers[next];
     for (uint32_t i = 0; i < lanes->count; i++) {
         transport_fit(link->channel->transport, lanes->peers[i], path.bandwidth,
                       (uint32_t)(2 * path.latency_ns / 1000));
@@ -138,8 +156,8 @@ enum status link_probe(struct link *link, uint64_t peer, const struct message *m
     return send_tried(link);
 }
 
-/* What the first phase needs beside its exchange. */
-static enum status prepare_first(struct link *link, const struct message *message)
+/* The phases of the job, and the one that this worker begins with. */
+static enum status plan_phases(struct link *link)
 {
     char why[OPTION_ERROR_BYTES];
     enum status status =
@@ -148,15 +166,22 @@ static enum status prepare_first(struct link *link, const struct message *messag
         log_error("%s", why); // the trainer has found it before
         return status;
     }
-    status = connect_to_others(link, message);
+    uint64_t begin = link->member.begin_step;
+    return begin > 0 ? phases_resume(&link->job, &link->phases, begin, &link->phase_index)
+                     : STATUS_OK;
+}
+
+/* What the first phase needs beside its exchange. */
+static enum status prepare_first(struct link *link, const struct message *message)
+{
+    enum status status = connect_to_others(link, message);
     if (status == STATUS_OK && message->start->all_reduce == ALL_REDUCE_SHARED) {
-        status = group_memory_begin(&link->group_memory, link->rank, link->job.workers,
-                                    link->layout, link->prepared.grads);
+        status = group_memory_begin(&link->group_memory, link->layout, link->prepared.vectors);
     }
     return status;
 }
 
-/* The layout of the phase. */
+/* Cuts the buckets of the phase. */
 static enum status cut_buckets(struct link *link, uint64_t bucket_bytes)
 {
     bool is_first = link->layout == NULL;
@@ -174,19 +199,45 @@ static enum status cut_buckets(struct link *link, uint64_t bucket_bytes)
     return STATUS_OK;
 }
 
+/* Where this worker's GPU joins the others', if NCCL adds up. */
+static enum status take_nccl(struct link *link, const struct message *message)
+{
+    bool is_due = job_has_nccl(&link->job), has_id = message->nccl != NULL && message->nccl->has_id;
+    if (is_due != has_id) {
+        log_error("the coordinator %s where to meet by NCCL",
+                  is_due ? "does not say" : "unasked says");
+        return STATUS_MALFORMED; // none of ours
+    }
+    link->nccl = has_id ? *message->nccl : (struct wire_nccl){0};
+    return STATUS_OK;
+}
+
 enum status link_begin_phase(struct link *link, const struct message *message,
                              void (*post_ready)(void *context, uint32_t bucket))
 {
+    bool is_first = link->layout == NULL;
+    if (is_first) {
+        enum status planned = plan_phases(link);
+        if (planned != STATUS_OK) {
+            return planned;
+        }
+    }
     if (message->start->phase != link->phase_index) {
-        return STATUS_OK; // not due: a coordinator of ours does not send it
+        return STATUS_OK; // not due: no coordinator of this program sends it
     }
-    enum status status = cut_buckets(link, message->start->bucket_bytes);
-    if (status == STATUS_OK && message->start->phase == 0) {
-        status = prepare_first(link, message);
+    enum status status = take_nccl(link, message);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = create_exchange(link, message, post_ready);
+    status = cut_buckets(link, message->start->bucket_bytes);
+    if (status != STATUS_OK) {
+        return status;
     }
+    status = is_first ? prepare_first(link, message) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_exchange(link, message, post_ready);
     return status == STATUS_OK ? member_connected(&link->member) : status;
 }
 
@@ -198,15 +249,18 @@ enum status link_run_phase(struct link *link)
     return status == STATUS_OK ? exchange_start(link->exchange) : status;
 }
 
-/* What values take to one peer of the phase and back. */
+/* The transports that values take to one peer of the phase and back. */
 static uint32_t transports_to(const struct exchange_options *options, uint64_t peer)
 {
     if (!transport_is_near(options->channel->transport, peer)) {
         return WIRE_TRANSPORT_TCP;
     }
+    if (options->device != NULL) {
+        return WIRE_TRANSPORT_GPU;
+    }
     bool is_coded = options->codec.kind != CODEC_NONE;
     bool is_spared = channel_spares(options->channel, peer);
-    // Codes are sent; servers answer unsynchronised workers with values as they are.
+    // Encoded values are sent. Servers answer unsynchronised workers with plain values.
     bool has_values = !is_coded || options->is_unsynchronised;
     return (is_spared && has_values ? WIRE_TRANSPORT_SHM : 0u) |
            (!is_spared || is_coded ? WIRE_TRANSPORT_IPC : 0u);
@@ -219,8 +273,11 @@ uint32_t link_transports(const struct link *link)
         return transports;
     }
     const struct exchange_options *options = &link->exchange->options;
+    if (options->mode == MODE_RING && options->devices_id != NULL) {
+        return WIRE_TRANSPORT_NCCL;
+    }
     if (options->mode == MODE_RING && options->group != NULL) {
-        return WIRE_TRANSPORT_SHM;
+        return link->exchange->has_met ? WIRE_TRANSPORT_GPU : WIRE_TRANSPORT_SHM;
     }
     for (uint32_t i = 0; i < options->peer_count; i++) {
         const struct lanes *lanes = &options->peers[i];

@@ -1,8 +1,11 @@
-/* What the two sides of a link share: link.c (the trainer's thread) and communication.c. */
+/* The state that the two sides of a link share: link.c (the trainer's thread) and
+ * communication.c. */
 #ifndef WORKER_LINK_LINK_STATE_H
 #define WORKER_LINK_LINK_STATE_H
 
+#include "common/channel/fetch.h"
 #include "common/channel/member.h"
+#include "common/channel/snapshot.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "worker/link/group_memory.h"
@@ -22,6 +25,15 @@ enum link_phase {
     LINK_ENDED,    // the thread is over; `ending` says why
 };
 
+/* See link_checkpoint.h. */
+struct link_checkpoint {
+    _Atomic uint64_t announced; // the step that the coordinator has named
+    struct snapshot *snapshot;  // offered, and the thread's; NULL: there is none
+    bool is_fetching;           // the trainer waits for `fetch`, which is the thread's
+    struct fetch fetch;
+    enum status fetch_status; // how it has ended
+};
+
 struct link {
     struct link_options options;
     struct channel *channel;
@@ -35,20 +47,25 @@ struct link {
     struct neighbours neighbours;
     struct group_memory group_memory;
     struct probe probe;
-    enum status map_refusal; // why the memory of others cannot be mapped, if it was tried
+    enum status map_refusal; // why the others' memory could not be mapped, if that was tried
 
     // Set by one side before the phase that lets the other read it.
     struct job job;
-    uint32_t rank;
+    uint32_t process; // this one, of the job's worker processes
+    struct carriers carriers;
+    struct rank_block ranks; // that it carries
     struct link_prepared prepared;
+    char choices[WIRE_CHOICES_BYTES]; // of the device: the own ones on rank 0, else those of rank 0
+    bool has_choices;                 // they have come
     struct phases phases;
-    uint32_t phase_index; // of the job's phases: the one that is, or comes next
+    uint32_t phase_index; // the current phase of the job, or the next one
     float *const *states; // of the optimizer, for servers of that phase
     uint32_t state_count;
     struct exchange *exchange;
+    struct wire_nccl nccl;       // what START says of where workers meet, if it does
     uint64_t bucket_bytes;       // of the phase
     const struct layout *layout; // the same; one of layouts
-    struct layout layouts[2];    // the other one may be of an exchange that is still there
+    struct layout layouts[2];    // the other one may belong to an exchange that still exists
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -58,15 +75,16 @@ struct link {
     uint32_t ready[LAYOUT_BUCKETS_MAX]; // buckets, from ready_head, ready_count of them
     uint32_t ready_head, ready_count;
     struct outbox outbox;
-    uint64_t decided_count; // periods of which the coordinator has said whether to go on
-    bool is_enough;         // it has said no
-    double *sum;            // (sum_count) that the trainer waits for; NULL: it does not
+    uint64_t decided_count; // periods for which the coordinator has said whether to continue
+    bool is_enough;         // it has said that the job need not continue
+    double *sum; // (sum_count) the sum that the trainer waits for; NULL: it waits for none
     uint32_t sum_count;
-    uint64_t sum_round; // how many were before
+    uint64_t sum_round; // how many sums came before
     _Atomic uint64_t step;
+    struct link_checkpoint checkpoint;
 };
 
-/* The communication thread; data is the link. */
+/* The communication thread's function; data is the link. */
 void *communication_run(void *data);
 
 #endif

@@ -49,21 +49,21 @@ const char *neighbours_skip(const char *places, uint32_t count)
     return places;
 }
 
-/* Room for all, connected to nobody. */
+/* Makes room for all, without connections. */
 static enum status create(struct neighbours *neighbours, const struct job *job)
 {
     if (neighbours->shards != NULL) {
         return STATUS_OK;
     }
     neighbours->shard_count = job_shard_count(job);
-    neighbours->worker_count = job->workers;
+    neighbours->worker_count = job_carriers(job).processes;
     size_t count = (size_t)neighbours->shard_count + neighbours->worker_count;
     neighbours->shards = calloc(count, sizeof(*neighbours->shards));
     if (neighbours->shards == NULL) {
         return STATUS_NO_MEMORY;
     }
     neighbours->workers = neighbours->shards + neighbours->shard_count;
-    return callers_init(&neighbours->callers, job->workers, job->connections);
+    return callers_init(&neighbours->callers, job_carriers(job), job->connections);
 }
 
 static enum status connect_workers(struct neighbours *neighbours, struct channel *channel,
@@ -72,11 +72,12 @@ static enum status connect_workers(struct neighbours *neighbours, struct channel
     const char *line = neighbours_skip(named->places, neighbours->shard_count);
     bool has_all = named->all_reduce == ALL_REDUCE_SHARED;
     enum status status = STATUS_OK;
-    for (uint32_t k = 1; k < job->workers && status == STATUS_OK; k++) {
-        uint32_t rank = (named->rank + k) % job->workers;
-        if (all_reduce_meets(named->all_reduce, job->workers, k)) {
-            const char *place = has_all ? neighbours_skip(line, rank) : line;
-            status = connect_place(channel, job, place, &neighbours->workers[rank]);
+    uint32_t count = neighbours->worker_count;
+    for (uint32_t k = 1; k < count && status == STATUS_OK; k++) {
+        uint32_t process = (named->process + k) % count;
+        if (all_reduce_meets(named->all_reduce, count, k)) {
+            const char *place = has_all ? neighbours_skip(line, process) : line;
+            status = connect_place(channel, job, place, &neighbours->workers[process]);
             line = has_all ? line : neighbours_skip(line, 1);
         }
     }
@@ -91,7 +92,7 @@ enum status neighbours_connect(struct neighbours *neighbours, struct channel *ch
         status =
             connect_place(channel, job, neighbours_skip(named->places, i), &neighbours->shards[i]);
     }
-    if (status == STATUS_OK && job_has_mode(job, MODE_RING) && job->workers > 1) {
+    if (status == STATUS_OK && job_has_mode(job, MODE_RING) && neighbours->worker_count > 1) {
         status = connect_workers(neighbours, channel, job, named);
     }
     return status;

@@ -20,8 +20,11 @@ void outbox_finish(struct outbox *outbox)
 static void fill(struct outbox_entry *entry, const struct message *message)
 {
     entry->message = *message;
-    snprintf(entry->text, sizeof(entry->text), "%s", message->text != NULL ? message->text : "");
-    entry->message.text = entry->text;
+    if (message->kind != MESSAGE_CHOICES) {
+        snprintf(entry->text, sizeof(entry->text), "%s",
+                 message->text != NULL ? message->text : "");
+        entry->message.text = entry->text;
+    }
     if (message->report != NULL) {
         entry->report = *message->report;
         entry->message.report = &entry->report;
@@ -62,7 +65,7 @@ void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
 {
     pthread_mutex_lock(&outbox->mutex);
     while (outbox->count > 0) {
-        // The writer only appends behind the entries that are counted: this one stays as it is.
+        // The writer only appends after the counted entries, so this one stays as it is.
         struct outbox_entry *entry = &outbox->entries[outbox->head];
         pthread_mutex_unlock(&outbox->mutex);
         entry->report.transports = transports;

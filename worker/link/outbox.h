@@ -1,4 +1,5 @@
-/* Messages from the trainer's thread to the coordinator, waiting for the communication thread.
+/* Queues messages from the trainer's thread to the coordinator, for the communication thread to
+ * send.
  *
  * A bounded queue between one writer and one reader; an entry holds what its message points to. */
 #ifndef WORKER_LINK_OUTBOX_H
@@ -29,7 +30,7 @@ struct outbox_entry {
 struct outbox {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool is_closed; // nobody will read it any more
+    bool is_closed; // nobody will read the queue any more
     uint32_t head, count;
     struct outbox_entry entries[OUTBOX_MAX];
 };
@@ -37,13 +38,14 @@ struct outbox {
 void outbox_init(struct outbox *outbox);
 void outbox_finish(struct outbox *outbox);
 
-/* Copies the message, its text, its member's digest, and its parts that a trainer sends: a report,
- * the end of a phase, a sum without its values. Other strings are left out. Waits
- * while the outbox is full; does nothing once it is closed. Writer's thread. */
+/* Copies the message, its text (that of CHOICES is borrowed until it is sent), its member's digest,
+ * and its parts that a trainer sends: a report, the end of a phase, a sum without its values. Other
+ * strings are left out. Waits while the outbox is full; does nothing once it is closed. Writer's
+ * thread. */
 void outbox_add(struct outbox *outbox, const struct message *message);
 
-/* Sends everything that is in it to `peer`; its reports say what values travel over (a sum of enum
- * wire_transport). Reader's thread. */
+/* Sends everything in the outbox to `peer`. Reports get the transports that values take (a sum of
+ * enum wire_transport). Reader's thread. */
 void outbox_flush(struct outbox *outbox, struct channel *channel, uint64_t peer,
                   uint32_t transports);
 

@@ -1,4 +1,4 @@
-/* Measures the path to another worker by messages there and back. */
+/* Measures the path to another worker by sending messages there and back. */
 #include "worker/link/probe.h"
 
 #include "common/base/clock.h"
@@ -91,7 +91,7 @@ enum status probe_take(struct probe *probe, struct channel *channel, uint64_t pe
     return STATUS_OK;
 }
 
-/* How much longer than a small message; never nothing. */
+/* How much longer than a small message it took; never 0. */
 static uint64_t more_than_small(const struct probe *probe, uint64_t ns)
 {
     return ns > probe->small_ns ? ns - probe->small_ns : 1;

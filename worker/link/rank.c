@@ -149,11 +149,12 @@ enum status rank_check_size(enum rank_launcher launcher, uint32_t offset, uint32
             snprintf(others, sizeof(others), " and %u other process%s before them", offset,
                      offset == 1 ? "" : "es");
         }
-        snprintf(ret_error, error_size,
-                 "%s is %.40s, but the job has %u worker%s%s: start as many by one command, say "
-                 "how many of its processes come before worker 0 (--rank-offset), or that its "
-                 "environment is not about this job (--launcher none)",
-                 name, text, workers, workers == 1 ? "" : "s", others);
+        snprintf(
+            ret_error, error_size,
+            "%s is %.40s, but the job has %u worker process%s%s: start as many by one command, say "
+            "how many of its processes come before worker 0 (--rank-offset), or that its "
+            "environment is not about this job (--launcher none)",
+            name, text, workers, workers == 1 ? "" : "es", others);
         return STATUS_MISMATCH;
     }
     return STATUS_OK;

@@ -1,11 +1,12 @@
-/* Which rank this process has, from the option and from what launchers put into the environment.
+/* Which worker process this is, from the option and from what launchers put into the environment.
+ * Where each carries one rank that is its rank.
  *
  * Two sources that contradict each other are refused: one of them belongs to another job. So is a
- * launcher that started another number of processes than the job has workers: each of a launcher's
- * worlds of one would take itself for rank 0. --launcher says whose environment counts, where one
- * launcher runs below another. Where one command of a launcher starts ps and workers, --rank-offset
- * says how many processes come before worker 0: nobody but the user knows which of them are which.
- */
+ * launcher that started another number of processes than the job has of workers: each of a
+ * launcher's worlds of one would take itself for rank 0. --launcher says whose environment counts,
+ * where one launcher runs below another. Where one command of a launcher starts ps and workers,
+ * --rank-offset says how many processes come before worker 0: nobody but the user knows which of
+ * them are which. */
 #ifndef WORKER_LINK_RANK_H
 #define WORKER_LINK_RANK_H
 
@@ -28,13 +29,14 @@ enum rank_launcher {
 };
 extern const struct option_choice rank_launchers[];
 
-/* A variable, and which launcher sets it. RANK_LAUNCHER_AUTO: our own, which always counts. */
+/* A variable, and the launcher that sets it. RANK_LAUNCHER_AUTO: Ringside's own, which always
+ * counts. */
 struct rank_variable {
     enum rank_launcher launcher;
     const char *name;
 };
 
-/* What a number is read from, in this order; the list ends with name == NULL. */
+/* The variables that a number is read from, in this order. The list ends with name == NULL. */
 extern const struct rank_variable rank_variables[];
 extern const struct rank_variable rank_local_variables[];
 extern const struct rank_variable rank_local_size_variables[];
@@ -44,20 +46,19 @@ struct rank_sources {
     const char *option; // "--rank"; NULL if it was not given
     uint32_t option_value;
     enum rank_launcher launcher;
-    uint32_t offset; // of launchers' numbers: processes before the first that is meant
+    uint32_t offset; // processes that come before the first worker in launchers' numbers
     const struct rank_variable *variables;
     char *(*get)(const char *name); // getenv, or a test's own
 };
 
-/* *ret_has is false if no source says anything; then *ret_value is 0. STATUS_INVALID with a
- * sentence for a contradiction, or for what is no number. */
+/* *ret_has is false, and *ret_value is 0, if no source says anything. Returns STATUS_INVALID with a
+ * sentence for a contradiction, or for a value that is not a number. */
 enum status rank_resolve(const struct rank_sources *sources, bool *ret_has, uint32_t *ret_value,
                          char *ret_error, size_t error_size);
 
-/* Whether the launchers that gave this process a rank have started as many as the job has workers,
- * behind the `offset` others.
- * (The number alone says nothing: an allocation of Slurm has it, too.) STATUS_MISMATCH with a
- * sentence. */
+/* Checks that the launchers that gave this process a rank started as many processes, after the
+ * first `offset` ones, as the job has workers. (Without a rank the number means nothing: every
+ * Slurm allocation has one.) Returns STATUS_MISMATCH with a sentence. */
 enum status rank_check_size(enum rank_launcher launcher, uint32_t offset, uint32_t workers,
                             char *(*get)(const char *name), char *ret_error, size_t error_size);
 

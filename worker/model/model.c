@@ -19,6 +19,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct model {
     const struct network *network;
@@ -27,11 +28,16 @@ struct model {
     struct layout layout;                   // with buckets of it joined
     uint32_t first_ops[LAYOUT_BUCKETS_MAX]; // of each bucket; its last is before the next bucket's
     float *params;                          // (value_count), owned
-    float *grads;                           // (value_count), owned
-    float *statistics;                      // (statistic_count), owned
-    struct region region;                   // of grads, or empty
-    struct device *device;                  // borrowed
-    struct program *program;                // owned
+    float *grads;                           // (value_count), the last of gradients
+    float **gradients;                      // (gradient_count) of memory; owned
+    uint32_t gradient_count;
+    void *memory; // (memory_bytes) of all gradients; owned unless it is the region's
+    size_t memory_bytes;
+    float *statistics;       // (statistic_count), owned
+    struct region region;    // of grads, or empty
+    struct device *device;   // borrowed
+    struct program *program; // owned
+    uint32_t rank, world;    // of the programs that it has met
 };
 
 static enum status make_plan(struct model *model, const struct model_options *options)
@@ -99,19 +105,40 @@ static enum status make_layout(struct model *model, uint64_t bucket_bytes)
     return STATUS_OK;
 }
 
-static enum status create_vectors(struct model *model, bool has_region)
+/* The vectors of gradients, one behind the other. */
+static enum status create_gradients(struct model *model, const struct model_options *options)
+{
+    uint64_t count = model->plan.value_count, stride = layout_stride(count);
+    model->gradient_count = options->gradient_count > 0 ? options->gradient_count : 1;
+    if (__builtin_mul_overflow((model->gradient_count - 1) * stride + count, sizeof(float),
+                               &model->memory_bytes)) {
+        return STATUS_NO_MEMORY;
+    }
+    model->gradients = calloc(model->gradient_count, sizeof(*model->gradients));
+    if (!options->has_region) {
+        model->memory = memory_create_large(model->memory_bytes);
+    } else if (region_create(model->memory_bytes, &model->region) == STATUS_OK) {
+        model->memory = model->region.bytes;
+    }
+    if (model->gradients == NULL || model->memory == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < model->gradient_count; i++) {
+        model->gradients[i] = (float *)model->memory + i * stride;
+    }
+    model->grads = model->gradients[model->gradient_count - 1];
+    return STATUS_OK;
+}
+
+static enum status create_vectors(struct model *model, const struct model_options *options)
 {
     size_t bytes = model->plan.value_count * sizeof(float);
     model->params = memory_create_large(bytes);
-    if (!has_region) {
-        model->grads = memory_create_large(bytes);
-    } else if (region_create(bytes, &model->region) == STATUS_OK) {
-        model->grads = model->region.bytes;
-    }
     model->statistics = memory_create_large(model->plan.statistic_count * sizeof(float) + 1);
-    if (model->params == NULL || model->grads == NULL || model->statistics == NULL) {
-        log_error("no memory for model %s: two vectors of %zu MiB", model->network->name,
-                  bytes >> 20);
+    enum status status = create_gradients(model, options);
+    if (model->params == NULL || model->statistics == NULL || status != STATUS_OK) {
+        log_error("no memory for model %s: %u vectors of %zu MiB", model->network->name,
+                  1 + model->gradient_count, bytes >> 20);
         return STATUS_NO_MEMORY;
     }
     return STATUS_OK;
@@ -126,6 +153,7 @@ static enum status compile(struct model *model, const struct model_options *opti
         .params = model->params,
         .grads = model->grads,
         .statistics = model->statistics,
+        .source = options->source,
         .conv = options->conv,
         .precision = options->precision,
     };
@@ -142,7 +170,7 @@ static enum status fill_model(struct model *model, const struct model_options *o
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_vectors(model, options->has_region);
+    status = create_vectors(model, options);
     if (status != STATUS_OK) {
         return status;
     }
@@ -186,8 +214,9 @@ void model_destroy(struct model *model)
     memory_destroy_large(model->statistics, model->plan.statistic_count * sizeof(float) + 1);
     memory_destroy_large(model->params, bytes);
     if (model->region.bytes == NULL) {
-        memory_destroy_large(model->grads, bytes);
+        memory_destroy_large(model->memory, model->memory_bytes);
     }
+    free(model->gradients);
     region_destroy(&model->region);
     free(model);
 }
@@ -210,6 +239,17 @@ float *model_params(struct model *model)
 float *model_grads(struct model *model)
 {
     return model->grads;
+}
+
+float *const *model_gradients(const struct model *model)
+{
+    return model->gradients;
+}
+
+void model_keep_gradients(struct model *model, uint32_t index)
+{
+    assert(index + 1 < model->gradient_count);
+    memcpy(model->gradients[index], model->grads, model->plan.value_count * sizeof(float));
 }
 
 float *model_statistics(struct model *model)
@@ -294,6 +334,65 @@ enum status model_apply(struct model *model, uint32_t bucket, const struct optim
 enum status model_fetch(struct model *model)
 {
     return program_fetch(model->program);
+}
+
+bool model_may_share(const struct model *model)
+{
+    return program_may_share(model->program);
+}
+
+enum status model_share(struct model *model, unsigned char ret_share[PROGRAM_SHARE_BYTES])
+{
+    return program_share(model->program, ret_share);
+}
+
+enum status model_meet(struct model *model, const struct program_peers *peers)
+{
+    assert(peers->bucket_count == model->layout.bucket_count);
+    model->rank = peers->rank;
+    model->world = peers->world;
+    return program_meet(model->program, peers);
+}
+
+/* Each worker sums the chunk that a ring would leave with it. */
+enum status model_sum(struct model *model, uint32_t bucket, uint32_t round)
+{
+    assert(bucket < model->layout.bucket_count);
+    struct span whole = model->layout.buckets[bucket];
+    struct span part = span_part(whole, model->world, model->rank);
+    const struct program_sum sum = {
+        .bucket = bucket,
+        .round = round,
+        .first_op = model->first_ops[bucket],
+        .offset = whole.offset,
+        .count = whole.count,
+        .part_offset = part.offset,
+        .part_count = part.count,
+    };
+    return program_sum(model->program, &sum);
+}
+
+enum status model_expose(struct model *model, struct program_exposed *ret_exposed)
+{
+    return program_expose(model->program, ret_exposed);
+}
+
+enum status model_join(struct model *model, const struct program_joining *joining)
+{
+    assert(joining->bucket_count == model->layout.bucket_count);
+    model->rank = joining->rank;
+    model->world = joining->world;
+    return program_join(model->program, joining);
+}
+
+void model_stop(struct model *model)
+{
+    program_stop(model->program);
+}
+
+void model_part(struct model *model)
+{
+    program_part(model->program);
 }
 
 uint64_t model_take_copy_ns(struct model *model)

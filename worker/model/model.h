@@ -21,6 +21,8 @@ struct model_options {
     uint64_t bucket_bytes; // as small as buckets will ever be: see model_merge_buckets
     enum conv_algorithm conv;
     enum precision precision;
+    const struct pixels_source *source; // inputs are bytes, borrowed; NULL: pixels
+    uint32_t gradient_count;            // vectors of gradients, see model_keep_gradients; 0: 1
     bool has_region; // the gradients lie where other processes of this host can read them
 };
 
@@ -44,6 +46,11 @@ void model_merge_buckets(struct model *model, uint64_t bucket_bytes);
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
 
+/* All vectors of gradients (gradient_count): the last is model_grads, which backward writes; the
+ * others are there to keep what it has written in the passes before, in their order. */
+float *const *model_gradients(const struct model *model);
+void model_keep_gradients(struct model *model, uint32_t index); // all buckets are there
+
 /* What batch normalisation has learned of the data: not exchanged with the gradients. */
 float *model_statistics(struct model *model); // (statistic_count)
 uint64_t model_statistic_count(const struct model *model);
@@ -51,7 +58,7 @@ uint64_t model_statistic_count(const struct model *model);
 /* Parameters as the authors of the network count them. */
 uint64_t model_published_count(const struct model *model);
 
-/* Where the gradients lie; NULL without has_region. */
+/* Where the gradients lie, vector after vector (layout_stride); NULL without has_region. */
 const struct region *model_region(const struct model *model);
 
 enum status model_forward(struct model *model, const struct program_input *input,
@@ -86,6 +93,23 @@ enum status model_apply(struct model *model, uint32_t bucket,
 
 /* Brings params and states up to date, where they are not. */
 enum status model_fetch(struct model *model);
+
+/* Sums of gradients among the devices of a host: see program_share. Buckets are those of
+ * model_layout, which stays as it is from a meeting on; `round` counts the sums of a bucket from 1.
+ */
+bool model_may_share(const struct model *model);
+enum status model_share(struct model *model, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
+enum status model_meet(struct model *model, const struct program_peers *peers);
+enum status model_sum(struct model *model, uint32_t bucket, uint32_t round);
+void model_part(struct model *model);
+
+/* The same by a library that connects the devices of all workers: see program_join. The layout may
+ * change between phases, with another join. */
+enum status model_join(struct model *model, const struct program_joining *joining);
+void model_stop(struct model *model);
+
+/* As program_expose. */
+enum status model_expose(struct model *model, struct program_exposed *ret_exposed);
 
 /* How long the device's copies of parameters and gradients took that have ended since the last
  * call, those for evaluations not counted; 0 on devices that need none. Does not wait: what a

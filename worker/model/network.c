@@ -52,9 +52,8 @@ static bool add_layer(struct network_plan *plan, const struct layer *layer, stru
     return true;
 }
 
-/* Plans the layers that are in the plan. */
-static enum status plan_layers(struct network_plan *plan, struct shape input, uint32_t class_count,
-                               uint32_t *ret_bad_layer)
+enum status network_plan_layers(struct network_plan *plan, struct shape input, uint32_t class_count,
+                                uint32_t *ret_bad_layer)
 {
     plan->op_count = plan->tensor_count = 0;
     plan->value_count = plan->statistic_count = 0;
@@ -86,15 +85,7 @@ enum status network_make_plan(const struct network *network, struct shape input,
 {
     ret_plan->layers.count = 0;
     network->build(&ret_plan->layers);
-    return plan_layers(ret_plan, input, class_count, ret_bad_layer);
-}
-
-enum status network_plan_layers(const struct layers *layers, struct shape input,
-                                uint32_t class_count, struct network_plan *ret_plan,
-                                uint32_t *ret_bad_layer)
-{
-    ret_plan->layers = *layers;
-    return plan_layers(ret_plan, input, class_count, ret_bad_layer);
+    return network_plan_layers(ret_plan, input, class_count, ret_bad_layer);
 }
 
 uint64_t network_published_count(const struct network *network, const struct network_plan *plan)

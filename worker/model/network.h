@@ -40,9 +40,8 @@ enum status network_make_plan(const struct network *network, struct shape input,
                               uint32_t class_count, struct network_plan *ret_plan,
                               uint32_t *ret_bad_layer);
 
-/* The same of layers that are no model. */
-enum status network_plan_layers(const struct layers *layers, struct shape input,
-                                uint32_t class_count, struct network_plan *ret_plan,
+/* The same for layers that are in the plan already. */
+enum status network_plan_layers(struct network_plan *plan, struct shape input, uint32_t class_count,
                                 uint32_t *ret_bad_layer);
 
 /* The number of parameters as the network's authors count them. */

@@ -3,12 +3,10 @@
 
 #include <string.h>
 
-static void add_step(struct wire_report *report, uint32_t images, double loss_sum,
-                     const struct step_times *times, uint64_t total_ns)
+/* What all slices have in common. */
+static void add_step(struct wire_report *report, const struct step_times *times, uint64_t total_ns)
 {
     report->steps++;
-    report->images += images;
-    report->loss_sum += loss_sum;
     report->input_wait_ns += times->input_ns;
     report->compute_ns += times->compute_ns;
     report->exchange_wait_ns += times->exchange_ns;
@@ -17,12 +15,16 @@ static void add_step(struct wire_report *report, uint32_t images, double loss_su
     report->total_ns += total_ns;
 }
 
-void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
-                        const struct step_times *times, uint64_t total_ns)
+void trainer_count_step(struct trainer *trainer, uint64_t step, const struct step_times *times,
+                        uint64_t total_ns)
 {
-    uint32_t images = job_batch_of(trainer->job, trainer->rank);
-    add_step(&trainer->interval, images, loss_sum, times, total_ns);
-    add_step(&trainer->period, images, loss_sum, times, total_ns);
+    uint32_t images = 0;
+    for (uint32_t i = 0; i < trainer->slices.count; i++) {
+        images += job_batch_of(trainer->job, trainer->slices.list[i].rank);
+    }
+    slices_count_step(&trainer->slices, trainer->job);
+    add_step(&trainer->interval, times, total_ns);
+    add_step(&trainer->period, times, total_ns);
     trainer->pushed_images += images;
     if (step >= trainer->warmup_steps) {
         trainer->warm_images += images;
@@ -60,7 +62,16 @@ static double rate_in_force(const struct trainer *trainer, uint64_t step)
     return is_theirs ? trainer->applied_rate : schedule_rate(&trainer->schedule, step - 1);
 }
 
-static void report_interval(struct trainer *trainer, struct link *link, uint64_t step)
+struct wire_report trainer_report_of(const struct wire_report *process,
+                                     const struct slice_sums *own)
+{
+    struct wire_report report = *process;
+    report.images = own->images;
+    report.loss_sum = own->loss_sum;
+    return report;
+}
+
+void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_t step)
 {
     uint64_t sent, received;
     link_traffic(link, &sent, &received);
@@ -74,31 +85,66 @@ static void report_interval(struct trainer *trainer, struct link *link, uint64_t
                         ? trainer->periods_closed * trainer->phase->marks.period
                         : step - 1;
     trainer->interval.epoch = made / trainer->steps_per_epoch;
-    link_report(link, step, &trainer->interval);
+    for (uint32_t i = 0; i < trainer->slices.count; i++) {
+        struct slice *slice = &trainer->slices.list[i];
+        const struct wire_report report = trainer_report_of(&trainer->interval, &slice->interval);
+        link_report(link, slice->rank, step, &report);
+        slice->interval = (struct slice_sums){0};
+        trainer->interval.bytes_sent = trainer->interval.bytes_received = 0; // they count once
+    }
     trainer->interval = (struct wire_report){0};
 }
 
-/* Batch normalisation has learned something else on every worker: each goes on from the mean. Where
- * workers are unsynchronised none waits for another, and each evaluates with its own. */
+/* Batch normalisation has learned something else of every rank's batches: each goes on from the
+ * mean. Where workers are unsynchronised none waits for another, and each evaluates with its own.
+ */
 static enum status average_statistics(struct trainer *trainer)
 {
     uint64_t count = model_statistic_count(trainer->model);
-    float *statistics = model_statistics(trainer->model);
+    const struct slices *slices = &trainer->slices;
     if (trainer->statistics == NULL || trainer->phase->is_unsynchronised) {
         return STATUS_OK;
     }
-    for (uint64_t i = 0; i < count; i++) {
-        trainer->statistics[i] = (double)statistics[i];
+    for (uint32_t k = 0; k < slices->count; k++) {
+        const float *statistics = slice_statistics(slices, &slices->list[k]);
+        for (uint64_t i = 0; i < count; i++) {
+            trainer->statistics[k * count + i] = (double)statistics[i];
+        }
     }
     enum status status = link_sum(trainer->link, trainer->statistics, (uint32_t)count);
-    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-        statistics[i] = (float)(trainer->statistics[i] / trainer->job->workers);
+    if (status != STATUS_OK) {
+        return status;
     }
-    return status;
+    float *mean = model_statistics(trainer->model); // that are evaluated
+    for (uint64_t i = 0; i < count; i++) {
+        mean[i] = (float)(trainer->statistics[i] / trainer->job->workers);
+    }
+    for (uint32_t k = 0; k < slices->count; k++) {
+        slice_leave(slices, &slices->list[k]);
+    }
+    return STATUS_OK;
 }
 
-/* A mark at `step` that ends a period, or the job: every worker evaluates its part of the test set
- * on the same parameters, if there is an evaluation, and tells. `worker_step` is its own. */
+/* Every rank evaluates its part of the test set, if there is an evaluation, and tells. */
+static enum status report_period(struct trainer *trainer, struct link *link, uint64_t worker_step,
+                                 bool is_evaluated)
+{
+    for (uint32_t i = 0; i < trainer->slices.count; i++) {
+        struct slice *slice = &trainer->slices.list[i];
+        struct wire_report report = trainer_report_of(&trainer->period, &slice->period);
+        enum status status = is_evaluated ? evaluator_run(slice->evaluator, &report) : STATUS_OK;
+        if (status != STATUS_OK) {
+            return status;
+        }
+        link_report(link, slice->rank, worker_step, &report);
+        slice->period = (struct slice_sums){0};
+    }
+    trainer->period = (struct wire_report){0};
+    return STATUS_OK;
+}
+
+/* A mark at `step` that ends a period, or the job: all ranks look at the same parameters.
+ * `worker_step` is this worker's own. */
 static enum status close_period(struct trainer *trainer, struct link *link, uint64_t worker_step,
                                 bool is_evaluated)
 {
@@ -106,22 +152,21 @@ static enum status close_period(struct trainer *trainer, struct link *link, uint
     if (is_evaluated) {
         status = average_statistics(trainer);
     }
-    if (is_evaluated && status == STATUS_OK) {
-        status = evaluator_run(trainer->evaluator, &trainer->period);
-    }
     if (status != STATUS_OK) {
         return status;
     }
     uint64_t period = trainer->periods_closed++;
     trainer->period.closes_period = true;
     trainer->period.period = period;
-    link_report(link, worker_step, &trainer->period);
-    trainer->period = (struct wire_report){0};
+    status = report_period(trainer, link, worker_step, is_evaluated);
+    if (status != STATUS_OK) {
+        return status;
+    }
     if (is_evaluated && trainer->job->target_accuracy > 0) {
         status = link_await_decision(link, period, &trainer->is_enough);
     }
     if (trainer->is_enough && trainer->interval.steps > 0) {
-        report_interval(trainer, link, worker_step); // no other will come
+        trainer_report_interval(trainer, link, worker_step); // no other will come
     }
     return status;
 }
@@ -170,7 +215,7 @@ static enum status close_passed_marks(struct trainer *trainer, struct link *link
     while (status == STATUS_OK) {
         uint64_t passed = exchange_marks_passed(trainer->exchange);
         if (trainer->interval.steps > 0 && (is_due || passed >= count)) {
-            report_interval(trainer, link, step);
+            trainer_report_interval(trainer, link, step);
         }
         if (trainer->is_enough || trainer->marks_closed == (passed < count ? passed : count)) {
             break;
@@ -198,7 +243,7 @@ enum status trainer_after_step(struct trainer *trainer, struct link *link, uint6
     }
     bool is_last = step == trainer->step_count;
     if (is_last || step % trainer->job->report_every == 0) {
-        report_interval(trainer, link, step);
+        trainer_report_interval(trainer, link, step);
     }
     if (!ends_period(trainer, step) && !is_last) {
         return STATUS_OK;

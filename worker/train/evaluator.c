@@ -47,6 +47,7 @@ enum status evaluator_run(struct evaluator *evaluator, struct wire_report *repor
         }
         struct program_input input = {
             .pixels = batch.pixels,
+            .bytes = batch.bytes,
             .labels = batch.labels,
             .sample_keys = batch.sample_keys,
             .count = batch.count,

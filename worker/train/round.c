@@ -105,14 +105,19 @@ static enum status begin_round(struct trainer *trainer)
     return status;
 }
 
+enum status round_end_pending(struct trainer *trainer)
+{
+    if (!trainer->is_pending) {
+        return STATUS_OK;
+    }
+    trainer->is_pending = false;
+    return exchange_end_step(trainer->exchange, apply_gradients, trainer);
+}
+
 enum status round_pass(struct trainer *trainer)
 {
-    enum status status = STATUS_OK;
     enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
-    if (trainer->is_pending) {
-        trainer->is_pending = false;
-        status = exchange_end_step(trainer->exchange, apply_gradients, trainer);
-    }
+    enum status status = round_end_pending(trainer);
     if (status == STATUS_OK && trainer->round_steps == 0) {
         status = begin_round(trainer);
     }
@@ -152,6 +157,15 @@ void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step)
         exchange_bucket_ready(trainer->exchange, bucket);
         step_clock_enter(&trainer->clock, before);
     }
+}
+
+enum status round_take_ready(struct trainer *trainer, uint64_t step)
+{
+    trainer->step = step; // whose means those are; the round before is over
+    enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
+    enum status status = exchange_take_ready(trainer->exchange, apply_gradients, trainer);
+    step_clock_enter(&trainer->clock, before);
+    return status;
 }
 
 static enum status end_round(struct trainer *trainer, uint64_t step)

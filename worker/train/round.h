@@ -26,8 +26,15 @@ enum status round_pass(struct trainer *trainer);
  * hands the bucket to the exchange if the round ends with this step. */
 void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step);
 
+/* Between buckets of a step that has all of its backward queued on a device which makes updates:
+ * gives it the means that have come by now. Does not wait. */
+enum status round_take_ready(struct trainer *trainer, uint64_t step);
+
 /* The gradients of all buckets are there. Ends the round, if it ends with this step, but for what
  * of it the next forward pass can await. */
 enum status round_step_done(struct trainer *trainer, uint64_t step);
+
+/* Waits for the parameters of the last step, if they may still be on their way. */
+enum status round_end_pending(struct trainer *trainer);
 
 #endif

@@ -3,9 +3,12 @@
 
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "worker/link/outbox.h"
+#include "worker/train/device_sums.h"
+#include "worker/train/job_model.h"
 #include "worker/train/trainer_state.h"
 
 #include <assert.h>
@@ -14,30 +17,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Batches that the loader is ahead.
-#define READ_AHEAD 4
-
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all; and trials.
 #define WARMUP_STEPS_MAX 10
+
+/* Whether the workers' devices sum the gradients of this phase; all workers ask. */
+static enum status meet_devices(struct trainer *trainer)
+{
+    bool has_nccl = job_has_nccl(trainer->job);
+    bool has_several = trainer->ranks.count > 1; // whose vectors are the host's
+    bool can = has_nccl || (trainer->device_updates && !has_several && trainer->job->cuda_peers &&
+                            trainer->base == NULL && model_may_share(trainer->model));
+    return exchange_meet(trainer->exchange, can ? &trainer->device_of_sums : NULL,
+                         &trainer->device_sums);
+}
 
 /* All steps of a phase. *step counts those of the job that were made. */
 static enum status train_phase(struct trainer *trainer, struct link *link, uint64_t *step)
 {
-    trainer->marks_closed = trainer->round = trainer->round_steps = 0;
+    trainer->round_steps = 0;
+    trainer->marks_closed = phase_marks_before(trainer->phase);
+    trainer->round = phase_rounds_before(trainer->phase, trainer->job->sync_every);
     trainer->trial = (struct trial){0};
-    enum status status = trainer_before_steps(trainer, link, *step);
+    enum status status = meet_devices(trainer);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = trainer_checkpoint_begin_phase(trainer, link);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = trainer_before_steps(trainer, link, *step);
     while (status == STATUS_OK && !trainer_phase_is_over(trainer, *step)) {
         uint64_t started_ns = clock_now_ns();
         struct step_times times;
-        double loss_sum;
-        status = trainer_step(trainer, *step, &loss_sum, &times);
+        status = trainer_step(trainer, *step, &times);
         if (status != STATUS_OK) {
-            break;
+            return status;
         }
         uint64_t step_ns = clock_now_ns() - started_ns;
-        trainer_count_step(trainer, *step, loss_sum, &times, step_ns);
+        trainer_count_step(trainer, *step, &times, step_ns);
         trial_add(&trainer->trial, step_ns, trainer->round_steps == 0);
         status = trainer_after_step(trainer, link, ++*step);
+        if (status == STATUS_OK) {
+            status = trainer_checkpoint_after_step(trainer, link, *step);
+        }
     }
     return status == STATUS_OK ? exchange_settle(trainer->exchange) : status;
 }
@@ -81,8 +104,8 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
     trainer->phase++;
     model_merge_buckets(trainer->model, link_bucket_bytes(link));
     uint64_t first = trainer->phase->marks.first;
-    return batcher_seek(trainer->batcher, first / trainer->steps_per_epoch,
-                        first % trainer->steps_per_epoch);
+    return slices_seek(&trainer->slices, first / trainer->steps_per_epoch,
+                       first % trainer->steps_per_epoch);
 }
 
 static enum status train(struct trainer *trainer, struct link *link, uint64_t *ret_step)
@@ -144,8 +167,11 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     trainer->exchange = link_exchange(link);
     model_merge_buckets(trainer->model, link_bucket_bytes(link));
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
-    uint64_t step = 0;
+    uint64_t step = trainer->checkpoint.begin_step;
     enum status status = train(trainer, link, &step);
+    if (status == STATUS_OK) {
+        status = trainer_checkpoint_end(trainer, link);
+    }
     if (status == STATUS_OK) {
         status = model_fetch(trainer->model);
     }
@@ -166,48 +192,14 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     return link_verdict(link);
 }
 
-static enum conv_algorithm conv_of(enum job_conv conv)
-{
-    switch (conv) {
-    case JOB_CONV_AUTO:
-        return CONV_AUTO;
-    case JOB_CONV_DIRECT:
-        return CONV_DIRECT;
-    case JOB_CONV_WINOGRAD:
-        return CONV_WINOGRAD;
-    }
-    return CONV_AUTO;
-}
-
-static enum precision precision_of(enum job_precision precision)
-{
-    switch (precision) {
-    case JOB_PRECISION_FP32:
-        return PRECISION_FP32;
-    case JOB_PRECISION_TF32:
-        return PRECISION_TF32;
-    case JOB_PRECISION_BF16:
-        return PRECISION_BF16;
-    }
-    return PRECISION_FP32;
-}
-
 static enum status create_model(struct trainer *trainer, struct device *device,
                                 const struct dataset *train)
 {
     const struct job *job = trainer->job;
-    bool has_peers = job->servers > 0 || job->workers > 1;
-    struct model_options options = {
-        .name = job->model,
-        .input = train->sample,
-        .class_count = train->class_count,
-        .batch_size = job_batch_of(job, trainer->rank),
-        .seed = job->seed,
-        .bucket_bytes = phases_bucket_bytes(job),
-        .conv = conv_of(job->conv),
-        .precision = precision_of(job->precision),
-        .has_region = has_peers && endpoints_may_share(job->transport),
-    };
+    struct model_options options =
+        job_model_options(job, job_batch_max(job), device, train, &trainer->source);
+    options.gradient_count = trainer->ranks.count;
+    trainer->takes_bytes = options.source != NULL;
     enum status status = model_create(&options, device, &trainer->model);
     if (status != STATUS_OK) {
         return status;
@@ -220,7 +212,8 @@ static enum status create_model(struct trainer *trainer, struct device *device,
         return STATUS_INVALID;
     }
     if (statistics > 0 && job->workers > 1) {
-        trainer->statistics = calloc(statistics, sizeof(*trainer->statistics));
+        trainer->statistics =
+            calloc(trainer->ranks.count * statistics, sizeof(*trainer->statistics));
         return trainer->statistics != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     }
     return STATUS_OK;
@@ -277,37 +270,34 @@ static enum status plan_phases(struct trainer *trainer)
     return STATUS_OK;
 }
 
-static enum status create_batches(struct trainer *trainer, struct device *device,
-                                  const struct dataset *train, const struct dataset *test)
+/* Steps whose time does not count. */
+static void plan_warmup(struct trainer *trainer)
 {
-    const struct job *job = trainer->job;
     trainer->warmup_steps = trainer->step_count / 5;
     if (trainer->warmup_steps > WARMUP_STEPS_MAX) {
         trainer->warmup_steps = WARMUP_STEPS_MAX;
     }
     if (trainer->phases.trial_count > 0) {
-        trainer->warmup_steps = phases_trial_steps(job); // some with buckets that were not chosen
+        // Some with buckets that were not chosen.
+        trainer->warmup_steps = phases_trial_steps(trainer->job);
     }
-    struct batcher_options options = {
-        .batch_size = job_batch_of(job, trainer->rank),
-        .global_batch = job->global_batch,
-        .rank = trainer->rank,
-        .world = job->workers,
-        .seed = job->seed,
-        .sample_count = trainer->train_samples,
-        .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
-        .is_training = true,
-        .depth = READ_AHEAD,
+}
+
+static enum status create_slices(struct trainer *trainer, struct device *device,
+                                 const struct dataset *train, const struct dataset *test)
+{
+    const struct slices_sources sources = {
+        .job = trainer->job,
+        .ranks = trainer->ranks,
+        .train = train,
+        .test = test,
+        .train_samples = trainer->train_samples,
+        .test_samples = trainer->test_samples,
+        .model = trainer->model,
         .device = device,
+        .takes_bytes = trainer->takes_bytes,
     };
-    enum status status = batcher_create(&options, train, &trainer->batcher);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    options.is_training = options.is_local = false;
-    options.sample_count = trainer->test_samples;
-    options.depth = 1;
-    return evaluator_create(&options, test, trainer->model, &trainer->evaluator);
+    return slices_init(&trainer->slices, &sources);
 }
 
 /* The first `limit` samples, if there is a limit. */
@@ -316,25 +306,77 @@ static uint64_t limit_samples(uint64_t count, uint64_t limit)
     return limit > 0 && limit < count ? limit : count;
 }
 
+/* For servers that keep parameters on a GPU, and take gradients there. */
+static enum status expose_model(struct trainer *trainer)
+{
+    static const struct device_options options = {.threads = 1};
+    struct program_exposed *exposed = &trainer->exposed;
+    struct vector_device *vectors = NULL;
+    char name[32];
+    enum status status = model_expose(trainer->model, exposed);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    snprintf(name, sizeof(name), "cuda:%u", exposed->gpu);
+    status = device_open_vectors(name, &options, &vectors);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    trainer->device_memory.vectors = vectors;
+    trainer->exposed_region =
+        (struct region){.key = {.size = exposed->size}, .bytes = exposed->memory};
+    status =
+        vectors->ops->share(vectors, exposed->memory, exposed->size, trainer->device_memory.share);
+    if (status == STATUS_UNSUPPORTED) {
+        log_error("processes of this host cannot share the memory of its GPUs: use --server-device "
+                  "host");
+    }
+    return status;
+}
+
+/* For the GPUs of others, by NCCL. */
+static enum status introduce_device(struct trainer *trainer, struct device *device)
+{
+    struct device_introduction introduction;
+    struct wire_nccl *nccl = &trainer->nccl;
+    bool is_first = trainer->ranks.first == 0;
+    enum status status = device_introduce(device, is_first, &introduction);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    *nccl =
+        (struct wire_nccl){.version = introduction.version, .has_id = is_first, .has_gpu = true};
+    memcpy(nccl->gpu, introduction.gpu, sizeof(nccl->gpu));
+    memcpy(nccl->id, introduction.id, sizeof(nccl->id));
+    return STATUS_OK;
+}
+
 static enum status create_parts(struct trainer *trainer, struct device *device,
                                 const struct dataset *train, const struct dataset *test)
 {
     enum status status = plan_phases(trainer);
+    if (status == STATUS_OK && job_has_nccl(trainer->job)) {
+        status = introduce_device(trainer, device);
+    }
     if (status != STATUS_OK) {
         return status;
     }
+    plan_warmup(trainer);
     status = create_model(trainer, device, train);
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_batches(trainer, device, train, test);
+    status = create_slices(trainer, device, train, test);
     if (status != STATUS_OK) {
         return status;
     }
-    return create_optimizers(trainer);
+    trainer->device_of_sums = device_sums(trainer->model);
+    status = create_optimizers(trainer);
+    return status == STATUS_OK && job_has_gpu_servers(trainer->job) ? expose_model(trainer)
+                                                                    : status;
 }
 
-enum status trainer_create(const struct job *job, uint32_t rank, struct device *device,
+enum status trainer_create(const struct job *job, struct rank_block ranks, struct device *device,
                            const struct dataset *train, const struct dataset *test,
                            struct trainer **ret_trainer)
 {
@@ -343,8 +385,7 @@ enum status trainer_create(const struct job *job, uint32_t rank, struct device *
         return STATUS_NO_MEMORY;
     }
     trainer->job = job;
-    trainer->rank = rank;
-    straggling_init(&trainer->straggling, job, rank);
+    trainer->ranks = ranks;
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
     trainer->data_digest = dataset_digest(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
@@ -369,13 +410,16 @@ void trainer_destroy(struct trainer *trainer)
     if (trainer == NULL) {
         return;
     }
-    evaluator_destroy(trainer->evaluator);
-    batcher_destroy(trainer->batcher);
+    slices_finish(&trainer->slices);
     if (trainer->base != NULL) {
         memory_destroy_large(trainer->base,
                              model_layout(trainer->model)->value_count * sizeof(float));
     }
+    if (trainer->device_memory.vectors != NULL) {
+        trainer->device_memory.vectors->ops->close(trainer->device_memory.vectors);
+    }
     free(trainer->statistics);
+    trainer_checkpoint_finish(trainer);
     model_destroy(trainer->model);
     optimizer_destroy(trainer->optimizer); // whose states the model may hold
     optimizer_destroy(trainer->averager);
@@ -388,6 +432,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .layout = model_fine_layout(trainer->model),
         .params = model_params(trainer->model),
         .grads = model_grads(trainer->model),
+        .vectors = model_gradients(trainer->model),
         .region = model_region(trainer->model),
         .params_digest = trainer->digest,
         .device = trainer->device,
@@ -395,7 +440,15 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .test_samples = trainer->test_samples,
         .data_digest = trainer->data_digest,
         .parameters = model_published_count(trainer->model),
+        .nccl = job_has_nccl(trainer->job) ? &trainer->nccl : NULL,
     };
+    if (trainer->device_memory.vectors != NULL) {
+        ret_prepared->params = trainer->exposed.params;
+        ret_prepared->grads = trainer->exposed.grads;
+        ret_prepared->vectors = &trainer->exposed.grads;
+        ret_prepared->region = &trainer->exposed_region;
+        ret_prepared->device_memory = &trainer->device_memory;
+    }
 }
 
 void trainer_describe_program(const struct trainer *trainer, char *ret_text, size_t text_size)

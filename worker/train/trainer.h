@@ -7,6 +7,7 @@
 #define WORKER_TRAIN_TRAINER_H
 
 #include "common/base/status.h"
+#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
@@ -16,11 +17,15 @@
 
 struct trainer;
 
-/* Borrows device, train and test. Logs. */
-enum status trainer_create(const struct job *job, uint32_t rank, struct device *device,
+/* For a process that carries these ranks. Borrows device, train and test. Logs. */
+enum status trainer_create(const struct job *job, struct rank_block ranks, struct device *device,
                            const struct dataset *train, const struct dataset *test,
                            struct trainer **ret_trainer);
 void trainer_destroy(struct trainer *trainer); // NULL is fine; after the link
+
+/* After link_welcome, before link_prepare: a job that is resumed goes on with what its checkpoint
+ * has. Logs. */
+enum status trainer_restore(struct trainer *trainer, struct link *link);
 
 /* What the link tells the coordinator. Borrowed from the trainer. */
 void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_prepared);

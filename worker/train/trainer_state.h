@@ -4,16 +4,17 @@
 #define WORKER_TRAIN_TRAINER_STATE_H
 
 #include "common/base/clock.h"
+#include "common/channel/sharing.h"
 #include "common/job/phases.h"
 #include "common/job/schedule.h"
 #include "common/optimizer/optimizer.h"
 #include "common/vector/digest.h"
-#include "worker/data/batcher.h"
+#include "worker/exchange/exchange_device.h"
 #include "worker/model/model.h"
-#include "worker/train/evaluator.h"
+#include "worker/train/slices.h"
 #include "worker/train/step_clock.h"
-#include "worker/train/straggling.h"
 #include "worker/train/trainer.h"
+#include "worker/train/trainer_checkpoint.h"
 #include "worker/train/trial.h"
 
 #include <stdbool.h>
@@ -21,19 +22,27 @@
 
 struct trainer {
     const struct job *job;
-    uint32_t rank;
+    struct rank_block ranks; // that this process carries
     struct model *model;
-    struct batcher *batcher;
-    struct evaluator *evaluator;
+    struct slices slices;        // of each rank
     struct optimizer *optimizer; // NULL where servers run it throughout
     bool device_updates;         // the model's device makes its updates, where workers make any
-    struct link *link;           // borrowed
-    struct exchange *exchange;   // of the link, for the phase; borrowed
-    double *statistics; // (statistic_count) of the model, to be averaged; NULL: it has none
+    bool device_sums;            // in this phase devices sum the gradients, which stay there
+    struct exchange_device device_of_sums; // that may do so
+    struct wire_nccl nccl;                 // how others reach the device by NCCL, if that sums
+
+    // Where servers keep parameters on a GPU, too: the device's vectors, and its memory.
+    struct program_exposed exposed;
+    struct region exposed_region;
+    struct sharing_device device_memory; // vectors NULL: it is not so
+    struct link *link;                   // borrowed
+    struct exchange *exchange;           // of the link, for the phase; borrowed
+    double *statistics; // (ranks.count, statistic_count) to be averaged; NULL: there are none
     struct schedule schedule;
     uint64_t steps_per_epoch, step_count, warmup_steps;
     uint64_t train_samples, test_samples, data_digest;
-    struct straggling straggling;
+    struct pixels_source source; // of bytes
+    bool takes_bytes;            // the device makes pixels of them
     char digest[DIGEST_TEXT_BYTES];
     char device[32];
 
@@ -43,6 +52,7 @@ struct trainer {
     uint64_t periods_closed;   // periods of the job that were reported
     bool is_enough;            // the target accuracy was reached
     struct trial trial;        // of the phase
+    struct trainer_checkpoint checkpoint;
 
     // Local SGD (--sync-every): NULL otherwise.
     float *base;                // (value_count) parameters at the beginning of the round
@@ -76,9 +86,8 @@ struct step_times {
     uint64_t wire_ns; // from the first bucket posted to the last one complete
 };
 
-/* One step of the job: batch, forward, backward, exchange. */
-enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
-                         struct step_times *ret_times);
+/* One step of the job: batch, forward and backward for each slice; exchange. */
+enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times);
 
 /* What comes before the first step of a phase, where workers are unsynchronised: others may have
  * passed marks before this one had its first parameters. `step` counts those of the job that were
@@ -86,9 +95,16 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_los
 enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step);
 
 /* Counts a step; reports, evaluates and closes what ends with it. */
-void trainer_count_step(struct trainer *trainer, uint64_t step, double loss_sum,
-                        const struct step_times *times, uint64_t total_ns);
+void trainer_count_step(struct trainer *trainer, uint64_t step, const struct step_times *times,
+                        uint64_t total_ns);
 enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step);
+
+/* Reports the interval, which has steps, at `step`. */
+void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_t step);
+
+/* What a rank reports: its own images, and the times of the process that carries it. */
+struct wire_report trainer_report_of(const struct wire_report *process,
+                                     const struct slice_sums *own);
 
 /* No step of the phase is left to this worker. */
 bool trainer_phase_is_over(const struct trainer *trainer, uint64_t step);

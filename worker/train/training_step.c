@@ -20,10 +20,14 @@ static enum status sum_over_workers(void *context, double *values, uint32_t coun
     return status;
 }
 
-/* Whether the device that computes the gradients is the only one to need them. */
+/* Whether gradients need not come to the host. */
 static bool keeps_gradients(const struct trainer *trainer)
 {
-    return trainer->device_updates && trainer->job->workers == 1 &&
+    bool is_alone = trainer->job->workers == 1;
+    if (trainer->device_memory.vectors != NULL) {
+        return true;
+    }
+    return trainer->device_updates && (is_alone || trainer->device_sums) &&
            exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
 }
 
@@ -45,6 +49,7 @@ static struct program_input input_of(struct trainer *trainer, const struct batch
         .await_params = trainer->is_pending ? round_await_params : NULL,
         .context = trainer,
         .pixels = batch->pixels,
+        .bytes = batch->bytes,
         .labels = batch->labels,
         .sample_keys = batch->sample_keys,
         .count = batch->count,
@@ -89,24 +94,48 @@ static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint32_t begun)
 {
     enum status status = bucket < begun ? STATUS_OK : model_backward(trainer->model, bucket);
-    if (status != STATUS_OK || keeps_gradients(trainer)) {
-        return status;
-    }
-    return model_await_gradients(trainer->model, bucket);
+    bool awaits = !keeps_gradients(trainer) || trainer->device_memory.vectors != NULL;
+    return status == STATUS_OK && awaits ? model_await_gradients(trainer->model, bucket) : status;
+}
+
+/* Whether means go up to the device while gradients of later buckets still come down. */
+static bool takes_early(const struct trainer *trainer)
+{
+    return trainer->device_updates && !keeps_gradients(trainer) && runs_ahead(trainer) &&
+           exchange_of(trainer->phase->mode.kind)->delivers == EXCHANGE_GRADIENTS;
 }
 
 /* Each bucket travels while the next one is computed. */
 static enum status finish_and_send(struct trainer *trainer, uint64_t step, uint32_t begun)
 {
     uint32_t count = model_layout(trainer->model)->bucket_count;
+    bool takes = takes_early(trainer);
     for (uint32_t bucket = 0; bucket < count; bucket++) {
         enum status status = finish_bucket(trainer, bucket, begun);
         if (status != STATUS_OK) {
             return status;
         }
         round_bucket_ready(trainer, bucket, step);
+        status = takes ? round_take_ready(trainer, step) : STATUS_OK;
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     return STATUS_OK;
+}
+
+/* The slices before the last one keep theirs: a bucket travels when all slices have it. */
+static enum status finish_and_keep(struct trainer *trainer, uint32_t index, uint32_t begun)
+{
+    uint32_t count = model_layout(trainer->model)->bucket_count;
+    enum status status = STATUS_OK;
+    for (uint32_t bucket = 0; bucket < count && status == STATUS_OK; bucket++) {
+        status = finish_bucket(trainer, bucket, begun);
+    }
+    if (status == STATUS_OK) {
+        model_keep_gradients(trainer->model, index);
+    }
+    return status;
 }
 
 static struct step_times times_of(struct trainer *trainer)
@@ -121,17 +150,20 @@ static struct step_times times_of(struct trainer *trainer)
     };
 }
 
-/* Everything of a step but its times. The input is the model's until backward is done. */
-static enum status make_step(struct trainer *trainer, uint64_t step, const struct batch *batch,
-                             double *ret_loss_sum)
+/* Forward and backward of a slice. The input is the model's until backward is done. */
+static enum status compute(struct trainer *trainer, uint64_t step, uint32_t index,
+                           const struct batch *batch)
 {
+    struct slice *slice = &trainer->slices.list[index];
     const struct program_input input = input_of(trainer, batch);
     uint32_t begun;
     enum status status = model_begin_forward(trainer->model, &input);
     if (status != STATUS_OK) {
         return status;
     }
-    status = round_pass(trainer); // the step before is over, and gradients may be overwritten
+    if (index == 0) {
+        status = round_pass(trainer); // the step before is over, gradients may be overwritten
+    }
     if (status != STATUS_OK) {
         return status;
     }
@@ -139,40 +171,51 @@ static enum status make_step(struct trainer *trainer, uint64_t step, const struc
     if (status != STATUS_OK) {
         return status;
     }
-    status = await_loss(trainer, ret_loss_sum);
+    status = await_loss(trainer, &slice->loss_sum);
     if (status != STATUS_OK) {
         return status;
     }
-    status = finish_and_send(trainer, step, begun);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return round_step_done(trainer, step);
+    bool is_last = index + 1 == trainer->slices.count;
+    return is_last ? finish_and_send(trainer, step, begun) : finish_and_keep(trainer, index, begun);
 }
 
-enum status trainer_step(struct trainer *trainer, uint64_t step, double *ret_loss_sum,
-                         struct step_times *ret_times)
+/* Everything of a slice, from its batch on. */
+static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t index)
 {
+    struct slice *slice = &trainer->slices.list[index];
     struct batch batch;
-    double loss_sum;
-    step_clock_start(&trainer->clock);
-    enum status status = batcher_next(trainer->batcher, &batch);
-    if (status != STATUS_OK) {
-        return status;
+    enum status status = batcher_next(slice->batcher, &batch);
+    if (status == STATUS_OK && index == 0) {
+        status = round_settle(trainer);
     }
-    status = round_settle(trainer);
     if (status != STATUS_OK) {
         return status;
     }
     step_clock_enter(&trainer->clock, STEP_COMPUTE);
-    straggling_wait(&trainer->straggling, trainer->exchange, step);
-    status = make_step(trainer, step, &batch, &loss_sum);
-    if (status != STATUS_OK) {
-        return status;
+    straggling_wait(&slice->straggling, trainer->exchange, step);
+    slice_enter(&trainer->slices, slice);
+    status = compute(trainer, step, index, &batch);
+    slice_leave(&trainer->slices, slice);
+    return status;
+}
+
+enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times)
+{
+    enum status status = STATUS_OK;
+    uint64_t noted_ns = 0;
+    step_clock_start(&trainer->clock);
+    for (uint32_t i = 0; i < trainer->slices.count && status == STATUS_OK; i++) {
+        status = make_slice(trainer, step, i);
+        if (status == STATUS_OK && i + 1 == trainer->slices.count) {
+            status = round_step_done(trainer, step);
+        }
+        step_clock_enter(&trainer->clock, STEP_INPUT); // the next slice's, or step's
+        uint64_t compute_ns = trainer->clock.ns[STEP_COMPUTE];
+        straggling_note(&trainer->slices.list[i].straggling, compute_ns - noted_ns);
+        noted_ns = compute_ns;
     }
-    step_clock_enter(&trainer->clock, STEP_INPUT); // the next step's
-    *ret_times = times_of(trainer);
-    *ret_loss_sum = loss_sum;
-    straggling_note(&trainer->straggling, ret_times->compute_ns);
-    return STATUS_OK;
+    if (status == STATUS_OK) {
+        *ret_times = times_of(trainer);
+    }
+    return status;
 }

@@ -1,5 +1,5 @@
-/* All-reduce by messages: each bucket is cut into as many chunks as there are workers, each chunk
- * into segments, and an algorithm says who sends which segment to whom.
+/* All-reduces by messages. Each bucket is cut into as many chunks as there are workers, each chunk
+ * into segments. An algorithm decides which worker sends which segment where.
  *
  *     ring               chunk_ring.c     to the next worker, 2(N-1) times; the sum grows on its
  * way direct             chunk_direct.c   to the worker that adds up this chunk, and from it to all
@@ -26,27 +26,27 @@
 
 struct chunks;
 
-/* What is done with a segment that came. */
+/* What becomes of a segment that came. */
 enum chunk_fate {
     CHUNK_TAKEN,
-    CHUNK_EARLY,   // others have to come before it: hold it
-    CHUNK_REFUSED, // it cannot be, as far as has come
+    CHUNK_EARLY,   // others have to come first: hold it
+    CHUNK_REFUSED, // it cannot be valid after what has come
 };
 
 struct chunk_algorithm {
-    /* Segments of a bucket that a worker receives in a step, at most. */
+    /* Returns the most segments of a bucket that a worker receives in a step. */
     uint32_t (*count)(const struct exchange_options *options, uint32_t bucket);
 
-    /* Bytes that it needs for a bucket between begin and the end of a step; NULL: none. */
+    /* Returns the bytes that it needs for a bucket within a step. NULL: none. */
     size_t (*store_bytes)(const struct exchange_options *options, uint32_t bucket);
 
-    /* Backward has completed the bucket. */
+    /* Handles a bucket that backward has completed. */
     enum status (*begin)(struct chunks *chunks, uint32_t bucket);
 
-    /* Whether the segment is one that this worker gets, of some step. */
+    /* Whether this worker gets such a segment in any step. */
     bool (*is_expected)(const struct chunks *chunks, const struct message *message);
 
-    /* A segment of this step, of a bucket that is ready. */
+    /* Handles a segment of this step, in a bucket that is ready. */
     enum status (*handle)(struct chunks *chunks, const struct message *message,
                           enum chunk_fate *ret_fate);
 };
@@ -58,17 +58,17 @@ struct chunk_bucket {
     uint64_t final_count; // floats of this step that are final
     bool is_ready;        // backward has completed it in this step
     uint64_t next_step;   // the first of which it wants segments
-    // direct: of each segment of the own chunk, how many ranks are in its sum; halving-doubling: of
-    // each slice, which hop comes next
+    // direct: of each segment of the own chunks, how many ranks are in its sum; halving-doubling:
+    // of each slice, which hop comes next
     uint32_t *positions;
-    unsigned char *store;    // of so many bytes as the algorithm needs
-    struct chunk_held *held; // what came for it before its time
+    unsigned char *store;    // of as many bytes as the algorithm needs
+    struct chunk_held *held; // segments that came for it too early
 };
 
 struct chunk_held {
-    struct message message; // its pointers are not valid but values
+    struct message message; // of its pointers only values is valid
     struct envelope envelope;
-    struct chunk_held *next; // of the same bucket, or that is free
+    struct chunk_held *next; // the next one of the same bucket, or the next free one
 };
 
 struct chunks {
@@ -80,13 +80,23 @@ struct chunks {
     uint32_t *positions;  // of all buckets, owned
     unsigned char *store; // of all buckets, owned
     size_t store_bytes;
-    struct chunk_held *held_pool; // segments that came before their time, of all buckets; owned
+    struct chunk_held *held_pool; // segments of all buckets that came too early; owned
     struct chunk_held *held_free;
     uint32_t held_max;
 };
 
-/* Sends a segment to a rank, without a copy: the values or the code that the message points to. */
+/* Sends a segment to a process, without a copy: the values or the code that the message points to.
+ * The message says whose they are by its rank, one that this process carries. */
 enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message *message);
+
+/* The gradients of a rank that this process carries. */
+float *chunks_vector(const struct chunks *chunks, uint32_t rank);
+
+/* Adds up those of several, in their order: into the vector of the first, which is returned. */
+float *chunks_add_up(const struct chunks *chunks, struct rank_block ranks, struct span span);
+
+/* A sum of all ranks, in one of those vectors: its mean goes to grads. */
+void chunks_make_mean(const struct chunks *chunks, const float *sum, struct span span);
 
 /* Counts floats that have their final value; the last ones complete the bucket. */
 void chunks_mark_final(struct chunks *chunks, uint32_t bucket, uint64_t count);

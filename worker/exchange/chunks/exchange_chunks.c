@@ -1,17 +1,22 @@
-/* All-reduce by messages: what its algorithms share.
+/* Holds what the algorithms of all-reduce by messages share.
  *
- * A segment that arrives before backward has completed its bucket is held, and handled when the
- * bucket is ready: sums have our own gradient in them. What others may send that early is bounded:
- * their segments of this step, and, once we have all but finished it, those of the next step in
- * which they wait for us. The pool has room for two steps, and a peer that sends more breaks the
- * protocol. */
+ * A segment that arrives before backward has completed its bucket is held until the bucket is
+ * ready, because sums contain this worker's own gradient. What others may send that early is
+ * bounded: their segments of this step and, once this worker has almost finished it, those of the
+ * next step, in which they wait for this worker. The pool has room for two steps. A peer that sends
+ * more breaks the protocol. */
 #include "common/base/memory.h"
+#include "common/vector/vector.h"
 #include "worker/exchange/chunks/chunks.h"
 #include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+
+// Of a bucket's store, which may hold floats behind another bucket's bytes.
+#define STORE_ALIGNMENT 64
 
 static const struct chunk_algorithm *const algorithms[ALL_REDUCE_COUNT] = {
     [ALL_REDUCE_RING] = &chunk_ring,
@@ -48,10 +53,16 @@ uint32_t chunks_segments_max(const struct exchange_options *options, uint32_t bu
     return ring_segment_count(first, SEGMENT_FLOATS);
 }
 
+static size_t positions_of(const struct exchange_options *options, uint32_t bucket)
+{
+    return (size_t)options->block.count * chunks_segments_max(options, bucket);
+}
+
 static size_t store_bytes(const struct exchange_options *options,
                           const struct chunk_algorithm *algorithm, uint32_t bucket)
 {
-    return algorithm->store_bytes != NULL ? algorithm->store_bytes(options, bucket) : 0;
+    size_t bytes = algorithm->store_bytes != NULL ? algorithm->store_bytes(options, bucket) : 0;
+    return (bytes + STORE_ALIGNMENT - 1) / STORE_ALIGNMENT * STORE_ALIGNMENT;
 }
 
 static enum status create_buckets(struct chunks *chunks, const struct exchange_options *options)
@@ -70,7 +81,7 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
         chunks->buckets[i].algorithm = algorithm;
         chunks->held_max += 2 * algorithm->count(options, i);
         chunks->store_bytes += store_bytes(options, algorithm, i);
-        position_count += chunks_segments_max(options, i);
+        position_count += positions_of(options, i);
     }
     chunks->positions = calloc(position_count + 1, sizeof(*chunks->positions));
     chunks->held_pool = calloc(chunks->held_max, sizeof(*chunks->held_pool));
@@ -87,7 +98,7 @@ static enum status create_buckets(struct chunks *chunks, const struct exchange_o
     for (uint32_t i = 0; i < bucket_count; i++) {
         chunks->buckets[i].positions = positions;
         chunks->buckets[i].store = store;
-        positions += chunks_segments_max(options, i);
+        positions += positions_of(options, i);
         store += store_bytes(options, chunks->buckets[i].algorithm, i);
     }
     return STATUS_OK;
@@ -101,29 +112,34 @@ static enum status chunks_create(const struct exchange_options *options,
         return STATUS_NO_MEMORY;
     }
     enum status status = create_buckets(chunks, options);
-    if (status == STATUS_OK) {
-        status = encoder_create(&options->codec, options->layout, &chunks->encoder);
-    }
-    if (status == STATUS_OK) {
-        status = pacer_create(options->channel, options->peer_count, PACER_QUIETEST_LANE,
-                              &chunks->pacer);
-    }
     if (status != STATUS_OK) {
-        chunks_destroy(&chunks->base);
-        return status;
+        goto fail;
     }
+    status = encoder_create(&options->codec, options->layout, &chunks->encoder);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status =
+        pacer_create(options->channel, options->peer_count, PACER_QUIETEST_LANE, &chunks->pacer);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    chunks->base.residual = chunks->encoder.residual;
     *ret_exchange = &chunks->base;
     return STATUS_OK;
+fail:
+    chunks_destroy(&chunks->base);
+    return status;
 }
 
-/* Tells the others who we are. */
+/* Tells the others which worker this is. */
 static enum status chunks_start(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     enum status status = STATUS_OK;
-    for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
-        if (rank != options->rank) {
-            const struct lanes *lanes = &options->peers[rank];
+    for (uint32_t process = 0; process < options->processes && status == STATUS_OK; process++) {
+        if (process != options->process) {
+            const struct lanes *lanes = &options->peers[process];
             bool is_far = lanes->count > 0 &&
                           !transport_is_near(options->channel->transport, lanes->peers[0]);
             status = exchange_say_hello(exchange, lanes, is_far);
@@ -137,7 +153,6 @@ enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message
     struct exchange *exchange = &chunks->base;
     struct message chunk = *message;
     chunk.kind = MESSAGE_CHUNK;
-    chunk.rank = exchange->options.rank;
     chunk.step = exchange->step;
     const struct lanes *lanes = &exchange->options.peers[to];
     assert(lanes->count > 0);
@@ -146,6 +161,46 @@ enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message
     }
     exchange_count_send(exchange);
     return pacer_send(chunks->pacer, to, lanes, &chunk, exchange_count_read, exchange);
+}
+
+float *chunks_vector(const struct chunks *chunks, uint32_t rank)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    assert(rank_block_has(options->block, rank));
+    return options->vectors[rank - options->rank];
+}
+
+float *chunks_add_up(const struct chunks *chunks, struct rank_block ranks, struct span span)
+{
+    float *sum = chunks_vector(chunks, ranks.first);
+    for (uint32_t i = 1; i < ranks.count; i++) {
+        const float *values = chunks_vector(chunks, ranks.first + i);
+        vector_add(sum + span.offset, values + span.offset, span.count);
+    }
+    return sum;
+}
+
+void chunks_make_mean(const struct chunks *chunks, const float *sum, struct span span)
+{
+    float *grads = chunks->base.options.grads;
+    if (sum != grads) {
+        memcpy(grads + span.offset, sum + span.offset, span.count * sizeof(float));
+    }
+    vector_scale(grads + span.offset, chunks->base.mean_factor, span.count);
+}
+
+/* One process that carries all ranks: nothing travels. */
+static void add_up_alone(const struct chunks *chunks, uint32_t bucket)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    for (uint32_t c = 0; options->world > 1 && c < options->world; c++) {
+        struct span span = span_part(options->layout->buckets[bucket], options->world, c);
+        float *sum = chunks_add_up(chunks, (struct rank_block){c, options->world - c}, span);
+        for (uint32_t rank = 0; rank < c; rank++) {
+            vector_add(sum + span.offset, chunks_vector(chunks, rank) + span.offset, span.count);
+        }
+        chunks_make_mean(chunks, sum, span);
+    }
 }
 
 static enum status chunks_go_on(struct exchange *exchange)
@@ -185,7 +240,7 @@ bool chunks_is_segment(struct span chunk, struct span span)
     return segment.count == span.count;
 }
 
-/* Handles what was held of this step and of this bucket, as far as its turn has come. */
+/* Handles held segments of this step and bucket whose turn has come. */
 static enum status release_held(struct chunks *chunks, uint32_t bucket, bool *ret_has_taken)
 {
     struct chunk_bucket *state = &chunks->buckets[bucket];
@@ -194,8 +249,8 @@ static enum status release_held(struct chunks *chunks, uint32_t bucket, bool *re
     *ret_has_taken = false;
     while (*link != NULL && status == STATUS_OK) {
         struct chunk_held *held = *link;
-        // Read once: the trainer may begin the next step meanwhile. What came once more after its
-        // bucket was done never has its turn.
+        // Reads the step once, because the trainer may begin the next one meanwhile. The turn of a
+        // segment that came again after its bucket was done never comes.
         uint64_t ahead = held->message.step - chunks->base.step;
         enum chunk_fate fate = ahead <= 1 ? CHUNK_EARLY : CHUNK_REFUSED;
         if (ahead == 0 && state->is_ready) {
@@ -214,7 +269,7 @@ static enum status release_held(struct chunks *chunks, uint32_t bucket, bool *re
     return status;
 }
 
-/* One that was taken may have been what others wait for. */
+/* A segment that was taken may let held ones go on. */
 static enum status release_all(struct chunks *chunks, uint32_t bucket)
 {
     bool has_taken = true;
@@ -228,7 +283,8 @@ static enum status release_all(struct chunks *chunks, uint32_t bucket)
 static enum status chunks_ready(struct exchange *exchange, uint32_t bucket)
 {
     struct chunks *chunks = chunks_of(exchange);
-    if (exchange->options.world == 1) {
+    if (exchange->options.processes == 1) {
+        add_up_alone(chunks, bucket);
         exchange_mark_done(exchange, bucket);
         return STATUS_OK;
     }
@@ -272,13 +328,13 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
         !callers_are(options->callers, message->rank, envelope->peer)) {
         return STATUS_DENIED;
     }
-    if (message->kind != MESSAGE_CHUNK || options->world == 1 || message->rank >= options->world ||
-        message->bucket >= options->layout->bucket_count ||
+    if (message->kind != MESSAGE_CHUNK || options->processes == 1 ||
+        message->rank >= options->world || message->bucket >= options->layout->bucket_count ||
         !chunks->buckets[message->bucket].algorithm->is_expected(chunks, message)) {
         return STATUS_MALFORMED;
     }
-    // Read once: the trainer may begin the next step meanwhile. Before the first one `step` is
-    // UINT64_MAX, and its successor 0.
+    // Reads the step once, because the trainer may begin the next one meanwhile. Before the first
+    // step `step` is UINT64_MAX, and its successor is 0.
     uint64_t step = exchange->step;
     bool is_now = message->step == step;
     struct chunk_bucket *bucket = &chunks->buckets[message->bucket];

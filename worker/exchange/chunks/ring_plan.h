@@ -1,8 +1,9 @@
-/* What a worker does with the pieces of a ring all-reduce. Arithmetic only.
+/* Plans what a worker does with the segments of a ring all-reduce. Arithmetic only.
  *
- * Each bucket is cut into `world` chunks, each chunk into segments. Rank r sends to r+1 and
- * receives from r-1, modulo world. A segment of chunk c starts at rank c with that rank's own
- * values and is handed on 2(N-1) times:
+ * Each bucket is cut into as many chunks as there are ranks, each chunk into segments. Process p
+ * sends to p+1 and receives from p-1, modulo P. A segment of chunk c starts at the process that
+ * carries rank c, with the values of that rank, and is handed on. Where a process carries one rank,
+ * P = N, that is 2(N-1) times:
  *
  *     hops 1 .. N-1      reduce-scatter: the receiver adds its own values; after hop N-1 the sum is
  *                        complete, in the order of ranks c, c+1, ..., c+N-1, and is scaled by 1/N
@@ -10,30 +11,47 @@
  *
  * Every rank sends and receives 2(N-1)/N of the bucket (Patarasuk and Yuan 2009: the least
  * possible). Segments do not wait for each other, so the wire, the additions and the other buckets
- * overlap. */
+ * overlap.
+ *
+ * A process that carries several ranks adds their values one after the other, in their order. If
+ * rank c is not the first that its process carries, the sum starts with c and those behind it, and
+ * comes back to that process, which adds those before c last: one hop more. */
 #ifndef WORKER_EXCHANGE_CHUNKS_RING_PLAN_H
 #define WORKER_EXCHANGE_CHUNKS_RING_PLAN_H
 
+#include "common/job/carriers.h"
 #include "common/vector/layout.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The way of a chunk's segments round the ring. */
+struct ring_path {
+    uint32_t start;     // the process that begins the sum
+    uint32_t sum_hops;  // in which values are added
+    uint32_t hop_count; // in all; 0 if there is one process
+};
+struct ring_path ring_path_of(struct carriers carriers, uint32_t chunk);
+
+/* The process that receives the hop, from 1. */
+uint32_t ring_receiver(struct carriers carriers, const struct ring_path *path, uint32_t hop);
+
 struct ring_hop {
-    bool adds;      // the receiver adds its own values, rather than take the received ones
+    bool adds;      // the receiver adds its own values to the received ones
     bool completes; // this addition was the last: scale by 1/world
     bool is_final;  // the values are final at the receiver after this hop
     bool goes_on;   // the receiver hands it on, as hop + 1
 };
 
-/* The number of times a segment is handed on. 0 if world is 1. */
-uint32_t ring_hop_count(uint32_t world);
+/* hop in 1 .. hop_count. */
+struct ring_hop ring_hop_at(const struct ring_path *path, uint32_t hop);
 
-/* hop in 1 .. ring_hop_count(world). */
-struct ring_hop ring_hop_at(uint32_t world, uint32_t hop);
+/* The ranks whose values are added to a chunk's sum at a hop that adds, by its receiver; at hop 0
+ * those that the sum starts with. */
+struct rank_block ring_adders(struct carriers carriers, uint32_t chunk, uint32_t hop);
 
-/* The chunk that `rank` receives at `hop`. */
-uint32_t ring_chunk_at(uint32_t world, uint32_t rank, uint32_t hop);
+/* The chunk of a bucket that has this float of it. */
+uint32_t ring_chunk_of(struct span bucket, uint32_t world, uint64_t offset);
 
 /* Segments of at most segment_count_max floats that a chunk is cut into. */
 uint32_t ring_segment_count(struct span chunk, uint64_t segment_count_max);

@@ -1,10 +1,10 @@
-/* Sums buckets in blocks: each worker with time takes a block, adds up the vectors of all workers,
- * and writes the mean into each of them. */
+/* Sums buckets in blocks. Each idle worker takes a block, adds up the vectors of all workers, and
+ * writes the mean into each of them. */
 #include "worker/exchange/ring_mean.h"
 #include "worker/exchange/shared/group_state.h"
 
-// A block is small enough to stay in a cache while its mean is written, and large enough to be
-// worth taking; of small buckets it is smaller, so that there is one for everybody. In floats.
+// The floats of a block: few enough to stay in a cache while its mean is written, and enough to be
+// worth taking. Small buckets have smaller blocks, so that there is one for each worker.
 #define BLOCK_FLOATS       (UINT64_C(16) * 1024)
 #define SMALL_BLOCK_FLOATS (UINT64_C(2) * 1024)
 #define SMALL_BUCKET       (8 * BLOCK_FLOATS)
@@ -17,7 +17,7 @@ void blocks_plan(struct bucket_state *state, uint64_t value_count)
     state->block_count = (uint32_t)((value_count + block - 1) / block);
 }
 
-/* The mean of a block, into all vectors. */
+/* Writes the mean of a block into all vectors. */
 static void reduce_block(const struct group *group, uint32_t bucket, uint32_t block)
 {
     uint32_t world = group->options.world;
@@ -32,7 +32,7 @@ static void reduce_block(const struct group *group, uint32_t bucket, uint32_t bl
     ring_mean(whole, span, vectors, world);
 }
 
-/* Takes a block that nobody has, if there is one. */
+/* Takes a block that no worker has taken, if there is one. */
 static enum status take(const struct bucket_state *state, struct counters *counters,
                         uint32_t *ret_block, bool *ret_has_block)
 {
@@ -44,7 +44,7 @@ static enum status take(const struct bucket_state *state, struct counters *count
             return STATUS_OK;
         }
         if (end - taken > state->block_count) {
-            return STATUS_MALFORMED; // who shares this memory has overwritten the board
+            return STATUS_MALFORMED; // a process that shares this memory has overwritten the board
         }
     } while (!atomic_compare_exchange_weak(&counters->taken, &taken, taken + 1));
     *ret_block = state->block_count - (end - taken);
@@ -52,14 +52,14 @@ static enum status take(const struct bucket_state *state, struct counters *count
     return STATUS_OK;
 }
 
-/* Works on a bucket as long as it has blocks, if all workers have arrived. A single block is left
- * to the last of them. */
+/* Works on a bucket for as long as it has blocks, if all workers have arrived. The last one to
+ * arrive takes a single block. */
 static enum status work_on(struct group *group, uint32_t bucket)
 {
     struct bucket_state *state = &group->buckets[bucket];
     struct counters *counters = &group->board->buckets[bucket];
     if (state->block_count <= 1 ||
-        atomic_load(&counters->arrived) != state->round * group->options.world) {
+        atomic_load(&counters->arrived) != state->round * group->options.processes) {
         return STATUS_OK;
     }
     for (;;) {
@@ -83,7 +83,7 @@ bool blocks_have_work(const struct group *group)
         const struct bucket_state *state = &group->buckets[i];
         const struct counters *counters = &group->board->buckets[i];
         if (state->is_unfinished && state->block_count > 1 &&
-            atomic_load(&counters->arrived) == state->round * group->options.world &&
+            atomic_load(&counters->arrived) == state->round * group->options.processes &&
             atomic_load(&counters->taken) != state->round * state->block_count) {
             return true;
         }
@@ -110,16 +110,16 @@ static enum status arrive(struct group *group, uint32_t bucket)
     const struct bucket_state *state = &group->buckets[bucket];
     struct counters *counters = &group->board->buckets[bucket];
     uint32_t arrived = atomic_fetch_add(&counters->arrived, 1) + 1;
-    if (arrived != state->round * group->options.world) {
+    if (arrived != state->round * group->options.processes) {
         return STATUS_OK;
     }
     if (state->block_count == 1) {
-        // Nobody else could do anything of it: no need to agree on who does.
+        // No other worker could do any of it, so there is nothing to agree on.
         reduce_block(group, bucket, 0);
         atomic_store(&counters->taken, state->round);
         atomic_store(&counters->finished, state->round);
     }
-    news_announce(group->board); // those that sleep can help, or go on
+    news_announce(group->board); // workers that sleep can help, or go on
     return STATUS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Moves pieces of buckets through bounce buffers. */
+/* Sums pieces of buckets by way of bounce buffers. */
 #include "worker/exchange/shared/bounce.h"
 
 #include "common/job/all_reduce.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pieces, in floats; of a small bucket they are smaller, so that there is one for everybody. What
-// two workers have in all buffers fits in the cache of a core.
+// The floats of a piece. Small buckets have smaller pieces, so that there is one for each worker.
+// What two workers have in all buffers fits in a core's cache.
 #define PIECE_FLOATS       (UINT64_C(8) * 1024)
 #define SMALL_PIECE_FLOATS (UINT64_C(2) * 1024)
 #define SMALL_BUCKET       (16 * PIECE_FLOATS)
 #define BUFFERS            8
 
-/* Who did what with the piece in it. Both only grow, and wrap around. */
+/* What workers did with the piece in a buffer. Both counters only grow, and wrap around. */
 struct buffer {
     _Alignas(BOUNCE_ALIGNMENT) _Atomic uint32_t entered; // workers, in all rounds
-    _Alignas(BOUNCE_ALIGNMENT) _Atomic uint32_t round;   // the last one whose mean is there
+    _Alignas(BOUNCE_ALIGNMENT) _Atomic uint32_t round;   // last round whose mean is there
 };
 
 /* What is in a buffer. */
@@ -33,14 +33,14 @@ struct bounce {
     struct buffer *buffers; // (BUFFERS), shared
     float *places;          // (BUFFERS, world, PIECE_FLOATS), shared
     uint64_t entered;       // pieces that this worker has entered, of all steps
-    uint64_t left;          // of them, those that it has left
+    uint64_t left;          // how many of those it has left
     struct piece pieces[BUFFERS];
 
-    // Buckets that are ready and not yet entered as a whole, by turns of bucket_count.
+    // Buckets that are ready and not entirely entered yet, by turns of bucket_count.
     uint32_t *queue;
     uint64_t queue_begin, queue_end;
-    uint64_t offset;   // how much of the first one has entered, in floats
-    uint64_t *missing; // of each bucket, the floats whose mean is not there
+    uint64_t offset;   // floats of the first one that have entered
+    uint64_t *missing; // floats of each bucket whose mean is not there
 };
 
 size_t bounce_bytes(uint32_t world)
@@ -83,7 +83,7 @@ static struct buffer *buffer_of(const struct bounce *bounce, uint64_t piece)
     return &bounce->buffers[piece % BUFFERS];
 }
 
-/* How often the piece's buffer has been taken, with this one. */
+/* How often the piece's buffer has been used, this time included. */
 static uint32_t round_of(uint64_t piece)
 {
     return (uint32_t)(piece / BUFFERS) + 1;
@@ -167,7 +167,7 @@ static bool enter(struct bounce *bounce)
     return entered == all_entered(bounce, piece);
 }
 
-/* A piece of this worker's that all others have entered, and that it has not added up. */
+/* Finds a piece of this worker's that all others have entered and that it has not added up. */
 static bool find_whole(const struct bounce *bounce, uint64_t *ret_piece)
 {
     for (uint64_t piece = bounce->left; piece < bounce->entered; piece++) {
@@ -196,7 +196,7 @@ static void add_up(const struct bounce *bounce, uint64_t piece)
 
 enum bounce_did bounce_work(struct bounce *bounce)
 {
-    // Adding up comes last: it takes longest, and there is time for it where others are behind.
+    // Adding up comes last: it takes longest, and there is time for it while others are behind.
     uint64_t piece;
     if (can_leave(bounce)) {
         leave(bounce);

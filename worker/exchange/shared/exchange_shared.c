@@ -1,9 +1,8 @@
-/* All-reduce of workers on one host, straight in each other's memory: group.h does the work, on the
- * trainer's threads. No message travels, and the communication thread sleeps. */
+/* All-reduces for workers on one host, directly in each other's memory. group.h does the work on
+ * the trainers' threads. No message travels, and the communication thread sleeps. */
 #include "worker/exchange/shared/group.h"
 #include "worker/exchange/strategies.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 static enum status shared_create(const struct exchange_options *options,
@@ -26,26 +25,33 @@ static enum status shared_start(struct exchange *exchange)
     return STATUS_OK;
 }
 
-static enum status shared_ready(struct exchange *exchange, uint32_t bucket)
-{
-    return group_arrive(exchange->options.group, bucket);
-}
-
 static bool is_stopped(void *context)
 {
     return exchange_stopped(context) != STATUS_OK;
 }
 
+static enum status shared_meet(struct exchange *exchange, const struct exchange_device *device,
+                               bool *ret_has_met)
+{
+    enum status status =
+        group_meet(exchange->options.group, device, is_stopped, exchange, ret_has_met);
+    return status == STATUS_INTERRUPTED ? exchange_stopped(exchange) : status;
+}
+
+static void shared_stop(struct exchange *exchange)
+{
+    group_release(exchange->options.group);
+}
+
+static enum status shared_ready(struct exchange *exchange, uint32_t bucket)
+{
+    return group_arrive(exchange->options.group, bucket);
+}
+
 static enum status shared_wait(struct exchange *exchange, uint32_t bucket)
 {
-    const struct exchange_options *options = &exchange->options;
-    enum status status = group_wait(options->group, bucket, is_stopped, exchange);
-    // No byte travels. For comparison the bytes that a ring would have carried are counted; the
-    // job's details say that they are modelled.
-    uint64_t bytes = options->layout->buckets[bucket].count * sizeof(float);
-    uint64_t modelled = 2 * bytes * (options->world - 1) / options->world;
-    atomic_fetch_add_explicit(&options->channel->bytes_sent, modelled, memory_order_relaxed);
-    atomic_fetch_add_explicit(&options->channel->bytes_received, modelled, memory_order_relaxed);
+    enum status status = group_wait(exchange->options.group, bucket, is_stopped, exchange);
+    exchange_count_modelled(exchange, bucket);
     return status == STATUS_INTERRUPTED ? exchange_stopped(exchange) : status;
 }
 
@@ -69,6 +75,8 @@ const struct exchange_strategy exchange_shared = {
             .delivers = EXCHANGE_GRADIENTS,
             .start = shared_start,
             .ready = shared_ready,
+            .meet = shared_meet,
+            .stop = shared_stop,
             .wait = shared_wait,
             .deliver = shared_deliver,
             .destroy = shared_destroy,

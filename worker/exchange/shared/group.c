@@ -1,4 +1,4 @@
-/* All-reduce in shared memory: gives each bucket its algorithm, and waits for all workers. */
+/* All-reduces in shared memory: gives each bucket its algorithm, and waits for all workers. */
 #include "worker/exchange/shared/group.h"
 
 #include "common/base/cores.h"
@@ -25,13 +25,20 @@ static size_t all_posts_bytes(const struct layout *layout, uint32_t world)
     return bytes;
 }
 
-size_t group_board_bytes(const struct layout *layout, uint32_t world, bool has_bounce)
+/* The bytes of a board before the devices' part. */
+static size_t host_bytes(const struct layout *layout, uint32_t world, bool has_bounce)
 {
-    return counters_bytes(layout) + all_posts_bytes(layout, world) +
-           (has_bounce ? bounce_bytes(world) : 0);
+    size_t bytes = counters_bytes(layout) + all_posts_bytes(layout, world) +
+                   (has_bounce ? bounce_bytes(world) : 0);
+    return (bytes + DEVICES_PAGE - 1) / DEVICES_PAGE * DEVICES_PAGE;
 }
 
-/* Posts: every worker adds up the values of all. */
+size_t group_board_bytes(const struct layout *layout, uint32_t world, bool has_bounce)
+{
+    return host_bytes(layout, world, has_bounce) + devices_bytes(layout, world);
+}
+
+/* Posts: every worker adds up the values of all ranks. */
 static bool posts_complete(const struct group *group, uint32_t bucket)
 {
     const struct bucket_state *state = &group->buckets[bucket];
@@ -42,7 +49,11 @@ static enum status posts_arrive(struct group *group, uint32_t bucket)
 {
     const struct bucket_state *state = &group->buckets[bucket];
     struct span span = group->options.layout->buckets[bucket];
-    posts_put(&state->posts, state->round, group->options.own + span.offset);
+    for (uint32_t i = 0; i < group->ranks.count; i++) {
+        struct posts posts = state->posts;
+        posts.rank += i;
+        posts_put(&posts, state->round, group->options.vectors[i] + span.offset);
+    }
     if (posts_complete(group, bucket)) {
         news_announce(group->board);
     }
@@ -71,6 +82,21 @@ static bool bounce_complete(const struct group *group, uint32_t bucket)
 }
 
 static const struct group_algorithm group_bounce = {bounce_arrive_at, bounce_complete, NULL};
+
+/* Devices only queue: later work is queued behind it. */
+static enum status devices_arrive(struct group *group, uint32_t bucket)
+{
+    return devices_sum(&group->devices, bucket, group->buckets[bucket].round);
+}
+
+static bool devices_complete(const struct group *group, uint32_t bucket)
+{
+    (void)group;
+    (void)bucket;
+    return true;
+}
+
+static const struct group_algorithm group_devices = {devices_arrive, devices_complete, NULL};
 
 static void plan_buckets(struct group *group)
 {
@@ -109,15 +135,29 @@ static enum status create_bounce(struct group *group)
 enum status group_create(const struct group_options *options, struct group **ret_group)
 {
     assert(options->world >= 1 && options->world <= ALL_REDUCE_SHARED_MAX);
+    const struct carriers carriers = {
+        .ranks = options->world,
+        .processes = options->processes > 0 ? options->processes : options->world,
+    };
+    bool is_one_each = carriers.processes == carriers.ranks;
+    if (options->grads == NULL && !is_one_each) {
+        return STATUS_UNSUPPORTED;
+    }
     const struct layout *layout = options->layout;
     struct group *group = calloc(1, sizeof(*group) + options->world * sizeof(group->grads[0]));
     if (group == NULL) {
         return STATUS_NO_MEMORY;
     }
     group->options = *options;
+    group->options.processes = carriers.processes;
+    if (options->vectors == NULL) {
+        group->options.vectors = &group->options.own;
+    }
+    group->process = carriers_process(carriers, options->rank);
+    group->ranks = carriers_block(carriers, group->process);
     group->board = options->board;
-    group->spins = (long)options->world <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->core_share = spread_share(options->world, cores_available());
+    group->spins = (long)carriers.processes <= sysconf(_SC_NPROCESSORS_ONLN);
+    group->core_share = spread_share(carriers.processes, cores_available());
     group->buckets = calloc(layout->bucket_count, sizeof(*group->buckets));
     enum status status = group->buckets != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     if (status == STATUS_OK && options->grads == NULL) {
@@ -131,6 +171,10 @@ enum status group_create(const struct group_options *options, struct group **ret
         group->grads[i] = options->grads[i];
     }
     plan_buckets(group);
+    devices_init(&group->devices, group->board,
+                 (unsigned char *)options->board +
+                     host_bytes(layout, options->world, options->grads == NULL),
+                 options->rank, options->world, layout);
     *ret_group = group;
     return STATUS_OK;
 }
@@ -138,10 +182,32 @@ enum status group_create(const struct group_options *options, struct group **ret
 void group_destroy(struct group *group)
 {
     if (group != NULL) {
+        devices_part(&group->devices);
         bounce_destroy(group->bounce);
         free(group->buckets);
         free(group);
     }
+}
+
+enum status group_meet(struct group *group, const struct exchange_device *device,
+                       bool (*is_stopped)(void *context), void *context, bool *ret_has_met)
+{
+    *ret_has_met = false;
+    if (group->options.processes < group->options.world) {
+        return STATUS_OK;
+    }
+    enum status status = devices_meet(&group->devices, device, is_stopped, context);
+    *ret_has_met = group->devices.has_met;
+    for (uint32_t i = 0; *ret_has_met && i < group->options.layout->bucket_count; i++) {
+        group->buckets[i].algorithm = &group_devices;
+    }
+    group->has_blocks = group->has_blocks && !*ret_has_met;
+    return status;
+}
+
+void group_release(struct group *group)
+{
+    devices_release(&group->devices);
 }
 
 static bool is_complete(const struct group *group, uint32_t bucket)
@@ -165,7 +231,7 @@ static void work_on_bounce(struct group *group)
     }
 }
 
-/* Does what can be done of the buckets that this worker has ready; they become ready in order. */
+/* Does what can be done of this worker's ready buckets. They become ready in order. */
 static enum status help(struct group *group)
 {
     if (group->bounce != NULL) {
@@ -186,7 +252,7 @@ enum status group_arrive(struct group *group, uint32_t bucket)
     return status == STATUS_OK ? help(group) : status;
 }
 
-/* What is left of a complete bucket for this worker to do. */
+/* Does what is left for this worker to do of a complete bucket. */
 static void finish(struct group *group, uint32_t bucket)
 {
     struct bucket_state *state = &group->buckets[bucket];

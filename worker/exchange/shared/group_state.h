@@ -1,9 +1,11 @@
-/* What the parts of a group share: group.c (arrive, wait), blocks.c (buckets in blocks) and news.c
- * (how workers wait for each other). */
+/* The state that the parts of a group share: group.c (arrive, wait), blocks.c (buckets in blocks)
+ * and news.c (how workers wait for each other). */
 #ifndef WORKER_EXCHANGE_SHARED_GROUP_STATE_H
 #define WORKER_EXCHANGE_SHARED_GROUP_STATE_H
 
+#include "common/job/carriers.h"
 #include "worker/exchange/shared/bounce.h"
+#include "worker/exchange/shared/devices.h"
 #include "worker/exchange/shared/group.h"
 #include "worker/exchange/shared/posts.h"
 
@@ -11,10 +13,10 @@
 
 #define GROUP_CACHE_LINE 64
 
-/* Of one bucket. Counters only grow, through all rounds, and wrap around. */
+/* The counters of one bucket. They only grow, through all rounds, and wrap around. */
 struct counters {
     _Alignas(GROUP_CACHE_LINE) _Atomic uint32_t arrived; // workers that have it ready
-    _Atomic uint32_t taken;                              // blocks that somebody works on, or has
+    _Atomic uint32_t taken;                              // blocks that a worker has taken
     _Atomic uint32_t finished;                           // blocks
 };
 
@@ -22,7 +24,8 @@ struct counters {
 struct board {
     _Alignas(GROUP_CACHE_LINE) _Atomic uint32_t event; // changes when there is news for sleepers
     _Atomic uint32_t sleepers;                         // processes that sleep, or are about to
-    // Of each worker: the core on which it was when it last arrived, as core_now says it.
+    // Of each worker, by its number: the core on which it was when it last arrived, as core_now
+    // says it.
     _Alignas(GROUP_CACHE_LINE) _Atomic uint32_t cores[ALL_REDUCE_SHARED_MAX];
     struct counters buckets[]; // one for each
 };
@@ -41,6 +44,8 @@ struct bucket_state {
 
 struct group {
     struct group_options options;
+    struct rank_block ranks; // that this worker carries
+    uint32_t process;        // its number among the workers
     struct board *board;
     bool spins;
     uint32_t core_share;   // see spread.h
@@ -48,29 +53,33 @@ struct group {
     uint64_t moved_ns;     // when it last left a core to other workers
     struct bounce *bounce; // or NULL
     struct bucket_state *buckets;
-    bool has_blocks; // buckets that are summed in blocks
-    float *grads[];  // (world), unless there are bounce buffers
+    bool has_blocks;        // buckets that are summed in blocks
+    struct devices devices; // which may sum in the place of all that
+    float *grads[];         // (world), unless there are bounce buffers
 };
 
-/* How the mean of a bucket is taken. Nothing here waits. */
+/* An algorithm for the mean of a bucket. Nothing here waits. */
 struct group_algorithm {
-    /* This worker's gradients are there. */
+    /* Handles that this worker's gradients are there. */
     enum status (*arrive)(struct group *group, uint32_t bucket);
     bool (*is_complete)(const struct group *group, uint32_t bucket);
 
-    /* Writes a complete mean into this worker's gradients; NULL: it is there. */
+    /* Writes a complete mean into this worker's gradients. NULL: it is there already. */
     void (*take_mean)(struct group *group, uint32_t bucket);
 };
 
-/* blocks.c: buckets whose blocks are summed by whoever has time. */
+/* blocks.c: buckets whose blocks are summed by idle workers. */
 extern const struct group_algorithm group_blocks;
 void blocks_plan(struct bucket_state *state, uint64_t value_count);
-bool blocks_have_work(const struct group *group); // blocks that nobody works on
-enum status blocks_work(struct group *group);     // on all there are, of buckets that are ready
+bool blocks_have_work(const struct group *group); // there are blocks that no worker has taken
+enum status blocks_work(struct group *group);     // works on all blocks of ready buckets
 
-/* news.c: how a worker waits for others, and tells them that it need not go on. */
-void news_announce(struct board *board); // something has changed that others may wait for
+/* news.c: how a worker waits for others, and wakes them. */
+void news_announce(struct board *board); // something changed that others may wait for
 void news_note_core(struct group *group);
+
+/* Sleeps for a while, or until something is announced. Does not sleep if is_there(context). */
+void news_nap(struct board *board, bool (*is_there)(const void *context), const void *context);
 bool news_are_there(const struct group *group, uint32_t bucket); // in group.c
 void news_wait(struct group *group, uint32_t bucket);
 

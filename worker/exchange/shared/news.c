@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// How long a wait spins, where every process has a core, and how long it yields before it sleeps.
-// The kernel may well have put two processes on one core: there spinning only keeps the other out.
-// At first it looks as often as it can: reading the clock alone takes as long as a small
+// How long a wait spins if every process has a core, and how long it yields before it sleeps. The
+// kernel may have put two processes on one core, where spinning only keeps the other out. At first
+// a wait looks as often as it can, because reading the clock alone takes as long as a small
 // all-reduce.
 #define EAGER_SPINS 100
 #define SPIN_NS     1000
@@ -23,7 +23,7 @@
 #define MOVE_PAUSE_NS (UINT64_C(10) * 1000 * 1000)
 
 #if defined(__x86_64__)
-/* Leaves the core to its other thread for a moment. */
+/* Leaves the core to its other hardware thread for a moment. */
 static void spin_pause(void)
 {
     __builtin_ia32_pause();
@@ -56,13 +56,12 @@ static uint32_t core_now(void)
     return core != CORES_UNKNOWN ? core + 1 : 0;
 }
 
-/* For others to see where this worker runs. The line changes hands only when that changes. */
+/* Shows others where this worker runs. The cache line moves only when that changes. */
 static void put_core(struct group *group, uint32_t core)
 {
     if (core != group->core) {
         group->core = core;
-        atomic_store_explicit(&group->board->cores[group->options.rank], core,
-                              memory_order_relaxed);
+        atomic_store_explicit(&group->board->cores[group->process], core, memory_order_relaxed);
     }
 }
 
@@ -75,15 +74,15 @@ static void make_room(struct group *group, uint64_t now_ns)
     }
     put_core(group, core_now());
     uint32_t cores[ALL_REDUCE_SHARED_MAX], full[ALL_REDUCE_SHARED_MAX];
-    for (uint32_t rank = 0; rank < options->world; rank++) {
-        cores[rank] = // 0, which the board begins with, is unknown
-            atomic_load_explicit(&group->board->cores[rank], memory_order_relaxed) - 1;
+    for (uint32_t i = 0; i < options->processes; i++) {
+        cores[i] = // 0, which the board begins with, is unknown
+            atomic_load_explicit(&group->board->cores[i], memory_order_relaxed) - 1;
     }
     uint32_t full_count =
-        spread_full_cores(cores, options->world, group->core_share, options->rank, full);
+        spread_full_cores(cores, options->processes, group->core_share, group->process, full);
     if (full_count > 0) {
         group->moved_ns = now_ns;
-        put_core(group, 0); // or others would follow
+        put_core(group, 0); // otherwise others would follow
         (void)cores_leave(full, full_count);
         put_core(group, core_now());
     }
@@ -99,22 +98,32 @@ static bool is_complete(const struct group *group, uint32_t bucket)
     return group->buckets[bucket].algorithm->is_complete(group, bucket);
 }
 
-/* Until there is news, or for a while. */
-static void nap(const struct group *group, uint32_t bucket)
+void news_nap(struct board *board, bool (*is_there)(const void *context), const void *context)
 {
     static const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000L};
-    struct board *board = group->board;
     atomic_fetch_add(&board->sleepers, 1);
     uint32_t seen = atomic_load(&board->event);
-    if (!news_are_there(group, bucket)) {
-        // The kernel compares again: an event between here and there is not missed.
+    if (!is_there(context)) {
+        // The kernel compares again, so no event in between is missed.
         (void)futex(&board->event, FUTEX_WAIT, seen, &timeout);
     }
     atomic_fetch_sub(&board->sleepers, 1);
 }
 
-/* Waits for the bucket to be finished, or for work: as long as it pays by spinning or yielding,
- * then asleep. */
+/* Whether there is what a worker sleeps for. */
+struct wanted {
+    const struct group *group;
+    uint32_t bucket;
+};
+
+static bool wanted_is_there(const void *context)
+{
+    const struct wanted *wanted = context;
+    return news_are_there(wanted->group, wanted->bucket);
+}
+
+/* Waits for the bucket to be finished, or for work. Spins and yields for as long as that pays, then
+ * sleeps. */
 void news_wait(struct group *group, uint32_t bucket)
 {
     for (int i = 0; group->spins && i < EAGER_SPINS; i++) {
@@ -137,5 +146,5 @@ void news_wait(struct group *group, uint32_t bucket)
         }
         waited_ns = clock_now_ns() - start_ns;
     }
-    nap(group, bucket);
+    news_nap(group->board, wanted_is_there, &(struct wanted){group, bucket});
 }

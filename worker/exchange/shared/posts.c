@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-// What fills a pair of cache lines together with its round. Of more, many lines would have to
-// cross, and one worker that adds up a block for all is faster than all who add up everything.
+// The bytes that, with their round, fill a pair of cache lines. For more, many lines would have to
+// cross, and it is faster if one worker adds up a block for all than if all add up everything.
 #define COUNT_MAX 31
 
 struct post {

@@ -1,11 +1,12 @@
-/* Small all-reduces of workers that share memory: each posts its values, and adds up everybody's.
+/* All-reduces a few values of workers that share memory: each posts its values, and adds up those
+ * of all.
  *
- * A value crosses from core to core once on its way to each worker, together with the number of its
- * round, and nobody writes where another one writes: fewer transfers of cache lines than any
- * division of the work would take, as long as there are few values to add.
+ * A value crosses from core to core once for each worker, together with the number of its round,
+ * and no two workers write to the same place. For few values this takes fewer transfers of cache
+ * lines than any division of the work.
  *
- * A worker has two posts and takes them by turns. It writes one again two rounds later, and by then
- * all have posted in the round between, which they do once they have read this one. */
+ * A worker has two posts and uses them in turn. It writes a post again two rounds later. By then
+ * all have posted in the round between, which they do only after they have read this one. */
 #ifndef WORKER_EXCHANGE_SHARED_POSTS_H
 #define WORKER_EXCHANGE_SHARED_POSTS_H
 
@@ -23,7 +24,7 @@ struct posts {
     uint64_t count; // values of a worker
 };
 
-/* Whether so many values of a worker are few enough. */
+/* Whether this many values of a worker are few enough. */
 bool posts_serve(uint64_t count);
 
 size_t posts_bytes(uint64_t count, uint32_t world);
@@ -31,10 +32,11 @@ size_t posts_bytes(uint64_t count, uint32_t world);
 /* Rounds begin at 1 and wrap around. */
 void posts_put(const struct posts *posts, uint32_t round, const float *values);
 
-/* Whether all have put theirs. */
+/* Whether all workers have posted theirs. */
 bool posts_are_complete(const struct posts *posts, uint32_t round);
 
-/* Of complete posts. The sum of chunk c of N is taken in the order of ranks c, c+1, ... */
+/* Takes the mean of complete posts. The sum of chunk c of N is taken in the order of ranks c, c+1,
+ * ... */
 void posts_mean(const struct posts *posts, uint32_t round, float *ret_mean);
 
 #endif

@@ -1,0 +1,129 @@
+/* Makes the slices of the ranks that a process carries, and keeps apart what is each one's own. */
+#include "worker/train/slices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Batches that a loader is ahead.
+#define READ_AHEAD 4
+
+static enum status create_batches(struct slice *slice, const struct slices_sources *sources)
+{
+    const struct job *job = sources->job;
+    struct batcher_options options = {
+        .batch_size = job_batch_max(job),
+        .global_batch = job->global_batch,
+        .rank = slice->rank,
+        .world = job->workers,
+        .seed = job->seed,
+        .sample_count = sources->train_samples,
+        .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
+        .is_training = true,
+        .reads_bytes = sources->takes_bytes,
+        .depth = READ_AHEAD,
+        .device = sources->device,
+    };
+    enum status status = batcher_create(&options, sources->train, &slice->batcher);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    options.is_training = options.is_local = false;
+    options.sample_count = sources->test_samples;
+    options.depth = 1;
+    return evaluator_create(&options, sources->test, sources->model, &slice->evaluator);
+}
+
+/* All begin with those that the model begins with. */
+static enum status create_statistics(struct slice *slice, const struct slices *slices)
+{
+    uint64_t count = model_statistic_count(slices->model);
+    if (slices->count == 1 || count == 0) {
+        return STATUS_OK;
+    }
+    slice->statistics = calloc(count, sizeof(*slice->statistics));
+    if (slice->statistics == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    slice_leave(slices, slice);
+    return STATUS_OK;
+}
+
+enum status slices_init(struct slices *slices, const struct slices_sources *sources)
+{
+    *slices = (struct slices){
+        .list = calloc(sources->ranks.count, sizeof(*slices->list)),
+        .count = sources->ranks.count,
+        .model = sources->model,
+    };
+    enum status status = slices->list != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
+        struct slice *slice = &slices->list[i];
+        slice->rank = sources->ranks.first + i;
+        straggling_init(&slice->straggling, sources->job, slice->rank);
+        status = create_statistics(slice, slices);
+        if (status == STATUS_OK) {
+            status = create_batches(slice, sources);
+        }
+    }
+    return status;
+}
+
+void slices_finish(struct slices *slices)
+{
+    for (uint32_t i = 0; slices->list != NULL && i < slices->count; i++) {
+        evaluator_destroy(slices->list[i].evaluator);
+        batcher_destroy(slices->list[i].batcher);
+        free(slices->list[i].statistics);
+    }
+    free(slices->list);
+    *slices = (struct slices){0};
+}
+
+enum status slices_seek(struct slices *slices, uint64_t epoch, uint64_t step)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
+        status = batcher_seek(slices->list[i].batcher, epoch, step);
+    }
+    return status;
+}
+
+static size_t statistics_bytes(const struct slices *slices)
+{
+    return model_statistic_count(slices->model) * sizeof(float);
+}
+
+void slice_enter(const struct slices *slices, const struct slice *slice)
+{
+    if (slice->statistics != NULL) {
+        memcpy(model_statistics(slices->model), slice->statistics, statistics_bytes(slices));
+    }
+}
+
+void slice_leave(const struct slices *slices, const struct slice *slice)
+{
+    if (slice->statistics != NULL) {
+        memcpy(slice->statistics, model_statistics(slices->model), statistics_bytes(slices));
+    }
+}
+
+float *slice_statistics(const struct slices *slices, const struct slice *slice)
+{
+    return slice->statistics != NULL ? slice->statistics : model_statistics(slices->model);
+}
+
+static void add(struct slice_sums *sums, uint32_t images, double loss_sum)
+{
+    sums->images += images;
+    sums->loss_sum += loss_sum;
+}
+
+void slices_count_step(struct slices *slices, const struct job *job)
+{
+    for (uint32_t i = 0; i < slices->count; i++) {
+        struct slice *slice = &slices->list[i];
+        uint32_t images = job_batch_of(job, slice->rank);
+        add(&slice->interval, images, slice->loss_sum);
+        add(&slice->period, images, slice->loss_sum);
+    }
+}

@@ -1,0 +1,71 @@
+/* The slices of a step that this process computes: one for each rank that it carries
+ * (common/job/carriers.h), usually a single one.
+ *
+ * A slice has a rank's own batches, its part of the test set, and its own gradients and statistics
+ * of batch normalisation, so that what it computes does not depend on who carries it. All slices
+ * go one after the other through the model, whose gradients and statistics are those of the one
+ * that is computed. */
+#ifndef WORKER_TRAIN_SLICES_H
+#define WORKER_TRAIN_SLICES_H
+
+#include "common/base/status.h"
+#include "common/job/carriers.h"
+#include "worker/data/batcher.h"
+#include "worker/model/model.h"
+#include "worker/train/evaluator.h"
+#include "worker/train/straggling.h"
+
+#include <stdint.h>
+
+/* What a rank alone has of its reports. */
+struct slice_sums {
+    uint64_t images;
+    double loss_sum; // over images
+};
+
+struct slice {
+    uint32_t rank;
+    struct batcher *batcher;     // owned
+    struct evaluator *evaluator; // owned
+    struct straggling straggling;
+    float *statistics; // (statistic_count), owned, while others are in the model; NULL: the
+                       // model's are its own, as there is one slice
+    double loss_sum;   // of the step
+    struct slice_sums interval, period;
+};
+
+struct slices {
+    struct slice *list; // (count), owned
+    uint32_t count;
+    struct model *model; // borrowed
+};
+
+/* What they are made of; borrowed. */
+struct slices_sources {
+    const struct job *job;
+    struct rank_block ranks;
+    const struct dataset *train, *test;
+    uint64_t train_samples, test_samples; // the first so many of each
+    struct model *model;
+    struct device *device;
+    bool takes_bytes; // the device makes pixels
+};
+
+/* Zeroed is fine for finish, also after a failure. */
+enum status slices_init(struct slices *slices, const struct slices_sources *sources);
+void slices_finish(struct slices *slices);
+
+/* As batcher_seek, for training. */
+enum status slices_seek(struct slices *slices, uint64_t epoch, uint64_t step);
+
+/* The model has this slice's statistics from here on; and: what has become of them is kept. */
+void slice_enter(const struct slices *slices, const struct slice *slice);
+void slice_leave(const struct slices *slices, const struct slice *slice);
+
+/* Where a slice's statistics are between steps. (statistic_count) */
+float *slice_statistics(const struct slices *slices, const struct slice *slice);
+
+/* A step was made: adds what is a slice's own to its sums. */
+void slices_count_step(struct slices *slices, const struct job *job);
+
+#endif
