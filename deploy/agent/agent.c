@@ -12,9 +12,11 @@
 #include "deploy/agent/agent_folder.h"
 #include "deploy/agent/agent_message.h"
 #include "deploy/agent/agent_reach.h"
+#include "deploy/system/folder_lock.h"
 #include "deploy/system/interfaces.h"
 #include "deploy/system/line_stream.h"
 #include "deploy/system/poll_list.h"
+#include "deploy/system/process.h"
 #include "deploy/system/programs.h"
 
 #include <signal.h>
@@ -291,7 +293,7 @@ static void loop(struct agent *agent)
 /* Ends all children. The line is the reason that a coordinator on this host writes down. */
 static void end_children(struct agent *agent)
 {
-    char line[160] = "failed the launcher has gone: was it killed?", name[80];
+    char line[160] = "failed the launcher is gone: was it killed?", name[80];
     if (agent->ended_by != 0) {
         process_name_signal(agent->ended_by, name, sizeof(name));
         snprintf(line, sizeof(line), "failed the agent on the coordinator's host was ended by %s",
@@ -331,8 +333,8 @@ enum exit_code agent_run(const struct agent_options *options)
         loop(agent);
     }
     end_children(agent);
-    if (getppid() != parent && options->lock[0] != '\0') {
-        unlink(options->lock); // the launcher is gone: the lock is ours to remove
+    if (process_has_gone(parent) && options->lock[0] != '\0') {
+        folder_lock_remove_left(options->lock); // the launcher is gone: it is ours to remove
     }
     reach_finish(&agent->reach);
     agent_folder_finish(&agent->folder);

@@ -173,8 +173,8 @@ enum exit_code command_check(int argc, char **argv)
         return EXIT_COMPLETED;
     }
     hosts.preflight = true; // it is what was asked for
-    if (host_options_fill(&hosts, options_was_given(&program, "workers"), &job.workers) !=
-        STATUS_OK) {
+    if (host_options_fill(&hosts, options_was_given(&program, "workers"), job.processes,
+                          &job.workers) != STATUS_OK) {
         return EXIT_USAGE;
     }
     if (job_resolve(&job, error, sizeof(error)) != STATUS_OK) {

@@ -69,7 +69,8 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         return status;
     }
     bool has_workers = options_was_given(&program, "workers") || lists.workers[0] != '\0';
-    status = host_options_fill(&comparison->session.hosts, has_workers, &job.workers);
+    status =
+        host_options_fill(&comparison->session.hosts, has_workers, job.processes, &job.workers);
     if (status != STATUS_OK) {
         return status;
     }
@@ -96,7 +97,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
     snprintf(folder, sizeof(folder), "%s/%s", comparison->session.options.out, cell->name);
     printf("\n[%zu/%zu] %s\n", index + 1, comparison->cell_count, cell->name);
     fflush(stdout);
-    if (folder_make(folder, "logs") != STATUS_OK) {
+    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
     }
     struct launch_options launch = {

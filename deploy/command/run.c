@@ -30,14 +30,19 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
         .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n"
                    "  ringside run -H node1:2,node2:2 --mode ring --model cnn --data shapes\n",
         .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts),
-                 security_option_set(&options->security)},
-        .set_count = 4,
+                 security_option_set(&options->security), launcher_run_option_set(options)},
+        .set_count = 5,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
     if (status != STATUS_OK || *ret_is_done) {
         return status;
     }
-    status = host_options_fill(hosts, options_was_given(&program, "workers"), &job->workers);
+    status = host_options_fill(hosts, options_was_given(&program, "workers"), job->processes,
+                               &job->workers);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = launcher_resume_folder(options);
     if (status != STATUS_OK) {
         return status;
     }
@@ -82,7 +87,7 @@ static enum status begin(struct session *session, const struct job *job)
         return status;
     }
     preflight_try(&session->preflight, job);
-    return session_end_preflight(session, "logs");
+    return session_end_preflight(session, FOLDER_LOGS_NAME);
 }
 
 static enum exit_code run(struct session *session, const struct job *job)
@@ -95,13 +100,16 @@ static enum exit_code run(struct session *session, const struct job *job)
     const struct launch_options launch = {
         .job = job,
         .folder = options->out,
+        .resume = options->resume,
         .port = options->port,
         .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
-    print_closing(options->out);
+    if (code == EXIT_COMPLETED || options->resume[0] == '\0') {
+        print_closing(options->out);
+    }
     return code;
 }
 

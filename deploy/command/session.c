@@ -4,6 +4,9 @@
 #include "deploy/launch/launch.h"
 #include "deploy/system/folder.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 enum status session_begin(struct session *session, const char *what)
 {
     launch_block_signals();
@@ -23,7 +26,12 @@ enum status session_begin(struct session *session, const char *what)
 enum status session_end_preflight(struct session *session, const char *inner)
 {
     enum status status = preflight_end(&session->preflight);
-    return status == STATUS_OK ? folder_make(session->options.out, inner) : status;
+    const struct launcher_options *options = &session->options;
+    bool goes_on = options->resume[0] != '\0' && strcmp(options->resume, options->out) == 0;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return goes_on ? folder_go_on(options->out, inner) : folder_make(options->out, inner);
 }
 
 void session_close(struct session *session)

@@ -120,7 +120,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         return status;
     }
     status = host_options_fill(&sweep->session.hosts, options_was_given(&program, "workers"),
-                               &job.workers);
+                               job.processes, &job.workers);
     if (status != STATUS_OK) {
         return status;
     }
@@ -159,7 +159,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
     if (folder_remove_run(folder) != STATUS_OK) { // of a run without a result
         return EXIT_FAILED;
     }
-    if (folder_make(folder, "logs") != STATUS_OK) {
+    if (folder_make(folder, FOLDER_LOGS_NAME) != STATUS_OK) {
         return EXIT_FAILED;
     }
     const struct launch_options launch = {

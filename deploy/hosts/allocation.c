@@ -1,4 +1,4 @@
-/* Reads what Slurm says of an allocation. */
+/* Reads what Slurm says about an allocation. */
 #include "deploy/hosts/allocation.h"
 
 #include "common/base/number.h"
@@ -19,7 +19,8 @@ bool allocation_is_there(char *(*get)(const char *name))
     return job != NULL && job[0] != '\0' && nodes != NULL && nodes[0] != '\0';
 }
 
-/* "2(x3),1": how many tasks each node has, up to HOSTS_MAX of them; 0: it is no such list. */
+/* Reads how many tasks each node has ("2(x3),1"), up to HOSTS_MAX nodes. Returns 0 if the text is
+ * not such a list. */
 static size_t parse_tasks(const char *text, uint32_t ret_tasks[HOSTS_MAX])
 {
     size_t count = 0;
@@ -49,7 +50,8 @@ static size_t parse_tasks(const char *text, uint32_t ret_tasks[HOSTS_MAX])
     }
 }
 
-/* "4", "a100:4", "a100:2,v100:1": GPUs of a node; 0 if it is nothing of that. */
+/* Reads the number of GPUs of a node ("4", "a100:4", "a100:2,v100:1"). Returns 0 if the text is
+ * none of these. */
 static uint32_t parse_gpus(const char *text)
 {
     uint64_t sum = 0;
@@ -67,14 +69,14 @@ static uint32_t parse_gpus(const char *text)
     return sum <= HOSTS_SLOTS_MAX ? (uint32_t)sum : 0;
 }
 
-/* One launcher, in an allocation of one kind of nodes. */
+/* Checks that there is one launcher, in an allocation of one kind of nodes. */
 static enum status check_place(char *(*get)(const char *name), char ret_error[OPTION_ERROR_BYTES])
 {
     const char *parts = get("SLURM_HET_SIZE"), *step = get("SLURM_STEP_ID");
     const char *tasks = get("SLURM_STEP_NUM_TASKS");
     if (parts != NULL && strcmp(parts, "1") != 0) {
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "this is a heterogeneous job of Slurm (SLURM_HET_SIZE is %.20s): start ps and "
+                 "this is a heterogeneous Slurm job (SLURM_HET_SIZE is %.20s): start ps and "
                  "workers by hand (`srun --het-group`), or ask for one allocation",
                  parts);
         return STATUS_INVALID;
@@ -90,8 +92,9 @@ static enum status check_place(char *(*get)(const char *name), char ret_error[OP
     return STATUS_OK;
 }
 
-/* What --ntasks-per-node sets is the most that a node takes; srun would run fewer tasks on the last
- * nodes, but one on each of them, until they are as many as in all. False: there is no way to. */
+/* Spreads the tasks over the nodes. --ntasks-per-node sets the most tasks that a node takes; as
+ * srun does, this puts fewer on the last nodes, but at least one on each, so that the total is
+ * right. Returns false if that is impossible. */
 static bool fit_slots(const char *tasks, uint32_t *slots, size_t count)
 {
     uint64_t wanted, sum = 0;
@@ -99,7 +102,7 @@ static bool fit_slots(const char *tasks, uint32_t *slots, size_t count)
         sum += slots[i];
     }
     if (tasks == NULL) {
-        return true; // as many as they take
+        return true; // as many tasks as the nodes take
     }
     if (!number_whole(tasks, strlen(tasks), UINT32_MAX, &wanted) || wanted > sum ||
         wanted < count) {
@@ -114,7 +117,7 @@ static bool fit_slots(const char *tasks, uint32_t *slots, size_t count)
     return true;
 }
 
-/* How many workers each node takes. */
+/* Finds out how many workers each node takes. */
 static enum status read_slots(char *(*get)(const char *name), size_t node_count,
                               uint32_t slots[HOSTS_MAX], char ret_error[OPTION_ERROR_BYTES])
 {
@@ -134,7 +137,7 @@ static enum status read_slots(char *(*get)(const char *name), size_t node_count,
                  "SLURM_TASKS_PER_NODE (%.60s) is not about the %zu node%s of SLURM_JOB_NODELIST: "
                  "%s, or name the nodes with -H",
                  per_node != NULL ? per_node : "not set", node_count, node_count == 1 ? "" : "s",
-                 is_step ? "it is of this step of srun; start ringside outside of it"
+                 is_step ? "it describes this step of srun; start ringside outside the step"
                          : "unset what does not belong to this job");
         return STATUS_INVALID;
     }
@@ -148,8 +151,8 @@ static enum status read_slots(char *(*get)(const char *name), size_t node_count,
     return STATUS_OK;
 }
 
-/* A step of one task gets what the job was given for a node; what it was given for a task, or in
- * all, must be asked for. */
+/* A step of one task gets what the job was given per node. What it was given per task, or in all,
+ * must be asked for. */
 static void read_gpus(char *(*get)(const char *name), struct allocation *allocation)
 {
     uint32_t gpus = parse_gpus(get("SLURM_GPUS_ON_NODE"));
@@ -218,8 +221,8 @@ enum status allocation_read(bool has_hosts, struct allocation *ret_allocation,
     if (process_run(&options, names, sizeof(names), &code) != STATUS_OK || code != 0 ||
         names[0] == '\0') {
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "the nodes of this job of Slurm cannot be told: `scontrol show hostnames %.200s` "
-                 "fails; repair that, or name hosts to be reached by ssh (-H, --reach ssh)",
+                 "the nodes of this Slurm job are unknown, because `scontrol show hostnames "
+                 "%.200s` fails; repair that, or name hosts to reach by ssh (-H, --reach ssh)",
                  list);
         return STATUS_INVALID;
     }

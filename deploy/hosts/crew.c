@@ -74,7 +74,7 @@ enum status crew_reopen(struct crew *crew)
 
 void crew_close(struct crew *crew)
 {
-    // All inputs first, so that the agents end at the same time.
+    // Closes all inputs first, so that the agents end at the same time.
     for (size_t i = 0; i < crew->count; i++) {
         host_link_hang_up(&crew->links[i]);
     }

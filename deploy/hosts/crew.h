@@ -1,4 +1,4 @@
-/* The agents of a job's hosts, and one wait for all of them. */
+/* Keeps the agents of a job's hosts, and waits for all of them at once. */
 #ifndef DEPLOY_HOSTS_CREW_H
 #define DEPLOY_HOSTS_CREW_H
 
@@ -13,12 +13,12 @@ struct crew {
     struct host_link *links; // (count), owned
     size_t count;
     int signal_fd;
-    unsigned interrupts; // signals of process_ending_signals so far
+    unsigned interrupts; // how many signals of process_ending_signals have come
     int last_signal;     // of them
-    uint32_t next_id;    // of processes: what a late message is about is told by it
+    uint32_t next_id;    // for processes: it tells which one a late message is about
     struct poll_list polls;
 
-    /* Gets what the agents say, within crew_step. */
+    /* Handles what the agents say, within crew_step. */
     void (*handle)(void *context, size_t host, const struct agent_message *message);
     void *context;
 };
@@ -28,24 +28,24 @@ struct crew {
 enum status crew_open(struct crew *crew, const struct hosts *hosts,
                       const struct host_link_options *options);
 
-/* Starts those anew that are lost, and waits for them. */
+/* Starts lost agents again, and waits for them. */
 enum status crew_reopen(struct crew *crew);
 
-/* Ends the agents, with all that they have started. One that is zeroed has none. */
+/* Ends the agents, with all that they have started. A zeroed crew has none. */
 void crew_close(struct crew *crew);
 
-/* Who gets what the agents say, from now on. */
+/* Chooses who handles what the agents say from now on. */
 void crew_listen(struct crew *crew,
                  void (*handle)(void *context, size_t host, const struct agent_message *message),
                  void *context);
 
-/* So many ids that no process has had; the first of them. */
+/* Reserves `count` ids that no process has had, and returns the first. */
 uint32_t crew_take_ids(struct crew *crew, size_t count);
 
 void crew_say(struct crew *crew, size_t host, const struct agent_message *message);
 
-/* Waits until something has happened, or the time on our clock is deadline_ms (UINT64_MAX: none).
- */
+/* Waits until something happens, or until deadline_ms on this host's clock (UINT64_MAX: no
+ * deadline). */
 void crew_step(struct crew *crew, uint64_t deadline_ms);
 
 #endif

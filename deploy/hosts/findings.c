@@ -27,7 +27,8 @@ bool findings_name(const struct findings *findings, const char *host)
     return false;
 }
 
-/* Adds the host of `row` to `first`, which is as bad. False: there is no room. */
+/* Adds the host of `row` to `first`, which has the same problem. Returns false if there is no
+ * room. */
 static bool join(struct finding *first, const struct finding *row)
 {
     size_t used = strlen(first->host);
@@ -66,7 +67,7 @@ static void widen(int *width, const char *text)
     *width = size > *width ? size : *width;
 }
 
-/* Other hosts have a say in all of it. */
+/* Makes all texts printable, because other hosts can influence them. */
 static struct finding printable(const struct finding *finding)
 {
     struct finding row = *finding;

@@ -1,4 +1,4 @@
-/* What preflight found wrong: one table. Pure. */
+/* Keeps what preflight found wrong, in one table. Pure. */
 #ifndef DEPLOY_HOSTS_FINDINGS_H
 #define DEPLOY_HOSTS_FINDINGS_H
 
@@ -21,17 +21,17 @@ struct findings {
     size_t count, left_out;
 };
 
-/* Adds one that is filled by the caller. NULL if there are too many: they are counted. */
+/* Adds a finding, which the caller fills. Returns NULL if there are too many; those are counted. */
 struct finding *findings_add(struct findings *findings, const char *host);
 
-/* Something is wrong with this host already. */
+/* Whether there is a finding about this host already. */
 bool findings_name(const struct findings *findings, const char *host);
 
-/* Rows with the same problem and advice, of no pair, become one, with all their hosts, where there
- * is room for their names. */
+/* Joins rows with the same problem and advice that are not about a pair, where one row has room for
+ * all their hosts. */
 void findings_join(struct findings *findings);
 
-/* A row for each, with what to do below it. Control characters are not printed. */
+/* Prints a row for each finding, with its advice below. Does not print control characters. */
 void findings_print(const struct findings *findings, FILE *stream);
 
 #endif

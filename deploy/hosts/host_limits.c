@@ -7,7 +7,7 @@
 
 struct sum {
     struct resources_need most; // of one process
-    enum resources_role role;   // whose files those are
+    enum resources_role role;   // the role of that process
     uint32_t threads;           // of all processes, including their first threads
 };
 
@@ -51,7 +51,7 @@ enum status host_limits_check(const struct crew *crew, const struct placement *p
         resources_describe(sum.role, job, whose, sizeof(whose));
     }
     enum status status = resources_check_files(files, whose, ret_error);
-    return status == STATUS_OK ? resources_check_threads(
-                                     sum.threads, "what of the job runs on this host", ret_error)
-                               : status;
+    return status == STATUS_OK
+               ? resources_check_threads(sum.threads, "the part of the job on this host", ret_error)
+               : status;
 }

@@ -1,4 +1,4 @@
-/* Checks whether this host's limits are enough for the launcher and the processes that run here.
+/* Checks whether this host's limits suffice for the launcher and the processes that run here.
  * Processes on other hosts check their own limits. */
 #ifndef DEPLOY_HOSTS_HOST_LIMITS_H
 #define DEPLOY_HOSTS_HOST_LIMITS_H
@@ -7,7 +7,7 @@
 #include "deploy/hosts/crew.h"
 #include "deploy/hosts/placement.h"
 
-/* STATUS_INVALID with a sentence if they are not. */
+/* Returns STATUS_INVALID with a sentence if they do not. */
 enum status host_limits_check(const struct crew *crew, const struct placement *placement,
                               const struct job *job, char ret_error[RESOURCES_ERROR_BYTES]);
 

@@ -1,8 +1,9 @@
-/* Starts agents, exchanges lines with them, and notices when they are gone. */
+/* Exchanges lines with an agent, and notices when it is gone. */
 #include "deploy/hosts/host_link.h"
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "deploy/hosts/link_start.h"
 #include "deploy/hosts/srun_command.h"
 #include "deploy/hosts/ssh_command.h"
 #include "deploy/system/process.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,10 +21,9 @@
 #define PING_MS       1000
 #define TURN_MS       1500 // a turn of a healthy launcher takes less
 #define CLOSE_MS      2000
-#define SRUN_CLOSE_MS 10000 // it hears from the node that the step is over
+#define SRUN_CLOSE_MS 10000 // srun waits for the node to report the end of the step
 #define POLL_MS       5
-#define ERROR_LINE    1024
-// ssh gives up after its ConnectTimeout; the name, the key and the start come on top.
+// ssh gives up after its ConnectTimeout. Name lookup, keys and the start take extra time.
 #define SSH_HELLO_MS  (SSH_CONNECT_SECS * 1000 + 2000)
 #define SRUN_HELLO_MS (SRUN_CONNECT_SECS * 1000)
 
@@ -51,144 +49,9 @@ static void lose(struct host_link *link, const char *why, const char *advice)
     }
 }
 
-static bool is_by_srun(const struct host_link *link)
-{
-    return !link->is_local && link->options->allocation != NULL;
-}
-
 static unsigned hello_ms(const struct host_link *link)
 {
-    return is_by_srun(link) ? SRUN_HELLO_MS : SSH_HELLO_MS;
-}
-
-/* The descriptors of a child, and ours. */
-struct link_files {
-    int child[3], own[3]; // standard input, output, error; -1: none
-};
-
-static void close_files(int files[3])
-{
-    for (size_t i = 0; i < 3; i++) {
-        if (files[i] >= 0) {
-            close(files[i]);
-        }
-        files[i] = -1;
-    }
-}
-
-static enum status open_files(const struct host_link *link, struct link_files *files)
-{
-    *files = (struct link_files){{-1, -1, -1}, {-1, -1, -1}};
-    int in[2], out[2], error[2];
-    if (pipe2(in, O_CLOEXEC) != 0) {
-        return STATUS_IO;
-    }
-    files->child[0] = in[0];
-    files->own[0] = in[1];
-    if (pipe2(out, O_CLOEXEC) != 0) {
-        return STATUS_IO;
-    }
-    files->own[1] = out[0];
-    files->child[1] = out[1];
-    if (link->is_local) {
-        return STATUS_OK; // its errors are ours
-    }
-    if (pipe2(error, O_CLOEXEC) != 0) {
-        return STATUS_IO;
-    }
-    files->own[2] = error[0];
-    files->child[2] = error[1];
-    return STATUS_OK;
-}
-
-/* In the child: never returns. */
-static void become(const struct link_files *files, const char *path, const char *const *argv,
-                   int terminal_fd)
-{
-    bool is_set = dup2(files->child[0], STDIN_FILENO) >= 0 &&
-                  dup2(files->child[1], STDOUT_FILENO) >= 0 &&
-                  (files->child[2] < 0 || dup2(files->child[2], STDERR_FILENO) >= 0);
-    if (terminal_fd >= 0) {
-        fcntl(terminal_fd, F_SETFD, 0); // not closed by exec
-    }
-    if (is_set) {
-        // execvp does not write to its arguments; its interface is older than const.
-        union {
-            const char *const *in;
-            char *const *out;
-        } cast = {.in = argv};
-        execvp(path, cast.out);
-    }
-    _exit(127);
-}
-
-static enum status start(struct host_link *link, const char *path, const char *const *argv,
-                         int terminal_fd)
-{
-    struct link_files files;
-    enum status status = open_files(link, &files);
-    pid_t parent = getpid();
-    link->pid = status == STATUS_OK ? fork() : -1;
-    if (link->pid == 0) {
-        process_isolate_child(parent);
-        if (is_by_srun(link)) {
-            // Killed, it would leave its step to notice by itself; asked to end, it ends that.
-            prctl(PR_SET_PDEATHSIG, SIGTERM);
-            process_drop_variables(srun_is_dropped);
-        } else if (link->is_local) {
-            // The end of its input ends it, after the coordinator has written its summary. If it
-            // is stopped, it is made to go on.
-            prctl(PR_SET_PDEATHSIG, SIGCONT);
-        }
-        become(&files, path, argv, terminal_fd);
-    }
-    close_files(files.child);
-    if (link->pid < 0) {
-        link->pid = 0;
-        close_files(files.own);
-        return STATUS_IO;
-    }
-    setpgid(link->pid, link->pid); // as the child does: whoever is first
-    line_writer_init(&link->writer, files.own[0]);
-    status = line_reader_init(&link->reader, files.own[1], AGENT_LINE_MAX);
-    if (status == STATUS_OK && files.own[2] >= 0) {
-        status = line_reader_init(&link->errors, files.own[2], ERROR_LINE);
-    }
-    return status;
-}
-
-static enum status start_here(struct host_link *link)
-{
-    char fd_text[16];
-    int terminal_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    snprintf(fd_text, sizeof(fd_text), "%d", terminal_fd >= 0 ? terminal_fd : 0);
-    const char *const argv[] = {"ringside",          "agent", "--terminal-fd", fd_text, "--lock",
-                                link->options->lock, NULL};
-    enum status status = start(link, "/proc/self/exe", argv, terminal_fd);
-    if (terminal_fd >= 0) {
-        close(terminal_fd);
-    }
-    return status;
-}
-
-static enum status start_there(struct host_link *link)
-{
-    struct ssh_command by_ssh;
-    struct srun_command by_srun;
-    char script[SSH_SCRIPT_BYTES], own[PROGRAMS_PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    own[size > 0 ? size : 0] = '\0';
-    if (ssh_agent_script(link->options->place, own, link->options->timeout, script) != STATUS_OK) {
-        return STATUS_INVALID;
-    }
-    if (is_by_srun(link)) {
-        srun_command_make(&by_srun, link->options->allocation, link->name, script);
-        return start(link, by_srun.argv[0], by_srun.argv, -1);
-    }
-    if (ssh_command_make(&by_ssh, link->options->ssh, link->name, script) != STATUS_OK) {
-        return STATUS_INVALID;
-    }
-    return start(link, by_ssh.argv[0], by_ssh.argv, -1);
+    return link_is_by_srun(link) ? SRUN_HELLO_MS : SSH_HELLO_MS;
 }
 
 void host_link_open(struct host_link *link, const char *name,
@@ -200,12 +63,13 @@ void host_link_open(struct host_link *link, const char *name,
     link->reader.fd = link->errors.fd = link->writer.fd = -1;
     link->opened_ms = link->heard_ms = link->pinged_ms = link->stepped_ms = clock_now_ms();
     link->attention.looked_ms = link->opened_ms;
-    enum status status = link->is_local ? start_here(link) : start_there(link);
+    enum status status = link_start(link);
     if (status == STATUS_INVALID) {
-        lose(link, "the command that reaches it cannot be made",
+        lose(link, "the command that reaches it cannot be built",
              "give --ssh and --remote-ringside without quotes and special characters");
     } else if (status != STATUS_OK) {
-        lose(link, "no process can be started here", "are there too many open files? (ulimit -n)");
+        lose(link, "this host cannot start a process",
+             "are there too many open files? (ulimit -n)");
     }
 }
 
@@ -216,7 +80,7 @@ void host_link_say(struct host_link *link, const struct agent_message *message)
     }
     char *line = agent_message_encode(message);
     if (line == NULL || line_writer_add(&link->writer, line) != STATUS_OK) {
-        lose(link, "it takes no commands any more", "see its load and the network");
+        lose(link, "it no longer takes commands", "check its load and the network");
     }
     agent_message_free_line(line);
 }
@@ -235,7 +99,8 @@ static void ping(struct host_link *link)
     host_link_say(link, &message);
 }
 
-/* The host read its clock half a round trip ago; the shortest round trip says it best. */
+/* The host read its clock half a round trip ago. The shortest round trip gives the best
+ * estimate. */
 static void take_pong(struct host_link *link, const struct agent_message *pong)
 {
     uint64_t round_us = clock_now_ns() / 1000 - pong->time_us;
@@ -275,7 +140,7 @@ static void take_hello(struct host_link *link, const struct agent_message *hello
     }
     if (facts->programs.ps[0] == '\0' || facts->programs.worker[0] == '\0') {
         lose(link, "it has ringside, but not ps and worker",
-             "install them beside it, or use --ship");
+             "install them next to it, or use --ship");
         return;
     }
     link->state = HOST_LINK_UP;
@@ -293,8 +158,8 @@ static void take_line(struct host_link *link, size_t host, const char *line,
         if (link->state == HOST_LINK_CONNECTING) {
             return; // printed by a start file of the shell there
         }
-        snprintf(why, sizeof(why), "it says what no agent says: %s", error);
-        lose(link, why, "is its ringside the same build?");
+        snprintf(why, sizeof(why), "it sent something that no agent sends: %s", error);
+        lose(link, why, "is its ringside the same build as this one?");
         return;
     }
     if (link->state == HOST_LINK_CONNECTING && message.kind == AGENT_HELLO) {
@@ -309,7 +174,7 @@ static void take_line(struct host_link *link, size_t host, const char *line,
     agent_message_finish(&message);
 }
 
-/* Keeps the last line of standard error; what comes while the link is up is shown. */
+/* Keeps the last line of standard error. Shows lines that come while the link is up. */
 static void take_errors(struct host_link *link)
 {
     char *line = NULL;
@@ -320,7 +185,7 @@ static void take_errors(struct host_link *link)
     while (line_reader_next(&link->errors, true, &line) == STATUS_OK && line != NULL) {
         line[strcspn(line, "\r")] = '\0';
         if (line[0] == '\0' || strncmp(line, "Warning: Permanently added", 26) == 0 ||
-            (is_by_srun(link) && srun_is_noise(line))) {
+            (link_is_by_srun(link) && srun_is_noise(line))) {
             continue;
         }
         snprintf(link->said, sizeof(link->said), "%.500s", line);
@@ -350,7 +215,7 @@ static int reap(struct host_link *link, uint64_t deadline_ms)
     return result;
 }
 
-/* Its output has ended: so has ssh, srun or the agent, or it is about to. */
+/* Its output has ended, so ssh, srun or the agent has ended or is about to. */
 static void take_end(struct host_link *link)
 {
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];
@@ -363,12 +228,13 @@ static void take_end(struct host_link *link)
         lose(link, why, "run the job again");
         return;
     }
-    const struct link_program *program = is_by_srun(link) ? &srun_program : &ssh_program;
+    const struct link_program *program = link_is_by_srun(link) ? &srun_program : &ssh_program;
     link_end_explain(program, link->name, result, link->said, why, advice);
     lose(link, why, advice);
 }
 
-/* A stopped agent would stall the job unnoticed, as it hears and says nothing: makes it go on. */
+/* Lets a stopped agent continue. It would stall the job unnoticed, because it neither hears nor
+ * says anything. */
 static void let_go_on(struct host_link *link)
 {
     siginfo_t info = {0};
@@ -378,7 +244,7 @@ static void let_go_on(struct host_link *link)
         return;
     }
     process_name_signal(info.si_status, name, sizeof(name));
-    log_warn("the agent of this host (pid %ld) was stopped by %s: it is made to go on",
+    log_warn("the agent of this host (pid %ld) was stopped by %s; it is being continued",
              (long)link->pid, name);
     kill(link->pid, SIGCONT);
 }
@@ -393,7 +259,7 @@ static void check_silence(struct host_link *link, uint64_t now_ms)
     if (link->state == HOST_LINK_UP && !link->is_local &&
         (double)(now_ms - link->heard_ms) >= 1000 * link->options->timeout) {
         snprintf(why, sizeof(why), "no sign of life for %g s", link->options->timeout);
-        lose(link, why, "is the host up, and the network? (--link-timeout)");
+        lose(link, why, "are the host and the network up? (--link-timeout)");
     }
 }
 
@@ -422,7 +288,8 @@ void host_link_step(struct host_link *link, size_t host,
         status = line_reader_next(&link->reader, false, &line);
     }
     if (status != STATUS_OK) {
-        lose(link, "it says what no agent says: a line without end", "is its ringside the same?");
+        lose(link, "it sent something that no agent sends: a line without an end",
+             "is its ringside the same build as this one?");
     }
     if (end != STATUS_OK && link->state != HOST_LINK_LOST) {
         take_end(link);
@@ -434,7 +301,7 @@ void host_link_step(struct host_link *link, size_t host,
             ping(link);
         }
     }
-    // A writer that nobody reads from is noticed by the reader's end, or by silence.
+    // If nobody reads from the writer, the end of the reader or its silence shows it.
     if (link->state != HOST_LINK_LOST && line_writer_flush(&link->writer) != STATUS_OK) {
         link->writer.begin = link->writer.end = 0;
     }
@@ -475,10 +342,10 @@ void host_link_close(struct host_link *link)
 {
     host_link_hang_up(link);
     unsigned close_ms = link->state == HOST_LINK_UP ? CLOSE_MS : 0;
-    if (is_by_srun(link)) {
+    if (link_is_by_srun(link)) {
         close_ms = SRUN_CLOSE_MS;
         if (link->pid > 0 && link->state != HOST_LINK_UP) {
-            kill(-link->pid, SIGTERM); // it may still be waiting for its step
+            kill(-link->pid, SIGTERM); // srun may still be waiting for its step
         }
     }
     reap(link, clock_now_ms() + close_ms);

@@ -31,7 +31,7 @@ static const struct option rows[] = {
      FIELD(TEXT, hostfile),
      .fallback = "",
      .metavar = "FILE",
-     .help = "the same from a file, one host a line: HOST:SLOTS, or HOST slots=SLOTS"},
+     .help = "the same from a file with one host to a line: HOST:SLOTS, or HOST slots=SLOTS"},
     {.name = "coordinator",
      FIELD(TEXT, coordinator),
      .fallback = "",
@@ -42,14 +42,14 @@ static const struct option rows[] = {
      .fallback = "",
      .is_valid = interfaces_wanted_is_valid,
      .metavar = "NAME|CIDR,...",
-     .help = "network interface for the job, by name or network; each host takes the first in the "
-             "list that it has. The default is the one by which hosts reach each other"},
+     .help = "network interface for the job, by name or network; each host takes the first one in "
+             "the list that it has. The default is the one through which hosts reach each other"},
     {.name = "port-range",
      FIELD(TEXT, port_range),
      .fallback = "",
      .is_valid = port_range_is_valid,
      .metavar = "A-B",
-     .help = "TCP ports that processes may listen on, for firewalls; otherwise any that is free"},
+     .help = "TCP ports that processes may listen on, for firewalls; by default any free ones"},
     {.name = "reach",
      FIELD(CHOICE, reach),
      .fallback = "auto",
@@ -81,7 +81,7 @@ static const struct option rows[] = {
      .fallback = "5",
      OPTION_RANGE(2, 3600),
      .metavar = "SECONDS",
-     .help = "silence of a host, or of this launcher, after which its processes are ended"},
+     .help = "after this much silence from a host, or from this launcher, its processes are ended"},
 };
 
 struct option_set host_option_set(struct host_options *options)
@@ -142,14 +142,14 @@ static enum status read_allocation(const struct host_options *options,
     }
     if (!allocation_is_there(getenv)) {
         snprintf(error, OPTION_ERROR_BYTES,
-                 "--reach srun is for a job of Slurm, and this is none: SLURM_JOB_ID and "
+                 "--reach srun is for Slurm jobs, and this is not one: SLURM_JOB_ID and "
                  "SLURM_JOB_NODELIST are not set; start it by sbatch or in salloc");
         return STATUS_INVALID;
     }
     if (options->ship) {
         snprintf(error, OPTION_ERROR_BYTES,
-                 "--ship copies through ssh: in a job of Slurm install ringside in a folder that "
-                 "all nodes see, or copy it by sbcast, or say --reach ssh");
+                 "--ship copies through ssh. In a Slurm job, install ringside in a folder that all "
+                 "nodes see, or copy it by sbcast, or say --reach ssh");
         return STATUS_INVALID;
     }
     return allocation_read(is_named(options), allocation, error);
@@ -177,7 +177,7 @@ enum status host_options_read(const struct host_options *options, struct hosts *
 }
 
 enum status host_options_fill(const struct host_options *options, bool has_workers,
-                              uint32_t *workers)
+                              uint32_t processes, uint32_t *workers)
 {
     struct hosts hosts;
     struct allocation allocation;
@@ -189,10 +189,11 @@ enum status host_options_fill(const struct host_options *options, bool has_worke
     uint32_t slots = hosts_slots(&hosts);
     if (!has_workers) {
         *workers = slots;
-    } else if (*workers > slots) {
-        log_error("%u workers are asked for, but the hosts have %u slot%s: ask for fewer with "
-                  "--workers, or %s",
-                  *workers, slots, slots == 1 ? "" : "s",
+    } else if ((processes > 0 ? processes : *workers) > slots) {
+        log_error("%u worker%s are asked for, but the hosts have %u slot%s: ask for fewer with "
+                  "%s, or %s",
+                  processes > 0 ? processes : *workers, processes > 0 ? " processes" : "s", slots,
+                  slots == 1 ? "" : "s", processes > 0 ? "--processes" : "--workers or --processes",
                   is_named(options) ? "give hosts more (HOST:SLOTS)"
                                     : "ask Slurm for more tasks (--ntasks)");
         return STATUS_INVALID;

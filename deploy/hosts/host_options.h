@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How other hosts are reached. */
+/* How the launcher reaches other hosts. */
 enum reach { REACH_AUTO, REACH_SSH, REACH_SRUN };
 
 struct host_options {
@@ -25,19 +25,20 @@ struct host_options {
 
 struct option_set host_option_set(struct host_options *options);
 
-/* The options are about other hosts: they name some, or we are in an allocation of Slurm and may
- * use it. */
+/* Whether the job may run on other hosts: the options name some, or this process is in a Slurm
+ * allocation and may use it. */
 bool host_options_name_hosts(const struct host_options *options);
 
-/* The hosts that the options name, and which of them has the coordinator; without names the nodes
- * of the allocation of Slurm that we are in; without one this host alone, with any number of slots.
- * The allocation is none (its job is "") where it is not to be used. Logs what is wrong. */
+/* Finds the hosts, and which of them has the coordinator: the hosts that the options name, or else
+ * the nodes of this Slurm allocation, or else this host alone, with any number of slots.
+ * *ret_allocation has no job ("") if it is not to be used. Logs what is wrong. */
 enum status host_options_read(const struct host_options *options, struct hosts *ret_hosts,
                               size_t *ret_coordinator, struct allocation *ret_allocation);
 
 /* Where there are such hosts and the number of workers is not given, it is the sum of their slots.
- * Logs what is wrong with the hosts. */
+ * `processes` that carry the workers' ranks take those; 0: each worker is one. Logs what is wrong
+ * with the hosts. */
 enum status host_options_fill(const struct host_options *options, bool has_workers,
-                              uint32_t *workers);
+                              uint32_t processes, uint32_t *workers);
 
 #endif

@@ -10,7 +10,7 @@
 
 static const char blanks[] = " \t\r\n";
 
-/* Names go into the command line of ssh, where a dash would begin an option. */
+/* Names go into ssh's command line, where a leading dash would begin an option. */
 static bool is_name(const char *text, size_t size)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -30,7 +30,7 @@ static enum status add(struct hosts *hosts, const char *name, size_t name_size, 
     memcpy(host.name, name, name_size);
     if (hosts_find(hosts, host.name) < hosts->count) {
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "the host %s is there twice; give it once, with all its slots", host.name);
+                 "the host %s is listed twice; list it once, with all its slots", host.name);
         return STATUS_INVALID;
     }
     if (hosts->count == HOSTS_MAX) {
@@ -82,7 +82,7 @@ enum status hosts_parse(struct hosts *hosts, const char *text, char ret_error[OP
     }
 }
 
-/* A line without its comment. */
+/* Cuts a line's comment off. */
 static enum status add_line(struct hosts *hosts, const char *line,
                             char ret_error[OPTION_ERROR_BYTES])
 {

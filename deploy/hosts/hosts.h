@@ -1,4 +1,5 @@
-/* The hosts of a job, in their order, and how many workers each takes: from -H or a host file. */
+/* Lists the hosts of a job in their order, and how many workers each takes: from -H or a host
+ * file. */
 #ifndef DEPLOY_HOSTS_HOSTS_H
 #define DEPLOY_HOSTS_HOSTS_H
 
@@ -22,21 +23,21 @@ struct hosts {
     size_t count;
 };
 
-/* Adds "host1:2,host2:4"; a host without a number has one slot. A host that is there already, or a
- * text that is no list, is STATUS_INVALID with a sentence. Pure. */
+/* Adds "host1:2,host2:4". A host without a number has one slot. Returns STATUS_INVALID with a
+ * sentence if a host is there already, or if the text is not a list. Pure. */
 enum status hosts_parse(struct hosts *hosts, const char *text, char ret_error[OPTION_ERROR_BYTES]);
 
-/* Adds the lines of a host file: "host", "host:2" or "host slots=2"; behind a # is a comment.
- * STATUS_INVALID with a sentence that has the path and the line's number. */
+/* Adds the lines of a host file: "host", "host:2" or "host slots=2". A # begins a comment. Returns
+ * STATUS_INVALID with a sentence that names the path and the line. */
 enum status hosts_read(struct hosts *hosts, const char *path, char ret_error[OPTION_ERROR_BYTES]);
 
-/* Where a host stands; hosts->count if it is not there. Pure. */
+/* Returns the index of a host, or hosts->count if it is not there. Pure. */
 size_t hosts_find(const struct hosts *hosts, const char *name);
 
 /* Adds a host that takes no workers, unless it is there. Pure. */
 enum status hosts_add_idle(struct hosts *hosts, const char *name,
                            char ret_error[OPTION_ERROR_BYTES]);
 
-uint32_t hosts_slots(const struct hosts *hosts); // of all; pure
+uint32_t hosts_slots(const struct hosts *hosts); // of all hosts; pure
 
 #endif

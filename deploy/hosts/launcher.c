@@ -9,7 +9,7 @@
 
 #define ROUTE_MS 3000
 
-/* Answers to AGENT_ROUTE. */
+/* The agents' answers to AGENT_ROUTE. */
 struct routes {
     struct launcher *launcher;
     bool has_answered[HOSTS_MAX];
@@ -36,7 +36,7 @@ static bool is_waiting(const struct routes *routes)
     return false;
 }
 
-/* Asks all hosts from which address they would send to this one. */
+/* Asks each host which of its addresses it would send from to reach this address. */
 static void ask_routes(struct launcher *launcher, const char *address, struct routes *routes)
 {
     struct crew *crew = &launcher->crew;
@@ -74,13 +74,14 @@ static void set_address(struct launcher *launcher, size_t host, const char *addr
     snprintf(launcher->addresses[host], sizeof(launcher->addresses[host]), "%s", address);
 }
 
-/* An address of the host that others can use: it has it, and it is not loopback. */
+/* Whether others can use this address of the host: the host has it, and it is not a loopback
+ * address. */
 static bool is_usable(const struct host_facts *facts, const char *address)
 {
     return !address_is_loopback(address) && interfaces_with(&facts->interfaces, address) != NULL;
 }
 
-/* By name or network, as the user says. */
+/* Finds the interface by the name or network that the user gave. */
 static void choose_wanted(struct launcher *launcher, struct findings *findings)
 {
     const char *wanted = launcher->host_options->network_interface;
@@ -101,12 +102,12 @@ static void choose_wanted(struct launcher *launcher, struct findings *findings)
             snprintf(finding->interface, sizeof(finding->interface), "%.60s", wanted);
             snprintf(finding->problem, sizeof(finding->problem), "it has no such interface");
             snprintf(finding->advice, sizeof(finding->advice),
-                     "add one of its own to --network-interface: %s", has);
+                     "add one that it has to --network-interface: %s", has);
         }
     }
 }
 
-/* A host whose address others can use, as ssh came to it; crew.count if there is none. */
+/* Finds a host that ssh reached at an address that others can use; crew.count if there is none. */
 static size_t find_anchor(const struct launcher *launcher)
 {
     const struct crew *crew = &launcher->crew;
@@ -119,9 +120,9 @@ static size_t find_anchor(const struct launcher *launcher)
     return crew->count;
 }
 
-/* The addresses by which hosts reach each other: that of one host is where ssh came in, that of
- * each other one is where its packets to that host leave from. Names are not asked: on Debian a
- * host's own name is 127.0.1.1. */
+/* Finds the addresses by which hosts reach each other. For one host it is the address that ssh
+ * reached. For each of the others it is the address from which its packets to that host leave.
+ * Names are not looked up: on Debian a host's own name is 127.0.1.1. */
 static void choose_routed(struct launcher *launcher, struct findings *findings)
 {
     struct routes routes = {.launcher = launcher};
@@ -146,7 +147,7 @@ static void choose_routed(struct launcher *launcher, struct findings *findings)
             struct finding *finding = findings_add(findings, link->name);
             if (finding != NULL) {
                 snprintf(finding->problem, sizeof(finding->problem),
-                         "it has no IPv4 address but loopback");
+                         "it has no IPv4 address except loopback");
                 snprintf(finding->advice, sizeof(finding->advice),
                          "bring a network interface up there");
             }
@@ -197,7 +198,7 @@ enum status launcher_open(struct launcher *launcher, const struct launcher_optio
             launcher->has_others || !host_link_is_here(launcher->hosts.list[i].name, allocation);
     }
     if (launcher->has_others && strcmp(options->bind, "127.0.0.1") != 0) {
-        log_error("--bind is for jobs on this host alone: with other hosts, --network-interface "
+        log_error("--bind is for jobs on this host alone; with other hosts, --network-interface "
                   "chooses the address of each");
         return STATUS_INVALID;
     }
@@ -234,12 +235,12 @@ void launcher_close(struct launcher *launcher)
 
 enum status launcher_recover(struct launcher *launcher)
 {
-    crew_step(&launcher->crew, 0); // what happened while nobody looked
+    crew_step(&launcher->crew, 0); // takes what happened since the last step
     enum status status = crew_reopen(&launcher->crew);
     for (size_t i = 0; status == STATUS_OK && i < launcher->crew.count; i++) {
         const struct host_link *link = &launcher->crew.links[i];
         if (link->state == HOST_LINK_LOST) {
-            log_error("%s cannot be had: %s; %s", link->name, link->why, link->advice);
+            log_error("%s is not available: %s; %s", link->name, link->why, link->advice);
             status = STATUS_UNREACHABLE;
         }
     }

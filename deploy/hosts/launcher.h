@@ -1,5 +1,5 @@
-/* The launcher: its hosts with their agents, and the addresses that jobs use there. Jobs run on it
- * one after the other. */
+/* The launcher: its hosts with their agents, and the addresses that jobs use there. It runs one job
+ * after another. */
 #ifndef DEPLOY_HOSTS_LAUNCHER_H
 #define DEPLOY_HOSTS_LAUNCHER_H
 
@@ -21,28 +21,28 @@ struct launcher {
     const struct launcher_options *options; // borrowed
     const struct host_options *host_options;
     struct host_link_options link_options;
-    char shipped[SHIP_PLACE_BYTES];  // where --ship has put the programs
+    char shipped[SHIP_PLACE_BYTES];  // where --ship put the programs
     char lock[FOLDER_PATH_MAX + 32]; // lock file of the output folder; "": none
     struct hosts hosts;
-    size_t coordinator;           // host of it
+    size_t coordinator;           // host of the coordinator
     struct allocation allocation; // whose nodes srun reaches; none: ssh reaches hosts
-    bool has_others;              // a host that is not this one
+    bool has_others;              // there is a host other than this one
     struct crew crew;
     char addresses[HOSTS_MAX][128];     // of each host; "": not known
-    bool reaches[HOSTS_MAX][HOSTS_MAX]; // preflight has connected the one to the other
+    bool reaches[HOSTS_MAX][HOSTS_MAX]; // [from][to]: preflight has connected them
 };
 
-/* Reads the options' hosts, and starts an agent on each. Hosts that cannot be had, or whose address
- * cannot be told, are findings; then STATUS_UNREACHABLE. Logs what else is wrong.
- * launch_block_signals comes before it, launcher_close after it in any case. */
+/* Reads the options' hosts, and starts an agent on each. A host that is not available, or whose
+ * address is unknown, becomes a finding, and the result is STATUS_UNREACHABLE. Logs what else is
+ * wrong. Call launch_block_signals before it, and launcher_close after it in any case. */
 enum status launcher_open(struct launcher *launcher, const struct launcher_options *options,
                           const struct host_options *host_options, struct findings *findings);
 void launcher_close(struct launcher *launcher);
 
-/* Agents that were lost are started anew; hosts that cannot be had are logged. */
+/* Starts lost agents again. Logs hosts that are not available. */
 enum status launcher_recover(struct launcher *launcher);
 
-/* "eth0 10.0.0.7": what messages say of a host's address. */
+/* Describes a host's address for messages: "eth0 10.0.0.7". */
 void launcher_describe_address(const struct launcher *launcher, size_t host, char *ret_text,
                                size_t text_size);
 

@@ -1,9 +1,10 @@
-/* The table of options of `ringside run` and `ringside compare`, beside the job's. */
+/* The options of `ringside run` and `ringside compare` that are not the job's. */
 #include "deploy/hosts/launcher_options.h"
 
 #include "common/options/log_level.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ static const struct option rows[] = {
      FIELD(TEXT, bind),
      .fallback = "127.0.0.1",
      .metavar = "ADDRESS",
-     .help = "address that the processes listen on"},
+     .help = "address that the processes listen on; with the default, processes of one host do "
+             "without tcp, unless another option asks for it"},
     {.name = "port",
      .letter = 'p',
      FIELD(U32, port),
@@ -37,6 +39,41 @@ static const struct option rows[] = {
      .choices = log_level_choices,
      .help = "least severe lines in the logs"},
 };
+
+static const struct option run_rows[] = {
+    {.name = "resume",
+     FIELD(TEXT, resume),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "DIR",
+     .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
+             "--epochs may become more. Continues the folder unless --out names another one"},
+};
+
+struct option_set launcher_run_option_set(struct launcher_options *options)
+{
+    return (struct option_set){.title = "The run",
+                               .rows = run_rows,
+                               .count = sizeof(run_rows) / sizeof(run_rows[0]),
+                               .values = options};
+}
+
+enum status launcher_resume_folder(struct launcher_options *options)
+{
+    char path[sizeof(options->resume) + 16];
+    if (options->resume[0] == '\0' || options->out[0] != '\0') {
+        return STATUS_OK;
+    }
+    snprintf(path, sizeof(path), "%s/job.json", options->resume);
+    if (access(path, F_OK) != 0) {
+        log_error("--resume %s: it is not the folder of a run, which has a job.json; name one, or "
+                  "say with --out where to go on",
+                  options->resume);
+        return STATUS_INVALID;
+    }
+    memcpy(options->out, options->resume, sizeof(options->out));
+    return STATUS_OK;
+}
 
 struct option_set launcher_option_set(struct launcher_options *options)
 {
@@ -57,7 +94,7 @@ void launcher_default_folder(struct launcher_options *options, const char *what)
     localtime_r(&now, &parts);
     strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
     snprintf(options->out, sizeof(options->out), "runs/%s-%s", stamp, what);
-    // Scripts begin several in one second.
+    // A script may start several jobs in one second.
     for (unsigned i = 2; i < SAME_SECOND_MAX && access(options->out, F_OK) == 0; i++) {
         snprintf(options->out, sizeof(options->out), "runs/%s-%s-%u", stamp, what, i);
     }

@@ -3,6 +3,7 @@
 #define DEPLOY_HOSTS_LAUNCHER_OPTIONS_H
 
 #include "common/base/log.h"
+#include "common/base/status.h"
 #include "common/options/options.h"
 #include "common/security/security.h"
 
@@ -10,13 +11,21 @@
 
 struct launcher_options {
     char out[1024];
+    char resume[1024]; // run folder to go on in; "": none
     char bind[128];
     uint32_t port;
     enum log_level log_level;
-    struct security_options security; // its rows are a set of their own: security_option_set
+    struct security_options security; // its rows are a separate set: security_option_set
 };
 
 struct option_set launcher_option_set(struct launcher_options *options);
+
+/* Of `ringside run` alone. */
+struct option_set launcher_run_option_set(struct launcher_options *options);
+
+/* A job that is resumed goes on in its folder, if --out names no other. STATUS_INVALID if that is
+ * none of a run. Logs. */
+enum status launcher_resume_folder(struct launcher_options *options);
 
 /* "runs/20261120-210411-ring-cnn" if --out was not given. */
 void launcher_default_folder(struct launcher_options *options, const char *what);

@@ -1,4 +1,4 @@
-/* Explains ends of ssh and srun. */
+/* Explains why ssh or srun ended. */
 #include "deploy/hosts/link_end.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ void link_end_explain(const struct link_program *program, const char *host, int 
 {
     int code = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
     bool has_said = said[0] != '\0';
-    bool lacks_library = strstr(said, "shared libraries") != NULL; // exits with 127, too
+    bool lacks_library = strstr(said, "shared libraries") != NULL; // also exits with 127
     const char *why = NULL;
     const char *advice =
         advice_find(program->advices, program->advice_count, said, program->otherwise);

@@ -1,6 +1,7 @@
 /* Assigns ranks and servers to hosts. */
 #include "deploy/hosts/placement.h"
 
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 
 #include <assert.h>
@@ -13,20 +14,23 @@ enum status placement_make(const struct hosts *hosts, const struct job *job, siz
     assert(coordinator < hosts->count);
     struct placement *placement = ret_placement;
     uint32_t slots = hosts_slots(hosts);
-    if (job->workers > slots) {
+    uint32_t processes = job_carriers(job).processes;
+    if (processes > slots) {
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "%u workers are asked for, but the hosts have %u slot%s: ask for fewer with "
-                 "--workers, or give hosts more (HOST:SLOTS)",
-                 job->workers, slots, slots == 1 ? "" : "s");
+                 "%u worker%s are asked for, but the hosts have %u slot%s: ask for fewer with "
+                 "%s, or give hosts more (HOST:SLOTS)",
+                 processes, processes < job->workers ? " processes" : "s", slots,
+                 slots == 1 ? "" : "s",
+                 processes < job->workers ? "--processes" : "--workers or --processes");
         return STATUS_INVALID;
     }
-    *placement = (struct placement){.worker_count = job->workers,
+    *placement = (struct placement){.worker_count = processes,
                                     .server_count = job->servers > 1 ? job->servers : 1};
-    uint32_t rank = 0;
+    uint32_t process = 0;
     for (size_t host = 0; host < hosts->count; host++) {
-        while (rank < job->workers && placement->local_size[host] < hosts->list[host].slots) {
-            placement->host_of_worker[rank] = host;
-            placement->local_rank[rank++] = placement->local_size[host]++;
+        while (process < processes && placement->local_size[host] < hosts->list[host].slots) {
+            placement->host_of_worker[process] = host;
+            placement->local_rank[process++] = placement->local_size[host]++;
         }
     }
     for (uint32_t i = 0; i < placement->server_count; i++) {

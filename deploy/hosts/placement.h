@@ -1,5 +1,5 @@
-/* Who runs where: ranks are dealt host by host, in the order of the hosts, as many to each as it
- * has slots; servers go round the hosts, from the coordinator's on. Pure. */
+/* Who runs where: worker processes are dealt host by host, in the order of the hosts, as many to
+ * each as it has slots; servers go round the hosts, from the coordinator's on. Pure. */
 #ifndef DEPLOY_HOSTS_PLACEMENT_H
 #define DEPLOY_HOSTS_PLACEMENT_H
 
@@ -12,23 +12,23 @@
 #include <stdint.h>
 
 struct placement {
-    uint32_t worker_count, server_count; // the coordinator is server 0, in every mode
+    uint32_t worker_count, server_count; // the coordinator is server 0 in every mode
     size_t host_of_worker[JOB_WORKERS_MAX];
     uint32_t local_rank[JOB_WORKERS_MAX];
     size_t host_of_server[JOB_SERVERS_MAX];
     uint32_t local_size[HOSTS_MAX]; // workers of a host
 };
 
-/* STATUS_INVALID with a sentence if the hosts have too few slots. */
+/* Returns STATUS_INVALID with a sentence if the hosts have too few slots. */
 enum status placement_make(const struct hosts *hosts, const struct job *job, size_t coordinator,
                            struct placement *ret_placement, char ret_error[OPTION_ERROR_BYTES]);
 
-/* A host has work in the job. */
+/* Whether a host has a process of the job. */
 bool placement_uses(const struct placement *placement, size_t host);
 
-/* Processes of one host connect to processes of another one: everybody to the coordinator, workers
- * to servers where there are any, and workers to workers in ring: to the next one, or to all where
- * small buckets go directly. */
+/* Whether processes on one host connect to processes on another. Every process connects to the
+ * coordinator, and workers to servers if there are any. In ring, workers connect to the next
+ * worker, or to all where small buckets go directly. */
 bool placement_connects(const struct placement *placement, const struct job *job, size_t from,
                         size_t to);
 

@@ -1,8 +1,8 @@
-/* Copying programs to other hosts, all hosts at once, a process for each.
+/* Copies programs to all other hosts at once, with one process for each host.
  *
- * A file is what `cat` writes there, beside its place; it is moved there once it is whole (where
- * ssh is ended on its way, `cat` sees the end of its input all the same). A folder has everything
- * if each file has its size. */
+ * `cat` writes each file there under a temporary name, and the file is renamed once it is whole.
+ * Its size has to be checked, because `cat` also sees the end of its input if ssh is ended on the
+ * way. A folder is complete if each file has its size. */
 #include "deploy/hosts/ship.h"
 
 #include "common/base/log.h"
@@ -46,7 +46,8 @@ struct cargo {
     size_t count;
 };
 
-/* Beside the worker that is installed, or where it was built. False: this build has none. */
+/* Finds the module next to the installed worker, or where it was built. Returns false if this build
+ * has none. */
 static bool find_module(const char *worker, char ret_path[PROGRAMS_PATH_MAX])
 {
     static const char *const places[] = {MODULE, "device/cuda/" MODULE};
@@ -136,7 +137,7 @@ static enum status name_folder(struct cargo *cargo)
     return STATUS_OK;
 }
 
-/* Has the host's shell do something, with a file as its input (-1: none). */
+/* Has the host's shell run a script, with a file as its input (-1: none). */
 static enum status ask(const struct cargo *cargo, const char *host, const char *script,
                        int input_fd, char ret_output[OUTPUT_BYTES], int *ret_code)
 {
@@ -157,13 +158,13 @@ static enum status ask(const struct cargo *cargo, const char *host, const char *
     return process_run(&options, ret_output, OUTPUT_BYTES, ret_code);
 }
 
-/* What is wrong on a host goes to standard output, which is the launcher's pipe. */
+/* Reports a host's problem on standard output, which is the launcher's pipe. */
 static void say_problem(const char *problem, const char *advice)
 {
     printf("%.500s\n%.500s\n", problem, advice); // as long as a finding takes
 }
 
-/* The shell's test whether "$d/PLACE" is there with its size. */
+/* Adds the shell's test of whether "$d/PLACE" is there with the right size. */
 static int add_size_test(const struct cargo *cargo, size_t index, char *ret_text, size_t text_size)
 {
     return snprintf(ret_text, text_size,
@@ -210,7 +211,7 @@ static bool copy(const struct cargo *cargo, const char *host, size_t index)
     return false;
 }
 
-/* Whether the programs start there; libraries that are missing are named. */
+/* Tries whether the programs start there. Names missing libraries. */
 static void try_programs(const struct cargo *cargo, const char *host)
 {
     char script[1024], output[OUTPUT_BYTES] = "", problem[OUTPUT_BYTES + 128];
@@ -235,12 +236,13 @@ static void try_programs(const struct cargo *cargo, const char *host)
     }
     snprintf(problem, sizeof(problem), "the programs that were copied there do not start: %s",
              status == STATUS_OK ? output : status_text(status));
-    say_problem(problem, lacks_libraries
-                             ? "install the packages that deploy/install-dependencies lists there"
-                             : "is it a host for these programs? ~/.cache/ringside may be removed");
+    say_problem(problem,
+                lacks_libraries
+                    ? "install the packages that deploy/install-dependencies lists there"
+                    : "can this host run these programs? ~/.cache/ringside may be removed");
 }
 
-/* In a process of its own: never returns. */
+/* Ships to one host. Runs in a process of its own, and never returns. */
 static void ship_to(const struct cargo *cargo, const char *host, int output_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -257,8 +259,8 @@ static void ship_to(const struct cargo *cargo, const char *host, int output_fd)
     _exit(0);
 }
 
-/* A process that ships to one host, and what it has said so far: two lines if there is a problem.
- */
+/* A process that ships to one host, and what it has said so far; two lines if there is a
+ * problem. */
 struct shipment {
     pid_t pid;
     int fd; // non-blocking; -1: there is none, or it has ended
@@ -299,7 +301,7 @@ static void take_problem(const char *host, struct shipment *shipment, struct fin
     }
 }
 
-/* Takes what is there. False: nothing more will come. */
+/* Takes what has come. Returns false if nothing more will. */
 static bool read_shipment(struct shipment *shipment)
 {
     size_t room = sizeof(shipment->said) - 1 - shipment->used;
@@ -317,7 +319,7 @@ static void end_shipment(struct shipment *shipment)
     }
 }
 
-/* SIGINT and SIGTERM stay pending: others look for them, too. */
+/* Whether SIGINT or SIGTERM is pending. They stay pending, because others look for them, too. */
 static int open_signals(void)
 {
     sigset_t signals;
@@ -334,7 +336,7 @@ static bool is_interrupted(void)
            (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1);
 }
 
-/* Until all have ended, or a signal has come. */
+/* Waits until all have ended, or a signal has come. */
 static void await_shipments(struct shipment *shipments, const struct hosts *hosts,
                             struct findings *findings)
 {
@@ -378,7 +380,7 @@ enum status ship_programs(const struct hosts *hosts, const char *ssh,
     if (shipments == NULL) {
         return STATUS_NO_MEMORY;
     }
-    fflush(stdout); // what is in its buffer is not a child's
+    fflush(stdout); // so that children do not print what is in its buffer
     for (size_t i = 0; i < hosts->count; i++) {
         start_shipment(&cargo, hosts->list[i].name, &shipments[i]);
     }
@@ -386,7 +388,7 @@ enum status ship_programs(const struct hosts *hosts, const char *ssh,
     await_shipments(shipments, hosts, findings);
     for (size_t i = 0; i < hosts->count; i++) {
         if (shipments[i].fd >= 0) {
-            kill(shipments[i].pid, SIGKILL); // the kernel ends what it has started
+            kill(shipments[i].pid, SIGKILL); // the kernel ends what the process has started
         }
         end_shipment(&shipments[i]);
     }

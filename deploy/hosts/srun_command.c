@@ -12,8 +12,8 @@ void srun_command_make(struct srun_command *command, const struct allocation *al
         "--nodes=1",
         "--ntasks=1",
         "--overlap", // other steps may run there as well
-        "--whole",   // all cores that the job has there, and not one
-        "--mem=0",   // and all memory
+        "--whole",   // all cores that the job has there, instead of one
+        "--mem=0",   // all memory, too
         "--cpu-bind=none",
         "--mpi=none",
         "--export=ALL",
@@ -61,18 +61,18 @@ bool srun_is_noise(const char *line)
            (strstr(line, ": task 0: ") != NULL && strstr(line, "xit") != NULL);
 }
 
-/* What srun says, and what helps. */
+/* Messages of srun, and what helps. */
 static const struct advice advices[] = {
-    {"generic resource", "ask Slurm for GPUs by the node: --gpus-per-node"},
-    {"Requested node configuration", "is %s up, and still in the job? (sinfo, squeue)"},
+    {"generic resource", "ask Slurm for GPUs per node: --gpus-per-node"},
+    {"Requested node configuration", "is %s up, and still part of the job? (sinfo, squeue)"},
     {"Invalid job id", "is the job still there? (squeue)"},
     {"CANCELLED", "it was cancelled, or its time is over (sacct)"},
     {"Force Terminated", "it was cancelled, or its time is over (sacct)"},
     {"error while loading shared libraries",
-     "install there what deploy/install-dependencies lists: %s lacks a library"},
+     "%s lacks a library: install what deploy/install-dependencies lists there"},
 };
 
-#define NOT_FOUND "srun, or ringside there, cannot be run"
+#define NOT_FOUND "srun, or ringside there, cannot run"
 #define NOT_FOUND_ADVICE \
     "install ringside in a folder that %s sees as well, or say where it is with --remote-ringside"
 

@@ -1,4 +1,5 @@
-/* The command line that reaches an agent through srun, and what srun meant when it failed. */
+/* Makes the command line that reaches an agent through srun, and knows what srun's failures
+ * mean. */
 #ifndef DEPLOY_HOSTS_SRUN_COMMAND_H
 #define DEPLOY_HOSTS_SRUN_COMMAND_H
 
@@ -8,7 +9,7 @@
 
 #include <stdbool.h>
 
-#define SRUN_CONNECT_SECS 30 // until a step must have begun: Slurm queues such requests
+#define SRUN_CONNECT_SECS 30 // a step must have begun by then; Slurm queues such requests
 
 struct srun_command {
     char node[HOST_NAME_BYTES + 16], gpus[48];
@@ -16,16 +17,19 @@ struct srun_command {
     const char *argv[24];              // into the above; ends with NULL
 };
 
-/* A step of one task on the node, beside whatever runs there, with all that the allocation has on
- * that node: cores, memory, GPUs. The command points into itself: it must not be moved. Pure. */
+/* Makes a step of one task on the node, next to whatever runs there, with everything that the
+ * allocation has on that node: cores, memory, GPUs. The command points into itself, so it must not
+ * be moved. Pure. */
 void srun_command_make(struct srun_command *command, const struct allocation *allocation,
                        const char *node, const char *script);
 
-/* A variable that srun must not see, as it would be an option, or that would tell a process on the
- * node of another place: all of Slurm's but which job of which Slurm this is. Pure. */
+/* Whether srun must not see a variable, because srun would take it as an option, or because it
+ * would tell a process on the node about another place. That is every variable of Slurm except
+ * those that say which job of which cluster this is. Pure. */
 bool srun_is_dropped(const char *variable);
 
-/* A line on standard error that says nothing: the end of a task is told otherwise. Pure. */
+/* Whether a line on standard error can be ignored: the end of a task is reported in other ways.
+ * Pure. */
 bool srun_is_noise(const char *line);
 
 /* For link_end_explain. */

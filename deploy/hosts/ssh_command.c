@@ -44,7 +44,7 @@ enum status ssh_command_make(struct ssh_command *command, const char *ssh, const
     return STATUS_OK;
 }
 
-/* Whether a path may stand between double quotes, themselves between single ones. */
+/* Whether a path may stand in double quotes that stand in single quotes. */
 static bool is_quotable(const char *path)
 {
     static const char home[] = "$HOME/";
@@ -79,16 +79,16 @@ enum status ssh_agent_script(const char *place, const char *own_path, double lin
     return used < SSH_SCRIPT_BYTES ? STATUS_OK : STATUS_INVALID;
 }
 
-/* What ssh says, and what helps. */
+/* Messages of ssh, and what helps. */
 static const struct advice advices[] = {
     {"resolve hostname", "check the name; `ssh %s true` has to work (~/.ssh/config may name it)"},
     {"onnection refused", "start sshd there; `ssh %s true` has to work"},
-    {"timed out", "is the host up, and its port of ssh open? `ssh %s true` has to work"},
+    {"timed out", "is the host up, and its ssh port open? `ssh %s true` has to work"},
     {"No route to host", "is the host up? `ssh %s true` has to work"},
-    {"ermission denied", "give ssh a key that the host takes, such as with ssh-copy-id %s"},
+    {"ermission denied", "give ssh a key that the host accepts, for example with ssh-copy-id %s"},
     {"Host key verification", "connect once by hand to accept the host's key: ssh %s"},
     {"error while loading shared libraries",
-     "install there what deploy/install-dependencies lists: %s lacks a library"},
+     "%s lacks a library: install what deploy/install-dependencies lists there"},
 };
 
 const struct link_program ssh_program = {
@@ -100,6 +100,6 @@ const struct link_program ssh_program = {
     .agent = "the agent",
     .not_found = "ringside is not there",
     .not_found_advice = "install it on %s, say where it is with --remote-ringside, or use --ship",
-    .not_runnable = "ringside cannot be run there",
+    .not_runnable = "ringside cannot run there",
     .not_runnable_advice = "is it a build for %s's machine, and executable?",
 };

@@ -1,4 +1,5 @@
-/* The command line that reaches an agent through ssh, and what ssh meant when it failed. Pure. */
+/* Makes the command line that reaches an agent through ssh, and knows what ssh's failures mean.
+ * Pure. */
 #ifndef DEPLOY_HOSTS_SSH_COMMAND_H
 #define DEPLOY_HOSTS_SSH_COMMAND_H
 
@@ -9,27 +10,26 @@
 
 #define SSH_WORDS_MAX     48
 #define SSH_SCRIPT_BYTES  8192
-#define SSH_CONNECT_SECS  4 // until a host must have answered
+#define SSH_CONNECT_SECS  4 // a host must have answered by then
 #define SSH_COMMAND_BYTES 1024
 
 struct ssh_command {
-    char words[SSH_COMMAND_BYTES]; // of --ssh, cut at blanks
+    char words[SSH_COMMAND_BYTES]; // --ssh, cut at blanks
     char timeout[32];
     char script[SSH_SCRIPT_BYTES];       // for the shell of the host
     const char *argv[SSH_WORDS_MAX + 1]; // into the above; ends with NULL
 };
 
-/* `ssh` is the user's command ("ssh", "ssh -p 2222"), `script` what the host's shell is to do.
- * BatchMode (nobody is there to be asked), ConnectTimeout and ServerAliveInterval are ours; all
- * else is the user's configuration. STATUS_INVALID: too long. The command points into itself: it
- * must not be moved. */
+/* `ssh` is the user's command ("ssh", "ssh -p 2222"), `script` what the host's shell is to run.
+ * Sets BatchMode (there is nobody to ask), ConnectTimeout and ServerAliveInterval; everything else
+ * is the user's configuration. Returns STATUS_INVALID if it is too long. The command points into
+ * itself, so it must not be moved. */
 enum status ssh_command_make(struct ssh_command *command, const char *ssh, const char *host,
                              const char *script);
 
-/* A script that runs an agent: `place` if it is not "", otherwise the program at `own_path` if it
- * is there, otherwise the one on PATH. STATUS_INVALID if a path cannot be quoted: it has quotes, $,
- * `,
- * \, ! or control characters. (A place may begin with $HOME/.) */
+/* Makes a script that runs an agent: `place` if it is not "", otherwise the program at `own_path`
+ * if it exists, otherwise the one on PATH. Returns STATUS_INVALID if a path cannot be quoted
+ * because it has quotes, $, `, \, ! or control characters. (A place may begin with $HOME/.) */
 enum status ssh_agent_script(const char *place, const char *own_path, double link_timeout,
                              char ret_script[SSH_SCRIPT_BYTES]);
 

@@ -21,7 +21,7 @@
 
 struct fetch {
     size_t host;
-    const char *folder; // of ours; NULL: only a folder there is asked for
+    const char *folder; // on this host; NULL: only a folder on the other host is asked for
     char *path;         // of the folder there
     size_t path_size;
     uint64_t heard_ms;
@@ -55,33 +55,39 @@ static void fail(struct fetch *fetch, enum status status)
     fetch->status = status;
 }
 
-/* The folders above a file. */
+/* Makes the folders above a file. */
 static void make_parents(char *path, size_t from)
 {
     for (char *slash = strchr(path + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777); // what is wrong shows when the file is opened
+        mkdir(path, 0777); // an error will show when the file is opened
         *slash = '/';
     }
+}
+
+/* Writes behind the first `offset` bytes of a file that is as long. Sets errno if it fails. */
+static enum status write_behind(int fd, uint64_t offset, const char *bytes, size_t size)
+{
+    struct stat facts;
+    if (fstat(fd, &facts) != 0 || (uint64_t)facts.st_size != offset) {
+        errno = ESPIPE;
+        return STATUS_MALFORMED;
+    }
+    for (size_t done = 0; done < size;) {
+        ssize_t wrote = pwrite(fd, bytes + done, size - done, (off_t)(offset + done));
+        if (wrote <= 0 && errno != EINTR) {
+            return STATUS_IO;
+        }
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return STATUS_OK;
 }
 
 static enum status append(const char *path, uint64_t offset, const void *bytes, size_t size)
 {
     int fd = offset == 0 ? new_file_open(path, true)
                          : open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
-    enum status status = fd >= 0 ? STATUS_OK : STATUS_IO;
-    struct stat facts;
-    if (status == STATUS_OK && (fstat(fd, &facts) != 0 || (uint64_t)facts.st_size != offset)) {
-        errno = ESPIPE;
-        status = STATUS_MALFORMED;
-    }
-    for (size_t done = 0; status == STATUS_OK && done < size;) {
-        ssize_t wrote = pwrite(fd, (const char *)bytes + done, size - done, (off_t)(offset + done));
-        if (wrote <= 0 && errno != EINTR) {
-            status = STATUS_IO;
-        }
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
+    enum status status = fd >= 0 ? write_behind(fd, offset, bytes, size) : STATUS_IO;
     if (status != STATUS_OK) {
         log_error("cannot write %s: %m", path);
     }
@@ -99,7 +105,8 @@ static void take_piece(struct fetch *fetch, const struct agent_message *piece)
     if (!fetch_path_is_fine(piece->path) ||
         sodium_base642bin(bytes, sizeof(bytes), piece->data, strlen(piece->data), NULL, &size, NULL,
                           sodium_base64_VARIANT_ORIGINAL) != 0) {
-        log_error("the coordinator's host sends a file that cannot be: '%.100s'", piece->path);
+        log_error("the coordinator's host sends a file with an impossible path: '%.100s'",
+                  piece->path);
         fail(fetch, STATUS_MALFORMED);
         return;
     }
@@ -139,10 +146,10 @@ static enum status ask(struct crew *crew, struct fetch *fetch, enum agent_kind k
     crew_say(crew, fetch->host, &message);
     while (!fetch->is_over) {
         uint64_t deadline_ms = fetch->heard_ms + QUIET_MS;
-        bool is_refused = crew->interrupts > 1; // asked twice to end
+        bool is_refused = crew->interrupts > 1; // the user asked twice to end
         if (crew->links[fetch->host].state == HOST_LINK_LOST || is_refused ||
             clock_now_ms() >= deadline_ms) {
-            log_error("the run folder does not come from %s", crew->links[fetch->host].name);
+            log_error("the run folder does not arrive from %s", crew->links[fetch->host].name);
             fail(fetch, STATUS_UNREACHABLE);
             break;
         }

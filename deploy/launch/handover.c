@@ -10,11 +10,23 @@
 enum status handover_check(const struct security_options *security, const struct job *job)
 {
     if (security->insecure && job->security == SECURITY_AUTH_ONLY) {
-        log_error("--insecure and --security auth-only contradict each other: what authenticates "
-                  "data is handed out under keys; leave --insecure out, and the job gets some");
+        log_error(
+            "--insecure and --security auth-only contradict each other: the key that authenticates "
+            "data is handed out under keys; without --insecure the job gets keys of its own");
         return STATUS_INVALID;
     }
     return security_check_options(security);
+}
+
+bool handover_is_needless(const struct launcher *launcher, const struct launch_options *options)
+{
+    const struct host_options *hosts = launcher->host_options;
+    bool asks_for_tcp = strcmp(launcher->options->bind, "127.0.0.1") != 0 || options->port != 0 ||
+                        hosts->port_range[0] != '\0' || hosts->network_interface[0] != '\0' ||
+                        options->job->transport == TRANSPORT_TCP;
+    bool asks_for_keys = options->security->keys != NULL || options->security->is_insecure ||
+                         options->job->security == SECURITY_AUTH_ONLY;
+    return !launcher->has_others && !asks_for_tcp && !asks_for_keys;
 }
 
 enum status handover_begin(struct handover *handover, const struct security *security)

@@ -2,20 +2,23 @@
 #include "deploy/launch/last_summary.h"
 
 #include "common/base/log.h"
+#include "common/job/job_modes.h"
 
 #include <jansson.h>
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4200
-#define RANKS_MAX  JOB_WORKERS_MAX
+#define LINE_BYTES 4096 // of metrics.jsonl
 
 /* What the metrics say. */
 struct progress {
-    long long steps; // that every worker has reported; -1: not known
+    long long steps; // steps that every worker has reported; -1: not known
     double seconds;  // of the last report
 };
 
@@ -24,36 +27,44 @@ static void path_of(const char *folder, const char *name, char ret_path[PATH_BYT
     snprintf(ret_path, PATH_BYTES, "%.4096s/%s", folder, name);
 }
 
-/* The last line may be cut. */
+/* Reads the last step of each worker, and the time of the last report. The last line may be cut. */
+static void read_metrics(FILE *file, uint32_t workers, long long *steps, double *ret_seconds)
+{
+    char line[LINE_BYTES];
+    while (fgets(line, sizeof(line), file) != NULL) {
+        json_t *entry = json_loads(line, 0, NULL);
+        long long rank = json_integer_value(json_object_get(entry, "rank"));
+        if (entry != NULL && rank >= 0 && rank < workers) {
+            steps[rank] = json_integer_value(json_object_get(entry, "step"));
+            *ret_seconds = json_number_value(json_object_get(entry, "seconds"));
+        }
+        json_decref(entry);
+    }
+}
+
 static struct progress read_progress(const char *folder, uint32_t workers)
 {
-    static long long steps[RANKS_MAX];
-    char path[PATH_BYTES], line[4096];
+    char path[PATH_BYTES];
     struct progress progress = {.steps = -1};
     path_of(folder, "metrics.jsonl", path);
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return progress;
     }
-    memset(steps, 0, sizeof(steps));
-    while (fgets(line, sizeof(line), file) != NULL) {
-        json_t *entry = json_loads(line, 0, NULL);
-        long long rank = json_integer_value(json_object_get(entry, "rank"));
-        if (entry != NULL && rank >= 0 && rank < RANKS_MAX) {
-            steps[rank] = json_integer_value(json_object_get(entry, "step"));
-            progress.seconds = json_number_value(json_object_get(entry, "seconds"));
-        }
-        json_decref(entry);
+    long long *steps = calloc(workers, sizeof(*steps));
+    if (steps != NULL) {
+        read_metrics(file, workers, steps, &progress.seconds);
+        progress.steps = steps[0];
     }
-    fclose(file);
-    progress.steps = steps[0];
-    for (uint32_t i = 1; i < workers && i < RANKS_MAX; i++) {
+    for (uint32_t i = 1; steps != NULL && i < workers; i++) {
         progress.steps = steps[i] < progress.steps ? steps[i] : progress.steps;
     }
+    free(steps);
+    fclose(file);
     return progress;
 }
 
-/* The number of parameters is in job.json, once everybody has come. */
+/* job.json has the number of parameters once all members have joined. */
 static json_t *read_parameters(const char *folder)
 {
     char path[PATH_BYTES];
@@ -64,7 +75,7 @@ static json_t *read_parameters(const char *folder)
     return parameters != NULL ? parameters : json_null();
 }
 
-/* The mean batch of a worker, as in any summary. */
+/* The mean batch of a worker, as in every summary. */
 static json_t *batch_json(const struct job *job)
 {
     return job->global_batch % job->workers == 0
@@ -89,18 +100,34 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
         names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
         job_schedule(job, 0).base_rate, "steps", steps, "seconds", seconds, "images_per_second");
     json_t *rest = json_pack(
-        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:n, s:i, "
-        "s:s, s:s}",
+        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:s, s:n, "
+        "s:i, s:s, s:s}",
         "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait", "total",
         "bytes_per_step", "worker_sent", "worker_received", "server_sent", "server_received",
-        "staleness", "mean", "max", "histogram", "params_digest", "workers_lost", "restarts", 0,
-        "outcome", "failed", "reason", reason);
+        "staleness", "mean", "max", "histogram", "params_digest", "bits_of",
+        job_has_nccl(job) ? "nccl" : "ringside", "workers_lost", "restarts", 0, "outcome", "failed",
+        "reason", reason);
     if (rest == NULL || json_object_update(summary, rest) != 0) {
         json_decref(summary);
         summary = NULL;
     }
     json_decref(rest);
     return summary;
+}
+
+/* Reads which member a failed job failed because of. */
+static void read_member(const char *folder, struct last_summary *summary)
+{
+    char path[PATH_BYTES];
+    path_of(folder, "details.json", path);
+    json_t *details = json_load_file(path, 0, NULL);
+    const json_t *member = json_object_get(details, "failed_member");
+    const char *role = json_string_value(json_object_get(member, "role"));
+    json_int_t index = json_integer_value(json_object_get(member, "index"));
+    summary->has_member = role != NULL && index >= 0 && index < JOB_WORKERS_MAX;
+    summary->is_worker = role != NULL && strcmp(role, "worker") == 0;
+    summary->index = summary->has_member ? (uint32_t)index : 0;
+    json_decref(details);
 }
 
 enum status last_summary_read(const char *folder, struct last_summary *ret_summary)
@@ -114,9 +141,22 @@ enum status last_summary_read(const char *folder, struct last_summary *ret_summa
     if (status == STATUS_OK) {
         ret_summary->is_completed = strcmp(outcome, "completed") == 0;
         snprintf(ret_summary->reason, sizeof(ret_summary->reason), "%s", reason);
+        read_member(folder, ret_summary);
     }
     json_decref(summary);
     return status;
+}
+
+uint64_t last_summary_stamp(const char *folder)
+{
+    char path[PATH_BYTES];
+    struct stat facts;
+    path_of(folder, "summary.json", path);
+    if (stat(path, &facts) != 0) {
+        return 0;
+    }
+    uint64_t ns = (uint64_t)facts.st_mtim.tv_sec * 1000000000 + (uint64_t)facts.st_mtim.tv_nsec;
+    return ns ^ ((uint64_t)facts.st_ino << 20);
 }
 
 void last_summary_tidy(const char *folder)

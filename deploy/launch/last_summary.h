@@ -1,25 +1,34 @@
-/* Reads how a job has ended from its summary.json, and writes one if the coordinator could not: it
- * was killed or never began. Call these after the coordinator has ended, as it writes there too. */
+/* Reads from summary.json how a job ended, and writes one if the coordinator could not because it
+ * was killed or never began. Call these after the coordinator has ended, because it writes there,
+ * too. */
 #ifndef DEPLOY_LAUNCH_LAST_SUMMARY_H
 #define DEPLOY_LAUNCH_LAST_SUMMARY_H
 
 #include "common/job/job.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct last_summary {
     bool is_completed;
     char reason[OPTION_ERROR_BYTES];
+
+    // The member that the reason is about, as details.json has it.
+    bool has_member, is_worker;
+    uint32_t index; // of the worker, or of the server's process
 };
 
-/* STATUS_IO if there is none. */
+/* Returns STATUS_IO if there is no summary. */
 enum status last_summary_read(const char *folder, struct last_summary *ret_summary);
 
-/* Writes it, with every key of the contract, unless there is a whole one. Unknown values are null.
- * Steps and seconds come from metrics.jsonl. Logs. */
+/* Writes a summary with every key of the contract, unless there is a whole one. Unknown values are
+ * null. Steps and seconds come from metrics.jsonl. Logs. */
 void last_summary_write(const char *folder, const struct job *job, const char *reason);
 
-/* Removes what a killed coordinator has left: its reserved space, and drafts. */
+/* Removes what a killed coordinator left behind: its reserved space, and drafts. */
 void last_summary_tidy(const char *folder);
+
+/* Which file is the folder's summary: another number once it was written anew; 0: there is none. */
+uint64_t last_summary_stamp(const char *folder);
 
 #endif

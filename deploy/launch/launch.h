@@ -16,17 +16,18 @@
 struct launch_options {
     const struct job *job;           // resolved
     const char *folder;              // run folder, which exists
+    const char *resume;              // run folder to go on from; NULL or "": none
     uint32_t port;                   // of the coordinator; 0: any
-    const struct security *security; // what the user said of keys
+    const struct security *security; // what the user said about keys
     const char *log_level;
     bool shows_progress;
 };
 
-/* Blocks the signals that launch_job handles; once, at the start of a command. */
+/* Blocks the signals that launch_job handles. Call it once, at the start of a command. */
 void launch_block_signals(void);
 
-/* Until the job is over. EXIT_INTERRUPTED after Ctrl-C. There is a summary.json in any case, once
- * its first process was to be started. */
+/* Runs the job until it is over. Returns EXIT_INTERRUPTED after Ctrl-C. From the start of its first
+ * process on, there is a summary.json whatever happens. */
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options);
 
 #endif

@@ -37,7 +37,7 @@ static void read_tail(const char *path, struct tail *tail)
     tail->text[size] = '\0';
     char *at = tail->text;
     if (is_long) {
-        at += strcspn(at, "\n"); // the rest of a line
+        at += strcspn(at, "\n"); // skips the rest of a line
     }
     for (char *line = strtok_r(at, "\n", &at); line != NULL; line = strtok_r(NULL, "\n", &at)) {
         printable_make(line, strlen(line));

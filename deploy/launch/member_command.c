@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Of an option of the job, and of all others together.
+// Room for one option of the job, and for all other options together.
 #define JOB_TEXT_MAX   1200
 #define OTHER_TEXT_MAX 256
 
@@ -33,7 +33,7 @@ void member_command_destroy(struct member_command *command)
 
 void member_command_add(struct member_command *command, const char *argument)
 {
-    assert(command->count < AGENT_LIST_MAX); // ours to count: no user adds arguments
+    assert(command->count < AGENT_LIST_MAX); // a mistake of ours otherwise: users add no arguments
     command->argv[command->count++] = argument;
     command->argv[command->count] = NULL;
 }
@@ -44,7 +44,7 @@ void member_command_add_option(struct member_command *command, const char *name,
     member_command_add(command, value);
 }
 
-/* Adds a text of the command's own. */
+/* Adds a text that the command owns. */
 __attribute__((format(printf, 2, 3))) static void add_text(struct member_command *command,
                                                            const char *format, ...)
 {
@@ -63,6 +63,12 @@ void member_command_add_number(struct member_command *command, const char *name,
 {
     member_command_add(command, name);
     add_text(command, "%" PRIu64, value);
+}
+
+void member_command_add_seconds(struct member_command *command, const char *name, double value)
+{
+    member_command_add(command, name);
+    add_text(command, "%g", value);
 }
 
 void member_command_add_job(struct member_command *command, const struct job *job)

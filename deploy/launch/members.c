@@ -37,7 +37,7 @@ void members_finish(struct members *members)
     *members = (struct members){0};
 }
 
-/* On this host the agent writes the log, unless its lines are to be shown as well. */
+/* Opens the member's log. On this host the agent writes it, unless its lines are shown as well. */
 static enum status open_log(const struct members *members, struct member *member)
 {
     if (members->crew->links[member->host].is_local && !members->shows_lines) {
@@ -97,8 +97,8 @@ enum status members_start(struct members *members, size_t index, const struct me
     return STATUS_OK;
 }
 
-/* A line is one write, so lines of several processes never mix; and what another host sends must
- * not work as a command to this terminal. */
+/* Writes a line by one write, so lines of several processes never mix. What another host sends must
+ * not act as a command to this terminal. */
 static void write_line(int fd, const char *head, const char *text)
 {
     char line[8192];
@@ -107,7 +107,7 @@ static void write_line(int fd, const char *head, const char *text)
     printable_make(line, used);
     line[used++] = '\n';
     while (write(fd, line, used) < 0 && errno == EINTR) {
-    } // any other failure: there is nowhere to say that it is full
+    } // any other failure: there is nowhere to report it
 }
 
 static void take_line(struct members *members, struct member *member,
@@ -135,7 +135,7 @@ static void take_stop(const struct members *members, struct member *member, int 
     member->stopped = signal_number;
     if (signal_number != 0) {
         process_name_signal(signal_number, text, sizeof(text));
-        log_warn("%s was stopped by %s; kill -CONT %u lets it go on",
+        log_warn("%s was stopped by %s; kill -CONT %u lets it continue",
                  member == &members->list[0] ? "the coordinator" : member->name, text, member->pid);
     }
 }
@@ -145,7 +145,7 @@ bool members_take(struct members *members, size_t host, const struct agent_messa
 {
     bool is_ours = message->kind == AGENT_OUTPUT || message->kind == AGENT_EXITED ||
                    message->kind == AGENT_STARTED || message->kind == AGENT_STOPPED;
-    uint32_t index = message->id - members->first_id; // large for those before
+    uint32_t index = message->id - members->first_id; // large for ids of earlier jobs
     if (!is_ours || index >= members->count || members->list[index].host != host) {
         return false;
     }
@@ -236,7 +236,7 @@ void members_explain_end(const struct members *members, size_t index, char *ret_
         memcpy(ret_text + used, ": ", 3);
         log_tail_sentence(member->log, ret_text + used + 2, text_size - used - 2);
         if (ret_text[used + 2] == '\0') {
-            ret_text[used] = '\0'; // it has said nothing
+            ret_text[used] = '\0'; // its log says nothing
         }
     }
 }

@@ -1,5 +1,5 @@
-/* The processes of a job as the launcher sees them: on which host, how they ended, what they wrote.
- */
+/* The processes of a job as the launcher sees them: their hosts, how they ended, what they
+ * wrote. */
 #ifndef DEPLOY_LAUNCH_MEMBERS_H
 #define DEPLOY_LAUNCH_MEMBERS_H
 
@@ -19,10 +19,10 @@ struct member {
     char log[MEMBER_LOG_BYTES];   // its log, in the run folder
     size_t host;
     bool is_started, is_over;
-    bool is_lost;  // over because its host is
+    bool is_lost;  // over because its host was lost
     uint32_t pid;  // on its host; 0: not known
     int stopped;   // by this signal; 0: it runs
-    int result;    // as waitpid gives it, where it is over and not lost
+    int result;    // as waitpid gives it, if it is over and not lost
     int log_fd;    // where its lines go; -1: its agent writes the log itself
     bool is_noted; // its end has been looked at
 };
@@ -32,14 +32,14 @@ struct members {
     struct member *list; // (count), owned
     size_t count;
     uint32_t first_id; // of member 0; the others follow
-    bool shows_lines;  // on the terminal, too
+    bool shows_lines;  // lines also go to the terminal
 };
 
 enum status members_init(struct members *members, struct crew *crew, size_t count);
 void members_finish(struct members *members);
 
-/* What a member is started with, beside its name and its log's: as in agent_message.h. Secrets go
- * into `input`, which nobody else on either host can see; never into argv or environment. */
+/* How a member is started: see agent_message.h. Secrets go into `input`, which nobody else on
+ * either host can see, and never into argv or environment. */
 struct member_start {
     const char *name, *log; // "worker 3", "FOLDER/logs/worker-3.log"
     size_t host;
@@ -49,15 +49,15 @@ struct member_start {
     bool announces, is_told, has_terminal;
 };
 
-/* Logs what cannot be started. */
+/* Starts a member. Logs why it cannot be started. */
 enum status members_start(struct members *members, size_t index, const struct member_start *start);
 
-/* Takes output and exits. What it writes with --announce-fd goes to ret_announcement, if that is
- * not NULL. False: the message is about something else. */
+/* Handles output and exits. What a member writes to --announce-fd goes to ret_announcement, unless
+ * that is NULL. Returns false if the message is about something else. */
 bool members_take(struct members *members, size_t host, const struct agent_message *message,
                   char *ret_announcement, size_t announcement_size);
 
-/* Those on hosts that are lost are over. */
+/* Notes that members on lost hosts are over. */
 void members_take_losses(struct members *members);
 
 void members_signal(struct members *members, size_t index, int signal_number);
@@ -66,11 +66,11 @@ void members_signal(struct members *members, size_t index, int signal_number);
 void members_tell(struct members *members, size_t index, const char *line);
 bool members_all_over(const struct members *members);
 
-/* Whether it is over, but did not end by itself. */
+/* Whether a member is over but did not end by itself. */
 bool member_was_killed(const struct member *member);
 
-/* How a member that is over has ended: as process_describe_end, with the last error of its log if
- * it ended by itself; or "was lost with node2: no sign of life for 10 s". */
+/* Describes how a member that is over ended: as process_describe_end does, with the last error of
+ * its log if it ended by itself; or "was lost with node2: no sign of life for 10 s". */
 void members_explain_end(const struct members *members, size_t index, char *ret_text,
                          size_t text_size);
 

@@ -1,6 +1,6 @@
-/* What is tried before a job starts: on one host its data, model and device; on several also that
- * every host is there and has this version, that clocks agree, and that all who will talk can
- * connect. Whatever is wrong is in one table. */
+/* Checks what a job needs before it starts. On one host that is its data, model and device. With
+ * several hosts it is also that every host is there and has this version, that clocks agree, and
+ * that processes can connect. Prints all problems in one table. */
 #ifndef DEPLOY_LAUNCH_PREFLIGHT_H
 #define DEPLOY_LAUNCH_PREFLIGHT_H
 
@@ -14,12 +14,12 @@
 struct preflight {
     struct launcher *launcher; // borrowed
     struct findings findings;
-    enum status status; // of what is no finding
+    enum status status; // errors that are not findings
     char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
 };
 
-/* Opens the launcher. Borrows the options for as long as that is open. */
+/* Opens the launcher. Borrows the options for as long as the launcher is open. */
 void preflight_begin(struct preflight *preflight, struct launcher *launcher,
                      const struct launcher_options *options,
                      const struct host_options *host_options);
@@ -27,7 +27,7 @@ void preflight_begin(struct preflight *preflight, struct launcher *launcher,
 /* Tries a job. Skips the probe of data, model and device if an equal one was made before. */
 void preflight_try(struct preflight *preflight, const struct job *job);
 
-/* Prints the findings, and frees what preflight_begin has taken. STATUS_OK if there are none and
+/* Prints the findings, and frees what preflight_begin took. Returns STATUS_OK if there are none and
  * the job can start; STATUS_INTERRUPTED after Ctrl-C. */
 enum status preflight_end(struct preflight *preflight);
 

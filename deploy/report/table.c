@@ -65,6 +65,7 @@ static const char *const keys[] = {"version",
                                    "staleness.max",
                                    "staleness.histogram",
                                    "params_digest",
+                                   "bits_of",
                                    "workers_lost",
                                    "restarts",
                                    "outcome",
@@ -215,6 +216,14 @@ static bool is_synchronous(const struct run_folder *run)
            (mode_parse(mode, &parsed) != STATUS_OK || !mode_updates_on_push(parsed.kind));
 }
 
+/* Whether the run's sums were NCCL's: in an order of its own, so its bits say nothing of ours. */
+static bool has_bits_of_nccl(const struct run_folder *run)
+{
+    char whose[CELL_BYTES];
+    run_folder_value(run, "bits_of", whose, sizeof(whose));
+    return strcmp(whose, "nccl") == 0;
+}
+
 static bool is_comparable(const struct run_folder *a, const struct run_folder *b)
 {
     static const char *const same[] = {"workers",   "model",        "dataset",      "seed",
@@ -229,7 +238,7 @@ static bool is_comparable(const struct run_folder *a, const struct run_folder *b
         }
     }
     return run_folder_is_completed(a) && run_folder_is_completed(b) && is_synchronous(a) &&
-           is_synchronous(b);
+           is_synchronous(b) && !has_bits_of_nccl(a) && !has_bits_of_nccl(b);
 }
 
 /* The verdict on the runs that are comparable with run `first`, if it is the first of them. */
@@ -274,6 +283,10 @@ static void print_straggler(FILE *stream, const struct run_folder *run)
 void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        if (run_folder_is_completed(&runs[i]) && has_bits_of_nccl(&runs[i])) {
+            fprintf(stream, "%s: the bits are NCCL's, and were compared with no other run's\n",
+                    runs[i].label);
+        }
         if (run_folder_is_completed(&runs[i])) {
             print_verdict(stream, runs, count, i);
         }

@@ -17,19 +17,38 @@
 
 #define ROOM_BYTES 65536 // job.json, summary.json, details.json, and logs of a few lines
 
-static bool is_empty_folder(const char *path)
+/* Whether nothing is there but a lock and what is called as the folder of logs is. */
+static bool has_nothing_but_logs(const char *path, bool *ret_has_logs)
 {
     DIR *folder = opendir(path);
     bool is_empty = true;
+    *ret_has_logs = false;
     for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        is_empty =
-            is_empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-                         strcmp(entry->d_name, FOLDER_LOCK_NAME) == 0);
+        bool is_logs = strcmp(entry->d_name, FOLDER_LOGS_NAME) == 0;
+        *ret_has_logs = *ret_has_logs || is_logs;
+        is_empty = is_empty && (is_logs || strcmp(entry->d_name, ".") == 0 ||
+                                strcmp(entry->d_name, "..") == 0 ||
+                                strcmp(entry->d_name, FOLDER_LOCK_NAME) == 0);
     }
     if (folder != NULL) {
         closedir(folder);
     }
     return is_empty;
+}
+
+/* A launcher that was killed before it had started anybody has left a lock and a folder of logs in
+ * which there are none: that is no run. */
+static bool is_empty_folder(const char *path)
+{
+    char logs[FOLDER_PATH_MAX];
+    bool has_logs, has_more;
+    if (!has_nothing_but_logs(path, &has_logs)) {
+        return false;
+    }
+    snprintf(logs, sizeof(logs), "%.4000s/" FOLDER_LOGS_NAME, path);
+    struct stat facts;
+    return !has_logs || (lstat(logs, &facts) == 0 && S_ISDIR(facts.st_mode) &&
+                         has_nothing_but_logs(logs, &has_more) && !has_more);
 }
 
 /* Makes a folder and its parents. */
@@ -52,8 +71,8 @@ static enum status make_parents_and(char *path)
     }
 }
 
-/* A folder that exists has to be empty, and safe to write to. */
-static enum status check_existing(const char *folder)
+/* A folder that exists has to be empty, unless a run goes on in it, and safe to write to. */
+static enum status check_existing(const char *folder, bool may_have_files)
 {
     char error[FOLDER_PATH_MAX + 256];
     struct stat facts;
@@ -64,7 +83,7 @@ static enum status check_existing(const char *folder)
         log_error("--out %s is a file, not a folder", folder);
         return STATUS_INVALID;
     }
-    if (!is_empty_folder(folder)) {
+    if (!may_have_files && !is_empty_folder(folder)) {
         log_error("%s is not empty: choose another folder with --out", folder);
         return STATUS_INVALID;
     }
@@ -88,7 +107,7 @@ static enum status check_room(const char *folder)
     return STATUS_OK;
 }
 
-enum status folder_make(const char *folder, const char *below)
+static enum status make(const char *folder, const char *below, bool may_have_files)
 {
     char path[FOLDER_PATH_MAX];
     if (snprintf(path, sizeof(path), "%s%s%s", folder, below != NULL ? "/" : "",
@@ -96,12 +115,22 @@ enum status folder_make(const char *folder, const char *below)
         log_error("--out is too long");
         return STATUS_INVALID;
     }
-    enum status status = check_existing(folder);
+    enum status status = check_existing(folder, may_have_files);
     if (status != STATUS_OK) {
         return status;
     }
     status = make_parents_and(path);
     return status == STATUS_OK ? check_room(folder) : status;
+}
+
+enum status folder_make(const char *folder, const char *below)
+{
+    return make(folder, below, false);
+}
+
+enum status folder_go_on(const char *folder, const char *below)
+{
+    return make(folder, below, true);
 }
 
 static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *where)
@@ -122,7 +151,7 @@ static bool is_of_a_run(const char *name)
 {
     static const char *const names[] = {".",
                                         "..",
-                                        "logs",
+                                        FOLDER_LOGS_NAME,
                                         JOB_RESERVE_NAME,
                                         "job.json",
                                         "summary.json",
@@ -131,6 +160,7 @@ static bool is_of_a_run(const char *name)
                                         "job.json.part",
                                         "summary.json.part",
                                         "details.json.part",
+                                        "checkpoint",
                                         FOLDER_LOCK_NAME};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(names[i], name) == 0) {

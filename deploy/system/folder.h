@@ -6,11 +6,15 @@
 
 #include <stdio.h>
 
-#define FOLDER_PATH_MAX 4096
+#define FOLDER_PATH_MAX  4096
+#define FOLDER_LOGS_NAME "logs" // in a run folder
 
 /* Makes a folder and its parents, and `below` in it (NULL: nothing). Refuses a folder that is not
  * empty (a lock file does not count), or on a disk that is full. Logs. */
 enum status folder_make(const char *folder, const char *below);
+
+/* The same of a run folder in which a run goes on: it is not empty. */
+enum status folder_go_on(const char *folder, const char *below);
 
 /* Removes a folder with all that is in it, as far as it can. */
 void folder_remove(const char *folder);

@@ -149,6 +149,17 @@ enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock)
     return STATUS_OK;
 }
 
+void folder_lock_remove_left(const char *lock_path)
+{
+    char path[PATH_BYTES + sizeof("/" FOLDER_LOGS_NAME)];
+    const char *name = strrchr(lock_path, '/');
+    if (name != NULL) {
+        snprintf(path, sizeof(path), "%.*s/" FOLDER_LOGS_NAME, (int)(name - lock_path), lock_path);
+        rmdir(path); // which fails if there is anything in it
+    }
+    unlink(lock_path);
+}
+
 void folder_lock_release(struct folder_lock *lock)
 {
     char path[PATH_BYTES];

@@ -29,6 +29,10 @@ enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock);
 /* The file that is locked. */
 void folder_lock_path(const char *folder, char *ret_path, size_t path_size);
 
+/* For the agent of a launcher that was killed: removes its lock's file, and the folder of logs if
+ * nobody was started who could have written one. What is left does not look like a run. */
+void folder_lock_remove_left(const char *lock_path);
+
 /* Ends the lock, and removes folders that were made for it and are empty. */
 void folder_lock_release(struct folder_lock *lock);
 

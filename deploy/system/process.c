@@ -50,12 +50,33 @@ static bool is_own(const char *name)
 }
 
 /* In the child: what the user's RINGSIDE_ variables meant is in the job already; a worker would
- * take RINGSIDE_DATA for an option of its own. */
+ * take RINGSIDE_THREADS for an option of its own. */
 static void drop_own_variables(void)
 {
     process_drop_variables(is_own);
     // It tells each worker its rank: what a launcher above it says is about itself.
     setenv("RINGSIDE_LAUNCHER", "none", 1);
+}
+
+bool process_has_gone(pid_t parent)
+{
+    const unsigned long exiting = 4; // PF_EXITING of Linux: see proc(5), "flags"
+    char path[32], text[512];
+    unsigned long flags;
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)parent);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
+    text[size > 0 ? size : 0] = '\0';
+    if (file >= 0) {
+        close(file);
+    }
+    // Behind the name: state, parent, group, session, terminal, its group, flags.
+    const char *at = strrchr(text, ')');
+    for (unsigned i = 0; i < 7 && at != NULL; i++) {
+        at = strchr(at + 1, ' ');
+    }
+    flags = at != NULL ? strtoul(at, NULL, 10) : 0;
+    return getppid() != parent || (flags & exiting) != 0;
 }
 
 void process_isolate_child(pid_t parent)

@@ -40,6 +40,10 @@ struct process_options {
 enum status process_start(struct process *process, const char *name,
                           const struct process_options *options);
 
+/* Whether the parent that this process had has ended, or is just ending: its pipes close before it
+ * is anybody else's child. */
+bool process_has_gone(pid_t parent);
+
 /* In a child, between fork and exec: makes it what the top of this file says, without the blocked
  * signals of the launcher. */
 void process_isolate_child(pid_t parent);

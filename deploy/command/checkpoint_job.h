@@ -1,0 +1,30 @@
+/* What the commands that read checkpoints have in common: the folder in the first place of the
+ * command line, the checkpoint in it, and the job that wrote it, given to a worker. */
+#ifndef DEPLOY_COMMAND_CHECKPOINT_JOB_H
+#define DEPLOY_COMMAND_CHECKPOINT_JOB_H
+
+#include "common/base/status.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "common/job/job.h"
+#include "common/options/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Reads what follows the folder, which is argv[1], as options. STATUS_INVALID, logged, also if
+ * there is no folder; *ret_is_done as options_parse has it. */
+enum status checkpoint_job_parse(struct option_program *program, int argc, char **argv,
+                                 bool *ret_is_done);
+
+/* The newest whole checkpoint in the folder; those that were passed over are warned of. Logs. */
+enum status checkpoint_job_open(const char *folder, struct checkpoint_reader **ret_checkpoint);
+
+/* The job that wrote the checkpoint. Logs. */
+enum status checkpoint_job_read(const struct checkpoint_reader *checkpoint, struct job *ret_job);
+
+/* Runs a worker with the arguments (NULL-terminated, argv[0] left free) and the job on its standard
+ * input; its output. What fails has been logged, by the worker or here. */
+enum status checkpoint_job_ask(const char **argv, const struct job *job, char *ret_output,
+                               size_t output_size);
+
+#endif

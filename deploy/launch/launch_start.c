@@ -1,0 +1,162 @@
+/* Starts the coordinator, the other servers and the workers of a job, each on its host. */
+#include "deploy/launch/launch_start.h"
+
+#include "deploy/launch/fetch.h"
+#include "deploy/launch/member_command.h"
+
+#include <stdio.h>
+
+static const struct host_facts *facts_of(const struct launch *launch, size_t host)
+{
+    return &launch->launcher->crew.links[host].facts;
+}
+
+bool launch_is_remote(const struct launch *launch, size_t host)
+{
+    return !launch->launcher->crew.links[host].is_local;
+}
+
+/* If there are too few cores, teams of threads that spin while they wait take cores from the
+ * others. */
+static const char *const *environment_of(const struct launch *launch, size_t host)
+{
+    static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0", NULL};
+    static const char *const none[] = {NULL};
+    const struct job *job = launch->options->job;
+    uint64_t threads =
+        (uint64_t)(job->threads > 0 ? job->threads : 1) * launch->placement.local_size[host];
+    return threads > facts_of(launch, host)->cores ? passive : none;
+}
+
+static enum status start(struct launch *launch, size_t index, size_t host, const char *const *argv)
+{
+    char name[MEMBER_NAME_BYTES], log[MEMBER_LOG_BYTES];
+    size_t servers = launch->placement.server_count;
+    const char *role = index < servers ? "ps" : "worker";
+    size_t number = index < servers ? index : index - servers;
+    snprintf(name, sizeof(name), "%s %zu", index > 0 && index < servers ? "server" : role, number);
+    snprintf(log, sizeof(log), "%.4000s/logs/%s-%zu.log", launch->options->folder, role, number);
+    const struct member_start member = {
+        .name = name,
+        .log = log,
+        .host = host,
+        .argv = argv,
+        .environment = environment_of(launch, host),
+        .input = launch->handover.text,
+        .announces = index == 0,
+        .is_told = index == 0,
+        .has_terminal = index == 0,
+    };
+    enum status status = members_start(&launch->members, index, &member);
+    if (status != STATUS_OK) {
+        snprintf(launch->cause, sizeof(launch->cause), "%s could not be started on %s", name,
+                 launch->launcher->crew.links[host].name);
+        launch->culprit = &launch->members.list[index];
+    }
+    return status;
+}
+
+/* Begins a command with what all members have: where they may listen, and whether they have
+ * keys. */
+static enum status begin_command(const struct launch *launch, size_t host, const char *program,
+                                 struct member_command *ret_command)
+{
+    enum status status = member_command_create(program, ret_command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!launch->is_private) {
+        member_command_add_option(ret_command, "--bind", launch->launcher->addresses[host]);
+        member_command_add_option(ret_command, "--port-range",
+                                  launch->launcher->host_options->port_range);
+    }
+    member_command_add_option(ret_command, "--log-level", launch->options->log_level);
+    for (const char *const *at = launch->handover.arguments; *at != NULL; at++) {
+        member_command_add(ret_command, *at);
+    }
+    return STATUS_OK;
+}
+
+static bool is_resumed(const struct launch_options *options)
+{
+    return options->resume != NULL && options->resume[0] != '\0';
+}
+
+/* Chooses the folder that the coordinator writes: the user's, or one that the agent on its host
+ * makes. */
+static enum status choose_folder(struct launch *launch, size_t host)
+{
+    snprintf(launch->folder, sizeof(launch->folder), "%s", launch->options->folder);
+    return launch_is_remote(launch, host)
+               ? fetch_make_folder(&launch->launcher->crew, host, launch->folder,
+                                   sizeof(launch->folder))
+               : STATUS_OK;
+}
+
+enum status launch_start_coordinator(struct launch *launch)
+{
+    const struct launch_options *options = launch->options;
+    size_t host = launch->placement.host_of_server[0];
+    struct member_command command;
+    if (is_resumed(options) && launch_is_remote(launch, host)) {
+        snprintf(launch->cause, sizeof(launch->cause), "%s",
+                 "--resume needs the coordinator on this host, which has the checkpoints");
+        return STATUS_UNSUPPORTED;
+    }
+    enum status status = choose_folder(launch, host);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = begin_command(launch, host, facts_of(launch, host)->programs.ps, &command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!launch->is_private) {
+        member_command_add_number(&command, "--port", options->port);
+    }
+    member_command_add_option(&command, "--out", launch->folder);
+    member_command_add_option(&command, "--progress", options->shows_progress ? "auto" : "none");
+    if (is_resumed(options)) {
+        member_command_add_option(&command, "--resume", options->resume);
+    }
+    member_command_add_job(&command, options->job);
+    status = start(launch, 0, host, command.argv);
+    member_command_destroy(&command);
+    return status;
+}
+
+enum status launch_start_server(struct launch *launch, uint32_t index)
+{
+    size_t host = launch->placement.host_of_server[index];
+    struct member_command command;
+    enum status status = begin_command(launch, host, facts_of(launch, host)->programs.ps, &command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    member_command_add_option(&command, "--server", launch->endpoint);
+    member_command_add_seconds(&command, "--stall-warn", launch->options->job->stall_warn);
+    member_command_add_number(&command, "--shard-index", index);
+    status = start(launch, index, host, command.argv);
+    member_command_destroy(&command);
+    return status;
+}
+
+enum status launch_start_worker(struct launch *launch, uint32_t rank)
+{
+    const struct placement *placement = &launch->placement;
+    size_t host = placement->host_of_worker[rank];
+    struct member_command command;
+    enum status status =
+        begin_command(launch, host, facts_of(launch, host)->programs.worker, &command);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    member_command_add_option(&command, "--server", launch->endpoint);
+    member_command_add_seconds(&command, "--stall-warn", launch->options->job->stall_warn);
+    member_command_add_number(&command, "--rank", rank);
+    member_command_add_number(&command, "--local-rank", placement->local_rank[rank]);
+    member_command_add_number(&command, "--local-size", placement->local_size[host]);
+    status = start(launch, placement->server_count + rank, host, command.argv);
+    member_command_destroy(&command);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* The state of a running job, and the start of its processes. For files of this folder. */
+#ifndef DEPLOY_LAUNCH_LAUNCH_START_H
+#define DEPLOY_LAUNCH_LAUNCH_START_H
+
+#include "common/transport/transport.h"
+#include "deploy/hosts/placement.h"
+#include "deploy/launch/handover.h"
+#include "deploy/launch/launch.h"
+#include "deploy/launch/members.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A running job. Member 0 is the coordinator, then come the other servers, then the workers. */
+struct launch {
+    struct launcher *launcher;
+    const struct launch_options *options;
+    struct placement placement;
+    struct members members;
+    struct handover handover;     // of keys
+    bool is_private;              // nobody listens at a port
+    char folder[LAUNCH_PATH_MAX]; // that the coordinator writes, on its host
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    uint64_t deadline_ms; // when all that still runs is killed; 0: not set
+    unsigned interrupts;  // that have been taken
+    uint64_t old_summary; // see last_summary_stamp
+
+    // Why the job ends, as the coordinator was told. "": not known here.
+    char cause[OPTION_ERROR_BYTES];
+    bool is_certain;              // no later event can be a better reason
+    const struct member *culprit; // the member that the cause is about; NULL: none
+};
+
+/* Whether the host is not the launcher's own. */
+bool launch_is_remote(const struct launch *launch, size_t host);
+
+/* Start a process. One that cannot be started is logged, and becomes the cause. */
+enum status launch_start_coordinator(struct launch *launch);
+enum status launch_start_server(struct launch *launch, uint32_t index);
+enum status launch_start_worker(struct launch *launch, uint32_t rank);
+
+#endif
