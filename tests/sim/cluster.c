@@ -1,0 +1,175 @@
+/* Describes the job, and starts its processes. */
+#include "tests/sim/cluster.h"
+
+#include "common/base/signals.h"
+#include "ps-server/record/progress.h"
+#include "ps-server/server.h"
+#include "ps-server/shard/shard_service.h"
+#include "tests/sim/story.h"
+#include "tests/support/common/sample_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct security insecure = {.is_insecure = true};
+
+#define COORDINATOR_HOST 1
+
+// That of the world: the coordinator's verdict is noted in it.
+static struct cluster *running;
+
+// NOLINTBEGIN(readability-identifier-naming): the linker's names
+void __real_progress_closing(struct progress *progress, const struct coordinator *coordinator);
+void __wrap_progress_closing(struct progress *progress, const struct coordinator *coordinator);
+
+/* Where the product says how a job has ended. */
+void __wrap_progress_closing(struct progress *progress, const struct coordinator *coordinator)
+{
+    running->has_verdict = true;
+    running->verdict = coordinator->verdict;
+    running->workers_lost = coordinator->workers_lost;
+    snprintf(running->reason, sizeof(running->reason), "%s", coordinator->reason);
+    story_say("the job has ended: %s%s%s", status_text(coordinator->verdict),
+              coordinator->reason[0] != '\0' ? ": " : "", coordinator->reason);
+    __real_progress_closing(progress, coordinator);
+}
+// NOLINTEND(readability-identifier-naming)
+
+static struct job job_of(const struct cluster_shape *shape)
+{
+    char mode[64], workers[32], servers[32], steps[32], order[64], all_reduce[64];
+    snprintf(mode, sizeof(mode), "mode=%s", shape->mode);
+    snprintf(workers, sizeof(workers), "workers=%u", shape->workers);
+    snprintf(servers, sizeof(servers), "servers=%u", shape->servers);
+    snprintf(steps, sizeof(steps), "steps=%u", shape->steps);
+    snprintf(order, sizeof(order), "order=%s", shape->order != NULL ? shape->order : "free");
+    snprintf(all_reduce, sizeof(all_reduce), "all-reduce=%s",
+             shape->all_reduce != NULL ? shape->all_reduce : "auto");
+    bool is_ring = strcmp(shape->mode, "ring") == 0;
+    struct job job = SAMPLE_JOB(mode, workers, steps, "transport=tcp", "eval=none", "optimizer=sgd",
+                                is_ring ? all_reduce : order, is_ring ? NULL : servers);
+    job.lr = 0.25;
+    if (shape->lost_after > 0) {
+        job.lost_after = shape->lost_after;
+        job.stall_warn = 2 * shape->lost_after;
+        job.stall_fail = 10 * shape->lost_after;
+    }
+    return sample_job_resolved(job);
+}
+
+static void address_of(char *ret_address, size_t size)
+{
+    snprintf(ret_address, size, "10.0.0.%u", world_current()->host);
+}
+
+static int run_coordinator(void *data)
+{
+    struct cluster *cluster = data;
+    const struct server_options options = {
+        .job = &cluster->job,
+        .address = "10.0.0.1",
+        .port = 4000,
+        .port_range = "",
+        .security = &insecure,
+        .folder = "",
+        .resume = "",
+        .announce_fd = -1,
+        .launcher_fd = -1,
+        .is_interrupted = &cluster->is_interrupted,
+    };
+    return (int)exit_code(server_run(&options));
+}
+
+struct shard_of {
+    struct cluster *cluster;
+    uint32_t index;
+};
+
+static int run_shard(void *data)
+{
+    struct shard_of *of = data;
+    char address[32];
+    address_of(address, sizeof(address));
+    const struct shard_service_options options = {
+        .coordinator = of->cluster->endpoint,
+        .address = address,
+        .port_range = "",
+        .security = &insecure,
+        .index = of->index,
+        .join_timeout_ms = 30000,
+        .is_interrupted = &of->cluster->is_interrupted,
+    };
+    free(of);
+    return (int)exit_code(shard_service_run(&options));
+}
+
+static void start_worker(struct cluster *cluster, uint32_t rank)
+{
+    struct sim_worker *training = &cluster->trainings[rank];
+    char name[WORLD_NAME_BYTES];
+    *training = (struct sim_worker){
+        .rank = rank,
+        .value_count = cluster->shape.value_count,
+        .bucket_count = cluster->shape.bucket_count,
+        .compute_ns = cluster->shape.compute_ns,
+        .all = cluster->trainings,
+        .all_count = cluster->shape.workers,
+    };
+    snprintf(training->coordinator, sizeof(training->coordinator), "%s", cluster->endpoint);
+    snprintf(name, sizeof(name), "worker %u", rank);
+    cluster->workers[rank] =
+        world_start(name, COORDINATOR_HOST + 1 + rank, sim_worker_main, training);
+}
+
+void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, uint64_t seed,
+                   const struct world_costs *costs)
+{
+    world_begin(seed, costs);
+    running = cluster;
+    memset(cluster, 0, sizeof(*cluster));
+    cluster->shape = *shape;
+    cluster->job = job_of(shape);
+    snprintf(cluster->endpoint, sizeof(cluster->endpoint), "tcp://10.0.0.1:4000");
+    cluster->servers[0] = world_start("ps 0", COORDINATOR_HOST, run_coordinator, cluster);
+    for (uint32_t i = 1; i < cluster->job.servers; i++) {
+        struct shard_of *of = malloc(sizeof(*of));
+        char name[WORLD_NAME_BYTES];
+        if (of == NULL) {
+            abort();
+        }
+        *of = (struct shard_of){cluster, i};
+        snprintf(name, sizeof(name), "ps %u", i);
+        cluster->servers[i] =
+            world_start(name, COORDINATOR_HOST + shape->workers + i, run_shard, of);
+    }
+    for (uint32_t rank = 0; rank < shape->workers; rank++) {
+        start_worker(cluster, rank);
+    }
+}
+
+struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number)
+{
+    uint32_t servers = cluster->job.servers > 0 ? cluster->job.servers : 1; // the coordinator's
+    if (number < servers) {
+        return cluster->servers[number];
+    }
+    return number < servers + cluster->shape.workers ? cluster->workers[number - servers] : NULL;
+}
+
+static bool has_ended(void *data)
+{
+    const struct cluster *cluster = data;
+    const struct sim_process *process = cluster_process(cluster, 0);
+    for (uint32_t i = 0; process != NULL; process = cluster_process(cluster, ++i)) {
+        if (process->state != PROCESS_ENDED && !process->is_stopped_for_good) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool cluster_run(struct cluster *cluster, uint64_t until_ns)
+{
+    return world_run(has_ended, cluster, until_ns);
+}

@@ -1,0 +1,54 @@
+/* A job in a simulated world: a coordinator, its shards and workers, each a process on a host. */
+#ifndef TESTS_SIM_CLUSTER_H
+#define TESTS_SIM_CLUSTER_H
+
+#include "common/job/job.h"
+#include "ps-server/coordinator/coordinator.h"
+#include "tests/sim/sim_worker.h"
+#include "tests/sim/world.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLUSTER_WORKERS_MAX 16
+#define CLUSTER_SERVERS_MAX 4
+
+struct cluster_shape {
+    const char *mode;               // "ring", "ps-sync", "ps-ssp:2", "ps-async"
+    const char *order, *all_reduce; // NULL: as the job has it
+    uint32_t workers, servers, steps;
+    uint32_t value_count, bucket_count;
+    uint64_t compute_ns; // of a step, at most
+    double lost_after;   // seconds, and for stalls ten times that; 0: as the job has it
+};
+
+struct cluster {
+    struct cluster_shape shape;
+    struct job job;
+    struct sim_process *servers[CLUSTER_SERVERS_MAX]; // the first one has the coordinator
+    struct sim_process *workers[CLUSTER_WORKERS_MAX];
+    struct sim_worker trainings[CLUSTER_WORKERS_MAX];
+    char endpoint[256]; // of the coordinator
+    atomic_int is_interrupted;
+
+    // Of the coordinator, once it has closed the job.
+    bool has_verdict;
+    enum status verdict;
+    char reason[COORDINATOR_REASON_BYTES];
+    uint32_t workers_lost;
+};
+
+/* Begins a world and starts the job's processes in it: the coordinator and shard 0 on host 1,
+ * worker r on host 2 + r, shard k on the host behind the workers. Fails the test if the job makes
+ * no sense. */
+void cluster_begin(struct cluster *cluster, const struct cluster_shape *shape, uint64_t seed,
+                   const struct world_costs *costs);
+
+/* A process of the job by number: servers first, then workers. NULL: there are not so many. */
+struct sim_process *cluster_process(const struct cluster *cluster, uint32_t number);
+
+/* Runs until every process has ended, or is stopped for good. False: some had not by then
+ * (virtual nanoseconds). */
+bool cluster_run(struct cluster *cluster, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,54 @@
+/* Scenarios of faults: drawn from a seed, run in a simulated world, judged, and made smaller.
+ *
+ * A job that may be disturbed promises this, whatever happens when:
+ *
+ *     it ends         every process that is left ends before its deadlines are over
+ *     it is true      "completed" comes with the parameters of the undisturbed job on every worker
+ *     it is just      a job without a fault that lasts completes, and a verdict blames nobody who
+ *                     had no part in a fault
+ *     it is bounded   no worker is further ahead of the slowest than the mode allows
+ *     it is one       no worker takes a job for completed that the coordinator takes for failed */
+#ifndef TESTS_SIM_SCENARIO_H
+#define TESTS_SIM_SCENARIO_H
+
+#include "tests/sim/cluster.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SCENARIO_FAULTS_MAX 4
+#define SCENARIO_TEXT_BYTES 512
+
+enum fault_kind {
+    FAULT_KILL,    // a process ends where it stands
+    FAULT_STOP,    // a process stands still for a while
+    FAULT_CUT,     // two hosts do not reach each other for a while
+    FAULT_ONE_WAY, // the second one does not hear the first
+};
+
+struct fault {
+    enum fault_kind kind;
+    uint32_t process, other; // numbers in the cluster; other: of cuts
+    uint64_t time_ns, duration_ns;
+};
+
+struct scenario {
+    uint64_t seed; // of the world
+    struct cluster_shape shape;
+    struct world_costs costs;
+    struct fault faults[SCENARIO_FAULTS_MAX];
+    uint32_t fault_count;
+};
+
+struct scenario scenario_draw(uint64_t seed);
+
+/* Runs it; false: a promise was broken, which ret_text names. */
+bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES]);
+
+/* The smallest scenario that was found to break a promise, from one that does. */
+struct scenario scenario_shrink(const struct scenario *scenario);
+
+/* One line for a person, and the transcript of its run in the story. */
+void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,293 @@
+/* Joins, goes through the steps as worker/train does, and checks nothing: the test does. */
+#include "tests/sim/sim_worker.h"
+
+#include "common/base/memory.h"
+#include "common/base/signals.h"
+#include "common/job/job_modes.h"
+#include "common/optimizer/optimizer.h"
+#include "common/vector/digest.h"
+#include "tests/sim/world.h"
+#include "worker/link/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct security insecure = {.is_insecure = true};
+
+struct sim_training {
+    struct sim_worker *worker;
+    struct job job;
+    uint32_t rank;
+    struct layout layout;
+    float *params, *grads; // (value_count)
+    struct optimizer *optimizer;
+    struct link *link;
+    struct exchange *exchange;
+    bool is_unsynchronised, delivers_gradients, is_pending;
+    uint64_t step;
+};
+
+/* ============================================================================================
+ * Gradients, and what comes of them
+ * ========================================================================================== */
+
+static uint64_t mix(uint64_t value)
+{
+    value = (value ^ value >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ value >> 27) * UINT64_C(0x94D049BB133111EB);
+    return value ^ value >> 31;
+}
+
+static float small_number(uint64_t drawn)
+{
+    return (float)((int)(mix(drawn) % 17) - 8) / 64.0f;
+}
+
+static float gradient(uint32_t rank, uint64_t step, uint64_t at, float param)
+{
+    uint32_t bits;
+    memcpy(&bits, &param, sizeof(bits));
+    return small_number(mix(bits + (step << 32)) + (uint64_t)rank * 7919 + at * 104729);
+}
+
+static float unsynchronised_gradient(uint64_t at)
+{
+    return small_number(at * 104729);
+}
+
+static float first_param(uint64_t at)
+{
+    return (float)(at % 5) / 4.0f;
+}
+
+void sim_expected(const struct job *job, uint32_t value_count, uint64_t steps, float *ret_params)
+{
+    bool is_unsynchronised = job_is_unsynchronised(job);
+    for (uint32_t i = 0; i < value_count; i++) {
+        ret_params[i] = first_param(i);
+    }
+    for (uint64_t step = 0; step < steps; step++) {
+        for (uint32_t i = 0; i < value_count; i++) {
+            float sum = 0, share = is_unsynchronised ? 1.0f : 1.0f / (float)job->workers;
+            for (uint32_t rank = 0; rank < job->workers; rank++) {
+                sum += is_unsynchronised ? unsynchronised_gradient(i)
+                                         : gradient(rank, step, i, ret_params[i]);
+            }
+            ret_params[i] -= (float)job->lr * (sum * share);
+        }
+    }
+}
+
+/* ============================================================================================
+ * Steps
+ * ========================================================================================== */
+
+static enum status apply(void *context, uint32_t bucket)
+{
+    struct sim_training *t = context;
+    struct span span = t->layout.buckets[bucket];
+    if (t->delivers_gradients) {
+        optimizer_apply(t->optimizer, span, t->params + span.offset, t->grads + span.offset,
+                        t->step, t->job.lr);
+    }
+    return STATUS_OK;
+}
+
+static void compute(const struct sim_training *t)
+{
+    uint64_t part_ns = t->worker->compute_ns / (t->layout.bucket_count + 1);
+    world_spend(part_ns > 0 ? world_draw(part_ns) : 0);
+}
+
+/* As the next forward does: from the first layers, which the last bucket has, to the last. */
+static enum status forward(struct sim_training *t)
+{
+    compute(t);
+    if (!t->is_pending) {
+        return STATUS_OK;
+    }
+    for (uint32_t i = t->layout.bucket_count; exchange_overlaps(t->exchange) && i-- > 0;) {
+        enum status status = exchange_await_bucket(t->exchange, i, apply, t);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        compute(t);
+    }
+    t->is_pending = false;
+    return exchange_end_step(t->exchange, apply, t);
+}
+
+static void note_ahead(const struct sim_training *t, uint64_t step)
+{
+    struct sim_worker *worker = t->worker;
+    for (uint32_t i = 0; i < worker->all_count; i++) {
+        uint64_t other = worker->all[i].step;
+        if (step > other && step - other > worker->ahead_max) {
+            worker->ahead_max = step - other;
+        }
+    }
+}
+
+static enum status backward(struct sim_training *t, uint64_t step)
+{
+    enum status status = exchange_begin_step(t->exchange, step);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    note_ahead(t, step);
+    t->step = step + 1;
+    for (uint32_t b = 0; b < t->layout.bucket_count; b++) {
+        struct span span = t->layout.buckets[b];
+        compute(t);
+        for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+            t->grads[i] = t->is_unsynchronised ? unsynchronised_gradient(i)
+                                               : gradient(t->rank, step, i, t->params[i]);
+        }
+        exchange_bucket_ready(t->exchange, b);
+    }
+    t->is_pending = true;
+    return STATUS_OK;
+}
+
+static enum status make_step(struct sim_training *t, uint64_t step)
+{
+    enum status status = forward(t);
+    if (status == STATUS_OK) {
+        status = backward(t, step);
+    }
+    if (status == STATUS_OK && t->is_unsynchronised) {
+        t->is_pending = false;
+        status = exchange_end_step(t->exchange, apply, t);
+        status = status == STATUS_OK ? exchange_settle(t->exchange) : status;
+    }
+    t->worker->step = status == STATUS_OK ? step + 1 : t->worker->step;
+    link_set_step(t->link, t->worker->step);
+    return status;
+}
+
+static enum status run_in_step(struct sim_training *t)
+{
+    for (uint64_t step = 0; step < t->job.steps; step++) {
+        enum status status = make_step(t, step);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    enum status status = exchange_end_step(t->exchange, apply, t);
+    return status == STATUS_OK ? exchange_settle(t->exchange) : status;
+}
+
+/* Until the servers have had all gradients of the job. */
+static enum status run_unsynchronised(struct sim_training *t)
+{
+    for (uint64_t step = 0; exchange_marks_passed(t->exchange) == 0; step++) {
+        enum status status = make_step(t, step);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return exchange_pull(t->exchange, 1);
+}
+
+static void make_layout(struct layout *layout, uint64_t value_count, uint32_t bucket_count)
+{
+    const struct span whole = {0, value_count};
+    *layout = (struct layout){
+        .value_count = value_count, .bucket_count = bucket_count, .digest = LAYOUT_DIGEST_SEED};
+    for (uint32_t i = 0; i < bucket_count; i++) {
+        layout->buckets[i] = span_part(whole, bucket_count, bucket_count - 1 - i);
+    }
+}
+
+static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES])
+{
+    const struct sim_worker *worker = t->worker;
+    const uint64_t samples = t->job.steps * t->job.global_batch;
+    make_layout(&t->layout, worker->value_count, worker->bucket_count);
+    t->params = calloc(worker->value_count, sizeof(float));
+    t->grads = calloc(worker->value_count, sizeof(float));
+    if (t->params == NULL || t->grads == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < worker->value_count; i++) {
+        t->params[i] = first_param(i);
+    }
+    t->is_unsynchronised = job_is_unsynchronised(&t->job);
+    t->delivers_gradients = exchange_of(t->job.mode.kind)->delivers == EXCHANGE_GRADIENTS;
+    enum status status =
+        optimizer_create(t->job.optimizer, &t->job.settings, worker->value_count, &t->optimizer);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    digest_floats(t->params, worker->value_count, digest);
+    const struct link_prepared prepared = {
+        .layout = &t->layout,
+        .params = t->params,
+        .grads = t->grads,
+        .params_digest = digest,
+        .device = "none",
+        .train_samples = samples,
+        .test_samples = 1,
+        .parameters = worker->value_count,
+    };
+    return link_prepare(t->link, &prepared);
+}
+
+static enum status train(struct sim_training *t)
+{
+    char digest[DIGEST_TEXT_BYTES];
+    enum status status = link_welcome(t->link, &t->job, &t->rank);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = prepare(t, digest);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    t->exchange = link_exchange(t->link);
+    status = t->is_unsynchronised ? run_unsynchronised(t) : run_in_step(t);
+    if (status != STATUS_OK) {
+        enum status verdict = link_verdict(t->link);
+        return verdict != STATUS_OK ? verdict : status;
+    }
+    static const struct wire_report report;
+    memcpy(t->worker->params, t->params, t->layout.value_count * sizeof(float));
+    digest_floats(t->params, t->layout.value_count, digest);
+    link_done(t->link, t->job.steps, &report, digest);
+    return link_verdict(t->link);
+}
+
+int sim_worker_main(void *data)
+{
+    struct sim_worker *worker = data;
+    struct sim_training *t = calloc(1, sizeof(*t));
+    char address[32];
+    if (t == NULL) {
+        return 1;
+    }
+    t->worker = worker;
+    snprintf(address, sizeof(address), "10.0.0.%u", world_current()->host);
+    const struct link_options options = {
+        .coordinator = worker->coordinator,
+        .address = address,
+        .port_range = "",
+        .security = &insecure,
+        .has_rank = true,
+        .rank = worker->rank,
+        .join_timeout_ms = 30000,
+        .is_interrupted = &worker->is_interrupted,
+    };
+    enum status status = link_create(&options, &t->link);
+    if (status == STATUS_OK) {
+        status = train(t);
+    }
+    link_destroy(t->link);
+    optimizer_destroy(t->optimizer);
+    free(t->params);
+    free(t->grads);
+    free(t);
+    worker->status = status;
+    worker->is_over = true;
+    return (int)exit_code(status);
+}

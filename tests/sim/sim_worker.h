@@ -1,0 +1,49 @@
+/* A worker without a model: it takes part in a job as the trainer does, with gradients that any
+ * wrong parameter changes.
+ *
+ * Gradients are small whole numbers over 64, and the learning rate is a power of two, so sums of
+ * them are exact in whatever order they are taken: what a job must end with can be worked out by
+ * plain loops (sim_expected). In synchronous modes a gradient is drawn from the bits of the
+ * parameter that it is for, the rank and the step. So a step that is computed on other parameters
+ * than those of the step before, or a gradient that is taken twice or not at all, ends in other
+ * parameters. Where workers are unsynchronised, how many steps each of them makes is left to
+ * chance, and only their number is known: all gradients are the same then, and what counts is how
+ * many. */
+#ifndef TESTS_SIM_SIM_WORKER_H
+#define TESTS_SIM_SIM_WORKER_H
+
+#include "common/base/status.h"
+#include "common/job/job.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_VALUES_MAX 256
+
+struct sim_worker {
+    // For the worker.
+    char coordinator[256]; // endpoint
+    uint32_t rank;
+    uint32_t value_count, bucket_count;
+    uint64_t compute_ns; // of a step, at most
+    atomic_int is_interrupted;
+    const struct sim_worker *all; // (all_count) of the job, this one too
+    uint32_t all_count;
+
+    // From it.
+    enum status status;
+    bool is_over;
+    uint64_t step;                // that it has finished
+    uint64_t ahead_max;           // most steps that it has begun behind the slowest one's finished
+    float params[SIM_VALUES_MAX]; // in the end
+};
+
+/* A process's first function; data is a struct sim_worker. */
+int sim_worker_main(void *data);
+
+/* What the parameters of a job must be after so many steps, by plain loops; (value_count) of them.
+ * Where workers are unsynchronised: after all gradients of all workers, each applied once. */
+void sim_expected(const struct job *job, uint32_t value_count, uint64_t steps, float *ret_params);
+
+#endif

@@ -1,0 +1,98 @@
+/* Thousands of jobs with faults at random moments, in virtual time.
+ *
+ * SIM_SCENARIOS is how many (10,000 without it), SIM_SEED the first one's seed. A scenario that
+ * breaks a promise is made smaller, and its transcript printed. Processes that are killed leave
+ * their memory behind, so scenarios run in child processes, some hundred in each. */
+#include "common/base/cores.h"
+#include "tests/sim/scenario.h"
+#include "tests/sim/story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SCENARIOS  10000
+#define PER_CHILD  250
+#define FAILED_MAX 3 // then it is enough
+
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+static void report(const struct scenario *scenario, const char *broken)
+{
+    char text[SCENARIO_TEXT_BYTES];
+    scenario_describe(scenario, text);
+    printf("# %s: %s\n", broken, text);
+    const struct scenario smallest = scenario_shrink(scenario);
+    scenario_describe(&smallest, text);
+    printf("# the smallest: %s\n%s\n", text, story_text());
+    fflush(stdout);
+}
+
+/* The exit status of a child: 0 if all promises were kept. */
+static int run_some(uint64_t first, uint64_t end)
+{
+    for (uint64_t seed = first; seed < end; seed++) {
+        char broken[SCENARIO_TEXT_BYTES];
+        const struct scenario scenario = scenario_draw(seed);
+        if (!scenario_run(&scenario, broken)) {
+            report(&scenario, broken);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void start_child(uint64_t first, uint64_t end)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(run_some(first, end));
+    }
+}
+
+/* Whether the child that ended first has kept all promises. */
+static bool await_child(void)
+{
+    int status;
+    assert_true(wait(&status) > 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void no_scenario_of_faults_breaks_a_promise(void **state)
+{
+    (void)state;
+    uint64_t first = number_of("SIM_SEED", 1), count = number_of("SIM_SCENARIOS", SCENARIOS);
+    uint32_t failed = 0, running = 0, cores = cores_available();
+    for (uint64_t at = 0; at < count && failed < FAILED_MAX; at += PER_CHILD) {
+        start_child(first + at, first + (at + PER_CHILD < count ? at + PER_CHILD : count));
+        if (++running >= cores) {
+            running--;
+            failed += !await_child();
+        }
+    }
+    for (; running > 0; running--) {
+        failed += !await_child();
+    }
+    assert_int_equal(failed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_scenario_of_faults_breaks_a_promise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
