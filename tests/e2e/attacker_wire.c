@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -103,6 +104,9 @@ bool attacker_wire_connect(struct attacker_wire *wire, const char *endpoint)
     if (syscall(SYS_connect, wire->fd, &address, size) != 0) {
         attacker_wire_close(wire);
         return false;
+    }
+    if (strncmp(endpoint, "ipc:///proc/", strlen("ipc:///proc/")) == 0) {
+        printf("read reached %s\n", endpoint); // where nobody else is to get
     }
     begin(wire, ready_dealer, sizeof(ready_dealer));
     return wire->fd >= 0;

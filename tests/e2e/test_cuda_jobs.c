@@ -10,6 +10,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,14 @@
 #define ARGS_MAX 24
 
 struct job {
-    const char *runtime; // what RINGSIDE_FAKE_CUDA says
+    const char *runtime; // what FAKE_CUDA says
     const char *args[ARGS_MAX];
 };
 
 struct outcome {
     char digest[PROGRAM_DIGEST_BYTES];
     double test_loss; // of the last evaluation
+    bool sums_on_devices;
 };
 
 static void run(const struct job *job, struct outcome *ret_outcome)
@@ -33,7 +35,7 @@ static void run(const struct job *job, struct outcome *ret_outcome)
     for (size_t i = 0; job->args[i] != NULL; i++) {
         args[count++] = job->args[i];
     }
-    assert_int_equal(setenv("RINGSIDE_FAKE_CUDA", job->runtime, 1), 0);
+    assert_int_equal(setenv("FAKE_CUDA", job->runtime, 1), 0);
     json_t *summary = programs_run_job(args);
     const json_t *epochs = json_object_get(summary, "epochs");
     const json_t *last = json_array_get(epochs, json_array_size(epochs) - 1);
@@ -41,10 +43,28 @@ static void run(const struct job *job, struct outcome *ret_outcome)
     ret_outcome->test_loss = json_real_value(json_object_get(last, "test_loss"));
     snprintf(ret_outcome->digest, sizeof(ret_outcome->digest), "%s",
              json_string_value(json_object_get(summary, "params_digest")));
+    const char *transport = json_string_value(json_object_get(summary, "transport"));
+    ret_outcome->sums_on_devices = strcmp(transport, "gpu") == 0;
     json_decref(summary);
 }
 
-/* All jobs must end with the same parameters, and have evaluated the same. */
+/* Whether a job's devices are to sum: those of processes that carry one rank each. */
+static bool is_for_devices(const struct job *job)
+{
+    bool has_ring = true;
+    for (size_t i = 0; job->args[i] != NULL; i++) {
+        if (strcmp(job->args[i], "--server-device") == 0) {
+            return strcmp(job->args[i + 1], "cuda") == 0;
+        }
+        has_ring = has_ring && strcmp(job->args[i], "--no-cuda-peers") != 0 &&
+                   strcmp(job->args[i], "--processes") != 0 && strncmp(job->args[i], "ps-", 3) != 0;
+    }
+    return has_ring && strstr(job->runtime, "ipc") != NULL &&
+           strstr(job->runtime, "unreachable") == NULL;
+}
+
+/* All jobs must end with the same parameters, and have evaluated the same; those sum on devices
+ * that are to. */
 static void check_alike(const struct job *jobs, size_t count)
 {
     struct outcome first, other;
@@ -52,6 +72,7 @@ static void check_alike(const struct job *jobs, size_t count)
     assert_int_equal(strlen(first.digest), 64);
     for (size_t i = 1; i < count; i++) {
         run(&jobs[i], &other);
+        assert_int_equal(other.sums_on_devices, is_for_devices(&jobs[i]));
         if (strcmp(first.digest, other.digest) != 0 || first.test_loss != other.test_loss) {
             fail_msg("job %zu ends with %.12s, test loss %a; the first with %.12s, %a", i,
                      other.digest, other.test_loss, first.digest, first.test_loss);
@@ -183,6 +204,172 @@ static void graphs_change_no_bit(void **state)
     }
 }
 
+/* In each other's memory, where devices reach it; parts of a bucket differ by a value. */
+static void sums_on_devices_have_the_bits_of_the_hosts(void **state)
+{
+    (void)state;
+    static const char *const args[] = {
+        "--global-batch", "15", "--epochs", "2", "--eval-every", "3", "--optimizer", "adam", NULL};
+    static const struct job kinds[] = {
+        {"eager", {"-n", "3", "--mode", "ps-sync"}},
+        {"eager,ipc", {"-n", "3", "--mode", "ring"}},
+        {"lazy,ipc", {"-n", "3", "--mode", "ring"}},
+        {"lazy,ipc,pageable", {"-n", "3", "--mode", "ring", "--no-cuda-peers"}},
+        {"eager,ipc", {"-n", "3", "--mode", "ring", "--no-cuda-graphs"}},
+        {"eager,ipc,unreachable", {"-n", "3", "--mode", "ring"}},
+    };
+    struct job jobs[sizeof(kinds) / sizeof(kinds[0])];
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        size_t count = 0;
+        jobs[i] = kinds[i];
+        while (jobs[i].args[count] != NULL) {
+            count++;
+        }
+        for (size_t k = 0; args[k] != NULL; k++) {
+            jobs[i].args[count++] = args[k];
+        }
+    }
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+/* Sums of normalisations go to the host and back between the buckets. */
+static void sums_on_devices_go_on_beside_those_of_normalisations(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"eager",
+         {"-n", "2", "--mode", "ps-sync", "--model", "resnet20", "--image-size", "8",
+          "--global-batch", "6", "--steps", "3", "--sync-bn", "--eval", "end"}},
+        {"lazy,ipc",
+         {"-n", "2", "--mode", "ring", "--model", "resnet20", "--image-size", "8", "--global-batch",
+          "6", "--steps", "3", "--sync-bn", "--eval", "end"}},
+    };
+    check_alike(jobs, sizeof(jobs) / sizeof(jobs[0]));
+}
+
+/* Sums, optimizers, copies of marks and older versions, on servers of the host and of the device:
+ * whatever the mode, several shards, and parts of buckets that differ by a value. */
+/* Their gradients and statistics come to the host after each slice. */
+static void fewer_processes_than_ranks_end_as_a_process_for_each(void **state)
+{
+    (void)state;
+    static const struct job three[] = {
+        {"lazy,ipc", {"-n", "3", "--mode", "ring", "--global-batch", "23", "--epochs", "3"}},
+        {"lazy,ipc",
+         {"-n", "3", "--mode", "ring", "--global-batch", "23", "--epochs", "3", "--processes",
+          "2"}},
+        {"lazy",
+         {"-n", "3", "--mode", "ring", "--global-batch", "23", "--epochs", "3", "--processes",
+          "1"}},
+        {"lazy",
+         {"-n", "3", "--mode", "ps-sync", "--global-batch", "23", "--epochs", "3", "--processes",
+          "2"}},
+    };
+    static const struct job normalised[] = {
+        {"lazy",
+         {"-n", "2", "--mode", "ps-sync", "--model", "resnet20", "--image-size", "8",
+          "--global-batch", "12", "--epochs", "2"}},
+        {"lazy",
+         {"-n", "2", "--mode", "ps-sync", "--model", "resnet20", "--image-size", "8",
+          "--global-batch", "12", "--epochs", "2", "--processes", "1"}},
+    };
+    check_alike(three, sizeof(three) / sizeof(three[0]));
+    check_alike(normalised, sizeof(normalised) / sizeof(normalised[0]));
+}
+
+static void servers_on_a_device_have_the_bits_of_the_hosts(void **state)
+{
+    (void)state;
+    static const char *const cases[][ARGS_MAX] = {
+        {"-n", "3", "--mode", "ps-sync", "-s", "2", "--optimizer", "adam", "--eval-every", "3"},
+        {"-n", "2", "--mode", "ps-sync", "--server-threads", "2", "--weight-decay", "0.01"},
+        {"-n", "2", "--mode", "ps-ssp:1", "--order", "seeded:uniform:0..3", "--optimizer",
+         "nesterov"},
+        {"-n", "2", "--mode", "ps-async", "--order", "seeded:round-robin", "--eval-every", "3"},
+    };
+    static const char *const runtimes[] = {"eager", "eager,ipc", "lazy,ipc"};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct job jobs[3];
+        for (size_t k = 0; k < 3; k++) {
+            size_t count = 0;
+            jobs[k] = (struct job){.runtime = runtimes[k]};
+            for (; cases[i][count] != NULL; count++) {
+                jobs[k].args[count] = cases[i][count];
+            }
+            jobs[k].args[count++] = "--epochs";
+            jobs[k].args[count++] = "2";
+            jobs[k].args[count++] = "--server-device";
+            jobs[k].args[count] = k == 0 ? "host" : "cuda";
+        }
+        check_alike(jobs, 3);
+    }
+}
+
+/* What has no bits to compare: races, backup workers and several gradients for an update. */
+static void servers_on_a_device_take_gradients_as_they_come(void **state)
+{
+    (void)state;
+    static const struct job jobs[] = {
+        {"lazy,ipc", {"-n", "3", "--mode", "ps-sync", "--backup", "1", "--server-device", "cuda"}},
+        {"eager,ipc",
+         {"-n", "3", "--mode", "ps-async", "--gradients-per-update", "2", "--remedy", "momentum",
+          "--server-device", "cuda"}},
+    };
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        struct outcome outcome;
+        run(&jobs[i], &outcome);
+        assert_true(outcome.sums_on_devices && isfinite(outcome.test_loss));
+    }
+}
+
+/* The device's counts go on where servers have made steps in between. */
+static void devices_sum_in_the_phases_of_the_ring(void **state)
+{
+    (void)state;
+    struct outcome plain, switched;
+    run(&(const struct job){"lazy",
+                            {"-n", "2", "--mode", "ps-sync", "--global-batch", "24", "--epochs",
+                             "3", "--optimizer", "adam"}},
+        &plain);
+    run(&(const struct job){"lazy,ipc",
+                            {"-n", "2", "--mode", "ring", "--global-batch", "24", "--epochs", "3",
+                             "--optimizer", "adam", "--switch", "step:3=ps-sync;step:7=ring"}},
+        &switched);
+    assert_string_equal(plain.digest, switched.digest);
+}
+
+/* Its device's streams wait for one that nobody continues. */
+static void who_is_left_by_a_killed_worker_ends(void **state)
+{
+    (void)state;
+    static const char *const environment[] = {"FAKE_CUDA=eager,ipc", NULL};
+    static const char programs[] = "tests/worker/device/cuda_fake";
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16], endpoint[256];
+    char ps_path[64], worker_path[64];
+    struct program_run ps, workers[2];
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/out", folder);
+    snprintf(ps_path, sizeof(ps_path), "%s/ps", programs);
+    snprintf(worker_path, sizeof(worker_path), "%s/worker", programs);
+    const char *const args[] = {
+        "--mode",   "ring", "--workers",      "2", "--model", "lenet5", "--data",         "shapes",
+        "--device", "cuda", "--global-batch", "8", "--steps", "100000", "--report-every", "2",
+        "--eval",   "end",  "--out",          out, NULL};
+    program_start(&ps, folder, ps_path, true, args, NULL);
+    program_read_endpoint(&ps, endpoint, sizeof(endpoint));
+    for (int i = 0; i < 2; i++) {
+        const char *const worker[] = {"--server", endpoint, "--rank", i == 0 ? "0" : "1", NULL};
+        program_start(&workers[i], folder, worker_path, false, worker, environment);
+    }
+    programs_wait_for_file(out, "metrics.jsonl"); // training is under way
+    program_kill(&workers[1], SIGKILL);
+    assert_int_equal(program_wait(&workers[1]), 128 + SIGKILL);
+    assert_int_not_equal(program_wait(&workers[0]), 0);
+    assert_int_not_equal(program_wait(&ps), 0);
+    assert_non_null(strstr(program_output(&ps), "worker 1 "));
+    programs_remove_folder(folder);
+}
+
 /* Milliseconds per step of what goes on beside steps. */
 static double hidden_ms(const json_t *summary, const char *key)
 {
@@ -201,7 +388,7 @@ static void copies_are_counted_for_each_step(void **state)
         const char *mode, *workers;
         double copies; // of all values, in a step
     } cases[] = {{"ps-sync", "2", 2}, {"ring", "2", 2}, {"local", "1", 0.25}};
-    assert_int_equal(setenv("RINGSIDE_FAKE_CUDA", "lazy", 1), 0);
+    assert_int_equal(setenv("FAKE_CUDA", "lazy", 1), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *const args[] = {
             "--device", "cuda", "--mode",         cases[i].mode, "-n", cases[i].workers,
@@ -229,6 +416,13 @@ int main(void)
         cmocka_unit_test(buckets_that_change_take_the_gradients_of_the_same_steps),
         cmocka_unit_test(batch_normalisation_over_all_workers_ends_alike_in_both_designs),
         cmocka_unit_test(graphs_change_no_bit),
+        cmocka_unit_test(sums_on_devices_have_the_bits_of_the_hosts),
+        cmocka_unit_test(sums_on_devices_go_on_beside_those_of_normalisations),
+        cmocka_unit_test(fewer_processes_than_ranks_end_as_a_process_for_each),
+        cmocka_unit_test(servers_on_a_device_have_the_bits_of_the_hosts),
+        cmocka_unit_test(servers_on_a_device_take_gradients_as_they_come),
+        cmocka_unit_test(devices_sum_in_the_phases_of_the_ring),
+        cmocka_unit_test(who_is_left_by_a_killed_worker_ends),
         cmocka_unit_test(copies_are_counted_for_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,7 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     json_decref(pid);
     assert_int_equal(program_wait(&test->run), 1);
     json_t *summary = programs_read_json(test->out, "summary.json");
-    assert_int_equal(json_object_size(summary), 27); // test_ringside.c has their names
+    assert_int_equal(json_object_size(summary), 28); // test_ringside.c has their names
     assert_string_equal(json_string_value(json_object_get(summary, "outcome")), "failed");
     assert_non_null(
         strstr(json_string_value(json_object_get(summary, "reason")), "killed by signal 9"));
@@ -136,6 +136,17 @@ static void a_coordinator_that_is_killed_leaves_a_whole_summary(void **state)
     char reserve[2 * PROGRAM_PATH_BYTES];
     snprintf(reserve, sizeof(reserve), "%s/.summary.reserve", test->out);
     assert_int_not_equal(access(reserve, F_OK), 0);
+}
+
+/* The member that a failed job failed because of, in details.json. */
+static void check_failed_member(const struct launcher_test *test, const char *role,
+                                json_int_t index)
+{
+    json_t *details = programs_read_json(test->out, "details.json");
+    json_t *member = json_object_get(details, "failed_member");
+    assert_string_equal(json_string_value(json_object_get(member, "role")), role);
+    assert_int_equal(json_integer_value(json_object_get(member, "index")), index);
+    json_decref(details);
 }
 
 /* What is left when all is over: a whole summary that says so, and no draft. */
@@ -170,13 +181,14 @@ static void a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log
     static const char script[] = "case \"$* \" in *\"%s\"*)\n"
                                  "echo '2026 error x host=x: it feels unwell' >&2; %s;; esac\n%s";
     static const struct {
-        const char *option, *end, *reason;
+        const char *option, *end, *reason, *role;
+        json_int_t index;
     } cases[] = {
         {"--rank 1 ", "kill -BUS $$",
-         "worker 1 was killed by signal 7 (bus error; was a data file truncated?)"},
-        {"--rank 2 ", "exit 3", "worker 2 ended with exit code 3: it feels unwell"},
+         "worker 1 was killed by signal 7 (bus error; was a data file truncated?)", "worker", 1},
+        {"--rank 2 ", "exit 3", "worker 2 ended with exit code 3: it feels unwell", "worker", 2},
         {"--shard-index 1 ", "kill -SEGV $$",
-         "server 1 was killed by signal 11 (segmentation fault)"},
+         "server 1 was killed by signal 11 (segmentation fault)", "server", 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
@@ -190,6 +202,7 @@ static void a_member_that_dies_before_it_joins_is_named_with_its_end_and_its_log
         check_failed(test, cases[i].reason);
         check_said(test, cases[i].reason);
         check_said(test, "    2026 error x host=x: it feels unwell");
+        check_failed_member(test, cases[i].role, cases[i].index);
     }
 }
 
@@ -260,8 +273,72 @@ static void a_launcher_that_is_killed_leaves_the_summary_of_its_coordinator(void
     program_kill(&test->run, SIGKILL);
     assert_int_equal(program_wait(&test->run), 128 + SIGKILL);
     programs_wait_for_file(test->out, "summary.json");
-    check_failed(test, "the launcher has gone: was it killed?");
+    check_failed(test, "the launcher is gone: was it killed?");
     wait_until_gone(test, ".ringside.lock");
+}
+
+static void touch(const struct launcher_test *test, const char *name)
+{
+    char path[2 * PROGRAM_PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", test->out, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void where_a_launcher_was_killed_before_it_started_anybody_another_may_begin(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",      "1", "--mode", "local", "--model", "lenet5",
+                                            "--steps", "1", "--eval", "none",  NULL};
+    char logs[2 * PROGRAM_PATH_BYTES];
+    stand_in(test, "ps", whole_ps);
+    stand_in(test, "worker", whole_worker);
+    snprintf(logs, sizeof(logs), "%s/logs", test->out);
+    assert_int_equal(mkdir(test->out, 0700), 0);
+    assert_int_equal(mkdir(logs, 0700), 0);
+    touch(test, ".ringside.lock");
+    touch(test, "logs/ps-0.log");
+    start(test, arguments);
+    assert_int_equal(program_wait(&test->run), 1); // somebody was
+    assert_non_null(strstr(program_output(&test->run), "is not empty"));
+    snprintf(logs, sizeof(logs), "%s/logs/ps-0.log", test->out);
+    assert_int_equal(unlink(logs), 0);
+    touch(test, ".ringside.lock");
+    start(test, arguments);
+    if (program_wait(&test->run) != 0) {
+        fail_msg("%s", program_output(&test->run));
+    }
+    json_decref(programs_read_json(test->out, "summary.json"));
+}
+
+/* At a moment that is another one each time: nobody was started so far, or the coordinator was. */
+static void a_launcher_that_is_killed_at_once_leaves_a_summary_or_nothing(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",      "1",      "--mode",  "local",
+                                            "--model", "lenet5", "--steps", "100000",
+                                            "--eval",  "none",   NULL};
+    char path[2 * PROGRAM_PATH_BYTES];
+    stand_in(test, "ps", whole_ps);
+    stand_in(test, "worker", whole_worker);
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(test->out, sizeof(test->out), "%.500s/out-%u", test->folder, i);
+        assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
+        start(test, arguments);
+        programs_wait_for_file(test->out, "logs");
+        if (i % 2 == 1) {
+            snprintf(path, sizeof(path), "%s/logs", test->out);
+            programs_wait_for_file(path, "ps-0.log"); // it is about to be started
+        }
+        program_kill(&test->run, SIGKILL);
+        assert_int_equal(program_wait(&test->run), 128 + SIGKILL);
+        wait_until_gone(test, ".ringside.lock");
+        snprintf(path, sizeof(path), "%s/logs", test->out);
+        if (access(path, F_OK) == 0) {
+            check_failed(test, "the launcher is gone: was it killed?");
+        }
+    }
 }
 
 static void a_completed_job_exits_with_0_whatever_becomes_of_its_coordinator(void **state)
@@ -316,7 +393,7 @@ static void an_agent_that_is_stopped_is_made_to_go_on(void **state)
     stand_in(test, "worker", whole_worker);
     start(test, arguments);
     assert_int_equal(program_wait(&test->run), 0);
-    check_said(test, "was stopped by SIGSTOP: it is made to go on");
+    check_said(test, "was stopped by SIGSTOP; it is being continued");
 }
 
 #define LAUNCHER_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -332,6 +409,8 @@ int main(void)
         LAUNCHER_TEST(a_member_that_is_killed_in_training_is_named_with_the_signal),
         LAUNCHER_TEST(a_launcher_that_is_hung_up_ends_like_one_that_is_interrupted),
         LAUNCHER_TEST(a_launcher_that_is_killed_leaves_the_summary_of_its_coordinator),
+        LAUNCHER_TEST(where_a_launcher_was_killed_before_it_started_anybody_another_may_begin),
+        LAUNCHER_TEST(a_launcher_that_is_killed_at_once_leaves_a_summary_or_nothing),
         LAUNCHER_TEST(a_completed_job_exits_with_0_whatever_becomes_of_its_coordinator),
         LAUNCHER_TEST(a_job_whose_files_cannot_be_written_fails_in_summary_and_exit_code),
         LAUNCHER_TEST(an_agent_that_is_stopped_is_made_to_go_on),

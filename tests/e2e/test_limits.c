@@ -38,7 +38,6 @@ static void start_limited(struct program_run *run, const char *folder, const cha
     run->pid = fork();
     assert_true(run->pid >= 0);
     if (run->pid == 0) {
-        unsetenv("RINGSIDE_DATA"); // where the tests find images; to the programs it is --data
         int output = open(run->output_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         bool is_set = dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 &&
                       close(output) == 0 && setrlimit(limited.resource, &limit) == 0 &&

@@ -382,7 +382,7 @@ static void by_hand_and_without_keys_members_meet_by_ipc_alone(void **state)
     const char *const more[] = {"--log-level", "info", NULL};
     run_job(&(struct job_case){"ps-sync", "tcp", 2, 1}, expected);
     open_job(&run, &(struct job_case){"ps-sync", "auto", 2, 1}, more);
-    assert_memory_equal(run.endpoint, "ipc://@ringside-", strlen("ipc://@ringside-"));
+    assert_memory_equal(run.endpoint, "ipc:///proc/", strlen("ipc:///proc/"));
     start_worker(&run, 0, NULL);
     start_worker(&run, 1, NULL);
     programs_wait_for_file(run.out, "job.json"); // by then everybody listens
@@ -403,8 +403,10 @@ static void a_shard_waits_for_its_coordinator_as_long_as_it_is_told(void **state
                                 "--join-timeout", "0.1", NULL};
     program_start(&run, folder, "ps-server/ps", false, args, NULL);
     assert_int_equal(program_wait(&run), 1);
-    assert_non_null(strstr(program_output(&run),
-                           "within 0.1 s: is `ps` running still, on this host and as this user?"));
+    assert_non_null(
+        strstr(program_output(&run),
+               "within 0.1 s: nobody listens there: is `ps` running still, on this host and "
+               "as this user?"));
     programs_remove_folder(folder);
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h> // needs the three above
 // clang-format on
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static void who_has_not_the_keys_is_refused_and_the_job_goes_on(void **state)
     assert_string_equal(digest, expected);
     const char *log = program_output(&run.ps);
     assert_non_null(strstr(log, "refused a connection: from=127.0.0.1:"));
-    assert_non_null(strstr(log, "reason=\"its key is not one of those that are allowed\""));
+    assert_non_null(strstr(log, "reason=\"its key is not an allowed one\""));
     assert_non_null(strstr(log, "reason=\"it does not know this server's public key\""));
     programs_remove_folder(run.folder);
 }
@@ -261,27 +262,32 @@ static void no_file_of_a_run_has_a_secret_and_every_log_says_that_there_is_none(
     programs_remove_folder(folder);
 }
 
-/* On one host, too: what the launcher starts has keys without being told. */
-static void what_is_launched_on_one_host_lets_nobody_in_without_keys(void **state)
+/* Starts a long job on this host, and waits until it trains; then the log of its server. */
+static void launch(struct program_run *run, const char *folder, const char *transport, char *log,
+                   size_t log_size)
 {
-    (void)state;
-    struct program_run run = {.announce_fd = -1};
-    char folder[PROGRAM_PATH_BYTES], out[KEYED_JOB_PATH_BYTES], path[2 * PROGRAM_PATH_BYTES];
-    char log[4096], endpoint[64];
-    programs_make_folder(folder);
+    char out[KEYED_JOB_PATH_BYTES], path[2 * PROGRAM_PATH_BYTES];
     snprintf(out, sizeof(out), "%.400s/out", folder);
-    const char *const args[] = {"run",    "--out",   out,      "--mode",      "ps-sync", "-n",
-                                "2",      "--model", "lenet5", "--data",      "shapes",  "--steps",
-                                "100000", "--eval",  "none",   "--log-level", "info",    NULL};
-    program_start(&run, folder, "deploy/ringside", false, args, NULL);
+    const char *const args[] = {"run",         "--out",   out,           "--mode",  "ps-sync",
+                                "-n",          "2",       "--model",     "lenet5",  "--data",
+                                "shapes",      "--steps", "100000",      "--eval",  "none",
+                                "--log-level", "info",    "--transport", transport, NULL};
+    program_start(run, folder, "deploy/ringside", false, args, NULL);
     programs_wait_for_file(folder, "out");
     programs_wait_for_file(out, "metrics.jsonl");
     snprintf(path, sizeof(path), "%s/logs/ps-0.log", out);
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    log[fread(log, 1, sizeof(log) - 1, file)] = '\0';
-    fclose(file);
-    const char *at = strstr(log, "tcp://127.0.0.1:"); // of the shard, beside its ipc endpoint
+    keyed_job_read_text(path, log, log_size);
+}
+
+/* On one host, too: what the launcher starts has keys without being told. */
+static void what_is_launched_over_tcp_lets_nobody_in_without_keys(void **state)
+{
+    (void)state;
+    struct program_run run = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES], log[4096], endpoint[64];
+    programs_make_folder(folder);
+    launch(&run, folder, "tcp", log, sizeof(log));
+    const char *at = strstr(log, "tcp://127.0.0.1:");
     assert_non_null(at);
     snprintf(endpoint, sizeof(endpoint), "%.*s", (int)strcspn(at, " \n"), at);
     const char *const stranger[] = {"--server",       endpoint, "--insecure",
@@ -290,6 +296,39 @@ static void what_is_launched_on_one_host_lets_nobody_in_without_keys(void **stat
     program_kill(&run, SIGINT);
     assert_int_equal(program_wait(&run), 130);
     programs_remove_folder(folder);
+}
+
+/* What no other user can reach nobody else can crowd. The network of its own shows what there is:
+ * nothing of the job's but datagrams (bells) at names that others find. */
+static void what_is_launched_on_one_host_has_no_port_and_no_public_name(void **state)
+{
+    (void)state;
+    static char table[1 << 16];
+    const char *const transports[] = {"auto", "ipc"};
+    if (unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) != 0) {
+        print_message("skipped: this user gets no network namespace\n");
+        skip();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct program_run run = {.announce_fd = -1};
+        char folder[PROGRAM_PATH_BYTES], log[4096];
+        programs_make_folder(folder);
+        launch(&run, folder, transports[i], log, sizeof(log));
+        keyed_job_read_text("/proc/self/net/tcp", table, sizeof(table));
+        assert_null(strstr(table, "0100007F:")); // 127.0.0.1
+        keyed_job_read_text("/proc/self/net/unix", table, sizeof(table));
+        for (const char *at = table; (at = strstr(at, "@ringside-")) != NULL; at++) {
+            const char *line = at;
+            while (line > table && line[-1] != '\n') {
+                line--;
+            }
+            assert_non_null(strstr(line, " 0002 ")); // SOCK_DGRAM, of this row or one behind it
+            assert_true(strstr(line, " 0002 ") < at);
+        }
+        program_kill(&run, SIGINT);
+        assert_int_equal(program_wait(&run), 130);
+        programs_remove_folder(folder);
+    }
 }
 
 static void a_worker_that_may_not_listen_is_named(void **state)
@@ -352,7 +391,7 @@ static void a_worker_that_its_neighbour_does_not_allow_ends_at_once(void **state
     assert_int_equal(program_wait(&run.workers[0]), 1);
     assert_non_null(strstr(program_output(&run.workers[0]), "does not allow this process's key"));
     assert_int_equal(program_wait(&run.ps), 1);
-    assert_non_null(strstr(program_output(&run.ps), "another member does not let it in"));
+    assert_non_null(strstr(program_output(&run.ps), "another member refuses its connection"));
     assert_int_equal(program_wait(&run.workers[1]), 1);
     programs_remove_folder(run.folder);
 }
@@ -366,9 +405,10 @@ int main(void)
         cmocka_unit_test(a_key_file_that_others_can_read_is_refused_by_all_programs),
         cmocka_unit_test(keygen_replaces_nothing_unless_it_is_told_to),
         cmocka_unit_test(no_file_of_a_run_has_a_secret_and_every_log_says_that_there_is_none),
-        cmocka_unit_test(what_is_launched_on_one_host_lets_nobody_in_without_keys),
+        cmocka_unit_test(what_is_launched_over_tcp_lets_nobody_in_without_keys),
         cmocka_unit_test(a_worker_that_may_not_listen_is_named),
         cmocka_unit_test(a_worker_that_its_neighbour_does_not_allow_ends_at_once),
+        cmocka_unit_test(what_is_launched_on_one_host_has_no_port_and_no_public_name), // the last
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,7 +226,7 @@ static void a_host_that_says_what_no_agent_says_is_given_up(void **state)
         write_script(test, script);
         start(test, arguments);
         check_exit(test, 1);
-        check_said(test, "it says what no agent says");
+        check_said(test, "it sent something that no agent sends");
         assert_int_not_equal(access(test->out, F_OK), 0);
     }
 }

@@ -10,12 +10,16 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FLOOD_COUNT  10000
@@ -185,11 +189,79 @@ static void nobody_takes_a_large_frame_of_a_stranger(void **state)
     programs_remove_folder(run.folder);
 }
 
+#define HOLDER_USER  4711
+#define HOLDER_COUNT 1500
+
+static bool is_closed(int fd)
+{
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+}
+
+/* In a child: another user who holds as many connections as it gets, and comes again when one is
+ * closed. Tells when one was. */
+static void hold_as_stranger(const struct sockaddr_in *address, int told)
+{
+    const struct rlimit enough = {.rlim_cur = HOLDER_COUNT + 64, .rlim_max = HOLDER_COUNT + 64};
+    static int held[HOLDER_COUNT];
+    bool has_told = false;
+    memset(held, 0xff, sizeof(held)); // -1
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || setrlimit(RLIMIT_NOFILE, &enough) != 0 ||
+        setuid(HOLDER_USER) != 0) {
+        _exit(1);
+    }
+    for (unsigned i = 0;; i = (i + 1) % HOLDER_COUNT) {
+        if (held[i] >= 0 && !is_closed(held[i])) {
+            continue;
+        }
+        if (held[i] >= 0) {
+            close(held[i]);
+            has_told = has_told || write(told, "x", 1) == 1;
+        }
+        held[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        (void)connect(held[i], (const struct sockaddr *)address, sizeof(*address));
+    }
+}
+
+static void another_user_who_holds_connections_keeps_no_worker_out(void **state)
+{
+    (void)state;
+    struct keyed_job run;
+    char digest[PROGRAM_DIGEST_BYTES], byte;
+    int told[2], result;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    const char *const more[] = {"--steps", "20", NULL};
+    keyed_job_open(&run, "ps-sync", more);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address.sin_port = htons((uint16_t)strtoul(strrchr(run.endpoint, ':') + 1, NULL, 10));
+    assert_int_equal(pipe(told), 0);
+    pid_t holder = fork();
+    if (holder == 0) {
+        hold_as_stranger(&address, told[1]);
+    }
+    assert_true(holder > 0);
+    close(told[1]);
+    assert_int_equal(read(told[0], &byte, 1), 1); // by then there is no more room
+    keyed_job_start_worker(&run, 0);
+    keyed_job_start_worker(&run, 1);
+    keyed_job_finish(&run, digest);
+    kill(holder, SIGKILL);
+    assert_int_equal(waitpid(holder, &result, 0), holder);
+    close(told[0]);
+    assert_non_null(strstr(program_output(&run.ps), "it belongs to another user of this host"));
+    programs_remove_folder(run.folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ten_thousand_strangers_do_not_disturb_a_job),
         cmocka_unit_test(nobody_takes_a_large_frame_of_a_stranger),
+        cmocka_unit_test(another_user_who_holds_connections_keeps_no_worker_out),
         cmocka_unit_test(a_few_file_descriptors_are_enough_against_many_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,18 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data,
                            size_t size); // NOLINT(readability-identifier-naming)
 
+/* What may go into a file as it is. */
+static int is_lines(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != '\n' && (text[i] < 0x20 || text[i] > 0x7e)) {
+            return 0;
+        }
+    }
+    return length < WIRE_CHOICES_BYTES;
+}
+
 static struct wire_scratch first_scratch, second_scratch;
 static unsigned char header[WIRE_HEADER_BYTES], received[WIRE_HEADER_BYTES + 1];
 
@@ -42,10 +54,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(first.kind == second.kind && first.step == second.step && first.rank == second.rank);
     assert(first.span.offset == second.span.offset && first.span.count == second.span.count);
     assert(strcmp(first.text, second.text) == 0);
+    assert(first.kind != MESSAGE_CHOICES || is_lines(first.text));
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));
     assert((first.start != NULL) == (second.start != NULL));
+    assert((first.nccl != NULL) == (second.nccl != NULL));
+    assert(first.nccl == NULL || memcmp(first.nccl, second.nccl, sizeof(*first.nccl)) == 0);
     assert((first.path != NULL) == (second.path != NULL));
     assert((first.passed != NULL) == (second.passed != NULL));
     assert((first.decision != NULL) == (second.decision != NULL));
@@ -55,5 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.probe != NULL) == (second.probe != NULL));
     assert((first.offer != NULL) == (second.offer != NULL));
     assert((first.loan != NULL) == (second.loan != NULL));
+    assert((first.piece != NULL) == (second.piece != NULL));
+    assert((first.collect != NULL) == (second.collect != NULL));
     return 0;
 }

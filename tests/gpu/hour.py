@@ -70,7 +70,7 @@ class Hour:
                             "RINGSIDE_CACHE": os.path.join(self.folder, "cache"),
                             "RINGSIDE_REQUIRE_CUDA": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         if self.is_fake:
-            self.environment["RINGSIDE_FAKE_CUDA"] = "eager"
+            self.environment["FAKE_CUDA"] = os.environ.get("FAKE_CUDA", "eager,ipc,gpus=4")
         self.write()
 
     def close(self):

@@ -17,49 +17,57 @@ common/base
 common/vector           common/base
 common/options          common/base
 common/security         common/base common/options
+common/checkpoint       common/base
 common/transport        common/base common/vector common/security
 common/codec            common/base common/vector
 common/optimizer        common/base common/vector common/options
-common/job              common/base common/vector common/options common/transport common/codec common/optimizer
+common/plan             common/base
+common/job              common/base common/vector common/options common/transport common/codec common/optimizer common/plan
 common/service          common/base common/transport common/job
 common/channel          common/base common/vector common/security common/transport common/job common/service
 
-ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/job common/service common/channel
+worker/device           common/base
+
+ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
 ps-server/coordinator   common/base common/vector common/transport common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record
+ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
+ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/checkpoint
 
-worker/device           common/base
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
 worker/device/cuda/host common/base
 worker/device/cuda/dnn  common/base worker/device worker/device/cuda/host
-worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn
+worker/device/cuda/kernels common/base common/optimizer worker/device
+worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
+worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/nccl
 worker/data             common/base common/vector common/options worker/device
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/vector common/transport common/codec common/job common/channel
-worker/exchange/chunks  common/base common/vector common/job common/channel worker/exchange
+worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
 worker/exchange/shared  common/base common/vector common/job worker/exchange
 worker/link             common/base common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
-worker/train            common/base common/vector common/transport common/optimizer common/job common/channel worker/device worker/data worker/model worker/exchange worker/link
-worker                  common/base common/vector common/options common/security common/transport common/job common/service worker/device worker/data worker/link worker/train
+worker/train            common/base common/vector common/checkpoint common/transport common/optimizer common/job common/channel worker/device worker/data worker/model worker/exchange worker/link
+worker                  common/base common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
 deploy/hosts            common/base common/options common/security common/transport common/job common/service deploy/system deploy/agent
 deploy/sweep            common/base common/job deploy/system
+deploy/export           common/base common/checkpoint
 deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
 deploy/report           common/base common/job deploy/system deploy/sweep
-deploy/command          common/base common/vector common/options common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/launch deploy/report
+deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/report
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
 narrower='
-worker/device/cuda/.*\.cu       worker/device/cuda/(kernels\.h|[a-z_]+\.inc)|common/(optimizer/optimizer_formulas|base/random)\.h
+worker/device/cuda/kernels/.*   worker/device/cuda/kernels/[^/]+\.(h|inc)|common/(optimizer/optimizer_formulas|base/random)\.h|worker/device/pixels\.h
 worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
 worker/device/cuda/host/.*      common/base/(status|log|new_file)\.h|worker/device/cuda/host/[^/]+\.h
-worker/device/cuda/dnn/.*       common/base/status\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
-worker/device/cuda/.*           common/(base/(status|memory|random|log)|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host)/)?)?[^/]+\.h
+worker/device/cuda/dnn/.*       common/base/(status|clock)\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
+worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|worker/device/cuda/(nccl|host)/[^/]+\.h
+worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
@@ -85,7 +93,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|number)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/wire|job/(all_reduce|consistency|halving_plan|job_checks|job_effects|order|phases|schedule|straggler))|ps-server/(coordinator/(agreement|coordinator(_dispatch|_handshake|_port|_states)?|membership|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/network|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|job/(all_reduce|carriers|checkpoints|consistency|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|membership|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 

@@ -34,7 +34,7 @@ plant worker/device/planted_transport.c '#include "common/transport/transport.h"
 plant worker/device/ref/planted_layout.c '#include "common/vector/layout.h"' 'must not include "common/vector/layout.h"'
 plant worker/device/ref/planted_cpu.c '#include "worker/device/cpu/cpu.h"' 'must not include "worker/device/cpu/cpu.h"'
 plant worker/device/cpu/planted_model.c '#include "worker/model/model.h"' 'must not include "worker/model/model.h"'
-plant worker/device/cuda/planted.cu '#include "worker/device/device.h"' 'must not include "worker/device/device.h"'
+plant worker/device/cuda/kernels/planted.cu '#include "worker/device/device.h"' 'must not include "worker/device/device.h"'
 
 # Libraries
 plant ps-server/planted_zmq.c '#include <zmq.h>' 'must not include <zmq.h>'

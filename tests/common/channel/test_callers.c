@@ -12,7 +12,7 @@ enum { RANKS = 2, LANES = 3 };
 
 static void open_callers(struct callers *callers)
 {
-    assert_int_equal(callers_init(callers, RANKS, LANES), STATUS_OK);
+    assert_int_equal(callers_init(callers, (struct carriers){RANKS, RANKS}, LANES), STATUS_OK);
 }
 
 static enum status meet(struct callers *callers, uint32_t rank, uint32_t lane, uint64_t peer)
@@ -108,6 +108,31 @@ static void ranks_and_lanes_that_there_are_not_are_refused(void **state)
     callers_finish(&callers);
 }
 
+static void a_connection_is_all_ranks_of_its_process(void **state)
+{
+    (void)state;
+    struct callers callers;
+    const struct wire_hello lane = {0};
+    struct message hello = {.kind = MESSAGE_HELLO, .hello = &lane};
+    bool is_new;
+    assert_int_equal(callers_init(&callers, (struct carriers){5, 2}, 1), STATUS_OK); // 0-2 and 3-4
+    assert_int_equal(callers_meet(&callers, &hello, 70, &is_new), STATUS_OK);
+    hello.rank = 3;
+    assert_int_equal(callers_meet(&callers, &hello, 70, &is_new), STATUS_DENIED);
+    assert_int_equal(callers_meet(&callers, &hello, 71, &is_new), STATUS_OK);
+    for (uint32_t rank = 0; rank < 5; rank++) {
+        assert_int_equal(callers_are(&callers, rank, 70), rank < 3);
+        assert_int_equal(callers_are(&callers, rank, 71), rank >= 3);
+    }
+    assert_false(callers_are(&callers, 5, 71));
+    for (uint32_t rank = 0; rank < 6; rank++) { // nobody begins with the others
+        hello.rank = rank;
+        assert_int_equal(callers_meet(&callers, &hello, 72, &is_new),
+                         rank == 0 || rank == 3 ? STATUS_DENIED : STATUS_MALFORMED);
+    }
+    callers_finish(&callers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +141,7 @@ int main(void)
         cmocka_unit_test(a_rank_that_is_taken_stays_with_its_connection),
         cmocka_unit_test(a_connection_is_one_lane_of_one_rank),
         cmocka_unit_test(ranks_and_lanes_that_there_are_not_are_refused),
+        cmocka_unit_test(a_connection_is_all_ranks_of_its_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

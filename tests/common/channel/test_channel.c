@@ -146,7 +146,7 @@ static void a_message_without_its_seal_is_dropped_and_the_next_one_comes(void **
         const char *said = captured_log_end();
         assert_int_equal(status, STATUS_INTERRUPTED);
         assert_int_equal(pair.server->dropped_count, i + 1);
-        assert_non_null(strstr(said, "without the seal that has to come next: from=127.0.0.1"));
+        assert_non_null(strstr(said, "whose seal is not the next one: from=127.0.0.1"));
     }
     assert_int_equal(channel_send(pair.client, pair.to_server, &push, NULL, NULL), STATUS_OK);
     assert_int_equal(channel_pair_receive(pair.server, &envelope, &got), STATUS_OK);

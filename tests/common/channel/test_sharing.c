@@ -137,7 +137,9 @@ static void values_are_found_in_the_peers_region_and_nowhere_else(void **state)
     const float *found;
     struct wire_loan loan = {.offset = (COUNT - 1) * sizeof(float)};
     assert_int_equal(sharing_find(&side.peer, &loan, 4, &found), STATUS_MALFORMED);
-    assert_int_equal(sharing_map(&side.sharing, &side.peer, &theirs.key), STATUS_OK);
+    assert_int_equal(
+        sharing_map(&side.sharing, &side.peer, &(struct wire_offer){.region = theirs.key}),
+        STATUS_OK);
     assert_int_equal(sharing_find(&side.peer, &loan, 4, &found), STATUS_OK);
     assert_true(*found == 2.5f);
     assert_int_equal(sharing_find(&side.stranger, &loan, 4, &found), STATUS_MALFORMED);
@@ -147,7 +149,9 @@ static void values_are_found_in_the_peers_region_and_nowhere_else(void **state)
         loan.offset = offsets[i];
         assert_int_equal(sharing_find(&side.peer, &loan, 4, &found), STATUS_MALFORMED);
     }
-    assert_int_equal(sharing_map(&side.sharing, &side.peer, &theirs.key), STATUS_MALFORMED);
+    assert_int_equal(
+        sharing_map(&side.sharing, &side.peer, &(struct wire_offer){.region = theirs.key}),
+        STATUS_MALFORMED);
     region_destroy(&theirs);
     close_side(&side);
 }
@@ -190,10 +194,64 @@ static void who_shares_nothing_refuses_offers(void **state)
     struct sharing_peer peer = {0};
     struct region theirs;
     assert_int_equal(region_create(64, &theirs), STATUS_OK);
-    assert_int_equal(sharing_map(&sharing, &peer, &theirs.key), STATUS_UNSUPPORTED);
+    assert_int_equal(sharing_map(&sharing, &peer, &(struct wire_offer){.region = theirs.key}),
+                     STATUS_UNSUPPORTED);
     assert_int_equal(sharing_note_answer(&sharing, &peer, STATUS_OK), STATUS_MALFORMED);
     region_destroy(&theirs);
     sharing_finish(&sharing);
+}
+
+/* A device that maps what is shared by one address, and notes what it was asked. */
+struct mapper {
+    struct vector_device base;
+    unsigned char seen;
+    void *unmapped;
+};
+
+static float device_memory[4];
+
+static enum status map(struct vector_device *device, const unsigned char share[VECTOR_SHARE_BYTES],
+                       uint64_t size, void **ret_memory)
+{
+    ((struct mapper *)device)->seen = share[0];
+    assert_int_equal(size, sizeof(device_memory));
+    *ret_memory = device_memory;
+    return STATUS_OK;
+}
+
+static void unmap(struct vector_device *device, void *memory)
+{
+    ((struct mapper *)device)->unmapped = memory;
+}
+
+/* Loans of a device's memory are addresses of it; the host's regions do not go with them. */
+static void memory_of_devices_is_shared_among_devices_alone(void **state)
+{
+    (void)state;
+    static const struct vector_device_ops ops = {.map = map, .unmap = unmap};
+    struct mapper mapper = {.base = {&ops}};
+    const struct sharing_device device = {.vectors = &mapper.base};
+    struct side side;
+    struct wire_offer offer = {.region = {.size = sizeof(device_memory)}, .share = {7}};
+    const struct wire_loan loan = {.offset = 8};
+    const float *found;
+    open_side(&side);
+    offer.has_share = true;
+    assert_int_equal(sharing_map(&side.sharing, &side.peer, &offer), STATUS_UNSUPPORTED);
+    side.sharing.device = &device;
+    offer.has_share = false;
+    assert_int_equal(sharing_map(&side.sharing, &side.peer, &offer), STATUS_UNSUPPORTED);
+    offer.has_share = true;
+    assert_int_equal(sharing_map(&side.sharing, &side.peer, &offer), STATUS_OK);
+    assert_int_equal(mapper.seen, 7);
+    assert_int_equal(sharing_find(&side.peer, &loan, 8, &found), STATUS_OK);
+    assert_ptr_equal(found, device_memory + 2);
+    assert_int_equal(sharing_find(&side.peer, &loan, 12, &found), STATUS_MALFORMED);
+    assert_int_equal(sharing_map(&side.sharing, &side.peer, &offer), STATUS_MALFORMED);
+    sharing_forget(&side.peer);
+    assert_ptr_equal(mapper.unmapped, device_memory);
+    assert_int_equal(sharing_find(&side.peer, &loan, 8, &found), STATUS_MALFORMED);
+    close_side(&side);
 }
 
 int main(void)
@@ -207,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_region_is_offered_to_each_peer_once),
         cmocka_unit_test(an_answer_of_who_was_offered_nothing_counts_for_nothing),
         cmocka_unit_test(who_shares_nothing_refuses_offers),
+        cmocka_unit_test(memory_of_devices_is_shared_among_devices_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

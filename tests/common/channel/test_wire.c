@@ -166,7 +166,8 @@ static void a_truncated_header_is_never_taken_for_the_whole(void **state)
             // may decode, but then to something else.
             if (wire_sample_decode(&sent, cut, &got) == STATUS_OK) {
                 assert_true(got.patience_ms != sent.patience_ms || // the last that each kind has
-                            (got.outcome != NULL) != (sent.outcome != NULL));
+                            (got.outcome != NULL) != (sent.outcome != NULL) ||
+                            (got.nccl != NULL) != (sent.nccl != NULL));
             }
         }
     }

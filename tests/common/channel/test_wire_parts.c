@@ -16,7 +16,8 @@ static bool has_parts(const struct message *message)
     const void *const parts[] = {
         message->member, message->layout,   message->report, message->start,   message->path,
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
-        message->probe,  message->offer,    message->loan,   message->values,  message->seal_key};
+        message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
+        message->piece,  message->collect,  message->nccl};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;
@@ -57,6 +58,65 @@ static void small_parts_come_back_field_by_field(void **state)
     got = wire_sample_send(&sent);
     assert_int_equal(got.probe->round, sent.probe->round);
     assert_true(got.probe->is_answer);
+    sent = wire_sample(MESSAGE_PIECE);
+    got = wire_sample_send(&sent);
+    assert_string_equal(got.piece->vector, sent.piece->vector);
+    assert_int_equal(got.piece->total, sent.piece->total);
+    assert_memory_equal(got.values, sent.values, sent.span.count * sizeof(float));
+    sent = wire_sample(MESSAGE_COLLECT);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.collect->credits, sent.collect->credits);
+}
+
+static void a_piece_of_a_vector_that_cannot_be_is_malformed(void **state)
+{
+    (void)state;
+    const struct wire_piece huge = {.vector = "params", .total = LAYOUT_VALUES_MAX + 1};
+    struct message sent = wire_sample(MESSAGE_FETCH), got;
+    sent.piece = &huge;
+    assert_int_equal(wire_sample_decode(&sent, wire_sample_encode(&sent), &got), STATUS_MALFORMED);
+}
+
+static void a_welcome_may_have_what_was_not_reported(void **state)
+{
+    (void)state;
+    const struct wire_report open = {.steps = 3, .loss_sum = 0.1};
+    struct message sent = wire_sample(MESSAGE_WELCOME);
+    sent.report = &open;
+    struct message got = wire_sample_send(&sent);
+    assert_int_equal(got.report->steps, open.steps);
+    assert_true(got.report->loss_sum == open.loss_sum);
+}
+
+static void what_is_said_of_nccl_comes_back_and_of_its_size_alone(void **state)
+{
+    (void)state;
+    const enum message_kind kinds[] = {MESSAGE_READY, MESSAGE_START};
+    struct message sent, got;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        sent = wire_sample(kinds[i]);
+        got = wire_sample_send(&sent);
+        assert_int_equal(got.nccl->version, sent.nccl->version);
+        assert_int_equal(got.nccl->has_id, sent.nccl->has_id);
+        assert_memory_equal(got.nccl->id, sent.nccl->id, sizeof(got.nccl->id));
+        assert_int_equal(got.nccl->has_gpu, sent.nccl->has_gpu);
+        assert_memory_equal(got.nccl->gpu, sent.nccl->gpu, sizeof(got.nccl->gpu));
+    }
+    // An id of 127 bytes: the length is in front of the bytes, which the sample begins with 5,
+    // 6, 7.
+    sent = wire_sample(MESSAGE_READY);
+    const size_t size = wire_sample_encode(&sent);
+    static const unsigned char begin[] = {0x12, 0x80, 0x01, 5, 6, 7};
+    unsigned char *at = memmem(wire_sample_header, size, begin, sizeof(begin));
+    assert_non_null(at);
+    at[1] = 0xFF; // 127, and one byte that is a field of its own, of no number
+    at[2] = 0x00;
+    assert_int_equal(wire_sample_decode_as(size, NULL, 0, &got), STATUS_MALFORMED);
+    // Nor with those that it does not belong to.
+    sent = wire_sample(MESSAGE_HEARTBEAT);
+    sent.nccl = wire_sample(MESSAGE_START).nccl;
+    assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got),
+                     STATUS_MALFORMED);
 }
 
 static void a_sum_has_its_doubles_as_payload(void **state)
@@ -103,6 +163,32 @@ static void numbers_that_make_no_sense_are_refused(void **state)
     assert_int_equal(wire_sample_decode_as(wire_sample_encode(&sent), NULL, 0, &got), STATUS_OK);
 }
 
+/* They go into files, and from there to terminals. */
+static void choices_that_are_no_lines_of_text_are_refused(void **state)
+{
+    (void)state;
+    static char long_text[WIRE_CHOICES_BYTES + 1];
+    struct message choices = wire_sample(MESSAGE_CHOICES), got;
+    memset(long_text, 'x', WIRE_CHOICES_BYTES - 1);
+    const char *const good[] = {"", "a = 1\nb = 2 3=4\n", long_text};
+    const char *const bad[] = {"\x1b[2J", "a\tb", "\x7f", "caf\xc3\xa9", "\r\n"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        choices.text = good[i];
+        assert_int_equal(wire_sample_decode(&choices, wire_sample_encode(&choices), &got),
+                         STATUS_OK);
+        assert_string_equal(got.text, good[i]);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        choices.text = bad[i];
+        assert_int_equal(wire_sample_decode(&choices, wire_sample_encode(&choices), &got),
+                         STATUS_MALFORMED);
+    }
+    long_text[WIRE_CHOICES_BYTES - 1] = 'x'; // one too many
+    choices.text = long_text;
+    assert_int_equal(wire_sample_decode(&choices, wire_sample_encode(&choices), &got),
+                     STATUS_MALFORMED);
+}
+
 static void a_member_comes_back_field_by_field(void **state)
 {
     (void)state;
@@ -122,6 +208,7 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_int_equal(got.member->data_digest, sent.member->data_digest);
     assert_int_equal(got.member->parameters, sent.member->parameters);
     assert_int_equal(got.member->cores, sent.member->cores);
+    assert_int_equal(got.member->choices_digest, sent.member->choices_digest);
 }
 
 static void a_report_and_a_layout_come_back_field_by_field(void **state)
@@ -171,7 +258,7 @@ static void parts_that_the_kind_needs_are_missed(void **state)
             wire_sample_header[3]; // behind the version, and the number of its field
         size_t size = wire_sample_encode(&bare);
         wire_sample_header[3] = kind_byte;
-        bool needs_any = has_parts(&sent) && kind != MESSAGE_WELCOME;
+        bool needs_any = has_parts(&sent) && kind != MESSAGE_WELCOME && kind != MESSAGE_SNAPSHOT;
         assert_int_equal(wire_sample_decode_as(size, NULL, 0, &got),
                          needs_any ? STATUS_MALFORMED : STATUS_OK);
     }
@@ -186,13 +273,15 @@ static void an_offer_comes_back_field_by_field(void **state)
     assert_int_equal(got.offer->region.size, sent.offer->region.size);
     assert_int_equal(got.offer->region.nonce, sent.offer->region.nonce);
     assert_true(got.offer->has_mail);
+    assert_true(got.offer->has_share);
+    assert_memory_equal(got.offer->share, sent.offer->share, sizeof(sent.offer->share));
     assert_int_equal(got.offer->mail.index, 63);
     assert_int_equal(got.offer->mail.region.process_id, 1);
     assert_int_equal(got.offer->mail.region.descriptor, 2);
     assert_int_equal(got.offer->mail.region.size, 3);
     assert_int_equal(got.offer->mail.region.nonce, 4);
     struct wire_offer without = *sent.offer;
-    without.has_mail = false;
+    without.has_mail = without.has_share = false;
     sent.offer = &without;
     got = wire_sample_send(&sent);
     assert_int_equal(got.offer->region.nonce, sent.offer->region.nonce);
@@ -202,9 +291,13 @@ static void an_offer_comes_back_field_by_field(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(choices_that_are_no_lines_of_text_are_refused),
         cmocka_unit_test(a_member_comes_back_field_by_field),
         cmocka_unit_test(a_report_and_a_layout_come_back_field_by_field),
+        cmocka_unit_test(a_piece_of_a_vector_that_cannot_be_is_malformed),
+        cmocka_unit_test(a_welcome_may_have_what_was_not_reported),
         cmocka_unit_test(small_parts_come_back_field_by_field),
+        cmocka_unit_test(what_is_said_of_nccl_comes_back_and_of_its_size_alone),
         cmocka_unit_test(a_sum_has_its_doubles_as_payload),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),
         cmocka_unit_test(parts_that_the_kind_does_not_carry_are_refused),

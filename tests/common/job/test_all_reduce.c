@@ -1,6 +1,6 @@
 /* Tests of what each algorithm is reckoned to take, and of the choice between them. */
 #include "common/job/all_reduce.h"
-#include "common/job/halving_plan.h"
+#include "common/plan/halving_plan.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -104,7 +104,7 @@ static void two_workers_and_who_has_measured_nothing_take_the_ring(void **state)
     assert_int_equal(all_reduce_of_bucket(&two, 1), ALL_REDUCE_RING);
 }
 
-static void the_next_worker_is_always_met_and_direct_meets_all(void **state)
+static void the_next_worker_is_met_by_messages_and_direct_meets_all(void **state)
 {
     (void)state;
     for (uint32_t workers = 2; workers <= 20; workers++) {
@@ -113,6 +113,7 @@ static void the_next_worker_is_always_met_and_direct_meets_all(void **state)
             assert_int_equal(all_reduce_meets(ALL_REDUCE_RING, workers, offset), offset == 1);
             assert_int_equal(all_reduce_meets(ALL_REDUCE_SHARED, workers, offset), offset == 1);
             assert_true(all_reduce_meets(ALL_REDUCE_DIRECT, workers, offset));
+            assert_false(all_reduce_meets(ALL_REDUCE_NCCL, workers, offset)); // the library does
             halving += all_reduce_meets(ALL_REDUCE_HALVING, workers, offset);
         }
         assert_true(all_reduce_meets(ALL_REDUCE_HALVING, workers, 1));
@@ -120,13 +121,14 @@ static void the_next_worker_is_always_met_and_direct_meets_all(void **state)
     }
 }
 
-static void ring_and_halving_are_by_messages_where_asked_for(void **state)
+static void ring_halving_and_nccl_leave_memory_alone_where_asked_for(void **state)
 {
     (void)state;
-    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_RING));
-    assert_true(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_HALVING));
-    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_DIRECT));
-    assert_false(all_reduce_asks_for_messages(ALL_REDUCE_CHOICE_AUTO));
+    assert_true(all_reduce_shuns_memory(ALL_REDUCE_CHOICE_RING));
+    assert_true(all_reduce_shuns_memory(ALL_REDUCE_CHOICE_HALVING));
+    assert_true(all_reduce_shuns_memory(ALL_REDUCE_CHOICE_NCCL));
+    assert_false(all_reduce_shuns_memory(ALL_REDUCE_CHOICE_DIRECT));
+    assert_false(all_reduce_shuns_memory(ALL_REDUCE_CHOICE_AUTO));
 }
 
 int main(void)
@@ -136,8 +138,8 @@ int main(void)
         cmocka_unit_test(what_is_chosen_takes_the_least_time),
         cmocka_unit_test(small_buckets_of_many_go_by_halving_and_larger_ones_directly),
         cmocka_unit_test(two_workers_and_who_has_measured_nothing_take_the_ring),
-        cmocka_unit_test(the_next_worker_is_always_met_and_direct_meets_all),
-        cmocka_unit_test(ring_and_halving_are_by_messages_where_asked_for),
+        cmocka_unit_test(the_next_worker_is_met_by_messages_and_direct_meets_all),
+        cmocka_unit_test(ring_halving_and_nccl_leave_memory_alone_where_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "common/job/job.h"
 #include "common/job/job_options.h"
 #include "common/job/job_text.h"
+#include "common/job/job_values.h"
 #include "common/options/names.h"
 #include "tests/support/common/sample_job.h"
 
@@ -14,6 +15,7 @@
 // clang-format on
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void refuse_value(const char *name, const char *value, const char *text)
@@ -240,6 +242,48 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
     refuse_value("data", "", "there is no dataset ''");
 }
 
+/* So a developer who exports it for the tests can train, too. */
+static void the_variable_of_data_may_be_the_folder_in_which_datasets_lie(void **state)
+{
+    (void)state;
+    static struct job job;
+    static char words[][16] = {"test", "--data", "cifar10"};
+    char *arguments[] = {words[0], words[1], words[2], NULL};
+    const struct {
+        const char *variable;
+        int count; // of arguments
+        const char *expected;
+    } cases[] = {
+        {"/images", 1, "shapes"},
+        {"/images", 3, "cifar10:/images/cifar10"},
+        {"./images", 3, "cifar10:./images/cifar10"},
+        {"fashion-mnist:/x", 1, "fashion-mnist:/x"},
+        {"synthetic", 1, "synthetic"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct option_program program = {
+            .name = "test", .sets = {job_option_set(&job)}, .set_count = 1};
+        bool is_done;
+        assert_int_equal(setenv("RINGSIDE_DATA", cases[i].variable, 1), 0);
+        assert_int_equal(options_parse(&program, cases[i].count, arguments, &is_done), STATUS_OK);
+        assert_string_equal(job.data, cases[i].expected);
+        assert_int_equal(options_was_given(&program, "data"), i != 0);
+    }
+    char text[OPTION_VALUE_BYTES], folder[OPTION_VALUE_BYTES];
+    memset(folder, '/', sizeof(folder) - 1);
+    folder[sizeof(folder) - 1] = '\0';
+    assert_int_equal(setenv("RINGSIDE_DATA", folder, 1), 0); // there is no room for more
+    refuse_value("data", "cifar10", "cifar10 needs the folder of its files");
+    assert_int_equal(setenv("RINGSIDE_DATA", "/images", 1), 0);
+    const char *const whole[] = {"shapes", "cifar10:/x", "/images", ""};
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        job_data_complete(whole[i], text);
+        assert_string_equal(text, whole[i]);
+    }
+    unsetenv("RINGSIDE_DATA");
+    refuse_value("data", "cifar10", "or RINGSIDE_DATA=FOLDER, with FOLDER/cifar10");
+}
+
 static void a_path_is_given_where_a_dataset_takes_one(void **state)
 {
     (void)state;
@@ -432,6 +476,7 @@ int main(void)
         cmocka_unit_test(every_optimizer_can_be_made_from_a_resolved_job),
         cmocka_unit_test(an_epsilon_that_vanishes_in_single_precision_is_refused),
         cmocka_unit_test(unknown_names_are_refused_with_the_nearest),
+        cmocka_unit_test(the_variable_of_data_may_be_the_folder_in_which_datasets_lie),
         cmocka_unit_test(a_path_is_given_where_a_dataset_takes_one),
         cmocka_unit_test(devices_have_a_form),
         cmocka_unit_test(data_is_split_at_its_first_colon),

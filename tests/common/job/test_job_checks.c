@@ -48,6 +48,51 @@ static void a_remedy_needs_what_it_mends(void **state)
     sample_job_resolved(SAMPLE_JOB("mode=ps-async", "remedy=staleness-lr", "sync-every=4"));
 }
 
+static void servers_on_a_gpu_say_what_they_do_not_do(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cpu"), "--device cuda");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "transport=tcp"),
+                      "--transport auto or shm");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "compress=fp16"),
+                      "--compress none");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda:1", "device=cuda", "workers=17"),
+                      "16 workers at most");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "sync-every=2"),
+                      "--sync-every 1");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "bucket-mb=auto"),
+                      "a number for --bucket-mb");
+    sample_job_refuse(SAMPLE_JOB("server-device=cuda", "device=cuda", "mode=ps-async", "remedy=dc"),
+                      "the remedies none and momentum");
+    sample_job_resolved(SAMPLE_JOB("server-device=cuda:1", "device=cuda", "mode=ps-ssp:2"));
+}
+
+static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=5"), "--processes 5 is more than the 4");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-async"),
+                      "mode ring or ps-sync, not ps-async or ps-ssp");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-ssp:1"), "not ps-async or");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "epochs=4", "switch=epoch:2=ps-async"),
+                      "mode ring or ps-sync");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "backup=1"), "--backup 0");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "sync-every=4"), "--sync-every 1");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "sync-bn=true"), "--no-sync-bn");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ring", "compress=fp16"),
+                      "--compress none");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "server-device=cuda", "device=cuda"),
+                      "--server-device host");
+    // All of that goes with a process for each worker.
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "mode=ps-async"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "sync-every=4"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "compress=fp16"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=1", "mode=ring"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "straggler=rank=3,factor=2"));
+    struct job job = sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "mode=local"));
+    assert_int_equal(job.processes, 0);
+}
+
 static void backup_workers_are_some_of_the_workers_of_ps_sync(void **state)
 {
     (void)state;
@@ -145,6 +190,32 @@ static void the_shards_of_all_servers_have_a_limit(void **state)
     assert_int_equal(job_shard_count(&job), 0);
 }
 
+static void nccl_says_what_it_does_not_do(void **state)
+{
+    (void)state;
+    struct job job = sample_job_resolved(
+        SAMPLE_JOB("mode=ring", "all-reduce=nccl", "device=cuda:1", "workers=4"));
+    assert_true(job_has_nccl(&job));
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=nccl", "device=cpu"),
+                      "--all-reduce nccl needs workers on GPUs: --device cuda");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=nccl", "compress=fp16"),
+                      "--compress none");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=nccl", "sync-every=2"), "--sync-every 1");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=nccl", "transport=shm"),
+                      "--transport auto or tcp");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "all-reduce=nccl", "connections=2"),
+                      "--connections 1");
+    // Other runs of a comparison: nothing is added up, or by a server.
+    job = sample_job_resolved(
+        SAMPLE_JOB("mode=ring", "workers=1", "all-reduce=nccl", "compress=fp16"));
+    assert_false(job_has_nccl(&job));
+    job = sample_job_resolved(SAMPLE_JOB("mode=ps-sync", "all-reduce=nccl", "device=cpu"));
+    assert_false(job_has_nccl(&job));
+    job = sample_job_resolved(
+        SAMPLE_JOB("mode=ps-sync", "epochs=2", "switch=epoch:1=ring", "all-reduce=nccl"));
+    assert_true(job_has_nccl(&job));
+}
+
 static void what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it(void **state)
 {
     (void)state;
@@ -161,9 +232,11 @@ static void what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep),
         cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
+        cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
         cmocka_unit_test(the_batch_of_all_workers_needs_workers_in_step),
         cmocka_unit_test(buckets_are_not_tuned_where_bits_must_not_depend_on_time),
@@ -173,6 +246,7 @@ int main(void)
         cmocka_unit_test(one_worker_makes_no_rounds),
         cmocka_unit_test(the_connections_to_all_peers_have_a_limit),
         cmocka_unit_test(the_shards_of_all_servers_have_a_limit),
+        cmocka_unit_test(nccl_says_what_it_does_not_do),
         cmocka_unit_test(what_counts_for_nothing_in_a_mode_makes_no_other_job_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

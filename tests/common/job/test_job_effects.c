@@ -54,8 +54,14 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("sync-every", SAMPLE_JOB("mode=local"), false);
     check("compress", SAMPLE_JOB("mode=local"), false);
     check("conv", SAMPLE_JOB("device=ref"), false);
+    check("cuda-engines", SAMPLE_JOB("device=cpu"), false);
+    check("cuda-engines", SAMPLE_JOB("device=auto"), true);
     check("cuda-graphs", SAMPLE_JOB("device=cpu"), false);
     check("cuda-graphs", SAMPLE_JOB("device=auto"), true);
+    check("server-device", SAMPLE_JOB("mode=ring"), false);
+    check("server-device", SAMPLE_JOB("mode=ps-sync"), true);
+    check("cuda-peers", SAMPLE_JOB("device=cpu"), false);
+    check("cuda-peers", SAMPLE_JOB("device=cuda"), true);
     check("cuda-sync-check", SAMPLE_JOB("device=cpu"), false);
     check("cuda-sync-check", SAMPLE_JOB("device=cuda"), true);
     check("seed", SAMPLE_JOB("mode=local"), true); // has no rule
@@ -79,7 +85,6 @@ static void only_what_was_given_has_to_act(void **state)
     static struct job job;
     char why[OPTION_ERROR_BYTES] = "";
     bool is_done;
-    unsetenv("RINGSIDE_DATA"); // the folder of the tests' images is no dataset
     struct option_program program = {
         .name = "test", .sets = {job_option_set(&job)}, .set_count = 1};
     static char words[][16] = {"test",       "--mode", "local",      "--optimizer", "sgd",

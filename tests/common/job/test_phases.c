@@ -182,6 +182,66 @@ static void what_does_not_fit_the_data_is_refused(void **state)
                   "fewer than one global batch");
 }
 
+static void rounds_end_at_marks_too(void **state)
+{
+    (void)state;
+    const struct marks marks = {.first = 3, .end = 45, .period = 10};
+    // 3..7, 7..10; 10..14, 14..18, 18..20; ...
+    const uint64_t steps[] = {3, 4, 7, 10, 12, 14, 20, 30, 31, 45};
+    const uint64_t rounds[] = {0, 1, 1, 2, 3, 3, 5, 8, 9, 13};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        assert_int_equal(marks_rounds(&marks, 4, steps[i]), rounds[i]);
+    }
+    const struct marks endless = {.first = 3, .end = 45, .period = UINT64_MAX};
+    assert_int_equal(marks_rounds(&endless, 1, 45), 42);
+}
+
+static void a_resumed_job_begins_a_phase_where_it_stopped(void **state)
+{
+    (void)state;
+    struct job job = SAMPLE_JOB("global-batch=10", "epochs=3", "mode=ps-sync", "workers=2",
+                                "switch=epoch:1=ps-async;step:14=ring", "gradients-per-update=2");
+    struct phases phases = phases_for(job, 100);
+    uint32_t index;
+    job = sample_job_resolved(job);
+    assert_int_equal(phases_resume(&job, &phases, 12, &index), STATUS_OK);
+    assert_int_equal(index, 1);
+    assert_int_equal(phases.list[1].marks.first, 12);
+    assert_int_equal(phases.list[1].begin, 12);
+    assert_int_equal(phases.list[1].updates_before, 10 + 2); // two steps of two gradients
+    assert_int_equal(phase_marks_before(&phases.list[1]), 0);
+    phases = phases_for(job, 100);
+    assert_int_equal(phases_resume(&job, &phases, 30, &index), STATUS_END_OF_DATA);
+}
+
+static void with_a_seeded_order_draws_count_from_the_beginning_of_the_phase(void **state)
+{
+    (void)state;
+    struct job job = SAMPLE_JOB("global-batch=10", "epochs=3", "mode=ps-async", "workers=2",
+                                "order=seeded:constant:2");
+    struct phases phases = phases_for(job, 100);
+    uint32_t index;
+    job = sample_job_resolved(job);
+    assert_int_equal(phases_resume(&job, &phases, 12, &index), STATUS_OK);
+    assert_int_equal(phases.list[0].marks.first, 0);
+    assert_int_equal(phases.list[0].updates_before, 0);
+    assert_int_equal(phases.list[0].begin, 12);
+    assert_int_equal(phase_marks_before(&phases.list[0]), 1);
+    assert_int_equal(phase_rounds_before(&phases.list[0], 1), 12);
+}
+
+static void a_trial_is_not_resumed(void **state)
+{
+    (void)state;
+    struct job job =
+        SAMPLE_JOB("global-batch=10", "steps=1000", "mode=ps-sync", "workers=2", "bucket-mb=auto");
+    struct phases phases = phases_for(job, 100);
+    uint32_t index;
+    job = sample_job_resolved(job);
+    assert_true(phases.trial_count > 0);
+    assert_int_equal(phases_resume(&job, &phases, 5, &index), STATUS_UNSUPPORTED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +254,10 @@ int main(void)
         cmocka_unit_test(a_job_that_is_short_or_has_one_worker_has_no_trials),
         cmocka_unit_test(pushes_count_rounds_of_all_workers),
         cmocka_unit_test(what_does_not_fit_the_data_is_refused),
+        cmocka_unit_test(rounds_end_at_marks_too),
+        cmocka_unit_test(a_resumed_job_begins_a_phase_where_it_stopped),
+        cmocka_unit_test(with_a_seeded_order_draws_count_from_the_beginning_of_the_phase),
+        cmocka_unit_test(a_trial_is_not_resumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Tests of the schedule of halving and doubling: whole exchanges in memory, of sets of ranks. */
-#include "common/job/halving_plan.h"
+#include "common/plan/halving_plan.h"
 
 // clang-format off
 #include <setjmp.h>

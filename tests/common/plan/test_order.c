@@ -1,5 +1,5 @@
 /* Tests of orders: what is drawn has the distribution that was asked for. */
-#include "common/job/order.h"
+#include "common/plan/order.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -83,6 +83,7 @@ static void tcp_takes_keys_or_a_word(void **state)
     assert_true(security_allows_tcp(&insecure));
     for (size_t i = 0; i < 2; i++) {
         assert_true(may(NULL, roles[i], "ipc://@ringside-name", &said));
+        assert_true(may(NULL, roles[i], "ipc:///proc/4711/fd/12", &said));
         assert_true(may(&insecure, roles[i], "tcp://10.0.0.7:5555", &said));
         assert_false(may(NULL, roles[i], "tcp://10.0.0.7:5555", &said));
         assert_false(may(&none, roles[i], "tcp://10.0.0.7:5555", &said));
@@ -99,8 +100,19 @@ static void names_of_ipc_are_of_ringside(void **state)
 {
     (void)state;
     const char *const wrong[] = {
-        "ipc:///tmp/socket", "ipc://@name", "ipc://ringside-name", "ipc://", "tipc://{1,2}",
-        "inproc://x",        "nonsense"};
+        "ipc:///tmp/socket",
+        "ipc://@name",
+        "ipc://ringside-name",
+        "ipc://",
+        "tipc://{1,2}",
+        "inproc://x",
+        "nonsense",
+        "ipc:///proc/1/fd/",
+        "ipc:///proc//fd/2",
+        "ipc:///proc/1/fd/2/../../../tmp/x",
+        "ipc:///proc/self/fd/2",
+        "ipc://@/proc/1/fd/2",
+    };
     const struct security insecure = {.is_insecure = true};
     const char *said;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

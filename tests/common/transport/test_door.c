@@ -2,6 +2,7 @@
 #include "common/base/clock.h"
 #include "common/security/security.h"
 #include "common/transport/door.h"
+#include "tests/support/common/house.h"
 #include "tests/support/common/squatter.h"
 
 // clang-format off
@@ -24,58 +25,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A socket that listens on the loopback interface, and where. */
-struct house {
-    int fd;
-    struct sockaddr_in address;
-};
-
-static void open_house(struct house *house)
-{
-    socklen_t size = sizeof(house->address);
-    house->address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    house->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(house->fd >= 0);
-    assert_int_equal(bind(house->fd, (struct sockaddr *)&house->address, size), 0);
-    assert_int_equal(listen(house->fd, 1024), 0);
-    assert_int_equal(getsockname(house->fd, (struct sockaddr *)&house->address, &size), 0);
-}
-
-/* Connects to it, from 127.0.0.`last`; writes its own address. */
-static int visit(const struct house *house, unsigned char last, char address[DOOR_ADDRESS_BYTES])
-{
-    struct sockaddr_in own = {.sin_family = AF_INET,
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last)};
-    socklen_t size = sizeof(own);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&house->address, sizeof(own)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
-    snprintf(address, DOOR_ADDRESS_BYTES, "127.0.0.%u:%u", last, ntohs(own.sin_port));
-    return fd;
-}
-
-static void assert_is_closed(int fd)
-{
-    struct pollfd item = {.fd = fd, .events = POLLIN};
-    char byte;
-    assert_int_equal(poll(&item, 1, 10000), 1);
-    assert_true(read(fd, &byte, 1) <= 0);
-}
-
-/* So many file descriptors, for this test alone. */
-static struct rlimit limit_descriptors(rlim_t count)
-{
-    struct rlimit before, limit;
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    limit = before;
-    limit.rlim_cur = count;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    return before;
-}
-
 static void who_comes_is_a_visitor_until_it_is_admitted(void **state)
 {
     (void)state;
@@ -83,8 +32,8 @@ static void who_comes_is_a_visitor_until_it_is_admitted(void **state)
     struct sockaddr_in from = {0};
     socklen_t size = sizeof(from);
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    open_house(&house);
-    int guest = visit(&house, 1, address);
+    house_open(&house);
+    int guest = house_visit(&house, 1, address);
     int fd = accept(house.fd, (struct sockaddr *)&from, &size);
     assert_true(fd >= 0);
     assert_int_equal(from.sin_addr.s_addr, htonl(INADDR_LOOPBACK)); // as accept tells it
@@ -104,9 +53,9 @@ static void who_leaves_without_a_word_is_named(void **state)
     struct house house;
     char addresses[3][DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
     int guests[3], fds[3];
-    open_house(&house);
+    house_open(&house);
     for (unsigned i = 0; i < 3; i++) {
-        guests[i] = visit(&house, (unsigned char)(i + 1), addresses[i]);
+        guests[i] = house_visit(&house, (unsigned char)(i + 1), addresses[i]);
         fds[i] = accept4(house.fd, NULL, NULL, SOCK_CLOEXEC);
         assert_true(fds[i] >= 0);
         assert_int_equal(fcntl(fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -128,8 +77,8 @@ static void a_descriptor_that_is_used_again_has_two_visitors_in_turn(void **stat
     (void)state;
     struct house house;
     char first[DOOR_ADDRESS_BYTES], second[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    open_house(&house);
-    int guest = visit(&house, 1, first), other = visit(&house, 1, second);
+    house_open(&house);
+    int guest = house_visit(&house, 1, first), other = house_visit(&house, 1, second);
     int fd = accept(house.fd, NULL, NULL);
     close(fd); // which is told later
     assert_int_equal(accept(house.fd, NULL, NULL), fd);
@@ -154,12 +103,12 @@ struct guests {
 static void invite(const struct house *house, struct guests *guests)
 {
     for (unsigned i = 0; i < GUESTS; i++) {
-        guests->own[i] = visit(house, 1, guests->address);
+        guests->own[i] = house_visit(house, 1, guests->address);
         guests->taken[i] = accept(house->fd, NULL, NULL);
         assert_int_equal(guests->taken[i] >= 0, i < ROOM);
         if (i >= ROOM) {
             assert_int_equal(errno, ECONNABORTED);
-            assert_is_closed(guests->own[i]);
+            house_assert_closed(guests->own[i]);
         }
     }
 }
@@ -182,8 +131,8 @@ static void one_address_gets_half_of_the_room(void **state)
     struct house house;
     static struct guests guests;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
-    struct rlimit before = limit_descriptors(SCARCE);
-    open_house(&house);
+    struct rlimit before = house_limit_descriptors(SCARCE);
+    house_open(&house);
     invite(&house, &guests);
     struct door_turned_away turned = door_take_turned_away();
     assert_int_equal(turned.count, GUESTS - ROOM);
@@ -193,7 +142,7 @@ static void one_address_gets_half_of_the_room(void **state)
     // Others still come in, and so does the next one from there, once one has spoken.
     const unsigned char hosts[] = {2, 1};
     for (unsigned i = 0; i < 2; i++) {
-        int guest = visit(&house, hosts[i], address), fd = accept(house.fd, NULL, NULL);
+        int guest = house_visit(&house, hosts[i], address), fd = accept(house.fd, NULL, NULL);
         assert_true(fd >= 0);
         assert_true(door_leave(fd, text));
         assert_string_equal(text, address);
@@ -215,15 +164,15 @@ static void the_last_descriptors_are_not_given_to_strangers(void **state)
     char address[DOOR_ADDRESS_BYTES];
     int taken[DESCRIPTORS];
     unsigned count = 0;
-    open_house(&house);
-    int guest = visit(&house, 1, address);
-    struct rlimit before = limit_descriptors(DESCRIPTORS);
+    house_open(&house);
+    int guest = house_visit(&house, 1, address);
+    struct rlimit before = house_limit_descriptors(DESCRIPTORS);
     do {
         taken[count] = dup(STDIN_FILENO);
     } while (taken[count++] < DESCRIPTORS - RESERVE - 1);
     assert_int_equal(accept(house.fd, NULL, NULL), -1);
     assert_int_equal(errno, ECONNABORTED);
-    assert_is_closed(guest);
+    house_assert_closed(guest);
     assert_non_null(strstr(door_take_turned_away().why, "too few file descriptors are left"));
     assert_int_equal(door_visitor_count(), 0);
     while (count > 0) {
@@ -243,9 +192,9 @@ static void without_any_descriptor_nobody_is_kept_waiting(void **state)
     int taken[DESCRIPTORS];
     unsigned count = 0;
     door_open();
-    open_house(&house);
-    int guest = visit(&house, 1, address);
-    struct rlimit before = limit_descriptors(DESCRIPTORS);
+    house_open(&house);
+    int guest = house_visit(&house, 1, address);
+    struct rlimit before = house_limit_descriptors(DESCRIPTORS);
     while ((taken[count] = dup(STDIN_FILENO)) >= 0) {
         count++;
     }
@@ -255,7 +204,7 @@ static void without_any_descriptor_nobody_is_kept_waiting(void **state)
     assert_int_equal(errno, ECONNABORTED);
     struct pollfd item = {.fd = house.fd, .events = POLLIN};
     assert_int_equal(poll(&item, 1, 0), 0);
-    assert_is_closed(guest);
+    house_assert_closed(guest);
     struct door_turned_away turned = door_take_turned_away();
     assert_int_equal(turned.count, 1);
     assert_string_equal(turned.address, address);
@@ -365,9 +314,9 @@ static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **sta
     (void)state;
     struct house house, other;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
-    open_house(&house);
-    open_house(&other);
-    int guest = visit(&house, 1, address), elsewhere = visit(&other, 1, text);
+    house_open(&house);
+    house_open(&other);
+    int guest = house_visit(&house, 1, address), elsewhere = house_visit(&other, 1, text);
     int fd = accept(house.fd, NULL, NULL), other_fd = accept(other.fd, NULL, NULL);
     uint64_t late_ms = clock_now_ms() + DOOR_VISIT_MS;
     door_end_visits(house.fd, late_ms - DOOR_VISIT_MS / 2);
@@ -376,7 +325,7 @@ static void who_says_nothing_for_long_is_sent_away_at_the_second_look(void **sta
     assert_int_equal(recv(guest, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
     door_end_visits(house.fd, late_ms + 1000);
-    assert_is_closed(guest);
+    house_assert_closed(guest);
     assert_int_equal(recv(elsewhere, &byte, 1, MSG_DONTWAIT), -1);
     assert_int_equal(errno, EAGAIN);
     assert_int_equal(door_visitor_count(), 2);
@@ -395,8 +344,8 @@ static void who_has_the_descriptor_of_one_that_has_gone_stays(void **state)
     struct house house;
     char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES], byte;
     int pair[2];
-    open_house(&house);
-    int guest = visit(&house, 1, address);
+    house_open(&house);
+    int guest = house_visit(&house, 1, address);
     int fd = accept(house.fd, NULL, NULL);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(dup2(pair[0], fd), fd); // closes it, which nobody has told yet

@@ -21,6 +21,16 @@ static void the_way_to_loopback_begins_there(void **state)
     assert_true(strcmp(address, "127.0.0.1") == 0 || strcmp(address, "::1") == 0);
 }
 
+static void the_interface_of_loopback_is_found_by_its_address(void **state)
+{
+    (void)state;
+    char name[LOCAL_ADDRESS_BYTES] = "as it was";
+    assert_false(local_address_interface("192.0.2.7", name)); // for documentation alone
+    assert_string_equal(name, "as it was");
+    assert_true(local_address_interface("127.0.0.1", name));
+    assert_string_equal(name, "lo");
+}
+
 static void a_host_that_is_none_is_named(void **state)
 {
     (void)state;
@@ -30,7 +40,7 @@ static void a_host_that_is_none_is_named(void **state)
     const char *said = captured_log_end();
     assert_int_equal(status, STATUS_INVALID);
     assert_non_null(strstr(said, "no.such.host.invalid"));
-    assert_non_null(strstr(said, "give --bind one"));
+    assert_non_null(strstr(said, "give one with --bind"));
     assert_string_equal(address, "as it was");
 }
 
@@ -57,6 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_to_loopback_begins_there),
+        cmocka_unit_test(the_interface_of_loopback_is_found_by_its_address),
         cmocka_unit_test(a_host_that_is_none_is_named),
         cmocka_unit_test(the_only_address_is_found_or_all_are_listed),
     };

@@ -13,13 +13,17 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DESCRIPTORS 256
@@ -273,17 +277,62 @@ static void a_port_in_use_is_refused(void **state)
     close_pair(&pair);
 }
 
-static void names_of_ipc_cannot_be_guessed(void **state)
+/* A process of that user connects to the path; the error, or 0. */
+static int connect_as(const char *path, uid_t user)
+{
+    int result;
+    pid_t child = fork();
+    if (child == 0) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        bool is_done = setuid(user) == 0 &&
+                       connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+        _exit(is_done ? 0 : errno);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result));
+    return WEXITSTATUS(result);
+}
+
+/* Nor can another user fill the queue of those who wait to be let in. */
+static void another_user_does_not_find_an_ipc_socket(void **state)
+{
+    (void)state;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    const char *path = endpoint + strlen("ipc://");
+    struct transport *transport;
+    if (geteuid() != 0) {
+        print_message("skipped: only root can be somebody else\n");
+        skip();
+    }
+    assert_int_equal(transport_create(&transport), STATUS_OK);
+    assert_int_equal(transport_bind(transport, "ipc://*", endpoint), STATUS_OK);
+    assert_true(security_is_private_path(path));
+    assert_int_equal(connect_as(path, 4711), EACCES);
+    assert_int_equal(connect_as(path, 0), 0);
+    transport_destroy(transport, 0);
+    assert_int_not_equal(connect_as(path, 0), 0);
+}
+
+static void where_processes_are_hidden_ipc_has_an_abstract_name(void **state)
 {
     (void)state;
     static const char start[] = "ipc://@ringside-";
     char names[2][TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0);
+    captured_log_begin();
     for (unsigned i = 0; i < 2; i++) {
         struct transport *transport;
         assert_int_equal(transport_create(&transport), STATUS_OK);
-        assert_int_equal(transport_secure(transport, &test_insecure), STATUS_OK);
         assert_int_equal(transport_bind(transport, "ipc://*", names[i]), STATUS_OK);
         transport_destroy(transport, 0);
+    }
+    const char *said = captured_log_end();
+    assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+    assert_non_null(strstr(said, "it has no private name, because the system hides this process"));
+    for (unsigned i = 0; i < 2; i++) { // which cannot be guessed
         assert_memory_equal(names[i], start, strlen(start));
         const char *drawn = names[i] + strlen(start);
         assert_int_equal(strlen(drawn), 32); // 128 bits
@@ -336,7 +385,8 @@ int main(void)
         cmocka_unit_test(a_wake_ends_a_wait),
         cmocka_unit_test(messages_of_other_shapes_are_dropped),
         cmocka_unit_test(a_port_in_use_is_refused),
-        cmocka_unit_test(names_of_ipc_cannot_be_guessed),
+        cmocka_unit_test(another_user_does_not_find_an_ipc_socket),
+        cmocka_unit_test(where_processes_are_hidden_ipc_has_an_abstract_name),
         cmocka_unit_test(a_process_of_another_user_that_listens_is_told_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

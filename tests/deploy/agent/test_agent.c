@@ -450,7 +450,7 @@ static void a_process_that_is_told_has_a_moment_when_the_launcher_goes(void **st
     run_told(&test, 3, script);
     finish(&test);
     assert_true(read(fd, line, sizeof(line) - 1) > 0);
-    assert_string_equal(line, "failed the launcher has gone: was it killed?\n");
+    assert_string_equal(line, "failed the launcher is gone: was it killed?\n");
     close(fd);
     unlink(path);
 }

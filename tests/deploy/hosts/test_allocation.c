@@ -143,7 +143,7 @@ static void what_contradicts_itself_is_refused_with_what_it_is(void **state)
         {JOB "SLURM_NTASKS=7\nSLURM_TASKS_PER_NODE=2(x3)\n", "SLURM_NTASKS is 7"},
         {JOB "SLURM_NTASKS=2\nSLURM_TASKS_PER_NODE=2(x3)\n", "SLURM_NTASKS is 2"},
         {JOB "SLURM_NTASKS=all\nSLURM_TASKS_PER_NODE=2(x3)\n", "SLURM_NTASKS is all"},
-        {JOB "SLURM_HET_SIZE=2\n", "heterogeneous job"},
+        {JOB "SLURM_HET_SIZE=2\n", "heterogeneous Slurm job"},
         {JOB "SLURM_STEP_ID=0\nSLURM_STEP_NUM_TASKS=4\n", "started this launcher 4 times"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

@@ -48,7 +48,7 @@ static void what_is_no_list_is_refused_with_what_is_wrong(void **state)
         {"a b", "'a b' is not the name"},
         {"-oProxyCommand=x", "not the name of a host"}, // ssh would take it for an option
         {"$(x)", "not the name of a host"},
-        {"a:2,b,a:1", "the host a is there twice"},
+        {"a:2,b,a:1", "the host a is listed twice"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         hosts.count = 0;

@@ -75,7 +75,7 @@ static void what_ssh_says_comes_with_what_to_do(void **state)
         {127, "sh: 1: exec: ringside: not found", "ringside is not there", "--ship"},
         {127, "x: error while loading shared libraries: libzmq.so.5: cannot open", "libzmq.so.5",
          "install-dependencies"},
-        {126, "Exec format error", "cannot be run there", "build for n1"},
+        {126, "Exec format error", "cannot run there", "build for n1"},
         {1, "", "the agent ended with exit code 1", "ssh n1"},
     };
     char why[OPTION_ERROR_BYTES], advice[OPTION_ERROR_BYTES];

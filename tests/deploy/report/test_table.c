@@ -188,6 +188,21 @@ static void runs_with_other_parameters_have_different_bits(void **state)
                          "ring, N = 2 with 222222222222\n");
 }
 
+static void runs_that_sum_by_nccl_are_compared_with_no_other(void **state)
+{
+    struct table_test *test = *state;
+    static const char said[] =
+        "ring, N = 2: the bits are NCCL's, and were compared with no other run's\n";
+    add(test, &(struct sample_run){.digest = ONES, .bits_of = "nccl"});
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 1, .digest = ONES});
+    check_verdicts(test, said);
+    add(test, &(struct sample_run){.mode = "ps-sync", .servers = 2, .digest = ONES});
+    char with_others[512];
+    snprintf(with_others, sizeof(with_others),
+             "%ssame bits: 2 runs with N = 2 end with the same parameters (111111111111)\n", said);
+    check_verdicts(test, with_others);
+}
+
 static void asynchronous_runs_have_no_verdict(void **state)
 {
     struct table_test *test = *state;
@@ -240,12 +255,13 @@ static void the_csv_has_a_row_for_each_run_and_a_column_for_each_key(void **stat
         "ms_per_step.input_wait,ms_per_step.total,bytes_per_step.worker_sent,"
         "bytes_per_step.worker_received,bytes_per_step.server_sent,"
         "bytes_per_step.server_received,staleness.mean,staleness.max,staleness.histogram,"
-        "params_digest,workers_lost,"
+        "params_digest,bits_of,workers_lost,"
         "restarts,outcome,reason,epochs,images_dropped,diverged_step\n";
     assert_memory_equal(text, head, strlen(head));
     static const char values[] =
         "0.1.0,ps-sync,2,2,lenet5,83126,shapes,cpu,shm,1,8,16,momentum,0.5,1,4,1.25,100,0.5,0.75,"
-        "0.8125,6.5,0.25,0.125,6.875,1024,2048,0,0,0,1,\"[3,1]\"," ONES ",0,0,completed,,\"[{";
+        "0.8125,6.5,0.25,0.125,6.875,1024,2048,0,0,0,1,\"[3,1]\"," ONES
+        ",ringside,0,0,completed,,\"[{";
     assert_memory_equal(text + strlen(head), values, strlen(values));
     assert_non_null(strstr(text, ",failed,\"lost \"\"worker 1\"\", sadly\",\"[{"));
     size_t lines = 0;
@@ -316,6 +332,7 @@ int main(void)
         TABLE_TEST(what_a_run_does_not_have_is_a_dash),
         TABLE_TEST(runs_with_equal_parameters_have_the_same_bits),
         TABLE_TEST(runs_with_other_parameters_have_different_bits),
+        TABLE_TEST(runs_that_sum_by_nccl_are_compared_with_no_other),
         TABLE_TEST(asynchronous_runs_have_no_verdict),
         TABLE_TEST(every_number_of_workers_has_a_verdict),
         TABLE_TEST(runs_that_failed_have_no_verdict),

@@ -188,12 +188,12 @@ static void a_rank_that_is_taken_or_beyond_the_job_is_refused(void **state)
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
     // Who is no member yet is told nothing of those who are.
     assert_string_equal(story_last_text(&story),
-                        "its rank is taken; the coordinator's log says by whom");
+                        "its rank is taken; see the coordinator's log for the member that has it");
     assert_non_null(strstr(story.transcript.last_error, "taken by process 100 on host node"));
     story_join(&story, 3, ROLE_WORKER, 2);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
     assert_string_equal(story_last_text(&story),
-                        "there is no such rank; the coordinator's log says which there are");
+                        "there is no such rank; see the coordinator's log for those that exist");
     assert_non_null(
         strstr(story.transcript.last_error, "worker 2 asked to join, but this job has"));
     assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING); // not disturbed
@@ -226,7 +226,7 @@ static void another_version_of_the_program_is_refused(void **state)
     story_give(&story, 1,
                (struct message){.kind = MESSAGE_JOIN, .member = &member, .text = "0.0.0"}, 1);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
-    assert_non_null(strstr(story_last_text(&story), "version 0.0.0"));
+    assert_non_null(strstr(story_last_text(&story), "ringside 0.0.0"));
     coordinator_finish(&story.coordinator);
 }
 
@@ -311,7 +311,7 @@ static void a_worker_that_stands_still_is_reported_then_fails_the_job(void **sta
         story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 3}, now_ms);
         coordinator_tick(&story.coordinator, now_ms, 0);
         if (now_ms == 11000) {
-            assert_non_null(strstr(story.transcript.last_error, "waits for worker 1"));
+            assert_non_null(strstr(story.transcript.last_error, "waiting for worker 1"));
         }
     }
     assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
@@ -340,6 +340,15 @@ static void the_last_step_has_to_end_as_well(void **state)
     }
 }
 
+/* The member that the verdict is about. */
+static void check_culprit(const struct story *story, enum member_role role, uint32_t index)
+{
+    const struct sender *culprit = &story->coordinator.culprit;
+    assert_non_null(culprit->slot);
+    assert_int_equal(culprit->role, role);
+    assert_int_equal(culprit->index, index);
+}
+
 static void a_worker_that_leaves_says_why(void **state)
 {
     (void)state;
@@ -353,6 +362,7 @@ static void a_worker_that_leaves_says_why(void **state)
     assert_int_equal(story.coordinator.verdict, STATUS_NOT_FINITE);
     assert_non_null(strstr(story.coordinator.reason, "worker 1 "));
     assert_non_null(strstr(story.coordinator.reason, "the loss is not finite"));
+    check_culprit(&story, ROLE_WORKER, 1);
     coordinator_finish(&story.coordinator);
 }
 
@@ -367,6 +377,7 @@ static void an_interrupted_job_ends_within_its_closing_time(void **state)
     coordinator_tick(&story.coordinator, 6000, 0);
     assert_int_equal(story.coordinator.state, COORDINATOR_OVER);
     assert_int_equal(story.coordinator.verdict, STATUS_INTERRUPTED);
+    assert_null(story.coordinator.culprit.slot);
     coordinator_finish(&story.coordinator);
 }
 

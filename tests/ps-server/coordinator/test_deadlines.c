@@ -53,6 +53,7 @@ static void a_coordinator_that_was_away_blames_nobody(void **state)
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
     expect_reason(&story,
                   "worker 1 (host node, pid 101) was lost at step 1: nothing heard for 5.0 s");
+    assert_ptr_equal(story.coordinator.culprit.slot, &story.coordinator.membership.workers[1]);
     coordinator_finish(&story.coordinator);
 }
 
@@ -84,7 +85,7 @@ static void a_process_that_is_there_is_given_the_time_of_a_stall(void **state)
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     be_silent(&story, 50000, 61000);
     assert_int_equal(story.coordinator.verdict, STATUS_UNREACHABLE);
-    expect_reason(&story, "nothing heard for 60.0 s, though its process is there (--stall-fail)");
+    expect_reason(&story, "nothing heard for 60.0 s, though its process is running (--stall-fail)");
     coordinator_finish(&story.coordinator);
 }
 

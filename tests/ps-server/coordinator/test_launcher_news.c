@@ -115,6 +115,8 @@ static void who_was_killed_is_the_reason_whatever_others_said_before(void **stat
     tell(&test, "ended worker 0 worker 0 ended with exit code 1\n");
     tell(&test, "killed worker 1 worker 1 was killed by signal 7\n");
     check_verdict(&test, STATUS_UNREACHABLE, "worker 1 was killed by signal 7");
+    assert_ptr_equal(test.story.coordinator.culprit.slot,
+                     &test.story.coordinator.membership.workers[1]);
     tell(&test, "ended worker 2 worker 2 ended with exit code 1\n");
     check_verdict(&test, STATUS_UNREACHABLE, "worker 1 was killed by signal 7");
     close_news(&test);
@@ -127,6 +129,7 @@ static void an_interrupt_stays_the_reason_whoever_is_killed_then(void **state)
     open_news(&test, 2);
     tell(&test, "interrupted by SIGINT\nkilled worker 1 worker 1 was killed by signal 9\n");
     check_verdict(&test, STATUS_INTERRUPTED, "by SIGINT");
+    assert_null(test.story.coordinator.culprit.slot);
     close_news(&test);
 }
 
@@ -152,7 +155,7 @@ static void a_launcher_that_has_gone_ends_the_job(void **state)
     test.to = -1;
     assert_true(launcher_pipe_next(&test.pipe, &news));
     launcher_news_apply(&news, &test.story.coordinator, 100);
-    check_verdict(&test, STATUS_UNREACHABLE, "its launcher has gone: was it killed?");
+    check_verdict(&test, STATUS_UNREACHABLE, "the launcher is gone: was it killed?");
     assert_false(launcher_pipe_next(&test.pipe, &news));
     close_news(&test);
 }

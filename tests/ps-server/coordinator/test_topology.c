@@ -36,7 +36,7 @@ static void gather(struct membership *membership, const struct job *job, const u
 static struct topology begun(const struct job *job, const uint64_t *hosts, bool *ret_needs_trial)
 {
     struct membership membership;
-    struct topology topology;
+    struct topology topology = {0};
     gather(&membership, job, hosts);
     topology_begin(job, &membership, &topology, ret_needs_trial);
     membership_finish(&membership);
@@ -49,6 +49,47 @@ static void expect(const struct job *job, const uint64_t *hosts, enum all_reduce
     bool needs;
     assert_int_equal(begun(job, hosts, &needs).all_reduce, algorithm);
     assert_int_equal(needs, needs_trial);
+}
+
+/* Whoever is where, and without finding out anything. */
+static void where_nccl_is_asked_for_no_worker_hears_of_another(void **state)
+{
+    (void)state;
+    const uint64_t one[] = {7, 7, 7}, two[] = {7, 7, 8};
+    struct job job = job_of("nccl", "auto", 3);
+    expect(&job, one, ALL_REDUCE_NCCL, false);
+    expect(&job, two, ALL_REDUCE_NCCL, false);
+    struct membership membership;
+    char text[256] = "as it was";
+    gather(&membership, &job, one);
+    topology_places(&job, &membership, ALL_REDUCE_NCCL, 1, text, sizeof(text));
+    assert_string_equal(text, "");
+    membership_finish(&membership);
+    job = job_of("nccl", "auto", 1);
+    expect(&job, one, ALL_REDUCE_RING, false); // nothing is added up
+}
+
+static void what_rank_0_says_of_nccl_is_kept_and_told(void **state)
+{
+    (void)state;
+    const struct job job = job_of("nccl", "auto", 3);
+    struct wire_nccl said = {
+        .version = 22707, .has_id = true, .id = {3}, .has_gpu = true, .gpu = {9}};
+    const struct wire_nccl other = {.version = 22707, .has_gpu = true, .gpu = {8}};
+    struct membership membership;
+    struct topology topology = {0};
+    char text[128];
+    bool needs_trial;
+    gather(&membership, &job, NULL);
+    topology_note_nccl(&topology, 1, &other);
+    topology_note_nccl(&topology, 0, &said);
+    topology_note_nccl(&topology, 2, &other);
+    topology_begin(&job, &membership, &topology, &needs_trial);
+    assert_true(topology.nccl.has_id && !topology.nccl.has_gpu);
+    assert_memory_equal(topology.nccl.id, said.id, sizeof(said.id));
+    topology_describe(&topology, text, sizeof(text));
+    assert_string_equal(text, "nccl 2.27.7");
+    membership_finish(&membership);
 }
 
 static void workers_of_one_host_that_may_share_memory_try_to(void **state)
@@ -218,6 +259,8 @@ static void each_hears_of_those_that_it_connects_to(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_nccl_is_asked_for_no_worker_hears_of_another),
+        cmocka_unit_test(what_rank_0_says_of_nccl_is_kept_and_told),
         cmocka_unit_test(workers_of_one_host_that_may_share_memory_try_to),
         cmocka_unit_test(what_was_asked_for_is_done),
         cmocka_unit_test(what_is_compressed_is_sent_also_on_one_host),

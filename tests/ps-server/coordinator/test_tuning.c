@@ -135,7 +135,7 @@ static void without_trials_the_default_stays_and_the_reason_is_said(void **state
     assert_int_equal(tuning_begin_phase(&tuning, 0), 1 << 20);
     tuning = tuning_for(SAMPLE_JOB("steps=500", "bucket-mb=auto", "mode=ring"), true);
     check_text(&tuning, "bucket-mb auto: stays at 1; workers add up gradients in shared memory, "
-                        "where none travel");
+                        "so no bucket travels");
     for (uint32_t phase = 0; phase <= PHASES_TRIALS; phase++) {
         tuning_note(&tuning, phase, (5 - phase) * MS);
         assert_int_equal(tuning_begin_phase(&tuning, phase), 1 << 20);

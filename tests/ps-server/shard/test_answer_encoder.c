@@ -1,6 +1,7 @@
 /* Tests of compressed pushes and answers, at the shard's end. */
 #include "common/base/random.h"
 #include "ps-server/shard/answer_encoder.h"
+#include "tests/support/common/float_envelope.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static void a_push_is_decoded_into_an_envelope_of_its_own(void **state)
     struct message push = {.kind = MESSAGE_PUSH, .bucket = 1, .span = {5, 5}, .encoded = encoded};
     push.encoded_bytes = codec_encode(&encoder.codec, values, 5, encoded);
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(values, 1, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(values, 1, &envelope), STATUS_OK);
     envelope.peer = 77;
     assert_int_equal(answer_encoder_decode(&encoder, &push, &envelope), STATUS_OK);
     assert_null(push.encoded);
@@ -84,7 +85,7 @@ static void what_is_not_as_agreed_is_refused(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct message message = cases[i];
         struct envelope envelope;
-        assert_int_equal(envelope_copy_floats(values, 5, &envelope), STATUS_OK);
+        assert_int_equal(float_envelope_make(values, 5, &envelope), STATUS_OK);
         const void *payload = envelope.payload;
         assert_int_equal(answer_encoder_decode(&encoder, &message, &envelope), STATUS_MALFORMED);
         assert_ptr_equal(envelope.payload, payload);

@@ -1,6 +1,7 @@
 /* Tests of a shard with backup workers: updates do not wait for the slowest, and count each
  * gradient of theirs once. */
 #include "common/base/random.h"
+#include "tests/support/common/float_envelope.h"
 #include "tests/support/ps-server/shard_cluster.h"
 
 // clang-format off
@@ -34,7 +35,7 @@ static void give(struct shard *shard, struct answers *answers, enum message_kind
     const float values[3] = {value, value, value};
     struct message message = {.kind = kind, .rank = rank, .step = step, .span = whole[0]};
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(values, 3, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(values, 3, &envelope), STATUS_OK);
     message.values = kind == MESSAGE_PULL ? NULL : envelope.payload;
     assert_int_equal(shard_receive(shard, &message, &envelope, take, answers), STATUS_OK);
     envelope_release(&envelope);

@@ -2,6 +2,7 @@
 #include "common/optimizer/optimizer.h"
 #include "ps-server/shard/shard.h"
 #include "tests/support/common/choices.h"
+#include "tests/support/common/float_envelope.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -77,7 +78,7 @@ static enum status give(struct shard *shard, struct answers *answers, struct eve
         .span = buckets[event.bucket],
     };
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(values, message.span.count, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(values, message.span.count, &envelope), STATUS_OK);
     message.values = event.kind == MESSAGE_PULL ? NULL : envelope.payload;
     enum status status = shard_receive(shard, &message, &envelope, take, answers);
     envelope_release(&envelope);

@@ -27,6 +27,7 @@ static const struct wire_member member = {
     .data_digest = 0x1234,
     .parameters = 61706,
     .cores = 64,
+    .choices_digest = 0x5678,
 };
 static const struct wire_report report = {
     .steps = 10,
@@ -68,6 +69,14 @@ static const struct wire_start start = {
     .limits = {12, UINT64_MAX},
     .bucket_bytes = 13,
 };
+static const struct wire_nccl nccl_of_member = {
+    .version = 22707,
+    .has_id = true,
+    .id = {5, 6, 7, [WIRE_NCCL_ID_BYTES - 1] = 8},
+    .has_gpu = true,
+    .gpu = {9, [WIRE_NCCL_GPU_BYTES - 1] = 10},
+};
+static const struct wire_nccl nccl_of_job = {.version = 22707, .has_id = true, .id = {11}};
 static const struct all_reduce_path path = {9, 11, 10};
 static const struct wire_passed passed = {.phase = 7, .step_ns = 14};
 static const struct wire_decision decision = {.period = 5, .is_enough = true};
@@ -79,8 +88,12 @@ static const struct wire_probe probe = {.round = 18, .is_answer = true};
 static const struct wire_offer offer = {
     .region = {4712, 9, 1 << 20, 0xFEDCBA9876543210},
     .has_mail = true,
+    .has_share = true,
+    .share = {1, 2, 3, [VECTOR_SHARE_BYTES - 1] = 4},
     .mail = {.region = {1, 2, 3, 4}, .index = 63},
 };
+static const struct wire_piece piece = {.vector = "rank-3/statistics", .total = 44};
+static const struct wire_collect collect = {.credits = 5};
 static const struct wire_loan loan = {.offset = 4096, .ticket = 17};
 static const unsigned char seal_key[WIRE_SEAL_KEY_BYTES] = {1, 0, 255, 4};
 
@@ -107,14 +120,17 @@ struct message wire_sample(enum message_kind kind)
     if (kind == MESSAGE_READY || kind == MESSAGE_START) {
         message.layout = &layout;
     }
-    if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE) {
+    if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE || kind == MESSAGE_SNAPSHOT) {
         message.report = &report;
     }
     if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
-        kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE) {
+        kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE || kind == MESSAGE_PIECE) {
         message.values = values;
     }
     message.start = kind == MESSAGE_START || kind == MESSAGE_TRY ? &start : NULL;
+    message.nccl = kind == MESSAGE_READY   ? &nccl_of_member
+                   : kind == MESSAGE_START ? &nccl_of_job
+                                           : NULL;
     message.path = kind == MESSAGE_TRIED ? &path : NULL;
     message.passed = kind == MESSAGE_PASSED ? &passed : NULL;
     message.decision = kind == MESSAGE_PROCEED ? &decision : NULL;
@@ -123,6 +139,8 @@ struct message wire_sample(enum message_kind kind)
     message.hello = kind == MESSAGE_HELLO ? &hello : NULL;
     message.probe = kind == MESSAGE_PROBE ? &probe : NULL;
     message.offer = kind == MESSAGE_OFFER ? &offer : NULL;
+    message.piece = kind == MESSAGE_PIECE || kind == MESSAGE_FETCH ? &piece : NULL;
+    message.collect = kind == MESSAGE_COLLECT ? &collect : NULL;
     message.loan = kind == MESSAGE_RETURN ? &loan : NULL;
     message.seal_key = kind == MESSAGE_WELCOME ? seal_key : NULL;
     return message;

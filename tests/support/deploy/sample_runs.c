@@ -36,14 +36,14 @@ static json_t *whole_summary(const struct sample_run *sample)
                                "epoch", 2, "train_loss", 0.5, "test_loss", 0.75, "test_accuracy",
                                sample->accuracy > 0 ? sample->accuracy : 0.8125, "seconds", 0.75);
     json_t *rest = json_pack(
-        "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i]}, s:s, s:i, "
-        "s:i, s:s, s:s}",
+        "{s:o, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:f, s:f, s:f}, s:{s:f, s:i, s:[i,i]}, s:s, s:s, "
+        "s:i, s:i, s:s, s:s}",
         "epochs", epochs, "ms_per_step", "compute", 6.5, "exchange_wait", 0.25, "input_wait", 0.125,
         "total", 6.875, "bytes_per_step", "worker_sent", 1024.0, "worker_received", 2048.0,
         "server_sent", 0.0, "server_received", 0.0, "staleness", "mean", sample->staleness, "max",
-        1, "histogram", 3, 1, "params_digest", text_or(sample->digest, DIGEST), "workers_lost", 0,
-        "restarts", 0, "outcome", text_or(sample->outcome, "completed"), "reason",
-        text_or(sample->reason, ""));
+        1, "histogram", 3, 1, "params_digest", text_or(sample->digest, DIGEST), "bits_of",
+        text_or(sample->bits_of, "ringside"), "workers_lost", 0, "restarts", 0, "outcome",
+        text_or(sample->outcome, "completed"), "reason", text_or(sample->reason, ""));
     assert_non_null(summary);
     assert_non_null(rest);
     assert_int_equal(json_object_update(summary, rest), 0);

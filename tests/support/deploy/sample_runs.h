@@ -10,7 +10,7 @@ struct sample_run {
     const char *mode;
     int workers, servers;
     double images_per_second;
-    const char *digest, *outcome, *reason;
+    const char *digest, *bits_of, *outcome, *reason;
     double accuracy;   // at the end; 0: 0.8125
     double staleness;  // mean
     int target_steps;  // when a target was reached; 0: there is none

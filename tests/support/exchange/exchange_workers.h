@@ -15,9 +15,11 @@
 #define EXCHANGE_WORLD_MAX 9
 
 struct exchange_worker {
-    uint32_t rank, world;
-    const struct layout *layout; // borrowed
-    float *params, *grads;       // (layout->value_count)
+    uint32_t rank, world;               // the first rank that it carries
+    struct carriers carriers;           // a process to each rank, unless a test says otherwise
+    const struct layout *layout;        // borrowed
+    float *params, *grads;              // (layout->value_count), grads of its last rank
+    float *vectors[EXCHANGE_WORLD_MAX]; // of each of its ranks
     struct channel *channel;
     struct lanes peers[EXCHANGE_WORLD_MAX];
     struct callers callers;
@@ -40,6 +42,7 @@ struct exchange_job {
     struct all_reduce_limits limits;
     struct codec codec;
     uint32_t connections; // of each two over tcp; 0: one
+    uint32_t processes;   // that carry the ranks; 0: one for each
 };
 
 /* Runs all workers of a job, which must end every step with the same bits: those of the mean in the
@@ -57,9 +60,13 @@ static inline uint64_t exchange_played_peer(uint32_t rank)
 /* A worker of ring mode that sends to itself, whoever it sends to: what of the options is not 0. */
 struct exchange_options exchange_worker_options(struct exchange_worker *worker);
 
-/* Opens such a worker. The layout is borrowed until close. */
+/* Opens such a worker, one of as many as there are ranks. The layout is borrowed until close. */
 void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_t world,
                           const struct layout *layout);
+
+/* The same for a process, which carries several ranks. */
+void exchange_carrier_open(struct exchange_worker *worker, uint32_t process,
+                           struct carriers carriers, const struct layout *layout);
 
 /* Creates its exchange. */
 void exchange_worker_create(struct exchange_worker *worker, const struct exchange_options *options);

@@ -69,7 +69,8 @@ void program_fixture_plan_layers(const struct layers *layers, struct shape input
                                  uint32_t class_count, struct network_plan *ret_plan)
 {
     uint32_t bad_layer;
-    enum status status = network_plan_layers(layers, input, class_count, ret_plan, &bad_layer);
+    ret_plan->layers = *layers;
+    enum status status = network_plan_layers(ret_plan, input, class_count, &bad_layer);
     assert(status == STATUS_OK);
     (void)status;
 }

@@ -66,7 +66,6 @@ static void become(const char *output_path, const char *path, int announce_fd, c
     if (announce_fd >= 0 && dup2(announce_fd, ANNOUNCE_FD) < 0) {
         _exit(126);
     }
-    unsetenv("RINGSIDE_DATA"); // where the tests find images; to the programs it is --data
     for (size_t i = 0; environment != NULL && environment[i] != NULL; i++) {
         char *copy = strdup(environment[i]);
         if (copy != NULL) {

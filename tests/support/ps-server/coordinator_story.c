@@ -120,6 +120,8 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
                10);
 }
 
+const struct wire_nccl *story_nccl;
+
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of)
 {
@@ -135,6 +137,7 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
     story_give(story, peer,
                (struct message){.kind = MESSAGE_READY,
                                 .member = &member,
+                                .nccl = story_nccl,
                                 .layout = role == ROLE_WORKER ? of : NULL},
                20);
 }

@@ -45,6 +45,9 @@ void story_open_crowded(struct story *story, uint32_t workers, uint32_t cores); 
 /* What a peer says. */
 void story_give(struct story *story, uint64_t peer, struct message message, uint64_t now_ms);
 void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank);
+/* What the next worker that is ready says of NCCL; NULL: nothing. */
+extern const struct wire_nccl *story_nccl;
+
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of);
 void story_connected(struct story *story, uint64_t peer);

@@ -3,6 +3,7 @@
 
 #include "common/base/random.h"
 #include "tests/support/common/choices.h"
+#include "tests/support/common/float_envelope.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -174,7 +175,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
         .span = part_of(cluster, delivery.bucket, shard),
     };
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(values, message.span.count, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(values, message.span.count, &envelope), STATUS_OK);
     message.values = delivery.kind == MESSAGE_PULL ? NULL : envelope.payload;
     bool is_whole = delivery.kind == MESSAGE_PUSH && delivery.bucket == CLUSTER_BUCKETS - 1;
     if (is_whole) {

@@ -86,6 +86,26 @@ static void workers_together_take_what_one_would_in_the_same_steps(void **state)
     }
 }
 
+static void a_larger_batch_changes_nothing_of_what_is_taken(void **state)
+{
+    (void)state;
+    for (int is_local = 0; is_local < 2; is_local++) {
+        for (uint32_t rank = 0; rank < 3; rank++) {
+            struct batcher_options options = training(100, 10, 3, rank);
+            options.is_local = is_local != 0;
+            struct sampler *exact = create(options);
+            options.batch_size = 4;
+            struct sampler *padded = create(options);
+            uint32_t expected[SAMPLES_MAX], taken[SAMPLES_MAX];
+            uint32_t count = take_epoch(exact, 1, expected);
+            assert_int_equal(take_epoch(padded, 1, taken), count);
+            assert_memory_equal(taken, expected, count * sizeof(taken[0]));
+            sampler_destroy(padded);
+            sampler_destroy(exact);
+        }
+    }
+}
+
 static void each_sample_is_taken_at_most_once_an_epoch(void **state)
 {
     (void)state;
@@ -254,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(workers_together_take_what_one_would_in_the_same_steps),
+        cmocka_unit_test(a_larger_batch_changes_nothing_of_what_is_taken),
         cmocka_unit_test(each_sample_is_taken_at_most_once_an_epoch),
         cmocka_unit_test(the_order_is_another_in_each_epoch_and_for_each_seed),
         cmocka_unit_test(an_epoch_does_not_depend_on_those_taken_before),

@@ -5,7 +5,7 @@
 
 #include "common/base/random.h"
 #include "tests/worker/device/ref_kernel_fixture.h"
-#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/kernels/kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +16,9 @@
 #define NAME(name) body_##name
 #define LOAD(x)    (x)
 #define STORE(x)   (x)
-#include "worker/device/cuda/bodies.inc"
-#include "worker/device/cuda/channel_bodies.inc"
+#include "worker/device/cuda/kernels/bodies.inc"
+#include "worker/device/cuda/kernels/channel_bodies.inc"
+#include "worker/device/cuda/kernels/mean_bodies.inc"
 
 // clang-format off
 #include <setjmp.h>

@@ -131,24 +131,80 @@ static void the_loss_is_that_of_ref(void **state)
 }
 
 #define FILTERS ((size_t)7 * 5 * 9)
+#define BIASES  ((size_t)7)
 
+/* Those of two operations with a bias between them, and something else in the flat vector. */
 static void weights_come_back_from_the_librarys_layout(void **state)
 {
     (void)state;
-    const struct cuda_weights w = {.inputs = 5, .taps = 9};
-    float from[FILTERS], to[FILTERS], back[FILTERS];
-    for (size_t i = 0; i < FILTERS; i++) {
+    const struct cuda_weight_row rows[] = {
+        {.flat = 3, .place = 0, .begin = 100, .count = FILTERS, .inputs = 5, .taps = 9},
+        {.flat = 3 + FILTERS,
+         .place = 2048,
+         .begin = 100 + FILTERS,
+         .count = BIASES,
+         .inputs = 1,
+         .taps = 1},
+        {.flat = 20 + FILTERS,
+         .place = 2304,
+         .begin = 100 + FILTERS + BIASES,
+         .count = FILTERS,
+         .inputs = 9,
+         .taps = 5},
+    };
+    enum { LENGTH = 20 + 2 * FILTERS };
+    float from[LENGTH], to[1024], back[LENGTH];
+    const struct cuda_weight_copy copy = {rows, 3, from, to};
+    const struct cuda_weight_copy return_copy = {rows, 3, back, to};
+    for (size_t i = 0; i < LENGTH; i++) {
         from[i] = (float)i;
+        back[i] = -1;
     }
-    for (size_t i = 0; i < FILTERS; i++) {
-        body_weights_in(&w, from, to, i);
+    for (size_t i = 2 * FILTERS + BIASES; i-- > 0;) {
+        body_weights_in(&copy, i);
     }
-    for (size_t i = 0; i < FILTERS; i++) {
-        body_weights_out(&w, to, back, i);
+    for (size_t i = 2 * FILTERS + BIASES; i-- > 0;) {
+        body_weights_out(&return_copy, i);
     }
-    // Filter 2, channel 3, tap 4.
-    assert_true(to[(2 * 9 + 4) * 5 + 3] == from[(2 * 5 + 3) * 9 + 4]);
-    assert_memory_equal(back, from, sizeof(from));
+    // Filter 2, channel 3, tap 4; of the other operation, whose taps are 5, filter 6, 8 and 1.
+    const float *other_to = to + 2304 / sizeof(float), *other_from = from + 20 + FILTERS;
+    assert_true(to[(2 * 9 + 4) * 5 + 3] == from[3 + (2 * 5 + 3) * 9 + 4]);
+    assert_true(other_to[(6 * 5 + 1) * 9 + 8] == other_from[(6 * 9 + 8) * 5 + 1]);
+    for (size_t i = 0; i < LENGTH; i++) {
+        bool is_in_a_row = i >= 3 && (i < 3 + FILTERS + BIASES || i >= 20 + FILTERS);
+        assert_true(back[i] == (is_in_a_row ? from[i] : -1)); // what lies between stays
+    }
+    assert_memory_equal(to + 2048 / 4, from + 3 + FILTERS, BIASES * sizeof(float));
+}
+
+/* Spans that begin and end within 16 bytes; what lies around them stays. */
+static void means_are_added_up_in_the_order_of_the_vectors(void **state)
+{
+    (void)state;
+    enum { LENGTH = 40 };
+    for (size_t offset = 0; offset < 9; offset++) {
+        for (size_t count = 0; count < 23; count++) {
+            _Alignas(16) float vectors[3][LENGTH], before[3][LENGTH];
+            struct cuda_mean m = {
+                .world = 3, .factor = 1.0f / 3.0f, .offset = offset, .count = count};
+            for (size_t k = 0; k < 3; k++) {
+                m.vectors[k] = vectors[k];
+                for (size_t i = 0; i < LENGTH; i++) {
+                    before[k][i] = vectors[k][i] = 1.0f / (float)(7 * k + i + 1) - 0.1f;
+                }
+            }
+            for (size_t i = mean_pack_count(&m); i-- > 0;) {
+                mean_pack(&m, i);
+            }
+            for (size_t i = 0; i < LENGTH; i++) {
+                float mean = ((before[0][i] + before[1][i]) + before[2][i]) * m.factor;
+                bool is_inside = i >= offset && i < offset + count;
+                for (size_t k = 0; k < 3; k++) {
+                    assert_true(vectors[k][i] == (is_inside ? mean : before[k][i]));
+                }
+            }
+        }
+    }
 }
 
 int main(void)
@@ -158,6 +214,7 @@ int main(void)
         cmocka_unit_test(global_pooling_and_dropout_are_those_of_ref),
         cmocka_unit_test(the_loss_is_that_of_ref),
         cmocka_unit_test(weights_come_back_from_the_librarys_layout),
+        cmocka_unit_test(means_are_added_up_in_the_order_of_the_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,8 @@ static void connect(struct norm_bench *bench, const struct ref_kernel_fixture *f
     bench->norm = (struct cuda_norm){.channels = CHANNELS,
                                      .rows = ROWS,
                                      .counted = fixture->input.count * (size_t)12,
-                                     .parts = PARTS};
+                                     .parts = PARTS,
+                                     .rows_at_once = CUDA_NORM_ROWS};
     bench->operands = (struct cuda_norm_operands){.centre = bench->vectors[0],
                                                   .factor = bench->vectors[1],
                                                   .shift = bench->vectors[2],

@@ -95,6 +95,7 @@ static struct cuda_norm norm_of(unsigned variant)
                               .rows = ROWS,
                               .counted = variant % 2 == 1 ? ROWS - 7 : ROWS,
                               .parts = PARTS,
+                              .rows_at_once = CUDA_NORM_ROWS,
                               .mask = (enum cuda_mask)(variant / 2 % 3),
                               .has_relu = variant / 6 % 2 == 1,
                               .adds_x = variant / 12 % 2 == 1};
@@ -121,6 +122,7 @@ static void run_gradient(struct memory *memory, unsigned width, unsigned variant
 static void run_parts(struct memory *memory, unsigned width, unsigned variant)
 {
     struct cuda_norm norm = norm_of(variant);
+    norm.rows_at_once = width > 1 ? CUDA_NORM_ROWS / 2 : CUDA_NORM_ROWS;
     bool has_dy = norm.mask != CUDA_NO_MASK || variant / 6 % 2 == 1;
     const struct cuda_norm_operands operands = operands_of(memory, false, has_dy);
     for (size_t i = CHANNELS / width * PARTS; i-- > 0;) {
@@ -155,8 +157,11 @@ static void parts_add_up_all_rows_once(void **state)
 {
     (void)state;
     struct memory *memory = create_memory();
-    const struct cuda_norm norm = {
-        .channels = CHANNELS, .rows = ROWS, .counted = ROWS, .parts = PARTS};
+    const struct cuda_norm norm = {.channels = CHANNELS,
+                                   .rows = ROWS,
+                                   .counted = ROWS,
+                                   .parts = PARTS,
+                                   .rows_at_once = CUDA_NORM_ROWS};
     const struct cuda_norm_operands operands = operands_of(memory, false, false);
     for (size_t c = 0; c < CHANNELS; c++) {
         double first = 0, second = 0, expected_first = 0, expected_second = 0;

@@ -1,5 +1,6 @@
 /* Tests of all-reduce by messages over real sockets: N workers in one process, or one whose
  * neighbours the test plays. */
+#include "tests/support/common/float_envelope.h"
 #include "tests/support/exchange/exchange_workers.h"
 
 // clang-format off
@@ -86,6 +87,41 @@ static void a_stopped_exchange_waits_no_more(void **state)
     assert_int_equal(exchange_end_step(worker.exchange, NULL, NULL), STATUS_INTERRUPTED);
     assert_int_equal(exchange_begin_step(worker.exchange, 1), STATUS_INTERRUPTED);
     assert_int_equal(exchange_stopped(worker.exchange), STATUS_INTERRUPTED);
+    exchange_worker_close(&worker);
+}
+
+static enum status note_bucket(void *context, uint32_t bucket)
+{
+    uint32_t *buckets = context;
+    *buckets |= UINT32_C(1) << bucket;
+    return STATUS_OK;
+}
+
+/* The trainer goes on with the gradients of others meanwhile. */
+static void means_that_have_come_are_taken_without_waiting_for_others(void **state)
+{
+    (void)state;
+    struct layout layout = {
+        .value_count = 6, .bucket_count = 3, .buckets = {{4, 2}, {2, 2}, {0, 2}}};
+    struct exchange_worker worker;
+    uint32_t applied = 0;
+    exchange_worker_open(&worker, 0, 2, &layout);
+    struct exchange_options options = exchange_worker_options(&worker);
+    exchange_worker_create(&worker, &options);
+    assert_int_equal(exchange_begin_step(worker.exchange, 0), STATUS_OK);
+    assert_int_equal(exchange_take_ready(worker.exchange, note_bucket, &applied), STATUS_OK);
+    assert_int_equal(applied, 0);
+    exchange_mark_done(worker.exchange, 1);
+    assert_int_equal(exchange_take_ready(worker.exchange, note_bucket, &applied), STATUS_OK);
+    assert_int_equal(applied, 1 << 1);
+    applied = 0;
+    exchange_mark_done(worker.exchange, 0);
+    exchange_mark_done(worker.exchange, 2);
+    assert_int_equal(exchange_end_step(worker.exchange, note_bucket, &applied), STATUS_OK);
+    assert_int_equal(applied, 1 << 0 | 1 << 2); // each once
+    exchange_stop(worker.exchange, STATUS_INTERRUPTED);
+    assert_int_equal(exchange_take_ready(worker.exchange, note_bucket, &applied),
+                     STATUS_INTERRUPTED);
     exchange_worker_close(&worker);
 }
 
@@ -269,7 +305,7 @@ static void a_segment_of_the_step_that_just_begins_is_taken(void **state)
                                        .hop = hop,
                                        .span = {hop % 2, 1},
                                        .values = &value};
-            assert_int_equal(envelope_copy_floats(&value, 1, &envelope), STATUS_OK);
+            assert_int_equal(float_envelope_make(&value, 1, &envelope), STATUS_OK);
             envelope.peer = exchange_played_peer(1);
             refused += exchange_deliver(worker.exchange, &message, &envelope) != STATUS_OK;
             envelope_release(&envelope);
@@ -304,6 +340,7 @@ int main(void)
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_tcp_in_several_segments),
         cmocka_unit_test(every_rank_gets_the_mean_bit_by_bit_over_several_connections),
         cmocka_unit_test(a_stopped_exchange_waits_no_more),
+        cmocka_unit_test(means_that_have_come_are_taken_without_waiting_for_others),
         cmocka_unit_test(an_earlier_stop_ends_the_wait_for_sends_as_well),
         cmocka_unit_test(chunks_that_do_not_fit_are_refused_and_change_nothing),
         cmocka_unit_test(nobody_speaks_for_a_rank_but_its_own_connection),

@@ -1,6 +1,7 @@
 /* Tests of push and pull, at the worker's end. */
 #include "common/base/clock.h"
 #include "tests/support/common/choices.h"
+#include "tests/support/common/float_envelope.h"
 #include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 
@@ -20,6 +21,7 @@
 struct worker {
     struct layout layout;
     float *params, *grads;
+    float *vectors[2]; // of a worker that carries two ranks
     struct channel *channel;
     struct lanes shards[SHARDS];
     struct exchange *exchange;
@@ -31,10 +33,11 @@ static void nothing(void *context, uint32_t bucket)
     (void)bucket;
 }
 
-/* A worker of `mode`, with shards at an endpoint where nobody listens: two where workers are
- * unsynchronised.
+/* A worker of `mode`, which carries `count` ranks, with shards at an endpoint where nobody listens:
+ * two where workers are unsynchronised.
  */
-static void open_worker(struct worker *worker, const char *mode, const char *endpoint)
+static void open_carrier(struct worker *worker, const char *mode, const char *endpoint,
+                         uint32_t count)
 {
     worker->layout =
         (struct layout){.value_count = BUCKETS * BUCKET_FLOATS, .bucket_count = BUCKETS};
@@ -43,6 +46,8 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     }
     worker->params = calloc(worker->layout.value_count, sizeof(float));
     worker->grads = calloc(worker->layout.value_count, sizeof(float));
+    worker->vectors[0] = count == 1 ? worker->grads : worker->params; // whatever is in it
+    worker->vectors[1] = worker->grads;
     assert_int_equal(channel_create(&worker->channel), STATUS_OK);
     assert_int_equal(channel_secure(worker->channel, &test_insecure), STATUS_OK);
     bool is_unsynchronised = strcmp(mode, "ps-async") == 0;
@@ -55,7 +60,9 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
     }
     const struct exchange_options options = {
         .mode = mode_of(mode).kind,
-        .world = 2,
+        .world = 2 * count,
+        .processes = 2,
+        .vectors = worker->vectors,
         .layout = &worker->layout,
         .params = worker->params,
         .grads = worker->grads,
@@ -66,6 +73,11 @@ static void open_worker(struct worker *worker, const char *mode, const char *end
         .post_ready = nothing,
     };
     assert_int_equal(exchange_create(&options, &worker->exchange), STATUS_OK);
+}
+
+static void open_worker(struct worker *worker, const char *mode, const char *endpoint)
+{
+    open_carrier(worker, mode, endpoint, 1);
 }
 
 static void close_worker(struct worker *worker)
@@ -87,7 +99,7 @@ static void deliver(struct worker *worker, uint32_t shard, const struct message 
                     enum status expected)
 {
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(worker->grads, 1, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(worker->grads, 1, &envelope), STATUS_OK);
     envelope.peer = worker->shards[shard].peers[0];
     assert_int_equal(exchange_deliver(worker->exchange, message, &envelope), expected);
     envelope_release(&envelope);
@@ -158,6 +170,45 @@ static void over_a_network_pushes_wait_until_others_were_taken(void **state)
     }
     answer(&worker, 0, STATUS_OK);
     answer(&worker, 1, STATUS_OK);
+    close_worker(&worker);
+    channel_destroy(shard, 0);
+}
+
+/* A bucket is taken when the gradients of both ranks are. */
+static void a_worker_that_carries_two_ranks_pushes_for_each_and_pulls_once(void **state)
+{
+    (void)state;
+    struct worker worker;
+    struct channel *shard;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(channel_create(&shard), STATUS_OK);
+    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    open_carrier(&worker, "ps-sync", endpoint, 2);
+    begin(&worker);
+    expect_pushed(&worker, 4);
+    take(&worker, 0, 0, STATUS_OK);
+    expect_pushed(&worker, 4);
+    take(&worker, 0, 0, STATUS_OK);
+    expect_pushed(&worker, 6);
+    take(&worker, 0, 0, STATUS_MALFORMED); // a third time
+    answer(&worker, 0, STATUS_OK);
+    answer(&worker, 0, STATUS_MALFORMED); // pulled once
+    uint32_t pull_count = 0, push_count[2] = {0};
+    while (pull_count < 3 || push_count[0] + push_count[1] < 6) {
+        struct envelope envelope;
+        struct message message;
+        assert_int_equal(exchange_go_on(worker.exchange), STATUS_OK);
+        if (channel_receive(shard, 10, &envelope, &message) == STATUS_OK) {
+            pull_count += message.kind == MESSAGE_PULL;
+            assert_true(message.rank == 0 || (message.rank == 1 && message.kind == MESSAGE_PUSH));
+            push_count[message.rank] += message.kind == MESSAGE_PUSH;
+            envelope_release(&envelope);
+        }
+    }
+    assert_int_equal(pull_count, 3);
+    assert_int_equal(push_count[0], 3);
+    assert_int_equal(push_count[1], 3);
     close_worker(&worker);
     channel_destroy(shard, 0);
 }
@@ -279,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_a_network_pushes_wait_until_others_were_taken),
+        cmocka_unit_test(a_worker_that_carries_two_ranks_pushes_for_each_and_pulls_once),
         cmocka_unit_test(over_a_network_the_transport_is_given_one_push_at_a_time),
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),

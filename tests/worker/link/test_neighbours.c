@@ -55,7 +55,7 @@ static enum status connect_with(struct scene *scene, enum all_reduce all_reduce,
         snprintf(scene->text + used, sizeof(scene->text) - used, "%s\n", scene->place);
     }
     const struct neighbours_named named = {
-        .places = scene->text, .all_reduce = all_reduce, .rank = 2};
+        .places = scene->text, .all_reduce = all_reduce, .process = 2};
     return neighbours_connect(&scene->neighbours, scene->channel, &scene->job, &named);
 }
 

@@ -119,10 +119,11 @@ static void processes_before_worker_0_are_no_workers(void **state)
     assert_int_equal(rank, 2);
     assert_int_equal(check_size_behind(1, 3, third, 2, error), STATUS_OK);
     assert_int_equal(check_size_behind(0, 3, third, 2, error), STATUS_MISMATCH);
-    assert_non_null(strstr(error, "SLURM_STEP_NUM_TASKS is 4, but the job has 3 workers:"));
+    assert_non_null(
+        strstr(error, "SLURM_STEP_NUM_TASKS is 4, but the job has 3 worker processes:"));
     assert_non_null(strstr(error, "--rank-offset"));
     assert_int_equal(check_size_behind(2, 3, third, 2, error), STATUS_MISMATCH);
-    assert_non_null(strstr(error, "3 workers and 2 other processes before them"));
+    assert_non_null(strstr(error, "3 worker processes and 2 other processes before them"));
     assert_int_equal(check_size_behind(5, 3, third, 2, error), STATUS_MISMATCH);
     sources.offset = 4;
     assert_int_equal(rank_resolve(&sources, &has, &rank, error, sizeof(error)), STATUS_INVALID);
@@ -157,7 +158,7 @@ static void a_launcher_that_started_another_number_is_refused(void **state)
         assert_int_equal(check_size("auto", 1, variables, 2, error), STATUS_OK);
         assert_int_equal(check_size("auto", 4, variables, 2, error), STATUS_MISMATCH);
         assert_non_null(strstr(error, names[i][1]));
-        assert_non_null(strstr(error, "is 1, but the job has 4 workers"));
+        assert_non_null(strstr(error, "is 1, but the job has 4 worker processes"));
         assert_int_equal(check_size("none", 4, variables, 2, error), STATUS_OK);
         assert_int_equal(check_size("kubernetes", 4, variables, 2, error), STATUS_OK);
         // Without a rank it is not this process that the number is about.

@@ -96,12 +96,10 @@ static void a_layer_that_does_not_fit_is_named(void **state)
         {OP_CONV2D, .channels = 3, .window = 5, .stride = 1},
         {OP_LINEAR, .channels = LAYER_CLASSES},
     };
-    struct layers too_deep = {.count = 0};
-    layers_append(&too_deep, deep, 3);
-    struct network_plan plan;
+    struct network_plan plan = {.op_count = 0};
+    layers_append(&plan.layers, deep, 3);
     uint32_t bad_layer = 0;
-    assert_int_equal(network_plan_layers(&too_deep, input, CLASSES, &plan, &bad_layer),
-                     STATUS_INVALID);
+    assert_int_equal(network_plan_layers(&plan, input, CLASSES, &bad_layer), STATUS_INVALID);
     assert_int_equal(bad_layer, 1);
 }
 
@@ -109,13 +107,11 @@ static void a_tensor_too_large_to_draw_is_refused(void **state)
 {
     (void)state;
     static const struct layer wide[] = {{OP_LINEAR, .channels = LAYER_CLASSES}};
-    struct layers too_wide = {.count = 0};
-    layers_append(&too_wide, wide, 1);
-    struct network_plan plan;
+    struct network_plan plan = {.op_count = 0};
+    layers_append(&plan.layers, wide, 1);
     uint32_t bad_layer;
-    assert_int_equal(
-        network_plan_layers(&too_wide, (struct shape){1, 1 << 15, 1 << 14}, 8, &plan, &bad_layer),
-        STATUS_INVALID);
+    assert_int_equal(network_plan_layers(&plan, (struct shape){1, 1 << 15, 1 << 14}, 8, &bad_layer),
+                     STATUS_INVALID);
 }
 
 /* The mean of n uniform values has a standard deviation of limit / sqrt(3 n). */
@@ -200,9 +196,8 @@ static void everything_that_workers_must_agree_on_changes_the_digest(void **stat
         STATUS_OK);
     assert_true(digest != network_digest(&network, &plan));
 
-    struct layers changed = plan.layers;
-    changed.list[2].channels = 71;
-    assert_int_equal(network_plan_layers(&changed, input, CLASSES, &plan, &bad_layer), STATUS_OK);
+    plan.layers.list[2].channels = 71;
+    assert_int_equal(network_plan_layers(&plan, input, CLASSES, &bad_layer), STATUS_OK);
     assert_true(digest != network_digest(&network, &plan));
 }
 

@@ -1,4 +1,5 @@
 /* Tests of marks where workers are unsynchronised: who closes which, and when. */
+#include "tests/support/common/float_envelope.h"
 #include "tests/support/common/insecure.h"
 #include "worker/exchange/exchange.h"
 #include "worker/link/link_state.h"
@@ -21,6 +22,7 @@ struct worker {
     struct lanes shard;
     struct job job;
     struct link *link;
+    struct slice slice;
     struct trainer trainer;
 };
 
@@ -36,7 +38,7 @@ static void answer(struct worker *worker, uint64_t passed)
                                    .span = worker->layout.buckets[0],
                                    .values = worker->grads};
     struct envelope envelope;
-    assert_int_equal(envelope_copy_floats(worker->grads, VALUES, &envelope), STATUS_OK);
+    assert_int_equal(float_envelope_make(worker->grads, VALUES, &envelope), STATUS_OK);
     envelope.peer = worker->shard.peers[0];
     assert_int_equal(exchange_deliver(exchange, &params, &envelope), STATUS_OK);
     envelope_release(&envelope);
@@ -82,6 +84,7 @@ static void open_worker(struct worker *worker)
         .context = worker,
     };
     worker->trainer = (struct trainer){.job = &worker->job, .steps_per_epoch = 2, .step_count = 2};
+    worker->trainer.slices = (struct slices){.list = &worker->slice, .count = 1};
     worker->trainer.phases.list[0] = (struct phase){
         .mode.kind = MODE_PS_ASYNC, .is_unsynchronised = true, .marks = {.end = 2, .period = 2}};
     worker->trainer.phase = &worker->trainer.phases.list[0];

@@ -1,22 +1,30 @@
-/* Plans of convolutions, in the place of dnn.c: loops over x (N, H, W, C), w (K, R, S, C) and
- * y (N, P, Q, K). */
+/* Engines and plans of convolutions, in the place of dnn.c and dnn_engines.c: loops over
+ * x (N, H, W, C), w (K, R, S, C) and y (N, P, Q, K).
+ *
+ * FAKE_ENGINES names the engines there are, as the library would put them, the best first: "41:3000
+ * 7:1000 9:broken" has one that takes 3 microseconds of the stream's time, one that takes 1, and
+ * one that fails when it runs. They compute the same. */
 #include "tests/worker/device/cuda_fake/libraries.h"
 #include "tests/worker/device/cuda_fake/stream.h"
-#include "worker/device/cuda/dnn/dnn.h"
+#include "worker/device/cuda/dnn/dnn_engines.h"
 #include "worker/device/cuda/host/report.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORKSPACE_BYTES ((size_t)12345) // the library's to scribble over
+#define USUAL_ENGINES   "loops:1000"
+#define BROKEN          "broken"
 
 struct convolution {
     struct dnn_conv shape;
     enum dnn_pass pass;
     bool is_bf16;
     struct dnn_operands operands; // of the run
-    bool is_loaded;
+    bool is_loaded, is_broken;
+    uint64_t cost_ns;
 };
 
 /* As floats. The pass's result is zero at first. */
@@ -140,21 +148,78 @@ static void run_pass(void *context)
     free(tensors.y);
 }
 
-enum status dnn_plan_conv(const struct dnn_target *target, const struct dnn_conv *conv,
-                          enum dnn_pass pass, struct dnn_plan *ret_plan, char *ret_why,
-                          size_t why_size)
+/* The engines of this process: "NUMBER:COST ...". */
+static const char *engines(void)
 {
-    (void)ret_why;
-    (void)why_size;
-    struct convolution *convolution = calloc(1, sizeof(*convolution));
+    const char *list = getenv("FAKE_ENGINES");
+    return list != NULL ? list : USUAL_ENGINES;
+}
+
+/* Every second one is of the second heuristics alone. */
+void dnn_propose(const struct dnn_target *target, const struct dnn_conv *conv, enum dnn_pass pass,
+                 enum dnn_lists lists, struct dnn_proposals *proposals)
+{
+    (void)target;
+    (void)conv;
+    (void)pass;
+    uint32_t index = 0;
+    proposals->count = 0;
+    for (const char *at = engines(); *at != '\0' && lists != DNN_LIST_FALLBACKS; index++) {
+        if (index % 2 == 0 || lists == DNN_LISTS_BEST) {
+            snprintf(proposals->list[proposals->count++].text, DNN_ENGINE_BYTES, "%.*s",
+                     (int)strcspn(at, ":"), at);
+            proposals->proposed++;
+        }
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+}
+
+/* What stands behind an engine's number; NULL if it is not there. */
+static const char *find_engine(const char *number)
+{
+    size_t length = strlen(number);
+    for (const char *at = engines(); *at != '\0';) {
+        if (strncmp(at, number, length) == 0 && at[length] == ':') {
+            return at + length + 1;
+        }
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return NULL;
+}
+
+bool dnn_plan_engine(const struct dnn_target *target, const struct dnn_conv *conv,
+                     enum dnn_pass pass, const struct dnn_engine *engine, struct dnn_plan *ret_plan,
+                     char failure[DNN_FAILURE_BYTES])
+{
+    const char *facts = find_engine(engine->text);
+    struct convolution *convolution = facts != NULL ? calloc(1, sizeof(*convolution)) : NULL;
     if (convolution == NULL) {
-        return STATUS_NO_MEMORY;
+        snprintf(failure, DNN_FAILURE_BYTES, "there is no such engine");
+        return false;
     }
     *convolution = (struct convolution){
-        .shape = *conv, .pass = pass, .is_bf16 = target->precision == PRECISION_BF16};
-    *ret_plan = (struct dnn_plan){
-        .plan = convolution, .workspace_bytes = WORKSPACE_BYTES, .engine = "loops"};
-    return STATUS_OK;
+        .shape = *conv,
+        .pass = pass,
+        .is_bf16 = target->precision == PRECISION_BF16,
+        .is_broken = strncmp(facts, BROKEN, strlen(BROKEN)) == 0,
+        .cost_ns = strtoull(facts, NULL, 10),
+    };
+    *ret_plan = (struct dnn_plan){.plan = convolution, .workspace_bytes = WORKSPACE_BYTES};
+    snprintf(ret_plan->engine, sizeof(ret_plan->engine), "%.*s", (int)sizeof(ret_plan->engine) - 1,
+             engine->text);
+    return true;
+}
+
+void dnn_keep_plan(const struct dnn_target *target, const struct dnn_conv *conv, enum dnn_pass pass,
+                   const struct dnn_engine *engine, const struct dnn_plan *plan)
+{
+    (void)target; // planning takes no time here
+    (void)conv;
+    (void)pass;
+    (void)engine;
+    (void)plan;
 }
 
 void dnn_plan_destroy(struct dnn_plan *plan)
@@ -170,8 +235,12 @@ enum status dnn_plan_run(const struct dnn_target *target, const struct dnn_plan 
     cudaError_t error = fake_library_run(&planned->is_loaded);
     struct convolution run = *planned;
     run.operands = *operands;
+    if (error == cudaSuccess && planned->is_broken) {
+        error = cudaErrorLaunchFailure;
+    }
+    const struct fake_task task = {run_pass, &run, sizeof(run), planned->cost_ns};
     if (error == cudaSuccess) {
-        error = fake_stream_launch(target->handle->stream, run_pass, &run, sizeof(run));
+        error = fake_stream_launch_task(target->handle->stream, &task);
     }
     if (error != cudaSuccess) {
         report_error("cuDNN cannot run a convolution: %s", cudaGetErrorString(error));

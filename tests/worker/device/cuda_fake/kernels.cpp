@@ -1,5 +1,5 @@
 // Launches as tasks of a stream's thread: the arguments are those that a GPU would get.
-#include "worker/device/cuda/kernels.h"
+#include "worker/device/cuda/kernels/kernels.h"
 
 #include "tests/worker/device/cuda_fake/capture.h"
 #include "tests/worker/device/cuda_fake/stream.h"
@@ -9,6 +9,7 @@
 
 #include <cuda_bf16.h>
 
+#include <atomic>
 #include <cmath>
 #include <type_traits>
 
@@ -32,7 +33,7 @@ template <typename Function> static void run_launch(void *context)
 
 template <typename Function> static int each(size_t count, void *stream, Function f)
 {
-    static bool is_loaded; // the kernel: its first launch does that
+    static std::atomic<bool> is_loaded; // the kernel: its first launch does that, on any thread
     static_assert(std::is_trivially_copyable<Function>::value, "as arguments of a kernel are");
     const launch<Function> task = {f, count};
     if (!is_loaded) {
@@ -45,16 +46,17 @@ template <typename Function> static int each(size_t count, void *stream, Functio
     return static_cast<int>(cudaGetLastError());
 }
 
-#include "worker/device/cuda/launches.inc"
+// Rows behind the last are neither loaded nor looked at, which gcc does not see.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include "worker/device/cuda/kernels/launches.inc"
 
-// As a block does it: each thread its parts in order, then the threads in halves.
-static void finish_channel(const double *parts, const struct cuda_norm *m,
-                           const struct cuda_norm_channel *n, enum cuda_finish finish, size_t c)
+// As a warp does it: each thread its parts in order, then the threads in halves.
+static void finish_channel(const struct sums_finish &f, size_t c)
 {
     double first[CUDA_FINISH_THREADS] = {}, second[CUDA_FINISH_THREADS] = {};
-    for (size_t p = 0; p < m->parts; p++) {
-        first[p % CUDA_FINISH_THREADS] += parts[(p * m->channels + c) * 2];
-        second[p % CUDA_FINISH_THREADS] += parts[(p * m->channels + c) * 2 + 1];
+    for (size_t p = 0; p < f.part_count; p++) {
+        first[p % CUDA_FINISH_THREADS] += f.parts[(p * f.channels + c) * 2];
+        second[p % CUDA_FINISH_THREADS] += f.parts[(p * f.channels + c) * 2 + 1];
     }
     for (size_t distance = CUDA_FINISH_THREADS / 2; distance > 0; distance /= 2) {
         for (size_t t = 0; t < distance; t++) {
@@ -62,16 +64,33 @@ static void finish_channel(const double *parts, const struct cuda_norm *m,
             second[t] += second[t + distance];
         }
     }
-    n->sums[c] = first[0];
-    n->sums[m->channels + c] = second[0];
-    channel_finish(n, m->channels, c, finish);
+    f.channel.sums[c] = first[0];
+    f.channel.sums[f.channels + c] = second[0];
+    channel_finish(&f.channel, f.channels, c, f.finish);
 }
 
 int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
                        const struct cuda_norm_channel *channel, enum cuda_finish finish,
                        void *stream)
 {
-    const struct cuda_norm m = *norm;
-    const struct cuda_norm_channel n = *channel;
-    return each(m.channels, stream, [=](size_t c) { finish_channel(parts, &m, &n, finish, c); });
+    const struct sums_finish f = {parts, norm->channels, norm->parts, *channel, finish};
+    return each(f.channels, stream, [=](size_t c) { finish_channel(f, c); });
+}
+
+template <typename Part, typename Then>
+static int sums_then(const struct sums_finish *finish, const Part &part, const Then &then,
+                     void *stream)
+{
+    const struct sums_finish f = *finish;
+    return each(1, stream, [=](size_t) {
+        for (size_t i = part.count(); i-- > 0;) {
+            part(i);
+        }
+        for (size_t c = f.channels; c-- > 0;) {
+            finish_channel(f, c);
+        }
+        for (size_t i = then.count(); i-- > 0;) {
+            then(i);
+        }
+    });
 }

@@ -17,7 +17,7 @@ struct cudnnContext {
 #define FAKE_ARITHMETIC __attribute__((no_sanitize("address", "thread")))
 
 /* What a library does besides, whenever it runs something: loads what it has not, and more where
- * RINGSIDE_FAKE_CUDA says so. */
+ * FAKE_CUDA says so. */
 cudaError_t fake_library_run(bool *is_loaded);
 
 /* A copy of device memory as floats, which the caller frees. */

@@ -1,12 +1,15 @@
 /* The fake runtime's memory, copies and devices.
  *
- * RINGSIDE_FAKE_CUDA may hold, besides `lazy`:
+ * FAKE_CUDA may hold, besides `lazy`:
  *
  *     pageable         no host memory can be page-locked
+ *     ipc              other processes can map device memory: see ipc.c
+ *     unreachable      and no GPU reaches that of another
  *     small            a device without memory for more than a few vectors
  *     allocating       libraries ask for memory in every run, which spoils a capture
  *     uninstantiable   there is no memory for the graphs of captures
  *     unlaunchable     nor for their launches
+ *     gpus=N           N devices, as far as anybody can tell; 1 without
  *     faulty=N         the N-th launch of a stream reads where nothing is: waits fail from then on
  */
 #include "tests/worker/device/cuda_fake/runtime.h"
@@ -15,6 +18,8 @@
 #include "tests/worker/device/cuda_fake/stream.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,14 +29,16 @@
 #define SMALL_BYTES ((size_t)1 << 20)
 #define LOCKED_MAX  16
 
+static _Atomic int current; // device
 static _Thread_local cudaError_t last_error = cudaSuccess;
 
 // Ranges of cudaHostRegister.
 static const void *locked[LOCKED_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of them: servers have several threads
 
 bool fake_has_mode(const char *name)
 {
-    const char *mode = getenv("RINGSIDE_FAKE_CUDA");
+    const char *mode = getenv("FAKE_CUDA");
     return mode != NULL && strstr(mode, name) != NULL;
 }
 
@@ -65,14 +72,16 @@ cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
     if (fake_has_mode("small") && bytes > SMALL_BYTES) {
         return fake_fail(cudaErrorMemoryAllocation);
     }
-    return allocate(ret_memory, bytes);
+    cudaError_t error = fake_capture_forbid();
+    return error == cudaSuccess && fake_has_mode("ipc") ? fake_ipc_allocate(ret_memory, bytes)
+                                                        : allocate(ret_memory, bytes);
 }
 
 /* CUDA's waits for the device; who relies on that would fail here. */
 cudaError_t cudaFree(void *memory)
 {
     cudaError_t error = fake_capture_forbid();
-    if (error == cudaSuccess) {
+    if (error == cudaSuccess && !fake_ipc_free(memory)) {
         free(memory);
     }
     return error;
@@ -88,33 +97,52 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaFree(memory);
 }
 
+/* Puts `new` in the place of `old`; either may be NULL, a vacant place. */
+static bool replace_locked(const void *old, const void *new)
+{
+    uint32_t i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < LOCKED_MAX && locked[i] != old) {
+        i++;
+    }
+    if (i < LOCKED_MAX) {
+        locked[i] = new;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < LOCKED_MAX;
+}
+
+static bool is_locked(const void *memory)
+{
+    return replace_locked(memory, memory);
+}
+
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
     (void)flags;
     assert(memory != NULL && bytes > 0);
-    uint32_t vacant = LOCKED_MAX;
-    for (uint32_t i = 0; i < LOCKED_MAX; i++) {
-        if (locked[i] == memory) {
-            return fake_fail(cudaErrorHostMemoryAlreadyRegistered);
-        }
-        vacant = locked[i] == NULL ? i : vacant;
+    if (is_locked(memory)) {
+        return fake_fail(cudaErrorHostMemoryAlreadyRegistered);
     }
-    if (fake_has_mode("pageable") || vacant == LOCKED_MAX) {
+    if (fake_has_mode("pageable") || !replace_locked(NULL, memory)) {
         return fake_fail(cudaErrorMemoryAllocation);
     }
-    locked[vacant] = memory;
     return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void *memory)
 {
-    for (uint32_t i = 0; i < LOCKED_MAX; i++) {
-        if (locked[i] == memory) {
-            locked[i] = NULL;
-            return cudaSuccess;
-        }
+    return replace_locked(memory, NULL) ? cudaSuccess : fake_fail(cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **ret_pointer, void *memory, unsigned int flags)
+{
+    (void)flags;
+    if (!is_locked(memory)) {
+        return fake_fail(cudaErrorInvalidValue);
     }
-    return fake_fail(cudaErrorHostMemoryNotRegistered);
+    *ret_pointer = memory;
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *ret_free, size_t *ret_all)
@@ -179,15 +207,40 @@ const char *cudaGetErrorString(cudaError_t error)
                                               : "an error of the fake runtime";
 }
 
+static int device_count(void)
+{
+    static const char mode[] = "gpus=";
+    const char *modes = getenv("FAKE_CUDA");
+    const char *at = modes != NULL ? strstr(modes, mode) : NULL;
+    return at != NULL ? (int)strtol(at + strlen(mode), NULL, 10) : 1;
+}
+
 cudaError_t cudaGetDeviceCount(int *ret_count)
 {
-    *ret_count = 1;
+    *ret_count = device_count();
     return cudaSuccess;
 }
 
+/* Of all threads: a process here has no use for two devices. */
 cudaError_t cudaSetDevice(int device)
 {
-    assert(device == 0);
+    assert(device >= 0 && device < device_count());
+    atomic_store(&current, device);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *ret_device)
+{
+    *ret_device = atomic_load(&current);
+    return cudaSuccess;
+}
+
+/* It can nothing that is asked for. */
+cudaError_t cudaDeviceGetAttribute(int *ret_value, enum cudaDeviceAttr attribute, int device)
+{
+    (void)attribute;
+    assert(device >= 0 && device < device_count());
+    *ret_value = 0;
     return cudaSuccess;
 }
 
@@ -200,9 +253,10 @@ cudaError_t cudaDriverGetVersion(int *ret_version)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *ret_properties, int device)
 {
     static const char name[] = "threads of the host in the place of a GPU";
-    assert(device == 0);
+    assert(device >= 0 && device < device_count());
     memset(ret_properties, 0, sizeof(*ret_properties));
     memcpy(ret_properties->name, name, sizeof(name));
+    memset(&ret_properties->uuid, 1 + device, sizeof(ret_properties->uuid));
     ret_properties->major = 9;
     ret_properties->totalGlobalMem = (size_t)1 << 36;
     return cudaSuccess;

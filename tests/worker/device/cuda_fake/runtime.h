@@ -5,11 +5,16 @@
 #include <cuda_runtime_api.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Whether RINGSIDE_FAKE_CUDA says so: see runtime.c. */
+/* Whether FAKE_CUDA says so: see runtime.c. */
 bool fake_has_mode(const char *name);
 
 /* The error, which is the last one from here. */
 cudaError_t fake_fail(cudaError_t error);
+
+/* Device memory that other processes can map. */
+cudaError_t fake_ipc_allocate(void **ret_memory, size_t bytes);
+bool fake_ipc_free(void *memory); // whether it was such
 
 #endif

@@ -123,11 +123,19 @@ static uint64_t queue(cudaStream_t stream, struct task *task)
     return ticket;
 }
 
+static _Atomic uint64_t queued; // of all streams
+
+uint64_t fake_stream_queued(void)
+{
+    return atomic_load(&queued);
+}
+
 cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
 {
     if (stream->capture != NULL) {
         return fake_capture_add(stream->capture, task);
     }
+    atomic_fetch_add(&queued, 1);
     if (stream->is_idle) {
         return cudaSuccess;
     }
@@ -135,14 +143,19 @@ cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
     return cudaSuccess;
 }
 
+cudaError_t fake_stream_launch_task(cudaStream_t stream, const struct fake_task *task)
+{
+    if (stream->launches_left > 0 && --stream->launches_left == 0) {
+        stream->has_failed = true;
+    }
+    return fake_stream_queue(stream, task);
+}
+
 cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
                                const void *argument, size_t argument_bytes)
 {
     const struct fake_task task = {run, argument, argument_bytes, FAKE_LAUNCH_NS};
-    if (stream->launches_left > 0 && --stream->launches_left == 0) {
-        stream->has_failed = true;
-    }
-    return fake_stream_queue(stream, &task);
+    return fake_stream_launch_task(stream, &task);
 }
 
 struct fake_capture *fake_stream_capture(cudaStream_t stream)
@@ -157,7 +170,7 @@ void fake_stream_set_capture(cudaStream_t stream, struct fake_capture *capture)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret_stream, unsigned int flags)
 {
-    const char *mode = getenv("RINGSIDE_FAKE_CUDA");
+    const char *mode = getenv("FAKE_CUDA");
     cudaStream_t stream = calloc(1, sizeof(*stream));
     assert(flags == cudaStreamNonBlocking && stream != NULL);
     stream->done = stream->last = create_end();

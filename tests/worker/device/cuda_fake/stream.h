@@ -15,7 +15,7 @@
  * Time is counted, not measured: a stream's clock goes on by a nanosecond for each byte that it
  * copies and by a microsecond for anything else it does, and to that of whoever it waits for.
  *
- * With RINGSIDE_FAKE_CUDA=lazy a stream runs nothing before somebody waits for it, and then no more
+ * With FAKE_CUDA=lazy a stream runs nothing before somebody waits for it, and then no more
  * than is waited for: whoever reads without a wait reads what was there before, in every run. With
  * =idle it runs nothing at all: for tests of what is launched, not of what that computes. */
 #ifndef TESTS_WORKER_DEVICE_CUDA_FAKE_STREAM_H
@@ -46,6 +46,12 @@ cudaError_t fake_stream_queue(cudaStream_t stream, const struct fake_task *task)
 /* The same, of a kernel. */
 cudaError_t fake_stream_launch(cudaStream_t stream, void (*run)(void *argument),
                                const void *argument, size_t argument_bytes);
+
+/* How much all streams were given to do so far: launches, copies and fills, those of graphs as
+ * well. A test that has loaded the fake as a module finds this by its name. */
+uint64_t fake_stream_queued(void);
+/* The same, which takes its own time. */
+cudaError_t fake_stream_launch_task(cudaStream_t stream, const struct fake_task *task);
 
 /* What the stream's work is captured for, or NULL: see capture.h. */
 struct fake_capture;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODE  "RINGSIDE_FAKE_CUDA"
+#define MODE  "FAKE_CUDA"
 #define UNITS 3
 
 static const struct cuda_pass training = {

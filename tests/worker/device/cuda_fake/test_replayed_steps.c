@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODE        "RINGSIDE_FAKE_CUDA"
+#define MODE        "FAKE_CUDA"
 #define BATCH       3
 #define CLASSES     10
 #define STEPS_MAX   6
@@ -41,6 +41,7 @@ struct course {
     uint32_t steps;
     bool sums_over_workers;
     bool has_many_scales; // a new one in each step: more passes than are captured
+    bool updates_upwards; // from the first parameters on, against the order of backward
 };
 
 /* What a course of steps comes to. */
@@ -152,7 +153,8 @@ static void update(struct run *run, uint64_t number)
         return;
     }
     optimizer_plan_update(run->optimizer, number, RATE, &update);
-    for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
+    for (uint32_t i = 0; i < layout->bucket_count; i++) {
+        uint32_t bucket = run->course->updates_upwards ? layout->bucket_count - 1 - i : i;
         assert_int_equal(model_apply(run->model, bucket, &update), STATUS_OK);
     }
 }
@@ -278,6 +280,18 @@ static void it_does_not_matter_who_makes_the_updates(void **state)
     }
 }
 
+/* One launch for all buckets, or one for each, the last of them when the next step begins. */
+static void it_does_not_matter_in_which_order_updates_are_made(void **state)
+{
+    (void)state;
+    static struct outcome downwards, upwards;
+    struct course course = {.model = "cnn", .input = {3, 32, 32}, .steps = STEPS_MAX};
+    run_course(&course, true, &downwards);
+    course.updates_upwards = true;
+    run_course(&course, true, &upwards);
+    check_alike(&downwards, &upwards, course.model);
+}
+
 static void nothing_is_captured_in_the_first_step(void **state)
 {
     (void)state;
@@ -356,6 +370,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_end_with_the_same_bits),
         cmocka_unit_test(it_does_not_matter_who_makes_the_updates),
+        cmocka_unit_test(it_does_not_matter_in_which_order_updates_are_made),
         cmocka_unit_test(nothing_is_captured_in_the_first_step),
         cmocka_unit_test(a_pass_that_waits_for_workers_is_not_captured),
         cmocka_unit_test(passes_beyond_those_that_are_captured_are_launched_one_by_one),

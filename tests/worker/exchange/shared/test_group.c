@@ -1,5 +1,6 @@
 /* Tests of the all-reduce in shared memory: N workers, each a thread, in random order and speed. */
 #include "common/base/random.h"
+#include "common/job/carriers.h"
 #include "worker/exchange/shared/group.h"
 #include "worker/exchange/shared/posts.h"
 
@@ -19,7 +20,9 @@
 #define ROUNDS    12
 
 struct worker {
-    uint32_t rank, world;
+    uint32_t rank, world; // the first rank, of how many
+    struct rank_block ranks;
+    uint32_t processes;
     const struct layout *layout;
     float *const *grads; // of all
     bool has_bounce;     // none is mapped
@@ -70,15 +73,20 @@ static void dawdle(const struct worker *worker, uint64_t round, uint32_t bucket)
     }
 }
 
+static uint32_t last_rank(const struct worker *worker)
+{
+    return worker->rank + (worker->ranks.count - 1);
+}
+
 static void check_bucket(const struct worker *worker, uint64_t round, uint32_t bucket)
 {
     struct span span = worker->layout->buckets[bucket];
     for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
         float wanted = mean_of(worker, span, round, i);
-        if (memcmp(&worker->grads[worker->rank][i], &wanted, sizeof(wanted)) != 0) {
+        if (memcmp(&worker->grads[last_rank(worker)][i], &wanted, sizeof(wanted)) != 0) {
             fail_msg("rank %u of %u, round %llu, value %llu: %a instead of %a", worker->rank,
                      worker->world, (unsigned long long)round, (unsigned long long)i,
-                     (double)worker->grads[worker->rank][i], (double)wanted);
+                     (double)worker->grads[last_rank(worker)][i], (double)wanted);
         }
     }
 }
@@ -90,8 +98,10 @@ static void *train(void *data)
     for (uint64_t round = 0; round < ROUNDS; round++) {
         for (uint32_t bucket = 0; bucket < layout->bucket_count; bucket++) {
             struct span span = layout->buckets[bucket];
-            for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
-                worker->grads[worker->rank][i] = gradient_of(worker->rank, round, i);
+            for (uint32_t rank = worker->rank; rank <= last_rank(worker); rank++) {
+                for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+                    worker->grads[rank][i] = gradient_of(rank, round, i);
+                }
             }
             dawdle(worker, round, bucket);
             assert_int_equal(group_arrive(worker->group, bucket), STATUS_OK);
@@ -110,15 +120,27 @@ static void open_group(struct worker *worker, void *board)
         .rank = worker->rank,
         .world = worker->world,
         .layout = worker->layout,
-        .own = worker->grads[worker->rank],
+        .processes = worker->processes,
+        .own = worker->grads[last_rank(worker)],
+        .vectors = worker->grads + worker->rank,
         .grads = worker->has_bounce ? NULL : worker->grads,
         .board = board,
     };
     assert_int_equal(group_create(&options, &worker->group), STATUS_OK);
 }
 
-static void run_group(uint32_t world, const struct layout *layout, bool has_bounce)
+static struct worker worker_of(struct carriers carriers, uint32_t process)
 {
+    struct rank_block ranks = carriers_block(carriers, process);
+    return (struct worker){.rank = ranks.first,
+                           .world = carriers.ranks,
+                           .ranks = ranks,
+                           .processes = carriers.processes};
+}
+
+static void run_carriers(struct carriers carriers, const struct layout *layout, bool has_bounce)
+{
+    uint32_t world = carriers.ranks, count = carriers.processes;
     size_t board_bytes = (group_board_bytes(layout, world, has_bounce) + POSTS_ALIGNMENT - 1) /
                          POSTS_ALIGNMENT * POSTS_ALIGNMENT;
     void *board = aligned_alloc(POSTS_ALIGNMENT, board_bytes);
@@ -128,15 +150,17 @@ static void run_group(uint32_t world, const struct layout *layout, bool has_boun
     for (uint32_t i = 0; i < world; i++) {
         grads[i] = calloc(layout->value_count, sizeof(float));
     }
-    for (uint32_t i = 0; i < world; i++) {
-        workers[i] = (struct worker){
-            .rank = i, .world = world, .layout = layout, .grads = grads, .has_bounce = has_bounce};
+    for (uint32_t i = 0; i < count; i++) {
+        workers[i] = worker_of(carriers, i);
+        workers[i].layout = layout;
+        workers[i].grads = grads;
+        workers[i].has_bounce = has_bounce;
         open_group(&workers[i], board);
     }
-    for (uint32_t i = 0; i < world; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         pthread_create(&workers[i].thread, NULL, train, &workers[i]);
     }
-    for (uint32_t i = 0; i < world; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         pthread_join(workers[i].thread, NULL);
         group_destroy(workers[i].group);
     }
@@ -144,6 +168,12 @@ static void run_group(uint32_t world, const struct layout *layout, bool has_boun
         free(grads[i]);
     }
     free(board);
+}
+
+/* A process for each rank. */
+static void run_group(uint32_t world, const struct layout *layout, bool has_bounce)
+{
+    run_carriers((struct carriers){world, world}, layout, has_bounce);
 }
 
 static void every_worker_gets_the_mean_bit_by_bit(void **state)
@@ -159,6 +189,19 @@ static void every_worker_gets_the_mean_bit_by_bit(void **state)
         run_group(world, &layout, false);
         run_group(world, &layout, true);
     }
+    for (uint32_t world = 2; world <= WORLD_MAX; world++) {
+        for (uint32_t processes = 1; processes < world; processes++) {
+            run_carriers((struct carriers){world, processes}, &layout, false);
+        }
+    }
+}
+
+static void bounce_buffers_are_for_a_process_for_each_rank(void **state)
+{
+    (void)state;
+    struct group *group;
+    const struct group_options options = {.world = 3, .processes = 2};
+    assert_int_equal(group_create(&options, &group), STATUS_UNSUPPORTED);
 }
 
 static void buckets_of_many_large_blocks_are_shared_out(void **state)
@@ -186,10 +229,12 @@ static const struct layout single = {.value_count = 8, .bucket_count = 1, .bucke
 static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 {
     (void)state;
-    _Alignas(POSTS_ALIGNMENT) unsigned char board[2048] = {0};
+    _Alignas(POSTS_ALIGNMENT) unsigned char board[16384] = {0};
     float mine[8] = {1}, other[8] = {0};
     float *grads[] = {mine, other};
-    struct worker worker = {.world = 2, .layout = &single, .grads = grads};
+    struct worker worker = worker_of((struct carriers){2, 2}, 0);
+    worker.layout = &single;
+    worker.grads = grads;
     assert_in_range(group_board_bytes(&single, 2, false), 1, sizeof(board));
     open_group(&worker, board);
     assert_int_equal(group_arrive(worker.group, 0), STATUS_OK);
@@ -200,12 +245,14 @@ static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
 static void the_last_to_come_does_not_wait(void **state)
 {
     (void)state;
-    _Alignas(POSTS_ALIGNMENT) unsigned char board[2048] = {0};
+    _Alignas(POSTS_ALIGNMENT) unsigned char board[16384] = {0};
     float first[8] = {1, 2}, second[8] = {3, 4};
     float *grads[] = {first, second};
     struct worker workers[2];
     for (uint32_t i = 0; i < 2; i++) {
-        workers[i] = (struct worker){.rank = i, .world = 2, .layout = &single, .grads = grads};
+        workers[i] = worker_of((struct carriers){2, 2}, i);
+        workers[i].layout = &single;
+        workers[i].grads = grads;
         open_group(&workers[i], board);
     }
     // On one thread: a wait would last for ever, were anything left to others.
@@ -224,10 +271,12 @@ static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void 
     static const struct layout blocks = {
         .value_count = 8192, .bucket_count = 1, .buckets = {{0, 8192}}};
     for (size_t place = 0; place < 3; place++) {
-        _Alignas(POSTS_ALIGNMENT) uint32_t board[160] = {0};
+        _Alignas(POSTS_ALIGNMENT) uint32_t board[4096] = {0};
         static float mine[8192];
         float *grads[] = {mine};
-        struct worker worker = {.world = 1, .layout = &blocks, .grads = grads};
+        struct worker worker = worker_of((struct carriers){1, 1}, 0);
+        worker.layout = &blocks;
+        worker.grads = grads;
         open_group(&worker, board);
         assert_in_range(group_board_bytes(&blocks, 1, false), 1, sizeof(board));
         // Behind the header, a line and the cores: who has arrived, what is taken, what is
@@ -246,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_worker_gets_the_mean_bit_by_bit),
+        cmocka_unit_test(bounce_buffers_are_for_a_process_for_each_rank),
         cmocka_unit_test(buckets_of_many_large_blocks_are_shared_out),
         cmocka_unit_test(what_goes_by_bounce_buffers_fills_them_many_times),
         cmocka_unit_test(who_waits_for_a_worker_that_never_comes_can_be_stopped),

@@ -1,0 +1,99 @@
+/* Tests of the steps after which a job writes checkpoints. */
+#include "common/job/checkpoints.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+/* Phases that end at these steps, with marks every `period` steps. */
+static struct phases phases_ending_at(const uint64_t *ends, uint32_t count, uint64_t period,
+                                      bool is_unsynchronised)
+{
+    struct phases phases = {.count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t first = i > 0 ? ends[i - 1] : 0;
+        phases.list[i] = (struct phase){.marks = {first, ends[i], period},
+                                        .begin = first,
+                                        .is_unsynchronised = is_unsynchronised};
+    }
+    return phases;
+}
+
+static void checkpoints_come_at_multiples_and_at_the_end(void **state)
+{
+    (void)state;
+    const uint64_t end = 25;
+    const struct phases phases = phases_ending_at(&end, 1, 10, false);
+    const struct checkpoints checkpoints = {true, 10, 25, 1};
+    const uint64_t expected[] = {10, 20, 25};
+    uint64_t at = 0;
+    for (size_t i = 0; i < 3; i++) {
+        at = checkpoints_next(&checkpoints, &phases, at);
+        assert_int_equal(at, expected[i]);
+    }
+    assert_true(checkpoints_next(&checkpoints, &phases, at) == CHECKPOINTS_NEVER);
+    for (uint64_t step = 0; step <= 25; step++) {
+        bool is_due = step == 10 || step == 20 || step == 25;
+        assert_int_equal(checkpoints_are_due(&checkpoints, &phases, step), is_due);
+    }
+}
+
+static void a_job_without_checkpoints_has_none_at_its_end(void **state)
+{
+    (void)state;
+    const uint64_t end = 25;
+    const struct phases phases = phases_ending_at(&end, 1, 10, false);
+    const struct checkpoints checkpoints = {false, 0, 25, 1};
+    assert_true(checkpoints_next(&checkpoints, &phases, 0) == CHECKPOINTS_NEVER);
+}
+
+static void between_rounds_which_end_at_marks_where_workers_are_in_step(void **state)
+{
+    (void)state;
+    const uint64_t end = 30;
+    const struct checkpoints checkpoints = {true, 6, 30, 4};
+    // Rounds end at 4, 8, 10; 14, 18, 20; 24, 28, 30.
+    struct phases phases = phases_ending_at(&end, 1, 10, false);
+    const uint64_t in_step[] = {8, 14, 18, 24, 30};
+    uint64_t at = 0;
+    for (size_t i = 0; i < 5; i++) {
+        at = checkpoints_next(&checkpoints, &phases, at);
+        assert_int_equal(at, in_step[i]);
+    }
+    // Rounds of others end at 4, 8, 12, 16 ...
+    phases = phases_ending_at(&end, 1, 10, true);
+    const uint64_t apart[] = {8, 12, 20, 24, 30};
+    at = 0;
+    for (size_t i = 0; i < 5; i++) {
+        at = checkpoints_next(&checkpoints, &phases, at);
+        assert_int_equal(at, apart[i]);
+    }
+}
+
+static void never_in_trials_nor_where_one_phase_hands_over_to_the_next(void **state)
+{
+    (void)state;
+    const uint64_t ends[] = {5, 20, 40};
+    struct phases phases = phases_ending_at(ends, 3, 10, false);
+    phases.trial_count = 1;
+    const struct checkpoints checkpoints = {true, 4, 40, 1};
+    assert_int_equal(checkpoints_next(&checkpoints, &phases, 0), 6);
+    assert_int_equal(checkpoints_fit(&checkpoints, &phases, 20), 21);
+    assert_int_equal(checkpoints_fit(&checkpoints, &phases, 40), 40);
+    assert_false(checkpoints_are_due(&checkpoints, &phases, 20));
+    assert_true(checkpoints_are_due(&checkpoints, &phases, 21));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(checkpoints_come_at_multiples_and_at_the_end),
+        cmocka_unit_test(a_job_without_checkpoints_has_none_at_its_end),
+        cmocka_unit_test(between_rounds_which_end_at_marks_where_workers_are_in_step),
+        cmocka_unit_test(never_in_trials_nor_where_one_phase_hands_over_to_the_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

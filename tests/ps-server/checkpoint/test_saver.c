@@ -1,0 +1,163 @@
+/* Tests of the thread that writes checkpoints. */
+#include "common/checkpoint/checkpoint_reader.h"
+#include "ps-server/checkpoint/saver.h"
+#include "tests/support/common/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Wakes whoever waits for news. */
+struct bell {
+    pthread_mutex_t mutex;
+    pthread_cond_t rung;
+    unsigned count;
+};
+
+static void ring(void *context)
+{
+    struct bell *bell = context;
+    pthread_mutex_lock(&bell->mutex);
+    bell->count++;
+    pthread_cond_signal(&bell->rung);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+static struct saver_news await(struct saver *saver, struct bell *bell)
+{
+    struct saver_news news;
+    while (!saver_next(saver, &news)) {
+        pthread_mutex_lock(&bell->mutex);
+        while (bell->count == 0) {
+            pthread_cond_wait(&bell->rung, &bell->mutex);
+        }
+        bell->count--;
+        pthread_mutex_unlock(&bell->mutex);
+    }
+    return news;
+}
+
+static struct saver *open_saver(const char *folder, struct bell *bell)
+{
+    const struct saver_options options = {
+        .folder = folder, .keep = 2, .member_count = 1, .wake = ring, .context = bell};
+    struct saver *saver;
+    *bell = (struct bell){.count = 0};
+    pthread_mutex_init(&bell->mutex, NULL);
+    pthread_cond_init(&bell->rung, NULL);
+    assert_int_equal(saver_create(&options, &saver), STATUS_OK);
+    return saver;
+}
+
+static void store(struct saver *saver, struct span span)
+{
+    static const float values[4] = {1, 2, 3, 4};
+    const struct wire_piece piece = {.vector = "params", .total = 4};
+    const struct message message = {
+        .kind = MESSAGE_PIECE, .piece = &piece, .span = span, .values = values + span.offset};
+    saver_store(saver, 9, &message);
+}
+
+static void what_is_stored_and_committed_can_be_read(void **state)
+{
+    (void)state;
+    const struct checkpoint_vector vector = {"params", 4 * sizeof(float)};
+    char *folder = temp_folder_create(), error[512], notes[512];
+    struct bell bell;
+    struct saver *saver = open_saver(folder, &bell);
+    saver_begin(saver, 7);
+    store(saver, (struct span){2, 2});
+    store(saver, (struct span){0, 2});
+    for (int i = 0; i < 2; i++) {
+        const struct saver_news news = await(saver, &bell);
+        assert_false(news.is_end);
+        assert_int_equal(news.peer, 9);
+        assert_int_equal(news.step, 7);
+    }
+    saver_commit(saver, &vector, 1, json_pack("{s:i}", "answer", 42));
+    const struct saver_news news = await(saver, &bell);
+    assert_true(news.is_end);
+    assert_int_equal(news.status, STATUS_OK);
+    saver_destroy(saver);
+    struct checkpoint_reader *reader;
+    float values[4];
+    const float expected[4] = {1, 2, 3, 4};
+    assert_int_equal(checkpoint_open(folder, &reader, error, sizeof(error), notes, sizeof(notes)),
+                     STATUS_OK);
+    assert_int_equal(checkpoint_step(reader), 7);
+    assert_int_equal(checkpoint_read(reader, "params", 0, values, sizeof(values)), STATUS_OK);
+    assert_memory_equal(values, expected, sizeof(values));
+    assert_int_equal(json_integer_value(json_object_get(checkpoint_job_part(reader), "answer")),
+                     42);
+    checkpoint_reader_close(reader);
+    temp_folder_destroy(folder);
+}
+
+static void one_that_is_not_whole_ends_with_why_and_the_next_one_is_written(void **state)
+{
+    (void)state;
+    const struct checkpoint_vector vector = {"params", 4 * sizeof(float)};
+    char *folder = temp_folder_create();
+    struct bell bell;
+    struct saver *saver = open_saver(folder, &bell);
+    saver_begin(saver, 7);
+    store(saver, (struct span){0, 2});
+    saver_commit(saver, &vector, 1, json_object());
+    assert_false(await(saver, &bell).is_end);
+    struct saver_news news = await(saver, &bell);
+    assert_true(news.is_end);
+    assert_int_equal(news.status, STATUS_MALFORMED);
+    assert_string_not_equal(news.why, "");
+    saver_begin(saver, 8);
+    store(saver, (struct span){0, 4});
+    saver_commit(saver, &vector, 1, json_object());
+    assert_false(await(saver, &bell).is_end);
+    news = await(saver, &bell);
+    assert_int_equal(news.step, 8);
+    assert_int_equal(news.status, STATUS_OK);
+    saver_destroy(saver);
+    temp_folder_destroy(folder);
+}
+
+static void what_was_given_up_is_forgotten(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    struct bell bell;
+    struct saver *saver = open_saver(folder, &bell);
+    struct saver_news news;
+    saver_begin(saver, 7);
+    saver_abandon(saver);
+    store(saver, (struct span){0, 2});
+    saver_begin(saver, 9);
+    store(saver, (struct span){0, 4});
+    news = await(saver, &bell);
+    assert_true(news.is_end);
+    assert_int_equal(news.step, 7);
+    assert_int_equal(news.status, STATUS_INTERRUPTED);
+    news = await(saver, &bell);
+    assert_false(news.is_end);
+    assert_int_equal(news.step, 9);
+    saver_destroy(saver); // what is begun is given up, too
+    struct checkpoint_reader *reader;
+    char error[512], notes[512];
+    assert_int_not_equal(
+        checkpoint_open(folder, &reader, error, sizeof(error), notes, sizeof(notes)), STATUS_OK);
+    temp_folder_destroy(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_stored_and_committed_can_be_read),
+        cmocka_unit_test(one_that_is_not_whole_ends_with_why_and_the_next_one_is_written),
+        cmocka_unit_test(what_was_given_up_is_forgotten),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* Tests of what workers have to agree on before they exchange by NCCL. */
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static void expect_all_reduce(const struct story *story, const char *expected)
+{
+    char text[128];
+    assert_true(coordinator_all_reduce(&story->coordinator, text, sizeof(text)));
+    assert_string_equal(text, expected);
+}
+
+/* Two workers that are to go by NCCL; the first is ready, with version 2.27.7 on GPU 1. */
+static void open_nccl(struct story *story)
+{
+    static const struct wire_nccl first = {
+        .version = 22707, .has_id = true, .id = {1, 2, 3}, .has_gpu = true, .gpu = {1}};
+    story_open(story, "ring", 2, 0);
+    story->job.all_reduce = ALL_REDUCE_CHOICE_NCCL;
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    story_nccl = &first;
+    story_ready(story, 1, ROLE_WORKER, "first", &story_layout);
+}
+
+/* The second one says something of NCCL. */
+static void give_second(struct story *story, const struct wire_nccl *second)
+{
+    story_nccl = second;
+    story_ready(story, 2, ROLE_WORKER, "first", &story_layout);
+    story_nccl = NULL;
+}
+
+static void the_id_of_rank_0_goes_to_all_workers_with_their_start(void **state)
+{
+    (void)state;
+    struct story story;
+    open_nccl(&story);
+    give_second(&story, &(const struct wire_nccl){.version = 22707, .has_gpu = true, .gpu = {2}});
+    assert_int_equal(story_last_kind(&story), MESSAGE_START); // nobody was to try anything
+    assert_string_equal(story_last_text(&story), "");
+    expect_all_reduce(&story, "nccl 2.27.7");
+    assert_true(story.coordinator.topology.nccl.has_id);
+    assert_int_equal(story.coordinator.topology.nccl.id[2], 3);
+    coordinator_finish(&story.coordinator);
+}
+
+static void workers_that_cannot_go_together_by_nccl_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        struct wire_nccl second;
+        const char *sentence;
+    } cases[] = {
+        {{.version = 22707, .has_gpu = true, .gpu = {1}},
+         "worker 1 (host node): it is on the same GPU as worker 0"},
+        {{.version = 21903, .has_gpu = true, .gpu = {2}},
+         "worker 1 (host node): it has NCCL 2.19.3, and worker 0 has 2.27.7"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct story story;
+        open_nccl(&story);
+        give_second(&story, &cases[i].second);
+        assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+        if (strstr(story_last_text(&story), cases[i].sentence) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].sentence, story_last_text(&story));
+        }
+        coordinator_finish(&story.coordinator);
+    }
+}
+
+/* None of ours does that: another one is waited for, until the deadline. */
+static void a_worker_without_what_nccl_needs_is_not_ready(void **state)
+{
+    (void)state;
+    static const struct wire_nccl cases[] = {
+        {.version = 22707},
+        {.version = 22707, .has_id = true, .has_gpu = true, .gpu = {2}}, // which is rank 0's to say
+    };
+    for (size_t i = 0; i <= sizeof(cases) / sizeof(cases[0]); i++) {
+        struct story story;
+        open_nccl(&story);
+        give_second(&story, i < 2 ? &cases[i] : NULL);
+        assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+        assert_int_equal(story.coordinator.membership.workers[1].state, SLOT_JOINED);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_id_of_rank_0_goes_to_all_workers_with_their_start),
+        cmocka_unit_test(workers_that_cannot_go_together_by_nccl_are_named),
+        cmocka_unit_test(a_worker_without_what_nccl_needs_is_not_ready),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* Tests of how the coordinator collects checkpoints. */
+#include "common/channel/snapshot.h"
+#include "ps-server/coordinator/checkpointing.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <string.h>
+
+#define TASKS_MAX 64
+
+static enum checkpoint_task tasks[TASKS_MAX];
+static uint32_t task_count;
+
+static void note_task(void *context, enum checkpoint_task task, uint64_t peer,
+                      const struct message *message)
+{
+    (void)context;
+    (void)peer;
+    assert_true((message != NULL) == (task == CHECKPOINT_STORE || task == CHECKPOINT_READ));
+    assert_true(task_count < TASKS_MAX);
+    tasks[task_count++] = task;
+}
+
+/* A ring of two workers, the peers 1 and 2: 40 steps, a checkpoint every 10, no evaluations before
+ * the end. */
+static void open_story(struct story *story, struct checkpoint_every every)
+{
+    task_count = 0;
+    story_open(story, "ring", 2, 0);
+    story->job.steps = 40;
+    story->job.global_batch = 2;
+    story->job.sync_every = 1;
+    story->job.eval_every = 1000;
+    story->job.checkpoint_every = every;
+    snprintf(story->job.order, sizeof(story->job.order), "free");
+    snprintf(story->job.switches, sizeof(story->job.switches), "none");
+    story->coordinator.port.checkpoint = note_task;
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        story_ready(story, 1 + i, ROLE_WORKER, "first", &story_layout);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        story_connected(story, 1 + i);
+    }
+    assert_int_equal(story->coordinator.state, COORDINATOR_TRAINING);
+}
+
+static const struct checkpoint_every every_10 = {CHECKPOINT_STEPS, 10};
+
+static void offer(struct story *story, uint64_t peer, uint64_t step, enum status reason)
+{
+    const struct wire_report open = {.steps = step, .images = step};
+    story_give(
+        story, peer,
+        (struct message){.kind = MESSAGE_SNAPSHOT, .step = step, .reason = reason, .report = &open},
+        100);
+}
+
+static void send_piece(struct story *story, uint64_t peer, uint64_t step, const char *vector,
+                       uint64_t total, struct span span)
+{
+    static const float values[16];
+    const struct wire_piece piece = {.vector = vector, .total = total};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_PIECE,
+                                .step = step,
+                                .piece = &piece,
+                                .span = span,
+                                .values = vector[0] != '\0' ? values : NULL},
+               110);
+}
+
+/* What was sent to a peer last; its reason. */
+static enum status last_collect(const struct story *story, uint64_t peer)
+{
+    for (uint32_t i = story->transcript.sent_count; i-- > 0;) {
+        if (story->transcript.sent[i].peer == peer &&
+            story->transcript.sent[i].kind == MESSAGE_COLLECT) {
+            return story->transcript.sent[i].reason;
+        }
+    }
+    return STATUS_COUNT; // none was
+}
+
+static void send_all(struct story *story, uint64_t step)
+{
+    send_piece(story, 1, step, "params", 10, (struct span){0, 5});
+    send_piece(story, 2, step, "params", 10, (struct span){5, 5});
+    send_piece(story, 1, step, "", 1, (struct span){0, 0});
+    send_piece(story, 2, step, "", 1, (struct span){0, 0});
+}
+
+static void a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    offer(&story, 1, 10, STATUS_OK);
+    assert_int_equal(last_collect(&story, 1), STATUS_COUNT);
+    offer(&story, 2, 10, STATUS_OK);
+    assert_int_equal(last_collect(&story, 1), STATUS_OK);
+    assert_int_equal(last_collect(&story, 2), STATUS_OK);
+    send_all(&story, 10);
+    const enum checkpoint_task expected[] = {CHECKPOINT_BEGIN, CHECKPOINT_STORE, CHECKPOINT_STORE,
+                                             CHECKPOINT_COMMIT};
+    assert_int_equal(task_count, 4);
+    assert_memory_equal(tasks, expected, sizeof(expected));
+    assert_int_equal(story.coordinator.checkpointing.vectors.count, 1);
+    checkpointing_note_written(&story.coordinator, 10, STATUS_OK, "", 120);
+    assert_string_equal(story.transcript.last_fact, "checkpoint at step 10");
+    coordinator_finish(&story.coordinator);
+}
+
+static void where_one_has_no_snapshot_the_others_drop_theirs(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    offer(&story, 1, 10, STATUS_OK);
+    offer(&story, 2, 10, STATUS_INTERRUPTED);
+    assert_int_equal(last_collect(&story, 1), STATUS_INTERRUPTED);
+    assert_int_equal(task_count, 0);
+    // Also of those who come later than the one who lacks it.
+    offer(&story, 2, 20, STATUS_INTERRUPTED);
+    offer(&story, 1, 20, STATUS_OK);
+    assert_int_equal(task_count, 0);
+    offer(&story, 1, 30, STATUS_OK);
+    offer(&story, 2, 30, STATUS_OK);
+    assert_int_equal(task_count, 1);
+    coordinator_finish(&story.coordinator);
+}
+
+static void what_is_offered_meanwhile_waits_for_its_turn(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    offer(&story, 1, 10, STATUS_OK);
+    offer(&story, 2, 10, STATUS_OK);
+    send_all(&story, 10);
+    offer(&story, 1, 20, STATUS_OK);
+    offer(&story, 2, 20, STATUS_OK);
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_COMMIT);
+    checkpointing_note_written(&story.coordinator, 10, STATUS_OK, "", 120);
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_BEGIN);
+    assert_int_equal(story.coordinator.checkpointing.step, 20);
+    coordinator_finish(&story.coordinator);
+}
+
+static void pieces_that_do_not_belong_give_it_up_and_training_goes_on(void **state)
+{
+    (void)state;
+    const struct {
+        const char *vector;
+        uint64_t total;
+        struct span span;
+    } bad[] = {
+        {"../params", 10, {0, 5}},
+        {"params", 11, {0, 5}},
+        {"params", 10, {6, 5}},
+        {"rank-1/statistics", 5, {0, 5}},
+        {"rank-0/statistics", UINT64_C(1) << 30, {0, 5}},
+        {"params", 10, {UINT64_MAX - 2, 5}},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct story story;
+        open_story(&story, every_10);
+        offer(&story, 1, 10, STATUS_OK);
+        offer(&story, 2, 10, STATUS_OK);
+        send_piece(&story, 1, 10, bad[i].vector, bad[i].total, bad[i].span);
+        assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
+        assert_int_equal(last_collect(&story, 2), STATUS_INTERRUPTED);
+        assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
+static void more_pieces_than_there_are_credits_give_it_up(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    offer(&story, 1, 10, STATUS_OK);
+    offer(&story, 2, 10, STATUS_OK);
+    for (uint64_t i = 0; i < SNAPSHOT_CREDITS; i++) {
+        send_piece(&story, 1, 10, "params", 10, (struct span){i, 1});
+        assert_int_equal(tasks[task_count - 1], CHECKPOINT_STORE);
+    }
+    checkpointing_note_stored(&story.coordinator, 1, 10);
+    send_piece(&story, 1, 10, "params", 10, (struct span){8, 1});
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_STORE);
+    send_piece(&story, 1, 10, "params", 10, (struct span){9, 1});
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
+    // The next one begins once this one is over.
+    offer(&story, 1, 20, STATUS_OK);
+    offer(&story, 2, 20, STATUS_OK);
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
+    checkpointing_note_written(&story.coordinator, 10, STATUS_INTERRUPTED, "", 120);
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_BEGIN);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_gap_is_not_committed(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    offer(&story, 1, 10, STATUS_OK);
+    offer(&story, 2, 10, STATUS_OK);
+    send_piece(&story, 1, 10, "params", 10, (struct span){0, 5});
+    send_piece(&story, 1, 10, "", 1, (struct span){0, 0});
+    send_piece(&story, 2, 10, "", 0, (struct span){0, 0});
+    assert_int_equal(tasks[task_count - 1], CHECKPOINT_ABANDON);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_failure_is_said_once_with_the_last_good_one(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    for (uint64_t step = 10; step <= 30; step += 10) {
+        offer(&story, 1, step, STATUS_OK);
+        offer(&story, 2, step, STATUS_OK);
+        bool fails = step > 10;
+        checkpointing_note_written(&story.coordinator, step, fails ? STATUS_IO : STATUS_OK,
+                                   "the disk is full", 120);
+        if (step == 20) {
+            assert_non_null(strstr(story.transcript.last_error, "the disk is full"));
+            assert_non_null(strstr(story.transcript.last_error, "of step 10"));
+            story.transcript.last_error[0] = '\0';
+        }
+    }
+    assert_string_equal(story.transcript.last_error, "");
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_finish(&story.coordinator);
+}
+
+static void the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever(void **state)
+{
+    (void)state;
+    for (int is_written = 0; is_written < 2; is_written++) {
+        struct story story;
+        open_story(&story, every_10);
+        offer(&story, 1, 40, STATUS_OK);
+        story_done(&story, 1, "last", 130);
+        offer(&story, 2, 40, STATUS_OK);
+        story_done(&story, 2, "last", 130);
+        assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+        send_all(&story, 40);
+        coordinator_tick(&story.coordinator, 140, 0);
+        assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+        if (is_written) {
+            checkpointing_note_written(&story.coordinator, 40, STATUS_OK, "", 150);
+        }
+        story.coordinator.checkpointing.done_ms = 140;
+        for (uint64_t i = 0; i < 2; i++) { // both are heard
+            story_give(&story, 1 + i, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 40},
+                       is_written ? 160 : 60200);
+        }
+        coordinator_tick(&story.coordinator, is_written ? 160 : 60200, 0);
+        assert_int_equal(story.coordinator.state, COORDINATOR_CLOSING);
+        assert_int_equal(story.coordinator.verdict, STATUS_OK);
+        coordinator_finish(&story.coordinator);
+    }
+}
+
+static void with_minutes_a_step_ahead_of_everybody_is_named(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_MINUTES, 1});
+    story.coordinator.checkpointing.plan.total = 1000000;
+    story.coordinator.checkpointing.phases.list[0].marks.end = 1000000;
+    uint32_t before = story.transcript.sent_count;
+    checkpointing_tick(&story.coordinator, 59000);
+    assert_int_equal(story.transcript.sent_count, before);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 600}, 60000);
+    checkpointing_tick(&story.coordinator, 60031);
+    assert_int_equal(story.transcript.sent_count, before + 2);
+    assert_int_equal(story_last_kind(&story), MESSAGE_SNAPSHOT);
+    uint64_t step = story.coordinator.checkpointing.announced;
+    assert_true(step > 600);
+    // Who was faster says so; then a later one is named.
+    offer(&story, 1, step, STATUS_INTERRUPTED);
+    checkpointing_tick(&story.coordinator, 61100);
+    assert_true(story.coordinator.checkpointing.announced > step);
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole),
+        cmocka_unit_test(where_one_has_no_snapshot_the_others_drop_theirs),
+        cmocka_unit_test(what_is_offered_meanwhile_waits_for_its_turn),
+        cmocka_unit_test(pieces_that_do_not_belong_give_it_up_and_training_goes_on),
+        cmocka_unit_test(more_pieces_than_there_are_credits_give_it_up),
+        cmocka_unit_test(a_gap_is_not_committed),
+        cmocka_unit_test(a_failure_is_said_once_with_the_last_good_one),
+        cmocka_unit_test(the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever),
+        cmocka_unit_test(with_minutes_a_step_ahead_of_everybody_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

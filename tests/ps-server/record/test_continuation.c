@@ -1,0 +1,89 @@
+/* Tests of what stays of a run folder in which a job goes on. */
+#include "ps-server/record/continuation.h"
+#include "tests/support/common/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void read_file(const char *folder, const char *name, char text[1024])
+{
+    char path[1024];
+    snprintf(path, sizeof(path), "%.900s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, 1023, file)] = '\0';
+    fclose(file);
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof(path), "%.900s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static const char lines[] = "{\"rank\": 0, \"step\": 5}\n{\"rank\": 1, \"step\": 5}\n"
+                            "{\"rank\": 0, \"step\": 10}\n{\"rank\": 0, \"step\": 15}\n"
+                            "{\"rank\": 1, \"step\": 10}\n{\"rank\": 0, \"st";
+static const char kept[] = "{\"rank\": 0, \"step\": 5}\n{\"rank\": 1, \"step\": 5}\n"
+                           "{\"rank\": 0, \"step\": 10}\n{\"rank\": 1, \"step\": 10}\n";
+
+static void lines_up_to_the_step_stay_and_results_go(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), text[1024];
+    temp_folder_write(folder, "metrics.jsonl", lines, sizeof(lines) - 1);
+    temp_folder_write(folder, "summary.json", "{}", 2);
+    temp_folder_write(folder, "details.json", "{}", 2);
+    temp_folder_write(folder, "job.json", "{}", 2);
+    assert_int_equal(continuation_begin(folder, folder, 10), STATUS_OK);
+    read_file(folder, "metrics.jsonl", text);
+    assert_string_equal(text, kept);
+    assert_false(is_there(folder, "summary.json"));
+    assert_false(is_there(folder, "details.json"));
+    assert_true(is_there(folder, "job.json"));
+    temp_folder_destroy(folder);
+}
+
+static void another_folder_gets_the_lines_and_the_first_stays(void **state)
+{
+    (void)state;
+    char *from = temp_folder_create(), *to = temp_folder_create(), text[1024];
+    temp_folder_write(from, "metrics.jsonl", lines, sizeof(lines) - 1);
+    temp_folder_write(from, "summary.json", "{}", 2);
+    assert_int_equal(continuation_begin(from, to, 10), STATUS_OK);
+    read_file(to, "metrics.jsonl", text);
+    assert_string_equal(text, kept);
+    read_file(from, "metrics.jsonl", text);
+    assert_string_equal(text, lines);
+    assert_true(is_there(from, "summary.json"));
+    temp_folder_destroy(from);
+    temp_folder_destroy(to);
+}
+
+static void a_run_without_metrics_goes_on_without(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    assert_int_equal(continuation_begin(folder, folder, 10), STATUS_OK);
+    assert_false(is_there(folder, "metrics.jsonl"));
+    temp_folder_destroy(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_up_to_the_step_stay_and_results_go),
+        cmocka_unit_test(another_folder_gets_the_lines_and_the_first_stays),
+        cmocka_unit_test(a_run_without_metrics_goes_on_without),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
