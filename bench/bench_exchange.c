@@ -28,6 +28,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/options/log_level.h"
@@ -128,8 +129,9 @@ static enum status parse_options(int argc, char **argv, struct bench_options *re
         .usage = "bench_exchange --server ENDPOINT [OPTION ...]",
         .summary = "Exchanges a vector as the workers of a job do, and measures how long it takes. "
                    "The job's --steps are the rounds; the last one is not timed.",
-        .example = "  ps --workers 2 --mode ring --steps 100 --eval none\n"
-                   "  bench_exchange --server ipc://@ringside-NAME --bytes 4194304      (twice)\n",
+        .example =
+            "  ps --workers 2 --mode ring --steps 100 --eval none\n"
+            "  bench_exchange --server " SECURITY_LOCAL_ENDPOINT " --bytes 4194304      (twice)\n",
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),
@@ -349,9 +351,10 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     const struct job *job = &bench->job;
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
     if (job->sync_every > 1 || job_switches(job).count > 0 || job->eval_every > 0 ||
-        job_tunes_buckets(job) || job->steps < bench->options->warmup + 2) {
+        job_tunes_buckets(job) || job_carriers(job).processes < job->workers ||
+        job->steps < bench->options->warmup + 2) {
         log_error("bench_exchange needs a job with --steps of at least --warmup and two more, and "
-                  "without --sync-every, --switch, --eval-every and --bucket-mb auto");
+                  "without --sync-every, --switch, --eval-every, --bucket-mb auto and --processes");
         return STATUS_INVALID;
     }
     bench->is_unsynchronised = job_is_unsynchronised(job);

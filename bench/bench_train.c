@@ -1,11 +1,12 @@
 /* Speed of training in one process: forward, backward and optimizer over batches in memory.
  *
- *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS [BITS
- * [profile]]]]]]]]
+ *     bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE [PRECISION [GRAPHS [BITS [ENGINES
+ * [profile]]]]]]]]]
  *
  * SIZE: rows and columns of the images; 0: 32 (lenet5: 28). GRAPHS: on or off, CUDA graphs. BITS:
- * same (as in every run) or any (--allow-nondeterministic). With `profile` it prints what each
- * operation takes of a step on a GPU instead, and the operations and bytes that it has for that.
+ * same (as in every run) or any (--allow-nondeterministic). ENGINES: heuristic or timed
+ * (--cuda-engines). With `profile` it prints what each operation takes of a step on a GPU instead,
+ * and the operations and bytes that it has for that.
  *
  * Prints a line of JSON for each round of about half a second, so that a script can interleave it
  * with a peer. */
@@ -30,6 +31,7 @@
 #define BATCHES        4 // in memory, taken in turn
 #define LEARNING_RATE  0.01
 #define PROFILED_STEPS 10
+#define TIMING_MS_MAX  120000 // of engines, as in a job
 
 struct bench {
     struct device *device;
@@ -222,13 +224,15 @@ static enum status profile(struct bench *bench, const char *model, struct shape 
 }
 
 static enum status open_bench(struct bench *bench, const char *name, struct shape shape,
-                              uint32_t threads, const char *const algorithms[6])
+                              uint32_t threads, const char *const algorithms[7])
 {
     const char *conv = algorithms[0], *device_name = algorithms[1], *precision = algorithms[2];
     struct device_options device = {.threads = threads,
                                     .replays_launches = strcmp(algorithms[3], "off") != 0,
                                     .allows_nondeterministic = strcmp(algorithms[4], "any") == 0,
-                                    .times_operations = algorithms[5] != NULL};
+                                    .timing_ms_max =
+                                        strcmp(algorithms[5], "timed") == 0 ? TIMING_MS_MAX : 0,
+                                    .times_operations = algorithms[6] != NULL};
     enum status status = device_open(device_name, &device, &bench->device);
     if (status != STATUS_OK) {
         return status;
@@ -271,7 +275,7 @@ int main(int argc, char **argv)
     log_init("bench_train", LOG_WARN);
     if (argc < 4) {
         fprintf(stderr, "usage: bench_train MODEL BATCH THREADS [CONV [DEVICE [ROUNDS [SIZE "
-                        "[PRECISION [GRAPHS [BITS [profile]]]]]]]]\n");
+                        "[PRECISION [GRAPHS [BITS [ENGINES [profile]]]]]]]]]\n");
         return 2;
     }
     static struct bench bench;
@@ -279,9 +283,11 @@ int main(int argc, char **argv)
     uint32_t threads = (uint32_t)strtoul(argv[3], NULL, 10);
     unsigned long rounds = argc > 6 ? strtoul(argv[6], NULL, 10) : 1;
     struct shape shape = shape_of(argv[1], argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 0);
-    const char *const algorithms[] = {argc > 4 ? argv[4] : "auto",   argc > 5 ? argv[5] : "cpu",
-                                      argc > 8 ? argv[8] : "fp32",   argc > 9 ? argv[9] : "on",
-                                      argc > 10 ? argv[10] : "same", argc > 11 ? argv[11] : NULL};
+    const char *const algorithms[] = {
+        argc > 4 ? argv[4] : "auto",   argc > 5 ? argv[5] : "cpu",
+        argc > 8 ? argv[8] : "fp32",   argc > 9 ? argv[9] : "on",
+        argc > 10 ? argv[10] : "same", argc > 11 ? argv[11] : "heuristic",
+        argc > 12 ? argv[12] : NULL};
     if (open_bench(&bench, argv[1], shape, threads, algorithms) != STATUS_OK) {
         return 1;
     }
@@ -290,7 +296,7 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    if (algorithms[5] != NULL) {
+    if (algorithms[6] != NULL) {
         return profile(&bench, argv[1], shape, algorithms[2]) == STATUS_OK ? 0 : 1;
     }
     model_describe(bench.model, bench.program, sizeof(bench.program));

@@ -4,9 +4,10 @@ import os
 import shutil
 import sys
 
-from launching import LOCAL, TIMEOUT_S, Failed, Processes
+from launching import LOCAL, TIMEOUT_S, Failed, Processes, run_lines
 
 NAMES = ("gloo", "mpi", "mpi-tcp", "mpi-tuned")
+GPU_NAMES = ("nccl",)
 
 GLOO_ALGORITHMS = ("ring", "ring_chunked", "halving_doubling", "new_ring", "new_bcube")
 # Gives a wrong result, or none, now and then: it has a run of its own, which may fail.
@@ -27,8 +28,28 @@ def program_of(build, name):
     return os.path.join(build, "bench", "peers", program)
 
 
-def why_missing(build, name):
+def gpu_program_of(build):
+    return os.path.join(build, "bench", "bench_gpu_exchange")
+
+
+def why_no_nccl(build, workers):
+    program = gpu_program_of(build)
+    if not os.access(program, os.X_OK):
+        return (f"{build} was built without CUDA: install its toolkit (deploy/install-dependencies --cuda), "
+                f"then build anew: ninja -C {build}")
+    about = run_lines([program, "--list"])[0]
+    if about["nccl"] is None:
+        return ("there is no libnccl.so.2 that can be used: install libnccl2, or `pip install "
+                "nvidia-nccl-cu13`, and let LD_LIBRARY_PATH name its folder")
+    if about["gpus"] < workers:
+        return f"it takes one worker for each GPU, and there are {about['gpus']} GPUs for {workers} workers"
+    return None
+
+
+def why_missing(build, name, workers=0):
     """What it lacks, and what to do about it; None if it is there."""
+    if name in GPU_NAMES:
+        return why_no_nccl(build, workers)
     if not os.access(program_of(build, name), os.X_OK):
         package = "libgloo-dev and g++" if name == "gloo" else "libopenmpi-dev"
         return (f"{build} was built without it; install {package} (deploy/install-dependencies --bench), "
@@ -38,12 +59,12 @@ def why_missing(build, name):
     return None
 
 
-def installed(build, names, were_named):
-    """Those that can run. One that the command line names has to be there; of others that are not, a
+def installed(build, names, were_named, workers=0):
+    """Those that can run, with so many workers. One that the command line names has to be there; of others that are not, a
     line says so."""
     found = []
     for name in names:
-        why = why_missing(build, name)
+        why = why_missing(build, name, workers)
         if why is None:
             found.append(name)
         elif were_named:
@@ -66,6 +87,15 @@ def merge(lines, workers):
             merged[algorithm]["cpu_seconds"] += line["cpu_seconds"]
             merged[algorithm]["ranks"] += 1
     return [line for line in merged.values() if line.pop("ranks") == workers]
+
+
+def run_gpus(build, way, size, workers, warmup, rounds, buckets=1):
+    """The GPUs of this host: in each other's memory ("peers"), which is ours, or by NCCL ("nccl")."""
+    with Processes(TIMEOUT_S) as processes:
+        processes.start([gpu_program_of(build), "--by", way, "--workers", workers, "--bytes", size,
+                         "--warmup", warmup, "--rounds", rounds, "--buckets", buckets])
+        processes.wait()
+        return merge(processes.results(), workers)
 
 
 def run_gloo_once(build, size, hosts, warmup, rounds, algorithms, timeout_s):
