@@ -11,6 +11,7 @@
 #include "ps-server/checkpoint/keeper.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/deadlines.h"
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/launcher_news.h"
 #include "ps-server/invitation.h"
 #include "ps-server/record/progress.h"
@@ -33,6 +34,10 @@
 
 struct server {
     const struct server_options *options;
+    struct job job;               // of this generation: fewer processes may carry it than it asks for
+    struct generation generation; // zeroed: the first
+    const char *resume;           // folder with the checkpoint to go on from; "": none
+    bool has_started;             // some generation has trained
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
@@ -79,10 +84,32 @@ static void note_record(struct server *server, enum status status)
     }
 }
 
+/* Training goes on with other processes: what was recorded of later steps than it goes on from is
+ * made again. */
+static void go_on(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    generation_note_start(&server->generation, coordinator, clock_now_ms());
+    progress_gone_on(&server->progress, coordinator);
+    if (server->recorder == NULL) {
+        return;
+    }
+    uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
+    if (server->record_status == STATUS_OK) {
+        note_record(server, keeper_begin_writing(server->keeper));
+    }
+}
+
 static void port_started(void *context)
 {
     struct server *server = context;
     const struct coordinator_resume *resume = server->coordinator.resume;
+    if (server->has_started) {
+        go_on(server);
+        return;
+    }
+    server->has_started = true;
     progress_started(&server->progress, &server->coordinator);
     if (server->recorder != NULL && resume != NULL) {
         note_record(server,
@@ -235,7 +262,7 @@ static enum status init_coordinator(struct server *server)
         .period_closed = port_period_closed,
         .checkpoint = port_checkpoint,
     };
-    const struct job *job = server->options->job;
+    const struct job *job = &server->job;
     enum status status =
         coordinator_init(&server->coordinator, job, server->job_text, &port, clock_now_ms());
     if (status != STATUS_OK) {
@@ -249,18 +276,26 @@ static enum status init_coordinator(struct server *server)
     return STATUS_OK;
 }
 
-static enum status open_server(struct server *server)
+/* Gets ready for members of a generation. Each has an id of its own, so what is on its way from the
+ * one before belongs to no job. */
+static enum status open_job(struct server *server)
 {
-    enum status status = listen_for_members(server);
-    if (status != STATUS_OK) {
-        return status;
-    }
     randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
-    status = job_encode(server->options->job, server->job_text, sizeof(server->job_text));
-    if (status != STATUS_OK) {
-        return status;
-    }
-    return init_coordinator(server);
+    enum status status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
+    return status == STATUS_OK ? init_coordinator(server) : status;
+}
+
+static enum status open_keeper(struct server *server)
+{
+    const struct keeper_options keeper = {
+        .job = &server->job,
+        .resume = server->resume,
+        .folder = server->options->folder,
+        .member_count = server->job.workers + job_shard_count(&server->job),
+        .wake = wake,
+        .context = server,
+    };
+    return keeper_create(&keeper, &server->keeper);
 }
 
 /* No recorder without a folder. */
@@ -359,6 +394,53 @@ static void check_record(struct server *server)
     }
 }
 
+/* Makes the coordinator of the next generation in the place of the last one, which stays if that
+ * cannot be. */
+static enum status begin_generation(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    struct generation next;
+    enum status status = generation_next(coordinator, &next);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (coordinator->checkpointing.written > 0) {
+        server->resume = server->options->folder;
+    }
+    keeper_destroy(server->keeper); // what is on its way to the disk arrives there
+    server->keeper = NULL;
+    server->job.processes = next.process_count;
+    status = open_keeper(server);
+    if (status != STATUS_OK) {
+        generation_finish(&next);
+        return status;
+    }
+    coordinator_finish(coordinator);
+    generation_finish(&server->generation);
+    server->generation = next;
+    status = open_job(server);
+    if (status == STATUS_OK) {
+        generation_begin(&server->generation, coordinator);
+    }
+    return status;
+}
+
+/* After a generation: whether another one follows. */
+static bool goes_on(struct server *server)
+{
+    char reason[COORDINATOR_REASON_BYTES];
+    if (server->coordinator.verdict != STATUS_AGAIN) {
+        return false;
+    }
+    enum status status = begin_generation(server);
+    if (status != STATUS_OK) {
+        snprintf(reason, sizeof(reason), "the job cannot go on without a worker that it lost: %s",
+                 status_text(status));
+        coordinator_amend(&server->coordinator, status, reason, NULL);
+    }
+    return status == STATUS_OK;
+}
+
 static void loop(struct server *server)
 {
     server->attention.looked_ms = server->coordinator.created_ms;
@@ -399,7 +481,7 @@ static void finish_record(struct server *server)
 static enum status finish(struct server *server)
 {
     // A job that could not be resumed leaves what is there as it was.
-    bool has_begun = server->coordinator.started_ms > 0 || server->coordinator.resume == NULL;
+    bool has_begun = server->has_started || server->coordinator.resume == NULL;
     if (server->recorder != NULL && has_begun) {
         finish_record(server);
     }
@@ -428,19 +510,15 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    const struct keeper_options keeper = {
-        .job = options->job,
-        .resume = options->resume,
-        .folder = options->folder,
-        .member_count = options->job->workers + job_shard_count(options->job),
-        .wake = wake,
-        .context = server,
-    };
-    status = keeper_create(&keeper, &server->keeper);
+    status = open_keeper(server);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_server(server);
+    status = listen_for_members(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_job(server);
     if (status != STATUS_OK) {
         return status;
     }
@@ -466,6 +544,7 @@ static void destroy(struct server *server)
     keeper_destroy(server->keeper); // wakes the channel
     channel_destroy(server->channel, 200);
     coordinator_finish(&server->coordinator);
+    generation_finish(&server->generation);
     sodium_memzero(server->seal_key, sizeof(server->seal_key));
     free(server);
 }
@@ -477,11 +556,15 @@ enum status server_run(const struct server_options *options)
         return STATUS_NO_MEMORY;
     }
     server->options = options;
+    server->job = *options->job;
+    server->resume = options->resume;
     progress_init(&server->progress, options->shows_progress);
     launcher_pipe_init(&server->launcher, options->launcher_fd);
     enum status status = start(server);
     if (status == STATUS_OK) {
-        loop(server);
+        do {
+            loop(server);
+        } while (goes_on(server));
         status = finish(server);
     }
     destroy(server);

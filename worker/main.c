@@ -53,20 +53,25 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return status;
 }
 
+/* *number: the process's in the first generation, by which it joins later ones. */
 static enum status train(const struct worker_options *options, struct link *link,
-                         struct workplace *workplace, struct job *job)
+                         struct workplace *workplace, struct job *job, uint32_t *number)
 {
     uint32_t process;
     enum status status = link_welcome(link, job, &process);
     if (status != STATUS_OK) {
         return status;
     }
+    bool is_first = link_generation(link) == 0;
+    *number = is_first ? process : *number;
     const struct carriers carriers = job_carriers(job);
     log_set_rank(carriers_block(carriers, process).first);
     char text[256];
-    // Nobody changes the environment any more.
-    status = rank_check_size(options->launcher, options->rank_offset, carriers.processes, getenv,
-                             text, sizeof(text));
+    // Later generations have fewer processes than were started. Nobody changes the environment any
+    // more.
+    status = is_first ? rank_check_size(options->launcher, options->rank_offset,
+                                        carriers.processes, getenv, text, sizeof(text))
+                      : STATUS_OK;
     if (status != STATUS_OK) {
         log_error("%s", text);
         link_leave(link, status, text);
@@ -78,7 +83,8 @@ static enum status train(const struct worker_options *options, struct link *link
         .local_rank = options->has_local_rank ? options->local_rank : process,
         .local_size = options->local_size,
     };
-    status = workplace_open(workplace, job, &seat);
+    // What is open stays open from one generation to the next.
+    status = workplace->device == NULL ? workplace_open(workplace, job, &seat) : STATUS_OK;
     if (status == STATUS_OK) {
         status = build(workplace, link, job, process);
     }
@@ -105,6 +111,22 @@ static enum status train(const struct worker_options *options, struct link *link
     return trainer_run(workplace->trainer, link);
 }
 
+/* From joining to the end of the job, or of a generation of its processes. */
+static enum status train_generation(const struct worker_options *options,
+                                    struct link_options *link_options,
+                                    struct workplace *workplace, struct job *job)
+{
+    struct link *link;
+    enum status status = link_create(link_options, &link);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = train(options, link, workplace, job, &link_options->rank);
+    link_destroy(link);
+    workplace_clear(workplace);
+    return status;
+}
+
 static enum status join_and_train(const struct worker_options *options,
                                   const struct security *security, struct notify *notify)
 {
@@ -122,19 +144,16 @@ static enum status join_and_train(const struct worker_options *options,
     };
     struct workplace workplace = {0};
     struct job job;
-    struct link *link;
     char error[RESOURCES_ERROR_BYTES];
     enum status status = resources_check(RESOURCES_WORKER, NULL, error);
     if (status != STATUS_OK) {
         log_error("%s", error);
         return status;
     }
-    status = link_create(&link_options, &link);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = train(options, link, &workplace, &job);
-    link_destroy(link);
+    do {
+        status = train_generation(options, &link_options, &workplace, &job);
+        link_options.has_rank = true;
+    } while (status == STATUS_AGAIN);
     workplace_close(&workplace);
     return status;
 }

@@ -107,9 +107,15 @@ enum status workplace_build(struct workplace *workplace, const struct job *job, 
                           workplace->train, workplace->test, &workplace->trainer);
 }
 
-void workplace_close(struct workplace *workplace)
+void workplace_clear(struct workplace *workplace)
 {
     trainer_destroy(workplace->trainer);
+    workplace->trainer = NULL;
+}
+
+void workplace_close(struct workplace *workplace)
+{
+    workplace_clear(workplace);
     device_close(workplace->device);
     dataset_close(workplace->test);
     dataset_close(workplace->train);

@@ -29,6 +29,7 @@ enum status workplace_open(struct workplace *workplace, const struct job *job,
 
 /* Builds the trainer, after that: its programs are compiled. Logs. */
 enum status workplace_build(struct workplace *workplace, const struct job *job, uint32_t process);
+void workplace_clear(struct workplace *workplace); // of what was built
 void workplace_close(struct workplace *workplace); // zeroed is fine
 
 /* --probe: opens the job's workplace as the first worker would, prints one JSON line. Reads the job

@@ -19,7 +19,8 @@
     X(DEVICE, "device error")                     \
     X(NOT_FINITE, "loss is not finite")           \
     X(UNSUPPORTED, "not supported by this build") \
-    X(DENIED, "access denied")
+    X(DENIED, "access denied")                    \
+    X(AGAIN, "the job goes on with other processes")
 
 // clang warns about every ignored status; gcc has no attribute for a whole type.
 #if defined(__clang__)

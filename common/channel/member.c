@@ -100,6 +100,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
     char error[OPTION_ERROR_BYTES], limit[RESOURCES_ERROR_BYTES];
     member->channel->job_id = welcome->job_id;
     member->begin_step = welcome->step;
+    member->generation = welcome->generation;
     if (welcome->report != NULL) {
         member->open_period = *welcome->report;
         member->open_period.staleness = NULL; // of servers

@@ -39,6 +39,8 @@ struct member {
     uint64_t begin_step;
     struct wire_report open_period;
 
+    uint32_t generation; // of the job's processes, from 0
+
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.
     uint64_t coordinator_heard_ms, patience_ms, closed_ms;

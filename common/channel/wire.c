@@ -70,7 +70,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     X(vector)             \
     X(params_version)     \
     X(mark)               \
-    X(patience_ms)
+    X(patience_ms)        \
+    X(generation)
 
 #define COPY(field) to->field = from->field;
 

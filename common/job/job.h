@@ -93,6 +93,8 @@ struct job {
     uint32_t report_every;             // steps between metrics
     struct checkpoint_every checkpoint_every;
     uint32_t keep;                                            // checkpoints
+    enum on_loss on_loss;
+    uint32_t min_workers;                                     // processes that have to be left
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };
 

@@ -365,6 +365,28 @@ static const char *beyond_carriers(const struct job *job)
     return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
 }
 
+/* A job that may lose workers is one that fewer processes can carry. */
+static enum status check_on_loss(const struct job *job, char *ret_error, size_t error_size)
+{
+    const struct carriers carriers = job_carriers(job);
+    if (job->on_loss != ON_LOSS_REDEAL || carriers.ranks == 1) {
+        return STATUS_OK;
+    }
+    const char *sentence = beyond_carriers(job);
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size,
+                 "--on-loss redeal keeps the bits of an undisturbed job only with %s", sentence);
+        return STATUS_INVALID;
+    }
+    if (job->min_workers > carriers.processes) {
+        snprintf(ret_error, error_size,
+                 "--min-workers %u is more than the %u worker processes that the job begins with",
+                 job->min_workers, carriers.processes);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 static enum status check_carriers(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct carriers carriers = job_carriers(job);
@@ -391,7 +413,7 @@ enum status job_check(const struct job *job, char *ret_error, size_t error_size)
         check_switches, check_order,       check_delay_model, check_remedy,
         check_backup,   check_sync_bn,     check_straggler,   check_evaluation,
         check_shards,   check_buckets,     check_connections, check_server_device,
-        check_nccl,     check_checkpoints, check_carriers,
+        check_nccl,     check_checkpoints, check_carriers,    check_on_loss,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

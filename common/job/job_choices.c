@@ -109,6 +109,15 @@ const struct option_choice remedy_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice on_loss_choices[] = {
+    [ON_LOSS_FAIL] = {"fail", "the job fails, and says which worker was lost, and how"},
+    [ON_LOSS_REDEAL] = {"redeal",
+                        "the other worker processes carry its ranks as well and go on from the "
+                        "newest checkpoint, or from the beginning; the job ends with the bits of "
+                        "an undisturbed one. In ring and ps-sync"},
+    {NULL, NULL},
+};
+
 const struct option_choice delay_model_choices[] = {
     [DELAY_MODEL_SERVER] =
         {"server", "the age, in updates, of the parameters that a gradient is computed on"},

@@ -40,6 +40,12 @@ enum remedy_kind {
     REMEDY_MOMENTUM,
 };
 
+/* What becomes of a job that loses a worker process. */
+enum on_loss {
+    ON_LOSS_FAIL,   // it fails
+    ON_LOSS_REDEAL, // it goes on: the others carry the lost one's ranks as well
+};
+
 /* Whose delay a seeded order draws. */
 enum delay_model { DELAY_MODEL_SERVER, DELAY_MODEL_PER_WORKER };
 
@@ -71,6 +77,7 @@ extern const struct option_choice security_choices[];   // enum security_kind
 extern const struct option_choice transport_choices[];  // enum transport_kind
 extern const struct option_choice all_reduce_choices[]; // enum all_reduce_choice
 extern const struct option_choice remedy_choices[];
+extern const struct option_choice on_loss_choices[];
 extern const struct option_choice delay_model_choices[];
 
 #endif

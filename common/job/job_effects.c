@@ -1,6 +1,7 @@
 /* Says of each option in which jobs it acts. */
 #include "common/job/job_effects.h"
 
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 
@@ -105,6 +106,16 @@ static bool has_checkpoints(const struct job *job)
     return job->checkpoint_every.kind != CHECKPOINT_NEVER;
 }
 
+static bool may_lose_workers(const struct job *job)
+{
+    return is_no_baseline(job) && job_carriers(job).processes > 1;
+}
+
+static bool may_redeal(const struct job *job)
+{
+    return job->on_loss == ON_LOSS_REDEAL && may_lose_workers(job);
+}
+
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
@@ -134,6 +145,8 @@ static const struct effect effects[] = {
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
     {"keep", "", has_checkpoints, "--checkpoint-every"},
+    {"on-loss", "fail", may_lose_workers, "another mode than local, and more than one worker"},
+    {"min-workers", "1", may_redeal, "--on-loss redeal, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };
 

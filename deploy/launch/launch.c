@@ -127,6 +127,14 @@ static enum status start_all(struct launch *launch)
     return status;
 }
 
+/* Whether the coordinator may let the job go on without the member. Then it is the coordinator that
+ * says when the job is over. */
+static bool may_be_done_without(const struct launch *launch, size_t index)
+{
+    return launch->options->job->on_loss == ON_LOSS_REDEAL &&
+           index >= launch->placement.server_count;
+}
+
 /* Tells the coordinator how a member ended, unless that follows from what it was told before. */
 static void note_end(struct launch *launch, size_t index)
 {
@@ -142,6 +150,11 @@ static void note_end(struct launch *launch, size_t index)
     snprintf(sentence, sizeof(sentence), "%s %s", member->name, end);
     snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
     tell(launch, kind, sentence, member);
+    if (may_be_done_without(launch, index)) {
+        launch->cause[0] = '\0'; // whatever ends the job is yet to come
+        launch->culprit = NULL;
+        return;
+    }
     launch->is_certain = is_killed;
     if (launch->deadline_ms == 0) {
         launch->deadline_ms =

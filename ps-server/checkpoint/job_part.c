@@ -4,6 +4,7 @@
 #include "common/job/job_resume.h"
 #include "common/job/job_text.h"
 #include "common/job/phases.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -139,8 +140,6 @@ static json_t *results_json(const struct coordinator *coordinator)
 
 json_t *job_part_json(const struct coordinator *coordinator, uint64_t now_ms)
 {
-    const struct coordinator_resume *resume = coordinator->resume;
-    double seconds = (double)(now_ms - coordinator->started_ms) / 1000;
     bool has_chosen = coordinator->tuning.state == TUNING_DECIDED;
     return json_pack(
         "{s:s, s:s, s:{s:I, s:o}, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:o}", "ringside",
@@ -151,8 +150,8 @@ json_t *job_part_json(const struct coordinator *coordinator, uint64_t now_ms)
         (json_int_t)coordinator->test_samples, "parameters", (json_int_t)coordinator->parameters,
         "phase", (json_int_t)coordinator->phase_index, "bucket_bytes",
         (json_int_t)(has_chosen ? coordinator->tuning.bytes : 0), "seconds",
-        seconds + (resume != NULL ? resume->seconds : 0), "restarts",
-        (json_int_t)(resume != NULL ? resume->restarts : 0), "results", results_json(coordinator));
+        generation_seconds(coordinator, now_ms), "restarts",
+        (json_int_t)generation_restarts(coordinator), "results", results_json(coordinator));
 }
 
 /* ==========================================================================================

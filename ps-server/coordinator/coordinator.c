@@ -6,6 +6,7 @@
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/deadlines.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <assert.h>
 
@@ -88,7 +89,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     struct sender culprit = {.slot = NULL};
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
     if (status != STATUS_OK) {
-        coordinator_close(coordinator, status, sentence, &culprit, now_ms);
+        generation_lose(coordinator, status, sentence, &culprit, now_ms);
         return;
     }
     if (deadlines_should_warn(coordinator, now_ms, sentence, sizeof(sentence))) {

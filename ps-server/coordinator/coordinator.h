@@ -82,6 +82,9 @@ struct coordinator_resume {
     uint32_t restarts;                     // with this one
 };
 
+/* The processes that carry a job's ranks until one of them is lost: see generation.h. */
+struct generation;
+
 struct coordinator {
     const struct job *job;         // borrowed
     struct carriers carriers;      // of its ranks: worker i of the membership is process i
@@ -94,6 +97,7 @@ struct coordinator {
     struct sums sums;
     struct checkpointing checkpointing;
     const struct coordinator_resume *resume;   // borrowed; NULL: the job begins
+    const struct generation *generation;       // borrowed; NULL: the first one
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
@@ -111,11 +115,11 @@ struct coordinator {
     struct tuning tuning;     // of buckets
 
     // The verdict.
-    enum status verdict; // STATUS_OK: completed
+    enum status verdict; // STATUS_OK: completed; AGAIN: the next generation goes on
     char reason[COORDINATOR_REASON_BYTES];
     struct sender culprit; // the member that the reason is about; its slot is NULL: none
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
-    uint32_t workers_lost;
+    uint32_t workers_lost; // in all generations
     uint64_t diverged_step; // from 1: a loss was not finite there; 0: none was
 };
 

@@ -4,6 +4,7 @@
 #include "ps-server/coordinator/coordinator_handshake.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static bool find_rank(const struct coordinator *coordinator, const struct sender
     coordinator_port_say(&coordinator->port, true,
                          "worker %u (host %s) sent %s of rank %u; it carries ranks %u to %u: the "
                          "message was dropped",
-                         from->index, from->slot->host, message_kind_name(message->kind),
+                         from->slot->number, from->slot->host, message_kind_name(message->kind),
                          message->rank, block.first, block.first + block.count - 1);
     return false;
 }
@@ -119,7 +120,7 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
     if (given->count > SUMS_COUNT_MAX) {
         coordinator_fail(coordinator, STATUS_MALFORMED, from, now_ms,
                          "worker %u (host %s) gave %u numbers to a sum, which takes at most %u",
-                         from->index, from->slot->host, given->count, SUMS_COUNT_MAX);
+                         from->slot->number, from->slot->host, given->count, SUMS_COUNT_MAX);
         return;
     }
     enum status status =
@@ -128,7 +129,7 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
         coordinator_fail(
             coordinator, status, from, now_ms,
             "worker %u (host %s) gave %u numbers to sum %llu; the others gave %u to sum %llu",
-            from->index, from->slot->host, given->count, (unsigned long long)given->round,
+            from->slot->number, from->slot->host, given->count, (unsigned long long)given->round,
             sums->count, (unsigned long long)sums->round);
         return;
     }
@@ -139,9 +140,19 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
     }
 }
 
+/* Whether others may do what the member could not. They could not train what has diverged, or agree
+ * on what it did not agree on. */
+static bool is_of_member_alone(enum status reason)
+{
+    return reason == STATUS_INTERRUPTED || reason == STATUS_UNREACHABLE ||
+           reason == STATUS_TIMED_OUT || reason == STATUS_IO || reason == STATUS_NO_MEMORY ||
+           reason == STATUS_DEVICE;
+}
+
 static void handle_leave(struct coordinator *coordinator, const struct sender *from,
                          const struct message *message, uint64_t now_ms)
 {
+    char sentence[COORDINATOR_REASON_BYTES];
     struct slot *slot = from->slot;
     slot_enter(&coordinator->membership, slot, SLOT_GONE, now_ms);
     if (coordinator->state >= COORDINATOR_CLOSING) {
@@ -151,9 +162,14 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     bool has_diverged = reason == STATUS_NOT_FINITE;
     coordinator->diverged_step = has_diverged ? message->step + 1 : 0;
     coordinator->workers_lost += from->role == ROLE_WORKER && !has_diverged;
-    coordinator_fail(coordinator, reason, from, now_ms, "%s %u (host %s, pid %llu) left: %s",
-                     role_name(from->role), from->index, slot->host,
-                     (unsigned long long)slot->process_id, message->text);
+    snprintf(sentence, sizeof(sentence), "%s %u (host %s, pid %llu) left: %s",
+             role_name(from->role), slot->number, slot->host, (unsigned long long)slot->process_id,
+             message->text);
+    if (is_of_member_alone(reason)) {
+        generation_lose(coordinator, reason, sentence, from, now_ms);
+    } else {
+        coordinator_close(coordinator, reason, sentence, from, now_ms);
+    }
 }
 
 static void dispatch(struct coordinator *coordinator, const struct sender *from,

@@ -6,6 +6,7 @@
 #include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,9 +60,11 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         tell_refused(port, peer, STATUS_INVALID, refusal.told);
         return;
     }
+    known = membership_member(&coordinator->membership, member->role, index);
     coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
-                         index, member->host, (unsigned long long)member->process_id);
+                         known.slot->number, member->host, (unsigned long long)member->process_id);
     const struct coordinator_resume *resume = coordinator->resume;
+    const struct generation *generation = coordinator->generation;
     bool is_worker = member->role == ROLE_WORKER;
     const struct message welcome = {
         .kind = MESSAGE_WELCOME,
@@ -69,6 +72,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         .text = coordinator->job_text,
         .seal_key = coordinator->seal_key,
         .step = resume != NULL ? resume->step : 0,
+        .generation = generation != NULL ? generation->number : 0,
         .report = resume != NULL && is_worker ? &resume->open_period[index] : NULL,
     };
     coordinator_port_send(port, peer, &welcome);
@@ -111,8 +115,8 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
     if (agrees) {
         return true;
     }
-    snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->index, from->slot->host,
-             why);
+    snprintf(sentence, sizeof(sentence), "worker %u (host %s): %s", from->slot->number,
+             from->slot->host, why);
     refuse(&coordinator->port, from->slot->peer, STATUS_MISMATCH, sentence);
     coordinator_fail(coordinator, STATUS_MISMATCH, from, now_ms, "%s", sentence);
     return false;

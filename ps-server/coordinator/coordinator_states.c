@@ -161,7 +161,8 @@ void coordinator_amend(struct coordinator *coordinator, enum status verdict, con
     coordinator->culprit = culprit != NULL ? *culprit : (struct sender){.slot = NULL};
     snprintf(coordinator->reason, sizeof(coordinator->reason), "%s", reason);
     if (verdict != STATUS_OK) {
-        coordinator_port_say(&coordinator->port, true, "the job ends: %s", coordinator->reason);
+        coordinator_port_say(&coordinator->port, true, "the job %s: %s",
+                             verdict == STATUS_AGAIN ? "goes on" : "ends", coordinator->reason);
     }
 }
 
@@ -173,6 +174,10 @@ void coordinator_close(struct coordinator *coordinator, enum status verdict, con
     }
     coordinator_amend(coordinator, verdict, reason, culprit);
     coordinator_enter(coordinator, COORDINATOR_CLOSING, now_ms);
+    if (verdict == STATUS_AGAIN) {
+        // Nobody answers: members come back to the next generation.
+        coordinator_enter(coordinator, COORDINATOR_OVER, now_ms);
+    }
 }
 
 void coordinator_fail(struct coordinator *coordinator, enum status verdict,

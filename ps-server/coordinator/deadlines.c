@@ -205,8 +205,8 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     slot_enter(membership, member.slot, SLOT_GONE, now_ms);
     coordinator->workers_lost += role == ROLE_WORKER;
     snprintf(ret_reason.bytes, ret_reason.size,
-             "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role), member.index,
-             member.slot->host, (unsigned long long)member.slot->process_id,
+             "%s %u (host %s, pid %llu) was lost at step %llu: %s", role_name(role),
+             member.slot->number, member.slot->host, (unsigned long long)member.slot->process_id,
              (unsigned long long)member.slot->step, why);
     *ret_culprit = member;
     return STATUS_UNREACHABLE;
@@ -249,10 +249,37 @@ static enum status check_stall(const struct membership *membership, double stall
     uint32_t rank = find_slowest(membership);
     const struct slot *slot = &membership->workers[rank];
     snprintf(ret_reason.bytes, ret_reason.size,
-             "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", rank,
+             "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", slot->number,
              slot->host, (unsigned long long)slot->step, stalled_s);
     *ret_culprit = membership_member(membership, ROLE_WORKER, rank);
     return STATUS_TIMED_OUT;
+}
+
+/* The first worker that has not come back to a later generation in time; others that have not are
+ * gone with it. */
+static enum status check_return(struct coordinator *coordinator, uint64_t now_ms,
+                                struct sender *ret_culprit, struct text ret_reason)
+{
+    struct membership *membership = &coordinator->membership;
+    double lost_after = coordinator->job->lost_after;
+    double waited_s = seconds_between(membership->arrived_ms, now_ms);
+    if (waited_s < lost_after * membership_crowding_max(membership) ||
+        membership_count(membership->workers, membership->worker_count, SLOT_FREE) == 0) {
+        return STATUS_OK;
+    }
+    char who[128];
+    membership_list(membership->workers, membership->worker_count, SLOT_FREE, who, sizeof(who));
+    snprintf(ret_reason.bytes, ret_reason.size,
+             "worker %s did not come back within %.0f s of the loss of another one", who, waited_s);
+    for (uint32_t i = membership->worker_count; i-- > 0;) {
+        struct slot *slot = &membership->workers[i];
+        if (slot->state == SLOT_FREE) {
+            slot_enter(membership, slot, SLOT_GONE, now_ms);
+            coordinator->workers_lost++;
+            *ret_culprit = (struct sender){slot, ROLE_WORKER, i};
+        }
+    }
+    return STATUS_UNREACHABLE;
 }
 
 /* Those who have all joined may be timing what their GPUs' libraries offer. */
@@ -264,13 +291,20 @@ static double start_patience_s(const struct coordinator *coordinator)
 }
 
 /* What the state has a deadline for. */
-static enum status check_state(const struct coordinator *coordinator, uint64_t now_ms,
+static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
                                struct sender *ret_culprit, struct text ret_reason)
 {
     const struct job *job = coordinator->job;
-    const struct membership *membership = &coordinator->membership;
+    struct membership *membership = &coordinator->membership;
+    enum status status = STATUS_OK;
     switch (coordinator->state) {
     case COORDINATOR_GATHERING:
+        if (coordinator->generation != NULL) {
+            status = check_return(coordinator, now_ms, ret_culprit, ret_reason);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
         return check_start(membership, start_patience_s(coordinator), false, now_ms, ret_reason);
     case COORDINATOR_CONNECTING:
         return check_start(membership, job->start_timeout, true, now_ms, ret_reason);
@@ -337,7 +371,7 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     snprintf(ret_sentence, sentence_size,
              "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, "
              "because %s",
-             is_worker ? "worker" : "server", index, slot->host,
+             is_worker ? "worker" : "server", slot->number, slot->host,
              (unsigned long long)slot->process_id, seconds_between(slot->heard_ms, now_ms),
              look(coordinator, slot) == PRESENCE_RUNS
                  ? "its process is running: is the host overloaded?"
@@ -361,8 +395,8 @@ static bool should_warn_of_stall(struct coordinator *coordinator, uint64_t now_m
     snprintf(ret_sentence, sentence_size,
              "the job is waiting for worker %u (host %s, pid %llu), which has been at step %llu "
              "for %.0f s",
-             rank, slot->host, (unsigned long long)slot->process_id, (unsigned long long)slot->step,
-             stalled_s);
+             slot->number, slot->host, (unsigned long long)slot->process_id,
+             (unsigned long long)slot->step, stalled_s);
     return true;
 }
 

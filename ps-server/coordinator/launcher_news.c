@@ -2,6 +2,7 @@
 #include "ps-server/coordinator/launcher_news.h"
 
 #include "ps-server/coordinator/coordinator_states.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +115,14 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
+/* The member that the launcher calls so. */
+static struct sender find_member(const struct membership *membership,
+                                 const struct launcher_news *news)
+{
+    return news->role == ROLE_WORKER ? membership_worker(membership, news->index)
+                                     : membership_member(membership, ROLE_SERVER, news->index);
+}
+
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
@@ -125,13 +134,16 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
         return;
     }
     struct membership *membership = &coordinator->membership;
-    const struct sender culprit = membership_member(membership, news->role, news->index);
-    coordinator->workers_lost += membership_note_gone(membership, news->role, news->index,
-                                                      coordinator->job->servers, now_ms);
+    const struct sender culprit = find_member(membership, news);
+    if (culprit.slot == NULL && coordinator->generation != NULL) {
+        return; // the job goes on without it already
+    }
+    coordinator->workers_lost +=
+        membership_note_gone(membership, &culprit, coordinator->job->servers, now_ms);
     if (is_over) {
         coordinator_amend(coordinator, verdict, news->sentence, &culprit);
     } else {
-        coordinator_close(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
+        generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
     }
 }
 

@@ -15,6 +15,12 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
         membership_finish(membership);
         return STATUS_NO_MEMORY;
     }
+    for (uint32_t i = 0; i < worker_count; i++) {
+        membership->workers[i].number = i;
+    }
+    for (uint32_t i = 0; i < server_count; i++) {
+        membership->servers[i].number = i;
+    }
     return STATUS_OK;
 }
 
@@ -48,6 +54,16 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
     }
 }
 
+/* Returns the index of the slot with the number, or `count`. */
+static uint32_t find_number(const struct slot *slots, uint32_t count, uint32_t number)
+{
+    uint32_t index = 0;
+    while (index < count && slots[index].number != number) {
+        index++;
+    }
+    return index;
+}
+
 /* Returns the index that the member gets, or `count` with a reason. */
 static uint32_t pick_slot(const struct slot *slots, uint32_t count,
                           const struct wire_member *member, struct membership_refusal *ret_refusal)
@@ -64,16 +80,18 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
         ret_refusal->told = "all ranks are taken; see the coordinator's log";
         return count;
     }
-    if (member->rank >= count) {
+    uint32_t index = find_number(slots, count, member->rank);
+    if (index == count) {
         ret_refusal->told = "there is no such rank; see the coordinator's log for those that exist";
         snprintf(reason, MEMBERSHIP_ERROR_BYTES,
-                 "%s %u asked to join, but this job has %u: 0 to %u%s", role_name(member->role),
-                 member->rank, count, count > 0 ? count - 1 : 0,
+                 "%s %u asked to join, but this job has %u: %u to %u%s", role_name(member->role),
+                 member->rank, count, count > 0 ? slots[0].number : 0,
+                 count > 0 ? slots[count - 1].number : 0,
                  member->role == ROLE_WORKER ? "; start ps with more --workers, or more --processes"
                                              : "");
         return count;
     }
-    const struct slot *slot = &slots[member->rank];
+    const struct slot *slot = &slots[index];
     if (slot->state != SLOT_FREE) {
         ret_refusal->told =
             "its rank is taken; see the coordinator's log for the member that has it";
@@ -82,7 +100,7 @@ static uint32_t pick_slot(const struct slot *slots, uint32_t count,
                  slot->host);
         return count;
     }
-    return member->rank;
+    return index;
 }
 
 enum status membership_join(struct membership *membership, const struct wire_member *member,
@@ -146,15 +164,21 @@ struct sender membership_member(const struct membership *membership, enum member
     return (struct sender){index < count ? &slots[index] : NULL, role, index};
 }
 
-uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
+struct sender membership_worker(const struct membership *membership, uint32_t number)
+{
+    return membership_member(membership, ROLE_WORKER,
+                             find_number(membership->workers, membership->worker_count, number));
+}
+
+uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms)
 {
-    bool is_worker = role == ROLE_WORKER;
+    bool is_worker = member->role == ROLE_WORKER;
     struct slot *slots = is_worker ? membership->workers : membership->servers;
     uint32_t count = is_worker ? membership->worker_count : membership->server_count;
     uint32_t stride = is_worker ? count : server_stride;
     uint32_t gone = 0;
-    for (uint32_t i = index; i < count; i += stride) {
+    for (uint32_t i = member->index; i < count; i += stride) {
         gone += is_worker && slots[i].state != SLOT_GONE;
         slot_enter(membership, &slots[i], SLOT_GONE, now_ms);
     }
@@ -246,7 +270,8 @@ void membership_list(const struct slot *slots, uint32_t count, enum slot_state s
             continue;
         }
         const char *separator = listed == 0 ? "" : listed + 1 == total ? " and " : ", ";
-        int wrote = snprintf(ret_text + used, text_size - used, "%s%u", separator, i);
+        int wrote = snprintf(ret_text + used, text_size - used, "%s%u", separator,
+                             slots[i].number);
         used += wrote > 0 ? (size_t)wrote : 0;
         listed++;
     }

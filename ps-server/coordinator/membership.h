@@ -1,6 +1,7 @@
 /* Keeps the books on a job's members. Pure.
  *
- * Workers and servers have slots of their own, 0 .. count-1. A slot is given only once. */
+ * Workers and servers have slots of their own, 0 .. count-1. A slot is given only once. The number
+ * of a slot is its index, unless the job has lost workers: see generation.h. */
 #ifndef PS_SERVER_COORDINATOR_MEMBERSHIP_H
 #define PS_SERVER_COORDINATOR_MEMBERSHIP_H
 
@@ -35,6 +36,7 @@ enum slot_state {
 
 struct slot {
     enum slot_state state;
+    uint32_t number; // by which the member asks for the slot, and by which messages call it
     uint64_t peer; // of its control connection
     uint64_t host_id, process_id;
     char host[MEMBERSHIP_HOST_BYTES];
@@ -81,9 +83,12 @@ const char *role_name(enum member_role role);
 /* Finds the member behind a connection. Returns false if it is not a member's. */
 bool membership_find(const struct membership *membership, uint64_t peer, struct sender *ret_sender);
 
-/* The member with this number; its slot is NULL if there is none. */
+/* The member in the slot with this index; its slot is NULL if there is none. */
 struct sender membership_member(const struct membership *membership, enum member_role role,
                                 uint32_t index);
+
+/* The worker that is called by this number; its slot is NULL if there is none. */
+struct sender membership_worker(const struct membership *membership, uint32_t number);
 
 /* The one place where a slot's state changes. */
 void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,
@@ -91,7 +96,7 @@ void slot_enter(struct membership *membership, struct slot *slot, enum slot_stat
 
 /* Marks a member that has ended as gone: nothing more is expected from it. A server process with
  * several slots has every server_stride-th of them. Returns how many workers became gone. */
-uint32_t membership_note_gone(struct membership *membership, enum member_role role, uint32_t index,
+uint32_t membership_note_gone(struct membership *membership, const struct sender *member,
                               uint32_t server_stride, uint64_t now_ms);
 
 uint32_t membership_count(const struct slot *slots, uint32_t count, enum slot_state state);
@@ -113,7 +118,7 @@ bool membership_everybody_is(const struct membership *membership, enum slot_stat
 /* Notes a sign of life at `step`. */
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);
 
-/* "0, 2 and 5": the indices of the slots in a state. */
+/* "0, 2 and 5": the numbers of the slots in a state. */
 void membership_list(const struct slot *slots, uint32_t count, enum slot_state state,
                      char *ret_text, size_t text_size);
 

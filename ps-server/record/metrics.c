@@ -38,6 +38,13 @@ void metrics_finish(struct metrics *metrics)
     *metrics = (struct metrics){0};
 }
 
+void metrics_forget(struct metrics *metrics)
+{
+    for (uint32_t i = 0; i < metrics->worker_count; i++) {
+        metrics->lines[i] = (struct metrics_line){0};
+    }
+}
+
 uint64_t metrics_interval(const struct metrics *metrics, uint64_t step)
 {
     uint64_t interval = metrics->report_every;

@@ -38,6 +38,9 @@ enum status metrics_init(struct metrics *metrics, uint32_t worker_count, uint64_
                          uint64_t total_steps);
 void metrics_finish(struct metrics *metrics);
 
+/* The job goes on at an earlier step: drops what no line has. */
+void metrics_forget(struct metrics *metrics);
+
 /* How many steps a line that ends near `step` covers. */
 uint64_t metrics_interval(const struct metrics *metrics, uint64_t step);
 

@@ -2,6 +2,7 @@
 #include "ps-server/record/progress.h"
 
 #include "common/job/job_modes.h"
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/shard/shard.h"
 
@@ -203,6 +204,20 @@ static uint64_t step_of_all(const struct coordinator *coordinator)
     return job_is_unsynchronised(coordinator->job) ? sum / results->worker_count : step;
 }
 
+void progress_gone_on(struct progress *progress, const struct coordinator *coordinator)
+{
+    progress_break(progress);
+    if (!progress->is_on) {
+        return;
+    }
+    const struct generation *generation = coordinator->generation;
+    const struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
+    printf("the job goes on from step %llu, %.1f s after it: %s\n",
+           (unsigned long long)last->begin_step, last->seconds, last->reason);
+    print_carriers(coordinator);
+    fflush(stdout);
+}
+
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
                        uint64_t now_ms)
 {
@@ -218,7 +233,7 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
         return; // its rate is that of the warm-up
     }
     uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
-    double elapsed_s = (double)(now_ms - coordinator->started_ms) / 1000;
+    double elapsed_s = generation_seconds(coordinator, now_ms);
     char eta[64], slowest[64] = "";
     format_duration(elapsed_s / (double)step * (double)(total > step ? total - step : 0), eta,
                     sizeof(eta));
@@ -281,15 +296,15 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
     const char *outcome = is_completed                                 ? "completed"
                           : coordinator->verdict == STATUS_INTERRUPTED ? "interrupted"
                                                                        : "failed";
-    if (coordinator->started_ms == 0) {
+    uint64_t started_ms = generation_started_ms(coordinator);
+    if (started_ms == 0) {
         printf("%s before training began: %s\n", outcome, coordinator->reason);
         fflush(stdout);
         return;
     }
     double dropped = results_images_dropped(&coordinator->results);
     char seconds[64];
-    format_duration((double)(coordinator->ended_ms - coordinator->started_ms) / 1000, seconds,
-                    sizeof(seconds));
+    format_duration((double)(coordinator->ended_ms - started_ms) / 1000, seconds, sizeof(seconds));
     if (coordinator->results.has_reached_target) {
         printf("reached a test accuracy of %g after %.1f s of training\n",
                coordinator->job->target_accuracy,

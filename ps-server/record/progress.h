@@ -18,6 +18,9 @@ struct progress {
 void progress_init(struct progress *progress, bool is_on);
 void progress_started(struct progress *progress, const struct coordinator *coordinator);
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
+
+/* After the loss of a worker. */
+void progress_gone_on(struct progress *progress, const struct coordinator *coordinator);
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
                        uint64_t now_ms);
 void progress_period(struct progress *progress, const struct coordinator *coordinator,

@@ -148,6 +148,11 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
 {
     char path[PATH_BYTES];
     path_of(recorder, "metrics.jsonl", path);
+    if (recorder->metrics_file != NULL) {
+        fclose(recorder->metrics_file);
+        recorder->metrics_file = NULL;
+    }
+    metrics_forget(&recorder->metrics);
     if (continuation_begin(from, recorder->folder, step) != STATUS_OK) {
         return refuse_file(recorder, path);
     }

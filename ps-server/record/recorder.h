@@ -21,8 +21,8 @@ void recorder_destroy(struct recorder *recorder); // NULL is fine
  * Borrowed. */
 const char *recorder_error(const struct recorder *recorder);
 
-/* Before recorder_write_job, of a job that goes on at a step: keeps the metrics up to there, which
- * `from`, a run folder, has; what was the result of that run goes. */
+/* Of a job that goes on at a step, before it trains: keeps the metrics up to there, which `from`, a
+ * run folder and maybe this one, has; what was the result of that run goes. */
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step);
 
 /* Once everybody is ready. All of these log what cannot be written. */

@@ -4,6 +4,7 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 #include "common/job/phases.h"
+#include "ps-server/coordinator/generation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -131,8 +132,7 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                              const struct metrics_line *line)
 {
     const struct wire_report *report = &line->report;
-    double before = coordinator->resume != NULL ? coordinator->resume->seconds : 0;
-    double seconds = before + (double)(line->now_ms - coordinator->started_ms) / 1000;
+    double seconds = generation_seconds(coordinator, line->now_ms);
     json_t *times = times_json(report->compute_ns, report->exchange_wait_ns, report->input_wait_ns,
                                report->total_ns, report->steps);
     add_hidden(times, report->copy_ns, report->wire_ns, report->steps);
@@ -287,14 +287,6 @@ static json_t *bytes_json(const struct results *results, const struct results_ra
                      ratio((double)results->server_bytes_received, of_job));
 }
 
-/* Seconds from the first GO to the verdict. */
-static double training_seconds(const struct coordinator *coordinator)
-{
-    uint64_t ended_ms = coordinator->started_ms > 0 ? coordinator->ended_ms : 0;
-    double before = coordinator->resume != NULL ? coordinator->resume->seconds : 0;
-    return before + (double)(ended_ms - coordinator->started_ms) / 1000;
-}
-
 static void add_training(json_t *summary, const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
@@ -303,7 +295,7 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
     json_t *times = times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
                                sum.total_ns, sum.steps);
     json_object_set_new(summary, "steps", integer(job_steps));
-    json_object_set_new(summary, "seconds", json_real(training_seconds(coordinator)));
+    json_object_set_new(summary, "seconds", json_real(generation_seconds(coordinator, coordinator->ended_ms)));
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
     json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
@@ -366,7 +358,7 @@ static void add_outcome(json_t *summary, const struct coordinator *coordinator)
     json_object_set_new(summary, "bits_of", json_string(bits_of(coordinator->job)));
     json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
     json_object_set_new(summary, "restarts",
-                        integer(coordinator->resume != NULL ? coordinator->resume->restarts : 0));
+                        integer(generation_restarts(coordinator)));
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
     json_object_set_new(summary, "reason", json_string(coordinator->reason));
 }
@@ -469,8 +461,25 @@ static json_t *culprit_json(const struct coordinator *coordinator)
     }
     // A process may have several of the servers' slots.
     bool is_worker = culprit->role == ROLE_WORKER;
-    uint32_t index = is_worker ? culprit->index : culprit->index % coordinator->job->servers;
+    uint32_t index = is_worker ? culprit->slot->number : culprit->index % coordinator->job->servers;
     return json_pack("{s:s, s:i}", "role", role_name(culprit->role), "index", (int)index);
+}
+
+/* What each lost worker has cost; none: the job has lost none that it went on without. */
+static json_t *recoveries_json(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    json_t *list = json_array();
+    for (uint32_t i = 0; generation != NULL && i < generation->recovery_count; i++) {
+        const struct recovery *of = &generation->recoveries[i];
+        uint64_t redone = of->lost_step > of->begin_step ? of->lost_step - of->begin_step : 0;
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:f}", "reason",
+                                              of->reason, "processes", (int)of->processes,
+                                              "lost_step", (json_int_t)of->lost_step, "begin_step",
+                                              (json_int_t)of->begin_step, "steps_redone",
+                                              (json_int_t)redone, "seconds", of->seconds));
+    }
+    return list;
 }
 
 json_t *summary_details_json(const struct coordinator *coordinator)
@@ -480,13 +489,13 @@ json_t *summary_details_json(const struct coordinator *coordinator)
     bool has_all_reduce = coordinator->started_ms > 0 &&
                           coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce));
     json_t *details = json_pack(
-        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o}", "evaluations",
+        "{s:o, s:o, s:I, s:f, s:o, s:s?, s:o, s:o, s:o, s:s, s:o, s:o}", "evaluations",
         epochs_json(coordinator, true), "target", target_json(coordinator), "late_gradients",
         (json_int_t)results->late_count, "images_dropped", results_images_dropped(results),
         "staleness", histogram_json(coordinator), "all_reduce", has_all_reduce ? all_reduce : NULL,
         "buckets", buckets_json(&coordinator->tuning), "shards", shards_json(results),
         "ms_per_step", hidden_json(results), "bytes_per_step", how_bytes_are_known(coordinator),
-        "failed_member", culprit_json(coordinator));
+        "failed_member", culprit_json(coordinator), "recoveries", recoveries_json(coordinator));
     json_t *images = images_json(coordinator);
     if (images == NULL || json_object_update(details, images) != 0) {
         json_decref(details);

@@ -261,11 +261,15 @@ static enum status join(struct service *service, char *place, char *host, size_t
     return member_ready(&service->member, NULL, NULL);
 }
 
+static enum status run_generation(const struct shard_service_options *options);
+
 static void *run_thread(void *data)
 {
     const struct shard_service_options *options = data;
     pthread_setname_np(pthread_self(), "shard");
-    if (shard_service_run(options) != STATUS_OK) {
+    // The first one of this server comes back for all.
+    enum status status = run_generation(options);
+    if (status != STATUS_OK && status != STATUS_AGAIN) {
         log_debug("shard %u has ended early", options->index); // it has said why
     }
     return NULL;
@@ -328,7 +332,8 @@ static enum status join_and_serve(struct service *service)
     return serve(service);
 }
 
-enum status shard_service_run(const struct shard_service_options *options)
+/* Until its generation of the job's processes is over. */
+static enum status run_generation(const struct shard_service_options *options)
 {
     struct service service = {.options = options};
     enum status status = channel_create(&service.channel);
@@ -345,5 +350,14 @@ enum status shard_service_run(const struct shard_service_options *options)
     channel_destroy(service.channel, 0);
     service_free_region(&service);
     far_workers_destroy(&service.far);
+    return status;
+}
+
+enum status shard_service_run(const struct shard_service_options *options)
+{
+    enum status status;
+    do {
+        status = run_generation(options);
+    } while (status == STATUS_AGAIN);
     return status;
 }

@@ -92,6 +92,11 @@ enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_p
     return status;
 }
 
+uint32_t link_generation(const struct link *link)
+{
+    return link->member.generation;
+}
+
 enum status link_prepare(struct link *link, const struct link_prepared *prepared)
 {
     pthread_mutex_lock(&link->mutex);

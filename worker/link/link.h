@@ -64,6 +64,9 @@ void link_destroy(struct link *link);
 /* *ret_process: which of the job's worker processes this is (carriers.h). */
 enum status link_welcome(struct link *link, struct job *ret_job, uint32_t *ret_process);
 
+/* After that: of the job's processes, from 0. */
+uint32_t link_generation(const struct link *link);
+
 /* Between the two, where a device chooses how it computes. Rank 0 tells what its device has chosen,
  * before it is prepared; others may wait for that: "" if it has nothing to choose. Borrowed until
  * link_destroy. */

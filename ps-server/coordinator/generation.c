@@ -1,0 +1,189 @@
+/* Lets a job that has lost a worker go on with the others. */
+#include "ps-server/coordinator/generation.h"
+
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Processes that carry the job's ranks from now on: those that were lost are GONE. Of a later
+ * generation, some may not have come back yet. */
+static uint32_t count_left(const struct membership *membership, const struct slot *lost)
+{
+    uint32_t gone = membership_count(membership->workers, membership->worker_count, SLOT_GONE);
+    return membership->worker_count - gone - (lost->state != SLOT_GONE);
+}
+
+bool generation_may_follow(const struct coordinator *coordinator, const struct sender *lost,
+                           char *ret_why, size_t why_size)
+{
+    const struct job *job = coordinator->job;
+    bool is_first = coordinator->generation == NULL;
+    ret_why[0] = '\0';
+    if (job->on_loss != ON_LOSS_REDEAL || lost->slot == NULL) {
+        return false;
+    }
+    if (coordinator->state == COORDINATOR_GATHERING && is_first) {
+        snprintf(ret_why, why_size, "the job has not begun, so nobody goes on without it");
+        return false;
+    }
+    if (lost->role != ROLE_WORKER) {
+        snprintf(ret_why, why_size, "only workers can be done without (--on-loss redeal)");
+        return false;
+    }
+    uint32_t left = count_left(&coordinator->membership, lost->slot);
+    if (left == 0 || left < job->min_workers) {
+        snprintf(ret_why, why_size, "%u worker process%s left, and --min-workers is %u", left,
+                 left == 1 ? " is" : "es are", job->min_workers);
+        return false;
+    }
+    return true;
+}
+
+void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
+                     const struct sender *lost, uint64_t now_ms)
+{
+    char why[COORDINATOR_REASON_BYTES], reason[2 * COORDINATOR_REASON_BYTES + 2];
+    bool may_follow = generation_may_follow(coordinator, lost, why, sizeof(why));
+    if (coordinator->state >= COORDINATOR_CLOSING) {
+        return;
+    }
+    if (lost->slot != NULL && lost->slot->state != SLOT_GONE) {
+        coordinator->workers_lost += lost->role == ROLE_WORKER;
+        slot_enter(&coordinator->membership, lost->slot, SLOT_GONE, now_ms);
+    }
+    snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
+    coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
+}
+
+static uint64_t most_steps(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    const struct results *results = &coordinator->results;
+    uint64_t most = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        most = membership->workers[i].step > most ? membership->workers[i].step : most;
+    }
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        most = results->ranks[i].step > most ? results->ranks[i].step : most;
+    }
+    return most;
+}
+
+/* The numbers of those who are left, in order. */
+static enum status list_numbers(const struct membership *membership, struct generation *generation)
+{
+    generation->numbers = calloc(membership->worker_count, sizeof(*generation->numbers));
+    if (generation->numbers == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        if (membership->workers[i].state != SLOT_GONE) {
+            generation->numbers[generation->process_count++] = membership->workers[i].number;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Those before, and the last one as far as it is known. */
+static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
+{
+    const struct generation *before = last->generation;
+    uint32_t count = before != NULL ? before->recovery_count : 0;
+    generation->recoveries = calloc((size_t)count + 1, sizeof(*generation->recoveries));
+    if (generation->recoveries == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    if (count > 0) {
+        memcpy(generation->recoveries, before->recoveries, count * sizeof(*before->recoveries));
+    }
+    generation->recovery_count = count;
+    if (count < GENERATION_RECOVERIES_MAX) {
+        struct recovery *recovery = &generation->recoveries[generation->recovery_count++];
+        snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
+        recovery->lost_step = most_steps(last);
+        recovery->processes = generation->process_count;
+    }
+    return STATUS_OK;
+}
+
+enum status generation_next(const struct coordinator *last, struct generation *ret_generation)
+{
+    const struct generation *before = last->generation;
+    struct generation next = {
+        .number = before != NULL ? before->number + 1 : 1,
+        .workers_lost = last->workers_lost,
+        .lost_ms = last->ended_ms,
+        .started_ms = generation_started_ms(last),
+        // As far as they are known to have been before this process.
+        .seconds_before = generation_seconds(last, generation_started_ms(last)),
+        .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
+    };
+    enum status status = list_numbers(&last->membership, &next);
+    if (status == STATUS_OK) {
+        status = list_recoveries(last, &next);
+    }
+    if (status != STATUS_OK) {
+        generation_finish(&next);
+        return status;
+    }
+    *ret_generation = next;
+    return STATUS_OK;
+}
+
+void generation_finish(struct generation *generation)
+{
+    free(generation->numbers);
+    free(generation->recoveries);
+    *generation = (struct generation){0};
+}
+
+void generation_begin(const struct generation *generation, struct coordinator *coordinator)
+{
+    struct membership *membership = &coordinator->membership;
+    coordinator->generation = generation;
+    coordinator->workers_lost = generation->workers_lost;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        membership->workers[i].number = generation->numbers[i];
+    }
+}
+
+void generation_note_start(struct generation *generation, const struct coordinator *coordinator,
+                           uint64_t now_ms)
+{
+    struct recovery *last = &generation->recoveries[generation->recovery_count - 1];
+    if (generation->started_ms == 0) {
+        generation->started_ms = now_ms;
+    }
+    last->begin_step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    last->seconds = (double)(now_ms - generation->lost_ms) / 1000;
+}
+
+uint64_t generation_started_ms(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    return generation != NULL && generation->started_ms > 0 ? generation->started_ms
+                                                            : coordinator->started_ms;
+}
+
+double generation_seconds(const struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct generation *generation = coordinator->generation;
+    const struct coordinator_resume *resume = coordinator->resume;
+    uint64_t started_ms = generation_started_ms(coordinator);
+    double before = generation != NULL ? generation->seconds_before
+                    : resume != NULL   ? resume->seconds
+                                       : 0;
+    return before + (started_ms > 0 ? (double)(now_ms - started_ms) / 1000 : 0);
+}
+
+uint32_t generation_restarts(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    const struct coordinator_resume *resume = coordinator->resume;
+    if (generation != NULL) {
+        return generation->restarts_before + generation->number;
+    }
+    return resume != NULL ? resume->restarts : 0;
+}

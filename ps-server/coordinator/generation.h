@@ -1,0 +1,80 @@
+/* Generations of a job's processes: a job that has lost a worker goes on with those that are left.
+ * Pure.
+ *
+ * With --on-loss redeal a lost worker process does not end a synchronous job. The coordinator sends
+ * STOP to all members with the reason AGAIN, and begins a new generation: a coordinator of the same
+ * job with one process less to carry its ranks. The others join again, by new connections and under
+ * the numbers that they had, and go on from the newest checkpoint, or from the beginning if there
+ * is none. So the way on after a loss is the way on after a restart (--resume), without the
+ * restart. Bits follow from ranks, not from processes (common/job/carriers.h), so the job ends with
+ * those of an undisturbed one.
+ *
+ *     generation 0: workers 0 1 2 3    worker 2 is lost
+ *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3
+ *
+ * Each generation has a job id of its own, so nothing that was on its way reaches the next one. */
+#ifndef PS_SERVER_COORDINATOR_GENERATION_H
+#define PS_SERVER_COORDINATOR_GENERATION_H
+
+#include "ps-server/coordinator/coordinator.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GENERATION_RECOVERIES_MAX 64 // that are written down
+
+/* What a loss has cost. */
+struct recovery {
+    char reason[COORDINATOR_REASON_BYTES]; // which worker was lost, and how that is known
+    uint64_t lost_step;                    // the most steps that a worker was known to have made
+    uint64_t begin_step;                   // those that training went on from
+    uint32_t processes;                    // that are left
+    double seconds;                        // from the loss to training; 0: there was none after it
+};
+
+struct generation {
+    uint32_t number;        // from 1: the first one has none of these
+    uint32_t *numbers;      // (process_count) of its worker processes, in this order; owned
+    uint32_t process_count;
+    uint32_t workers_lost;  // before
+    uint64_t lost_ms;       // when the last one was
+    uint64_t started_ms;    // when the job began to train; 0: no generation has
+    double seconds_before;  // of training, in processes before this one
+    uint32_t restarts_before; // of those
+    struct recovery *recoveries; // (recovery_count), owned
+    uint32_t recovery_count;
+};
+
+/* Whether the job can go on when it loses the member; otherwise a sentence says why not: "" if
+ * nobody has asked for it. */
+bool generation_may_follow(const struct coordinator *coordinator, const struct sender *lost,
+                           char *ret_why, size_t why_size);
+
+/* A member is lost: the job goes on without it if it can, and fails with the status otherwise. The
+ * sentence says which member, and how that is known. */
+void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
+                     const struct sender *lost, uint64_t now_ms);
+
+/* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until
+ * generation_finish. */
+enum status generation_next(const struct coordinator *last, struct generation *ret_generation);
+void generation_finish(struct generation *generation); // zeroed is fine
+
+/* Makes a new coordinator that of a generation. Borrows the generation. */
+void generation_begin(const struct generation *generation, struct coordinator *coordinator);
+
+/* Training has begun: takes down what the loss has cost. */
+void generation_note_start(struct generation *generation, const struct coordinator *coordinator,
+                           uint64_t now_ms);
+
+/* When the job began to train in this process; 0: it has not. */
+uint64_t generation_started_ms(const struct coordinator *coordinator);
+
+/* Seconds of training until then, with those of processes before this one. */
+double generation_seconds(const struct coordinator *coordinator, uint64_t now_ms);
+
+/* How often the job has gone on, by --resume or with other processes. */
+uint32_t generation_restarts(const struct coordinator *coordinator);
+
+#endif
