@@ -34,7 +34,7 @@
 
 struct server {
     const struct server_options *options;
-    struct job job;               // of this generation: fewer processes may carry it than it asks for
+    struct job job; // of this generation: fewer processes may carry it than it asks for
     struct generation generation; // zeroed: the first
     const char *resume;           // folder with the checkpoint to go on from; "": none
     bool has_started;             // some generation has trained

@@ -69,8 +69,8 @@ static enum status train(const struct worker_options *options, struct link *link
     char text[256];
     // Later generations have fewer processes than were started. Nobody changes the environment any
     // more.
-    status = is_first ? rank_check_size(options->launcher, options->rank_offset,
-                                        carriers.processes, getenv, text, sizeof(text))
+    status = is_first ? rank_check_size(options->launcher, options->rank_offset, carriers.processes,
+                                        getenv, text, sizeof(text))
                       : STATUS_OK;
     if (status != STATUS_OK) {
         log_error("%s", text);
@@ -113,8 +113,8 @@ static enum status train(const struct worker_options *options, struct link *link
 
 /* From joining to the end of the job, or of a generation of its processes. */
 static enum status train_generation(const struct worker_options *options,
-                                    struct link_options *link_options,
-                                    struct workplace *workplace, struct job *job)
+                                    struct link_options *link_options, struct workplace *workplace,
+                                    struct job *job)
 {
     struct link *link;
     enum status status = link_create(link_options, &link);

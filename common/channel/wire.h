@@ -78,7 +78,7 @@ struct message {
     uint64_t mark;           // PULL: whose parameters are wanted, from 1; 0: those to go on with.
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
-    uint32_t generation;   // WELCOME: how often the job has gone on with other processes
+    uint32_t generation;     // WELCOME: how often the job has gone on with other processes
     enum status reason;
     const char *text; // never NULL after decode
 

@@ -92,7 +92,7 @@ struct job {
     enum all_reduce_choice all_reduce; // of ring
     uint32_t report_every;             // steps between metrics
     struct checkpoint_every checkpoint_every;
-    uint32_t keep;                                            // checkpoints
+    uint32_t keep; // checkpoints
     enum on_loss on_loss;
     uint32_t min_workers;                                     // processes that have to be left
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds

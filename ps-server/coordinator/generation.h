@@ -34,14 +34,14 @@ struct recovery {
 };
 
 struct generation {
-    uint32_t number;        // from 1: the first one has none of these
-    uint32_t *numbers;      // (process_count) of its worker processes, in this order; owned
+    uint32_t number;   // from 1: the first one has none of these
+    uint32_t *numbers; // (process_count) of its worker processes, in this order; owned
     uint32_t process_count;
-    uint32_t workers_lost;  // before
-    uint64_t lost_ms;       // when the last one was
-    uint64_t started_ms;    // when the job began to train; 0: no generation has
-    double seconds_before;  // of training, in processes before this one
-    uint32_t restarts_before; // of those
+    uint32_t workers_lost;       // before
+    uint64_t lost_ms;            // when the last one was
+    uint64_t started_ms;         // when the job began to train; 0: no generation has
+    double seconds_before;       // of training, in processes before this one
+    uint32_t restarts_before;    // of those
     struct recovery *recoveries; // (recovery_count), owned
     uint32_t recovery_count;
 };

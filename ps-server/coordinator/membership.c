@@ -270,8 +270,7 @@ void membership_list(const struct slot *slots, uint32_t count, enum slot_state s
             continue;
         }
         const char *separator = listed == 0 ? "" : listed + 1 == total ? " and " : ", ";
-        int wrote = snprintf(ret_text + used, text_size - used, "%s%u", separator,
-                             slots[i].number);
+        int wrote = snprintf(ret_text + used, text_size - used, "%s%u", separator, slots[i].number);
         used += wrote > 0 ? (size_t)wrote : 0;
         listed++;
     }

@@ -295,7 +295,8 @@ static void add_training(json_t *summary, const struct coordinator *coordinator)
     json_t *times = times_json(sum.compute_ns, sum.exchange_wait_ns, sum.input_wait_ns,
                                sum.total_ns, sum.steps);
     json_object_set_new(summary, "steps", integer(job_steps));
-    json_object_set_new(summary, "seconds", json_real(generation_seconds(coordinator, coordinator->ended_ms)));
+    json_object_set_new(summary, "seconds",
+                        json_real(generation_seconds(coordinator, coordinator->ended_ms)));
     json_object_set_new(summary, "images_per_second",
                         json_real(results_images_per_second(results)));
     json_object_set_new(summary, "epochs", epochs_json(coordinator, false));
@@ -357,8 +358,7 @@ static void add_outcome(json_t *summary, const struct coordinator *coordinator)
                         is_completed ? json_string(coordinator->params_digest) : json_null());
     json_object_set_new(summary, "bits_of", json_string(bits_of(coordinator->job)));
     json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
-    json_object_set_new(summary, "restarts",
-                        integer(generation_restarts(coordinator)));
+    json_object_set_new(summary, "restarts", integer(generation_restarts(coordinator)));
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));
     json_object_set_new(summary, "reason", json_string(coordinator->reason));
 }
