@@ -36,7 +36,7 @@ struct server {
     const struct server_options *options;
     struct job job; // of this generation: fewer processes may carry it than it asks for
     struct generation generation; // zeroed: the first
-    const char *resume;           // folder with the checkpoint to go on from; "": none
+    struct vault *vault;          // what a next generation goes on from; NULL: there is none
     bool has_started;             // some generation has trained
     struct channel *channel;
     struct coordinator coordinator;
@@ -289,8 +289,9 @@ static enum status open_keeper(struct server *server)
 {
     const struct keeper_options keeper = {
         .job = &server->job,
-        .resume = server->resume,
+        .resume = server->options->resume,
         .folder = server->options->folder,
+        .vault = server->vault,
         .member_count = server->job.workers + job_shard_count(&server->job),
         .wake = wake,
         .context = server,
@@ -404,9 +405,6 @@ static enum status begin_generation(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    if (coordinator->checkpointing.written > 0) {
-        server->resume = server->options->folder;
-    }
     keeper_destroy(server->keeper); // what is on its way to the disk arrives there
     server->keeper = NULL;
     server->job.processes = next.process_count;
@@ -510,6 +508,10 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = job_may_redeal(&server->job) ? vault_create(&server->vault) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = open_keeper(server);
     if (status != STATUS_OK) {
         return status;
@@ -542,6 +544,7 @@ static void destroy(struct server *server)
     }
     recorder_destroy(server->recorder);
     keeper_destroy(server->keeper); // wakes the channel
+    vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);
@@ -557,7 +560,6 @@ enum status server_run(const struct server_options *options)
     }
     server->options = options;
     server->job = *options->job;
-    server->resume = options->resume;
     progress_init(&server->progress, options->shows_progress);
     launcher_pipe_init(&server->launcher, options->launcher_fd);
     enum status status = start(server);

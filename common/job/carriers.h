@@ -10,6 +10,7 @@
 
 #include "common/job/job.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct carriers {
@@ -23,6 +24,9 @@ struct rank_block {
 };
 
 struct carriers job_carriers(const struct job *job);
+
+/* Whether the job may go on when it loses a process: others carry its ranks. */
+bool job_may_redeal(const struct job *job);
 
 /* The ranks of a process, below carriers.processes. */
 struct rank_block carriers_block(struct carriers carriers, uint32_t process);

@@ -1,11 +1,14 @@
 /* Places the checkpoints of a job on its steps. */
 #include "common/job/checkpoints.h"
 
+#include "common/job/carriers.h"
+
 struct checkpoints checkpoints_of(const struct job *job, uint64_t sample_count)
 {
     const struct checkpoint_every *every = &job->checkpoint_every;
     struct checkpoints checkpoints = {
-        .are_on = every->kind != CHECKPOINT_NEVER,
+        .are_on = every->kind != CHECKPOINT_NEVER || job_may_redeal(job),
+        .are_written = every->kind != CHECKPOINT_NEVER,
         .total = job_total_steps(job, sample_count),
         .sync_every = job->sync_every > 0 ? job->sync_every : 1,
     };
@@ -61,7 +64,7 @@ uint64_t checkpoints_next(const struct checkpoints *checkpoints, const struct ph
                           uint64_t steps)
 {
     uint64_t every = checkpoints->every, total = checkpoints->total;
-    if (!checkpoints->are_on || steps >= total) {
+    if (!checkpoints->are_written || steps >= total) {
         return CHECKPOINTS_NEVER;
     }
     if (every == 0) {

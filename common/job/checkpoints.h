@@ -3,7 +3,10 @@
  * A checkpoint is taken between two steps, where what workers hold of their own is least: with
  * --sync-every between two rounds, never at the end of a phase that another one follows, and never
  * while sizes of buckets are tried. So a step that is
- * asked for is moved on to the next one that will do. The end of the job has one in any case. */
+ * asked for is moved on to the next one that will do. The end of the job has one in any case.
+ *
+ * A job that may lose workers (--on-loss redeal) has others besides, which stay in memory; their
+ * steps follow from no rule: see ps-server/coordinator/checkpointing.h. */
 #ifndef COMMON_JOB_CHECKPOINTS_H
 #define COMMON_JOB_CHECKPOINTS_H
 
@@ -17,6 +20,7 @@
 
 struct checkpoints {
     bool are_on;
+    bool are_written;    // some go to the disk
     uint64_t every;      // steps; 0: only those that are announced
     uint64_t total;      // steps of the job
     uint32_t sync_every; // steps of a round

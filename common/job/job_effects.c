@@ -111,11 +111,6 @@ static bool may_lose_workers(const struct job *job)
     return is_no_baseline(job) && job_carriers(job).processes > 1;
 }
 
-static bool may_redeal(const struct job *job)
-{
-    return job->on_loss == ON_LOSS_REDEAL && may_lose_workers(job);
-}
-
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
@@ -146,7 +141,7 @@ static const struct effect effects[] = {
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
     {"keep", "", has_checkpoints, "--checkpoint-every"},
     {"on-loss", "fail", may_lose_workers, "another mode than local, and more than one worker"},
-    {"min-workers", "1", may_redeal, "--on-loss redeal, and more than one worker"},
+    {"min-workers", "1", job_may_redeal, "--on-loss redeal, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };
 

@@ -6,6 +6,7 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "ps-server/checkpoint/saver.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,15 @@
 
 struct keeper {
     struct keeper_options options;
-    struct checkpoint_reader *reader; // NULL: the job begins
-    struct job_part part;             // of the reader
-    struct saver *saver;              // NULL: nothing is written
-    float *piece;                     // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+    struct checkpoint_reader *reader; // NULL: the job begins, or goes on from memory
+    bool has_part;
+    struct job_part part; // of what the job goes on from
+    struct saver *saver;  // NULL: nothing is written
+    float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
+
+    // What was done in memory alone, which nobody was told yet.
+    struct saver_news *news; // (news_capacity), owned; the oldest first
+    uint32_t news_count, news_capacity;
 };
 
 static void log_lines(const char *notes)
@@ -48,8 +54,38 @@ static enum status open_checkpoint(struct keeper *keeper)
         log_error("cannot resume from %s: %s", checkpoint_path(keeper->reader), error);
         return STATUS_INVALID;
     }
+    keeper->has_part = true;
     keeper->piece = malloc(SNAPSHOT_PIECE_FLOATS * sizeof(float));
     return keeper->piece != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+/* What to go on from is in memory. */
+static enum status take_vault(struct keeper *keeper)
+{
+    const struct keeper_options *options = &keeper->options;
+    char error[ERROR_BYTES] = "";
+    enum status status =
+        job_part_read(vault_job_part(options->vault), options->job, vault_step(options->vault),
+                      &keeper->part, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("cannot go on from step %llu: %s", (unsigned long long)vault_step(options->vault),
+                  error);
+    }
+    keeper->has_part = status == STATUS_OK;
+    return status;
+}
+
+static bool is_in_memory(const struct keeper *keeper)
+{
+    return keeper->options.vault != NULL && vault_step(keeper->options.vault) > 0;
+}
+
+static enum status find_beginning(struct keeper *keeper)
+{
+    if (is_in_memory(keeper)) {
+        return take_vault(keeper);
+    }
+    return keeper->options.resume[0] != '\0' ? open_checkpoint(keeper) : STATUS_OK;
 }
 
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper)
@@ -59,7 +95,9 @@ enum status keeper_create(const struct keeper_options *options, struct keeper **
         return STATUS_NO_MEMORY;
     }
     keeper->options = *options;
-    enum status status = options->resume[0] != '\0' ? open_checkpoint(keeper) : STATUS_OK;
+    keeper->news_capacity = options->member_count * SNAPSHOT_CREDITS + 2;
+    keeper->news = calloc(keeper->news_capacity, sizeof(*keeper->news));
+    enum status status = keeper->news != NULL ? find_beginning(keeper) : STATUS_NO_MEMORY;
     if (status != STATUS_OK) {
         keeper_destroy(keeper);
         return status;
@@ -77,12 +115,13 @@ void keeper_destroy(struct keeper *keeper)
     checkpoint_reader_close(keeper->reader);
     job_part_finish(&keeper->part);
     free(keeper->piece);
+    free(keeper->news);
     free(keeper);
 }
 
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
 {
-    if (keeper->reader == NULL) {
+    if (!keeper->has_part) {
         return;
     }
     coordinator->resume = &keeper->part.resume;
@@ -107,23 +146,81 @@ enum status keeper_begin_writing(struct keeper *keeper)
     return saver_create(&saver, &keeper->saver);
 }
 
+/* Part of a vector of the checkpoint that the job goes on from; NULL: it has none. *ret_total: the
+ * whole vector's floats. Borrowed until the next call. */
+static const float *read_part(struct keeper *keeper, const char *name, struct span part,
+                              uint64_t *ret_total)
+{
+    uint64_t size = 0;
+    if (keeper->reader == NULL) {
+        const float *values =
+            is_in_memory(keeper) ? vault_find(keeper->options.vault, name, ret_total) : NULL;
+        bool is_part =
+            values != NULL && part.offset <= *ret_total && part.count <= *ret_total - part.offset;
+        return is_part ? values + part.offset : NULL;
+    }
+    bool is_there = checkpoint_has(keeper->reader, name, &size);
+    *ret_total = size / sizeof(float);
+    is_there = is_there && part.offset <= *ret_total && part.count <= *ret_total - part.offset &&
+               checkpoint_read(keeper->reader, name, part.offset * sizeof(float), keeper->piece,
+                               part.count * sizeof(float)) == STATUS_OK;
+    return is_there ? keeper->piece : NULL;
+}
+
 /* Answers a FETCH: without values if there is no such vector. */
 static void answer(struct keeper *keeper, const struct coordinator *coordinator, uint64_t peer,
                    const struct message *asked)
 {
-    uint64_t size = 0, offset = asked->span.offset, count = asked->span.count;
+    uint64_t total = 0;
     const char *name = asked->piece->vector;
-    bool is_there = keeper->reader != NULL && checkpoint_has(keeper->reader, name, &size) &&
-                    offset <= size / sizeof(float) && count <= size / sizeof(float) - offset &&
-                    checkpoint_read(keeper->reader, name, offset * sizeof(float), keeper->piece,
-                                    count * sizeof(float)) == STATUS_OK;
-    const struct wire_piece piece = {.vector = name, .total = size / sizeof(float)};
+    const float *values = read_part(keeper, name, asked->span, &total);
+    const struct wire_piece piece = {.vector = name, .total = total};
     const struct message message = {.kind = MESSAGE_PIECE,
                                     .rank = asked->rank,
                                     .piece = &piece,
                                     .span = asked->span,
-                                    .values = is_there ? keeper->piece : NULL};
+                                    .values = values};
     coordinator->port.send(coordinator->port.context, peer, &message);
+}
+
+/* Members have a few pieces on their way at most, and one checkpoint is collected at a time. */
+static void add_news(struct keeper *keeper, struct saver_news news)
+{
+    assert(keeper->news_count < keeper->news_capacity);
+    keeper->news[keeper->news_count++] = news;
+}
+
+/* Whether the one that is collected goes to the disk. */
+static bool is_written(const struct keeper *keeper, const struct coordinator *coordinator)
+{
+    return keeper->saver != NULL && coordinator->checkpointing.is_written;
+}
+
+static void note_end(struct keeper *keeper, const struct coordinator *coordinator,
+                     enum status status)
+{
+    add_news(keeper, (struct saver_news){.is_end = true,
+                                         .step = coordinator->checkpointing.step,
+                                         .status = status,
+                                         .why = "there is no memory for it"});
+}
+
+/* Takes part, which is NULL if there was no memory for it. */
+static void commit_parts(struct keeper *keeper, const struct coordinator *coordinator,
+                         const struct checkpoint_vector *vectors, json_t *part)
+{
+    enum status status = STATUS_OK;
+    if (keeper->options.vault != NULL) {
+        status = vault_commit(keeper->options.vault, json_incref(part));
+    }
+    if (!is_written(keeper, coordinator)) {
+        json_decref(part);
+        note_end(keeper, coordinator, status);
+    } else if (part != NULL) {
+        saver_commit(keeper->saver, vectors, coordinator->checkpointing.vectors.count, part);
+    } else {
+        saver_abandon(keeper->saver);
+    }
 }
 
 static void commit(struct keeper *keeper, const struct coordinator *coordinator, uint64_t now_ms)
@@ -136,12 +233,42 @@ static void commit(struct keeper *keeper, const struct coordinator *coordinator,
                                                 of->vectors.list[i].total * sizeof(float)};
     }
     json_t *part = count > 0 ? job_part_json(coordinator, now_ms) : NULL;
-    if (part != NULL) {
-        saver_commit(keeper->saver, vectors, count, part);
-    } else {
-        saver_abandon(keeper->saver); // there is no memory
-    }
+    commit_parts(keeper, coordinator, vectors, part);
     free(vectors);
+}
+
+static void do_in_memory(struct keeper *keeper, const struct coordinator *coordinator,
+                         enum checkpoint_task task, uint64_t peer, const struct message *message)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    bool is_alone = !is_written(keeper, coordinator);
+    if (task == CHECKPOINT_BEGIN) {
+        vault_begin(keeper->options.vault, of->step);
+        keeper->news_count = 0; // of one that was given up
+    } else if (task == CHECKPOINT_STORE) {
+        // Without memory it is not committed, which is said then.
+        (void)vault_store(keeper->options.vault, message);
+    } else if (task == CHECKPOINT_ABANDON) {
+        vault_abandon(keeper->options.vault);
+    }
+    if (task == CHECKPOINT_STORE && is_alone) {
+        add_news(keeper, (struct saver_news){.step = of->step, .peer = peer});
+    } else if (task == CHECKPOINT_ABANDON && is_alone) {
+        keeper->news_count = 0;
+        note_end(keeper, coordinator, STATUS_INTERRUPTED);
+    }
+}
+
+static void do_on_disk(struct keeper *keeper, const struct coordinator *coordinator,
+                       enum checkpoint_task task, uint64_t peer, const struct message *message)
+{
+    if (task == CHECKPOINT_BEGIN) {
+        saver_begin(keeper->saver, coordinator->checkpointing.step);
+    } else if (task == CHECKPOINT_STORE) {
+        saver_store(keeper->saver, peer, message);
+    } else if (task == CHECKPOINT_ABANDON) {
+        saver_abandon(keeper->saver);
+    }
 }
 
 void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum checkpoint_task task,
@@ -151,24 +278,23 @@ void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum chec
         answer(keeper, coordinator, peer, message);
         return;
     }
-    if (keeper->saver == NULL) {
-        return; // it could not be opened, which was said
+    if (keeper->options.vault != NULL) {
+        do_in_memory(keeper, coordinator, task, peer, message);
     }
-    switch (task) {
-    case CHECKPOINT_BEGIN:
-        saver_begin(keeper->saver, coordinator->checkpointing.step);
-        break;
-    case CHECKPOINT_STORE:
-        saver_store(keeper->saver, peer, message);
-        break;
-    case CHECKPOINT_COMMIT:
+    if (is_written(keeper, coordinator)) {
+        do_on_disk(keeper, coordinator, task, peer, message);
+    }
+    if (task == CHECKPOINT_COMMIT) {
         commit(keeper, coordinator, now_ms);
-        break;
-    case CHECKPOINT_ABANDON:
-        saver_abandon(keeper->saver);
-        break;
-    case CHECKPOINT_READ:
-        break;
+    }
+}
+
+static void tell(struct coordinator *coordinator, const struct saver_news *news, uint64_t now_ms)
+{
+    if (news->is_end) {
+        checkpointing_note_written(coordinator, news->step, news->status, news->why, now_ms);
+    } else {
+        checkpointing_note_stored(coordinator, news->peer, news->step);
     }
 }
 
@@ -176,10 +302,12 @@ void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, ui
 {
     struct saver_news news;
     while (keeper->saver != NULL && saver_next(keeper->saver, &news)) {
-        if (news.is_end) {
-            checkpointing_note_written(coordinator, news.step, news.status, news.why, now_ms);
-        } else {
-            checkpointing_note_stored(coordinator, news.peer, news.step);
-        }
+        tell(coordinator, &news, now_ms);
+    }
+    while (keeper->news_count > 0) {
+        news = keeper->news[0];
+        keeper->news_count--;
+        memmove(keeper->news, keeper->news + 1, keeper->news_count * sizeof(*keeper->news));
+        tell(coordinator, &news, now_ms); // which may lead to more
     }
 }

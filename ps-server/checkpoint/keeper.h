@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "ps-server/checkpoint/job_part.h"
+#include "ps-server/checkpoint/vault.h"
 #include "ps-server/coordinator/coordinator.h"
 
 #include <stdbool.h>
@@ -17,6 +18,8 @@ struct keeper_options {
     const struct job *job; // resolved; borrowed
     const char *resume;    // folder to go on from; "": the job begins
     const char *folder;    // run folder; "" for none
+    struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
+                           // NULL: none is kept in memory
     uint32_t member_count;
     void (*wake)(void *context); // there are news; on another thread
     void *context;

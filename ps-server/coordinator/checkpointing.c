@@ -13,6 +13,12 @@
 
 #define MARGIN_MIN 8
 
+// Copies for memory alone: time between them, and what a second of it may copy, which is a
+// hundredth of what a core copies.
+#define SPARE_MS_MIN           1000
+#define SPARE_MS_MAX           60000
+#define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
+
 enum status checkpointing_init(struct checkpointing *checkpointing, uint32_t worker_count,
                                uint32_t server_count)
 {
@@ -137,11 +143,19 @@ static void give_task(struct coordinator *coordinator, enum checkpoint_task task
     coordinator->port.checkpoint(coordinator->port.context, task, peer, message);
 }
 
+/* Whether it is one of those that --checkpoint-every asks for. */
+static bool is_for_disk(const struct checkpointing *of, uint64_t step)
+{
+    return (step == of->announced && !of->is_announced_spare) ||
+           checkpoints_are_due(&of->plan, &of->phases, step);
+}
+
 static void begin_collecting(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
+    of->is_written = is_for_disk(of, step);
     of->is_given_up = false;
     of->vectors.count = 0;
     give_task(coordinator, CHECKPOINT_BEGIN, 0, NULL);
@@ -162,6 +176,17 @@ static void abandon(struct coordinator *coordinator, const char *why)
     of->is_given_up = true;
     coordinator_port_say(&coordinator->port, true, "no checkpoint at step %llu: %s",
                          (unsigned long long)of->step, why);
+}
+
+/* How long the next copy for memory alone has to wait. */
+static uint64_t spare_ms(const struct checkpointing *of)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < of->vectors.count; i++) {
+        bytes += of->vectors.list[i].total * sizeof(float);
+    }
+    uint64_t ms = bytes / (SPARE_BYTES_PER_SECOND / 1000);
+    return ms < SPARE_MS_MIN ? SPARE_MS_MIN : ms > SPARE_MS_MAX ? SPARE_MS_MAX : ms;
 }
 
 /* Whether everybody has offered a snapshot of the step; of races, whether all servers have. */
@@ -331,10 +356,17 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     of->state = CHECKPOINTING_IDLE;
     if (of->announced == step) {
         of->margin = MARGIN_MIN;
+    }
+    if (of->announced == step && !of->is_announced_spare) {
         of->due_ms = now_ms + minutes_ms(coordinator);
     }
+    if (job_may_redeal(coordinator->job)) {
+        of->spare_due_ms = now_ms + spare_ms(of);
+    }
     drop_all(coordinator, step);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && !of->is_written) {
+        of->has_failed = false;
+    } else if (status == STATUS_OK) {
         of->written = step;
         of->has_failed = false;
         coordinator_port_say(&coordinator->port, false, "checkpoint at step %llu",
@@ -385,7 +417,7 @@ void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     char why[OPTION_ERROR_BYTES];
-    if (coordinator->job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+    if (!checkpoints_of(coordinator->job, coordinator->train_samples).are_on) {
         return;
     }
     if (!of->plan.are_on) {
@@ -401,11 +433,13 @@ void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
         }
         of->plan = checkpoints_of(coordinator->job, coordinator->train_samples);
         of->due_ms = minutes_ms(coordinator) > 0 ? now_ms + minutes_ms(coordinator) : 0;
+        of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms + SPARE_MS_MIN : 0;
     }
 }
 
-/* Names a step that is ahead of everybody, as far as the last signs of life tell. */
-static void announce(struct coordinator *coordinator, uint64_t now_ms)
+/* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
+ * that is to be. */
+static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     uint64_t most = 0;
@@ -419,12 +453,13 @@ static void announce(struct coordinator *coordinator, uint64_t now_ms)
     uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
     uint64_t in_two_seconds = most > begin ? (most - begin) * 2000 / ms : 0;
     uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + in_two_seconds + of->margin);
-    of->due_ms = now_ms + 1000; // again, if it was too near
+    *due_ms = now_ms + 1000; // again, if it was too near
     if (step >= of->plan.total) {
-        of->due_ms = 0; // the end of the job has one
+        *due_ms = 0; // the job ends there
         return;
     }
     of->announced = step;
+    of->is_announced_spare = due_ms == &of->spare_due_ms;
     for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
         bool is_asked_later = is_race(coordinator, step) && i < of->worker_count;
         if (!is_asked_later) {
@@ -440,9 +475,13 @@ void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
         return;
     }
     commit_if_whole(coordinator);
-    if (of->due_ms != 0 && now_ms >= of->due_ms && of->announced == 0 &&
-        of->state == CHECKPOINTING_IDLE) {
-        announce(coordinator, now_ms);
+    if (of->announced != 0 || of->state != CHECKPOINTING_IDLE) {
+        return;
+    }
+    if (of->due_ms != 0 && now_ms >= of->due_ms) {
+        announce(coordinator, &of->due_ms, now_ms);
+    } else if (of->spare_due_ms != 0 && now_ms >= of->spare_due_ms) {
+        announce(coordinator, &of->spare_due_ms, now_ms);
     }
 }
 

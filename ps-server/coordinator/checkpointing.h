@@ -9,10 +9,14 @@
  *
  *     IDLE ──all have offered──► COLLECTING ──all pieces came──► COMMITTING ──written──► IDLE
  *
+ * Each goes into memory where the job may lose workers, and to the disk where it is one of those
+ * that --checkpoint-every asks for.
+ *
  * Steps follow from the job (common/job/checkpoints.h). With --checkpoint-every MINUTESm the
  * coordinator names one, ahead of everybody; whoever was faster says so, and it names another one,
- * further ahead. Workers whose steps nobody counts (races) are asked once the servers have theirs.
- */
+ * further ahead. So it does for those that only memory has, as often as they cost a hundredth of
+ * the time at most. Workers whose steps nobody counts (races) are asked once the servers have
+ * theirs. */
 #ifndef PS_SERVER_COORDINATOR_CHECKPOINTING_H
 #define PS_SERVER_COORDINATOR_CHECKPOINTING_H
 
@@ -57,6 +61,7 @@ struct checkpointing {
     struct checkpoint_share *shares; // (workers, then servers), owned
     uint32_t share_count, worker_count;
     uint64_t step;                     // that is collected or written
+    bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that
     uint64_t written;                  // steps of the last one that is whole; 0: none
     uint64_t left_out;                 // the newest step of which somebody had no snapshot
@@ -64,7 +69,9 @@ struct checkpointing {
     bool has_failed;                   // the last one could not be written: it was said
     uint64_t announced;                // a step that follows from no rule; 0: none is awaited
     uint64_t margin;                   // how far ahead of everybody the next one is named
-    uint64_t due_ms;                   // when that is; 0: never
+    uint64_t due_ms;                   // when that is for the disk; 0: never
+    uint64_t spare_due_ms;             // when that is for memory alone; 0: never
+    bool is_announced_spare;           // for memory alone
     uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
 };
 

@@ -237,6 +237,9 @@ enum status trainer_checkpoint_end(struct trainer *trainer, struct link *link)
     if (request > 0 && request != of->plan.total) {
         link_skip_snapshot(link, request);
     }
+    if (!of->plan.are_written) {
+        return STATUS_OK; // nobody goes on from the end
+    }
     return of->offered != of->plan.total
                ? take_or_skip(trainer, link, of->plan.total, trainer->step + 1)
                : STATUS_OK;
