@@ -399,42 +399,61 @@ static void check_record(struct server *server)
  * cannot be. */
 static enum status begin_generation(struct server *server)
 {
-    struct coordinator *coordinator = &server->coordinator;
+    struct coordinator last = server->coordinator;
     struct generation next;
-    enum status status = generation_next(coordinator, &next);
+    enum status status = generation_next(&last, &next);
     if (status != STATUS_OK) {
         return status;
     }
     keeper_destroy(server->keeper); // what is on its way to the disk arrives there
     server->keeper = NULL;
+    server->coordinator.resume = last.resume = NULL; // the keeper had it
     server->job.processes = next.process_count;
     status = open_keeper(server);
     if (status != STATUS_OK) {
-        generation_finish(&next);
-        return status;
+        goto fail;
     }
-    coordinator_finish(coordinator);
+    status = open_job(server);
+    if (status != STATUS_OK) {
+        server->coordinator = last;
+        goto fail;
+    }
+    coordinator_finish(&last);
     generation_finish(&server->generation);
     server->generation = next;
-    status = open_job(server);
-    if (status == STATUS_OK) {
-        generation_begin(&server->generation, coordinator);
-    }
+    generation_begin(&server->generation, &server->coordinator);
+    return STATUS_OK;
+
+fail:
+    generation_finish(&next);
     return status;
+}
+
+/* The job does not go on after all. */
+static void fail_after_all(struct server *server, enum status status, const char *why)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    const struct sender culprit = coordinator->culprit;
+    char reason[COORDINATOR_REASON_BYTES];
+    snprintf(reason, sizeof(reason), "%.380s; the job cannot go on: %.100s", coordinator->reason,
+             why);
+    coordinator_amend(coordinator, status, reason, &culprit);
 }
 
 /* After a generation: whether another one follows. */
 static bool goes_on(struct server *server)
 {
-    char reason[COORDINATOR_REASON_BYTES];
+    char why[COORDINATOR_REASON_BYTES];
     if (server->coordinator.verdict != STATUS_AGAIN) {
+        return false;
+    }
+    if (!generation_has_enough(&server->coordinator, why, sizeof(why))) {
+        fail_after_all(server, STATUS_UNREACHABLE, why);
         return false;
     }
     enum status status = begin_generation(server);
     if (status != STATUS_OK) {
-        snprintf(reason, sizeof(reason), "the job cannot go on without a worker that it lost: %s",
-                 status_text(status));
-        coordinator_amend(&server->coordinator, status, reason, NULL);
+        fail_after_all(server, status, status_text(status));
     }
     return status == STATUS_OK;
 }

@@ -9,10 +9,20 @@
 
 /* Processes that carry the job's ranks from now on: those that were lost are GONE. Of a later
  * generation, some may not have come back yet. */
-static uint32_t count_left(const struct membership *membership, const struct slot *lost)
+static uint32_t count_left(const struct membership *membership)
 {
-    uint32_t gone = membership_count(membership->workers, membership->worker_count, SLOT_GONE);
-    return membership->worker_count - gone - (lost->state != SLOT_GONE);
+    return membership->worker_count -
+           membership_count(membership->workers, membership->worker_count, SLOT_GONE);
+}
+
+static bool are_enough(const struct job *job, uint32_t left, char *ret_why, size_t why_size)
+{
+    if (left > 0 && left >= job->min_workers) {
+        return true;
+    }
+    snprintf(ret_why, why_size, "%u worker process%s left, and --min-workers is %u", left,
+             left == 1 ? " is" : "es are", job->min_workers);
+    return false;
 }
 
 bool generation_may_follow(const struct coordinator *coordinator, const struct sender *lost,
@@ -32,13 +42,8 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         snprintf(ret_why, why_size, "only workers can be done without (--on-loss redeal)");
         return false;
     }
-    uint32_t left = count_left(&coordinator->membership, lost->slot);
-    if (left == 0 || left < job->min_workers) {
-        snprintf(ret_why, why_size, "%u worker process%s left, and --min-workers is %u", left,
-                 left == 1 ? " is" : "es are", job->min_workers);
-        return false;
-    }
-    return true;
+    uint32_t left = count_left(&coordinator->membership) - (lost->slot->state != SLOT_GONE);
+    return are_enough(job, left, ret_why, why_size);
 }
 
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
@@ -55,6 +60,11 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
+}
+
+bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size)
+{
+    return are_enough(last->job, count_left(&last->membership), ret_why, why_size);
 }
 
 static uint64_t most_steps(const struct coordinator *coordinator)

@@ -56,6 +56,10 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
 void generation_lose(struct coordinator *coordinator, enum status status, const char *sentence,
                      const struct sender *lost, uint64_t now_ms);
 
+/* After a generation whose verdict is AGAIN: whether enough workers are left, of which more may
+ * have been lost since; otherwise a sentence says why not. */
+bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t why_size);
+
 /* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until
  * generation_finish. */
 enum status generation_next(const struct coordinator *last, struct generation *ret_generation);
