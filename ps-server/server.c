@@ -1,22 +1,12 @@
 /* Runs the coordinator's loop: receives messages, calls the coordinator, does what it asks for. */
 #include "ps-server/server.h"
 
-#include "common/base/attention.h"
 #include "common/base/clock.h"
-#include "common/base/departures.h"
 #include "common/base/log.h"
-#include "common/channel/channel.h"
-#include "common/job/job_text.h"
 #include "common/transport/port_range.h"
-#include "ps-server/checkpoint/keeper.h"
-#include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/deadlines.h"
-#include "ps-server/coordinator/generation.h"
-#include "ps-server/coordinator/launcher_news.h"
 #include "ps-server/invitation.h"
-#include "ps-server/record/progress.h"
-#include "ps-server/record/recorder.h"
-#include "ps-server/shard/shard_service.h"
+#include "ps-server/server_state.h"
 
 #include <sodium.h>
 
@@ -31,127 +21,6 @@
 #define TAKEN_MIN         64
 #define TURN_MS           250                  // a turn of a healthy loop takes less
 #define CONTROL_FRAME_MAX (UINT64_C(16) << 20) // far above any header and any SUM
-
-struct server {
-    const struct server_options *options;
-    struct job job; // of this generation: fewer processes may carry it than it asks for
-    struct generation generation; // zeroed: the first
-    struct vault *vault;          // what a next generation goes on from; NULL: there is none
-    bool has_started;             // some generation has trained
-    struct channel *channel;
-    struct coordinator coordinator;
-    struct attention attention;
-    struct departures *departures; // of the transport
-    struct recorder *recorder;     // NULL: no run folder
-    struct keeper *keeper;
-    struct progress progress;
-    struct launcher_pipe launcher;
-    enum status record_status; // of the first file that could not be written
-    char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    char job_text[JOB_TEXT_BYTES];
-    unsigned char seal_key[WIRE_SEAL_KEY_BYTES]; // of a job whose data travel in clear
-
-    pthread_t shard_thread;
-    bool has_shard_thread;
-    struct shard_service_options shard;
-};
-
-static void port_send(void *context, uint64_t peer, const struct message *message)
-{
-    struct server *server = context;
-    if (channel_send(server->channel, peer, message, NULL, NULL) != STATUS_OK) {
-        log_debug("cannot send %s: the member is gone", message_kind_name(message->kind));
-    }
-}
-
-static enum presence port_look(void *context, struct sighting *sighting)
-{
-    (void)context;
-    return presence_look(sighting);
-}
-
-static void port_log(void *context, bool is_error, const char *sentence)
-{
-    struct server *server = context;
-    progress_break(&server->progress);
-    log_write(is_error ? LOG_ERROR : LOG_INFO, "%s", sentence);
-}
-
-static void note_record(struct server *server, enum status status)
-{
-    if (server->record_status == STATUS_OK) {
-        server->record_status = status;
-    }
-}
-
-/* Training goes on with other processes: what was recorded of later steps than it goes on from is
- * made again. */
-static void go_on(struct server *server)
-{
-    struct coordinator *coordinator = &server->coordinator;
-    generation_note_start(&server->generation, coordinator, clock_now_ms());
-    progress_gone_on(&server->progress, coordinator);
-    if (server->recorder == NULL) {
-        return;
-    }
-    uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
-    note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
-    if (server->record_status == STATUS_OK) {
-        note_record(server, keeper_begin_writing(server->keeper));
-    }
-}
-
-static void port_started(void *context)
-{
-    struct server *server = context;
-    const struct coordinator_resume *resume = server->coordinator.resume;
-    if (server->has_started) {
-        go_on(server);
-        return;
-    }
-    server->has_started = true;
-    progress_started(&server->progress, &server->coordinator);
-    if (server->recorder != NULL && resume != NULL) {
-        note_record(server,
-                    recorder_go_on(server->recorder, server->options->resume, resume->step));
-    }
-    if (server->recorder != NULL && server->record_status == STATUS_OK) {
-        note_record(server, keeper_begin_writing(server->keeper));
-    }
-    if (server->recorder != NULL) {
-        note_record(server, recorder_write_job(server->recorder, &server->coordinator));
-    }
-}
-
-static void port_switched(void *context)
-{
-    struct server *server = context;
-    progress_switched(&server->progress, &server->coordinator);
-}
-
-static void port_reported(void *context, uint32_t rank, const struct message *message)
-{
-    struct server *server = context;
-    uint64_t now_ms = clock_now_ms();
-    if (server->recorder != NULL && server->record_status == STATUS_OK) {
-        note_record(server, recorder_add_metrics(server->recorder, &server->coordinator, rank,
-                                                 message, now_ms));
-    }
-    progress_reported(&server->progress, &server->coordinator, now_ms);
-}
-
-static void port_period_closed(void *context, uint32_t epoch)
-{
-    struct server *server = context;
-    progress_period(&server->progress, &server->coordinator, epoch);
-}
-
-static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t peer,
-                            const struct message *message)
-{
-    struct server *server = context;
-    keeper_do(server->keeper, &server->coordinator, task, peer, message, clock_now_ms());
-}
 
 static void wake(void *context)
 {
@@ -251,17 +120,7 @@ static enum status listen_for_members(struct server *server)
 
 static enum status init_coordinator(struct server *server)
 {
-    const struct coordinator_port port = {
-        .context = server,
-        .look = port_look,
-        .send = port_send,
-        .log = port_log,
-        .started = port_started,
-        .switched = port_switched,
-        .reported = port_reported,
-        .period_closed = port_period_closed,
-        .checkpoint = port_checkpoint,
-    };
+    const struct coordinator_port port = server_port(server);
     const struct job *job = &server->job;
     enum status status =
         coordinator_init(&server->coordinator, job, server->job_text, &port, clock_now_ms());
@@ -328,7 +187,9 @@ static void refuse_version(struct server *server, uint64_t peer)
     const struct message refusal = {.kind = MESSAGE_REFUSE,
                                     .reason = STATUS_MISMATCH,
                                     .text = "another protocol version: use the same build"};
-    port_send(server, peer, &refusal);
+    if (channel_send(server->channel, peer, &refusal, NULL, NULL) != STATUS_OK) {
+        log_debug("cannot send REFUSE: the peer is gone");
+    }
 }
 
 /* Takes one message. Returns false if none comes in time. */
@@ -478,12 +339,12 @@ static void finish_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
     if (server->record_status == STATUS_OK) {
-        note_record(server, recorder_close_metrics(server->recorder, coordinator));
+        server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
     }
     if (coordinator->started_ms == 0) {
-        note_record(server, recorder_write_job(server->recorder, coordinator));
+        server_note_record(server, recorder_write_job(server->recorder, coordinator));
     }
-    note_record(server, recorder_write_details(server->recorder, coordinator));
+    server_note_record(server, recorder_write_details(server->recorder, coordinator));
     if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
         coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
                           NULL);

@@ -3,11 +3,16 @@
 
 #include "common/job/carriers.h"
 
+bool checkpoints_are_on(const struct job *job)
+{
+    return job->checkpoint_every.kind != CHECKPOINT_NEVER || job_may_redeal(job);
+}
+
 struct checkpoints checkpoints_of(const struct job *job, uint64_t sample_count)
 {
     const struct checkpoint_every *every = &job->checkpoint_every;
     struct checkpoints checkpoints = {
-        .are_on = every->kind != CHECKPOINT_NEVER || job_may_redeal(job),
+        .are_on = checkpoints_are_on(job),
         .are_written = every->kind != CHECKPOINT_NEVER,
         .total = job_total_steps(job, sample_count),
         .sync_every = job->sync_every > 0 ? job->sync_every : 1,

@@ -26,6 +26,9 @@ struct checkpoints {
     uint32_t sync_every; // steps of a round
 };
 
+/* Whether there are any, on the disk or in memory. */
+bool checkpoints_are_on(const struct job *job);
+
 struct checkpoints checkpoints_of(const struct job *job, uint64_t sample_count);
 
 /* The first number of steps, not less than `steps`, after which a checkpoint can be taken. */

@@ -417,7 +417,7 @@ void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     char why[OPTION_ERROR_BYTES];
-    if (!checkpoints_of(coordinator->job, coordinator->train_samples).are_on) {
+    if (!checkpoints_are_on(coordinator->job)) {
         return;
     }
     if (!of->plan.are_on) {

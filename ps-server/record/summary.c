@@ -5,6 +5,7 @@
 #include "common/job/job_options.h"
 #include "common/job/phases.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/record/recoveries.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -463,23 +464,6 @@ static json_t *culprit_json(const struct coordinator *coordinator)
     bool is_worker = culprit->role == ROLE_WORKER;
     uint32_t index = is_worker ? culprit->slot->number : culprit->index % coordinator->job->servers;
     return json_pack("{s:s, s:i}", "role", role_name(culprit->role), "index", (int)index);
-}
-
-/* What each lost worker has cost; none: the job has lost none that it went on without. */
-static json_t *recoveries_json(const struct coordinator *coordinator)
-{
-    const struct generation *generation = coordinator->generation;
-    json_t *list = json_array();
-    for (uint32_t i = 0; generation != NULL && i < generation->recovery_count; i++) {
-        const struct recovery *of = &generation->recoveries[i];
-        uint64_t redone = of->lost_step > of->begin_step ? of->lost_step - of->begin_step : 0;
-        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:f}", "reason",
-                                              of->reason, "processes", (int)of->processes,
-                                              "lost_step", (json_int_t)of->lost_step, "begin_step",
-                                              (json_int_t)of->begin_step, "steps_redone",
-                                              (json_int_t)redone, "seconds", of->seconds));
-    }
-    return list;
 }
 
 json_t *summary_details_json(const struct coordinator *coordinator)

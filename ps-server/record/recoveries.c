@@ -1,0 +1,20 @@
+/* Lists what lost workers have cost, for details.json. */
+#include "ps-server/record/recoveries.h"
+
+#include "ps-server/coordinator/generation.h"
+
+json_t *recoveries_json(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    json_t *list = json_array();
+    for (uint32_t i = 0; generation != NULL && i < generation->recovery_count; i++) {
+        const struct recovery *of = &generation->recoveries[i];
+        uint64_t redone = of->lost_step > of->begin_step ? of->lost_step - of->begin_step : 0;
+        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:f}", "reason",
+                                              of->reason, "processes", (int)of->processes,
+                                              "lost_step", (json_int_t)of->lost_step, "begin_step",
+                                              (json_int_t)of->begin_step, "steps_redone",
+                                              (json_int_t)redone, "seconds", of->seconds));
+    }
+    return list;
+}

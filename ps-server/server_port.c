@@ -1,0 +1,116 @@
+/* Does what the coordinator asks for. */
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "ps-server/server_state.h"
+
+static void port_send(void *context, uint64_t peer, const struct message *message)
+{
+    struct server *server = context;
+    if (channel_send(server->channel, peer, message, NULL, NULL) != STATUS_OK) {
+        log_debug("cannot send %s: the member is gone", message_kind_name(message->kind));
+    }
+}
+
+static enum presence port_look(void *context, struct sighting *sighting)
+{
+    (void)context;
+    return presence_look(sighting);
+}
+
+static void port_log(void *context, bool is_error, const char *sentence)
+{
+    struct server *server = context;
+    progress_break(&server->progress);
+    log_write(is_error ? LOG_ERROR : LOG_INFO, "%s", sentence);
+}
+
+void server_note_record(struct server *server, enum status status)
+{
+    if (server->record_status == STATUS_OK) {
+        server->record_status = status;
+    }
+}
+
+/* Training goes on with other processes: what was recorded of later steps than it goes on from is
+ * made again. */
+static void go_on(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    generation_note_start(&server->generation, coordinator, clock_now_ms());
+    progress_gone_on(&server->progress, coordinator);
+    if (server->recorder == NULL) {
+        return;
+    }
+    uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
+    if (server->record_status == STATUS_OK) {
+        server_note_record(server, keeper_begin_writing(server->keeper));
+    }
+}
+
+static void port_started(void *context)
+{
+    struct server *server = context;
+    const struct coordinator_resume *resume = server->coordinator.resume;
+    if (server->has_started) {
+        go_on(server);
+        return;
+    }
+    server->has_started = true;
+    progress_started(&server->progress, &server->coordinator);
+    if (server->recorder != NULL && resume != NULL) {
+        server_note_record(server,
+                           recorder_go_on(server->recorder, server->options->resume, resume->step));
+    }
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        server_note_record(server, keeper_begin_writing(server->keeper));
+    }
+    if (server->recorder != NULL) {
+        server_note_record(server, recorder_write_job(server->recorder, &server->coordinator));
+    }
+}
+
+static void port_switched(void *context)
+{
+    struct server *server = context;
+    progress_switched(&server->progress, &server->coordinator);
+}
+
+static void port_reported(void *context, uint32_t rank, const struct message *message)
+{
+    struct server *server = context;
+    uint64_t now_ms = clock_now_ms();
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        server_note_record(server, recorder_add_metrics(server->recorder, &server->coordinator,
+                                                        rank, message, now_ms));
+    }
+    progress_reported(&server->progress, &server->coordinator, now_ms);
+}
+
+static void port_period_closed(void *context, uint32_t epoch)
+{
+    struct server *server = context;
+    progress_period(&server->progress, &server->coordinator, epoch);
+}
+
+static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t peer,
+                            const struct message *message)
+{
+    struct server *server = context;
+    keeper_do(server->keeper, &server->coordinator, task, peer, message, clock_now_ms());
+}
+
+struct coordinator_port server_port(struct server *server)
+{
+    return (struct coordinator_port){
+        .context = server,
+        .look = port_look,
+        .send = port_send,
+        .log = port_log,
+        .started = port_started,
+        .switched = port_switched,
+        .reported = port_reported,
+        .period_closed = port_period_closed,
+        .checkpoint = port_checkpoint,
+    };
+}

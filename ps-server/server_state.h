@@ -1,0 +1,53 @@
+/* The coordinator's process: what its loop has, and what it does for the coordinator. Of server.c
+ * and server_port.c alone. */
+#ifndef PS_SERVER_SERVER_STATE_H
+#define PS_SERVER_SERVER_STATE_H
+
+#include "common/base/attention.h"
+#include "common/base/departures.h"
+#include "common/channel/channel.h"
+#include "common/job/job_text.h"
+#include "ps-server/checkpoint/keeper.h"
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/generation.h"
+#include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/record/progress.h"
+#include "ps-server/record/recorder.h"
+#include "ps-server/server.h"
+#include "ps-server/shard/shard_service.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct server {
+    const struct server_options *options;
+    struct job job; // of this generation: fewer processes may carry it than it asks for
+    struct generation generation; // zeroed: the first
+    struct vault *vault;          // what a next generation goes on from; NULL: there is none
+    bool has_started;             // some generation has trained
+    struct channel *channel;
+    struct coordinator coordinator;
+    struct attention attention;
+    struct departures *departures; // of the transport
+    struct recorder *recorder;     // NULL: no run folder
+    struct keeper *keeper;
+    struct progress progress;
+    struct launcher_pipe launcher;
+    enum status record_status; // of the first file that could not be written
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    char job_text[JOB_TEXT_BYTES];
+    unsigned char seal_key[WIRE_SEAL_KEY_BYTES]; // of a job whose data travel in clear
+
+    pthread_t shard_thread;
+    bool has_shard_thread;
+    struct shard_service_options shard;
+};
+
+/* What the coordinator asks for, done for the server: messages, the log, the run folder, progress
+ * and checkpoints. */
+struct coordinator_port server_port(struct server *server);
+
+/* Notes how writing to the run folder went; the first failure ends the job. */
+void server_note_record(struct server *server, enum status status);
+
+#endif
