@@ -27,7 +27,8 @@ static void checkpoints_come_at_multiples_and_at_the_end(void **state)
     (void)state;
     const uint64_t end = 25;
     const struct phases phases = phases_ending_at(&end, 1, 10, false);
-    const struct checkpoints checkpoints = {true, 10, 25, 1};
+    const struct checkpoints checkpoints = {
+        .are_on = true, .are_written = true, .every = 10, .total = 25, .sync_every = 1};
     const uint64_t expected[] = {10, 20, 25};
     uint64_t at = 0;
     for (size_t i = 0; i < 3; i++) {
@@ -46,15 +47,27 @@ static void a_job_without_checkpoints_has_none_at_its_end(void **state)
     (void)state;
     const uint64_t end = 25;
     const struct phases phases = phases_ending_at(&end, 1, 10, false);
-    const struct checkpoints checkpoints = {false, 0, 25, 1};
+    const struct checkpoints checkpoints = {
+        .are_on = false, .are_written = false, .every = 0, .total = 25, .sync_every = 1};
     assert_true(checkpoints_next(&checkpoints, &phases, 0) == CHECKPOINTS_NEVER);
+}
+
+static void a_job_that_keeps_checkpoints_in_memory_alone_has_none_at_steps_of_its_own(void **state)
+{
+    (void)state;
+    const uint64_t end = 25;
+    const struct phases phases = phases_ending_at(&end, 1, 10, false);
+    const struct checkpoints checkpoints = {.are_on = true, .total = 25, .sync_every = 1};
+    assert_true(checkpoints_next(&checkpoints, &phases, 0) == CHECKPOINTS_NEVER);
+    assert_false(checkpoints_are_due(&checkpoints, &phases, 25));
 }
 
 static void between_rounds_which_end_at_marks_where_workers_are_in_step(void **state)
 {
     (void)state;
     const uint64_t end = 30;
-    const struct checkpoints checkpoints = {true, 6, 30, 4};
+    const struct checkpoints checkpoints = {
+        .are_on = true, .are_written = true, .every = 6, .total = 30, .sync_every = 4};
     // Rounds end at 4, 8, 10; 14, 18, 20; 24, 28, 30.
     struct phases phases = phases_ending_at(&end, 1, 10, false);
     const uint64_t in_step[] = {8, 14, 18, 24, 30};
@@ -79,7 +92,8 @@ static void never_in_trials_nor_where_one_phase_hands_over_to_the_next(void **st
     const uint64_t ends[] = {5, 20, 40};
     struct phases phases = phases_ending_at(ends, 3, 10, false);
     phases.trial_count = 1;
-    const struct checkpoints checkpoints = {true, 4, 40, 1};
+    const struct checkpoints checkpoints = {
+        .are_on = true, .are_written = true, .every = 4, .total = 40, .sync_every = 1};
     assert_int_equal(checkpoints_next(&checkpoints, &phases, 0), 6);
     assert_int_equal(checkpoints_fit(&checkpoints, &phases, 20), 21);
     assert_int_equal(checkpoints_fit(&checkpoints, &phases, 40), 40);
@@ -92,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints_come_at_multiples_and_at_the_end),
         cmocka_unit_test(a_job_without_checkpoints_has_none_at_its_end),
+        cmocka_unit_test(a_job_that_keeps_checkpoints_in_memory_alone_has_none_at_steps_of_its_own),
         cmocka_unit_test(between_rounds_which_end_at_marks_where_workers_are_in_step),
         cmocka_unit_test(never_in_trials_nor_where_one_phase_hands_over_to_the_next),
     };
