@@ -53,7 +53,7 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return status;
 }
 
-/* *number: the process's in the first generation, by which it joins later ones. */
+/* *number: by which the process joins later generations. */
 static enum status train(const struct worker_options *options, struct link *link,
                          struct workplace *workplace, struct job *job, uint32_t *number)
 {
@@ -63,7 +63,7 @@ static enum status train(const struct worker_options *options, struct link *link
         return status;
     }
     bool is_first = link_generation(link) == 0;
-    *number = is_first ? process : *number;
+    *number = link_number(link);
     const struct carriers carriers = job_carriers(job);
     log_set_rank(carriers_block(carriers, process).first);
     char text[256];

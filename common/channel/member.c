@@ -13,6 +13,9 @@
 
 #define POLL_MS 50
 
+// Who is told to come again, because the job is under way, asks so often.
+#define ASK_AGAIN_MS 200
+
 static void mark_stopped(struct member *member, enum status status, const char *text)
 {
     if (!member->is_stopped) {
@@ -131,46 +134,96 @@ static enum status take_welcome(struct member *member, const struct message *wel
     return STATUS_OK;
 }
 
-/* Waits for the welcome. Anything else except a refusal is too early. */
-static enum status wait_for_welcome(struct member *member, const char *endpoint,
-                                    uint32_t timeout_ms, const atomic_int *is_interrupted,
-                                    struct job *ret_job, uint32_t *ret_rank)
+static enum status ask(struct member *member)
 {
-    uint64_t now_ms = clock_now_ms(), deadline_ms = now_ms + timeout_ms;
-    uint64_t warn_ms = member->stall_warn_ms;
-    for (; *is_interrupted == 0; now_ms = clock_now_ms()) {
-        deadline_ms += attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
-        notify_alive(member->notify, now_ms);
-        if (now_ms >= deadline_ms) {
-            log_no_answer(member, endpoint, timeout_ms);
-            return STATUS_TIMED_OUT;
-        }
-        warn_of_silence(member, endpoint, timeout_ms, now_ms + timeout_ms - deadline_ms, &warn_ms);
-        if (transport_is_shut_out(member->channel->transport)) {
-            return STATUS_DENIED; // the transport has logged why
-        }
+    struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
+    enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
+    // If the handshake has failed already, JOIN cannot be sent. The wait then says why it failed.
+    return status == STATUS_UNREACHABLE ? STATUS_OK : status;
+}
+
+/* How long a member waits for its welcome. */
+struct wait {
+    const char *endpoint;
+    uint32_t timeout_ms;
+    uint64_t deadline_ms, warn_ms;
+    uint64_t ask_ms; // when to ask again; 0: not
+    struct job *ret_job;
+    uint32_t *ret_rank;
+};
+
+/* The job is under way, and will have a place: under which number, the answer says. */
+static void note_place(struct member *member, const struct message *refusal, struct wait *wait)
+{
+    uint64_t now_ms = clock_now_ms();
+    member->self.has_rank = true;
+    member->self.rank = refusal->rank;
+    wait->ask_ms = now_ms + ASK_AGAIN_MS;
+    wait->deadline_ms = now_ms + wait->timeout_ms;
+}
+
+/* Takes what the coordinator answers. True: the wait is over, with *ret_status. */
+static bool take_answer(struct member *member, const struct envelope *envelope,
+                        const struct message *message, struct wait *wait, enum status *ret_status)
+{
+    bool is_coordinators = envelope->peer == member->coordinator;
+    if (is_coordinators && message->kind == MESSAGE_WELCOME) {
+        *wait->ret_rank = message->rank;
+        *ret_status = take_welcome(member, message, wait->ret_job);
+        return true;
+    }
+    if (is_coordinators && message->kind == MESSAGE_REFUSE && message->reason == STATUS_AGAIN) {
+        note_place(member, message, wait);
+        return false;
+    }
+    member_handle(member, envelope, message);
+    *ret_status = member->stop_status;
+    return member->is_stopped;
+}
+
+/* What is due while nothing has come. */
+static enum status check_wait(struct member *member, struct wait *wait, uint64_t now_ms)
+{
+    wait->deadline_ms += attention_away_ms(&member->attention, now_ms, MEMBER_TURN_MS);
+    notify_alive(member->notify, now_ms);
+    if (now_ms >= wait->deadline_ms) {
+        log_no_answer(member, wait->endpoint, wait->timeout_ms);
+        return STATUS_TIMED_OUT;
+    }
+    warn_of_silence(member, wait->endpoint, wait->timeout_ms,
+                    now_ms + wait->timeout_ms - wait->deadline_ms, &wait->warn_ms);
+    if (transport_is_shut_out(member->channel->transport)) {
+        return STATUS_DENIED; // the transport has logged why
+    }
+    if (wait->ask_ms != 0 && now_ms >= wait->ask_ms) {
+        wait->ask_ms = now_ms + ASK_AGAIN_MS;
+        return ask(member);
+    }
+    return STATUS_OK;
+}
+
+/* Waits for the welcome. Anything else except a refusal is too early. */
+static enum status wait_for_welcome(struct member *member, struct wait *wait,
+                                    const atomic_int *is_interrupted)
+{
+    while (*is_interrupted == 0) {
         struct envelope envelope;
         struct message message;
-        enum status status = channel_receive(member->channel, POLL_MS, &envelope, &message);
+        enum status status = check_wait(member, wait, clock_now_ms());
+        if (status != STATUS_OK) {
+            return status;
+        }
+        status = channel_receive(member->channel, POLL_MS, &envelope, &message);
         if (status == STATUS_MISMATCH) {
             return status;
         }
         if (status != STATUS_OK) {
             continue;
         }
-        bool is_welcome = message.kind == MESSAGE_WELCOME && envelope.peer == member->coordinator;
-        if (is_welcome) {
-            *ret_rank = message.rank;
-            status = take_welcome(member, &message, ret_job);
-        } else {
-            member_handle(member, &envelope, &message);
-        }
+        bool is_over = take_answer(member, &envelope, &message, wait, &status);
         envelope_release(&envelope);
-        if (is_welcome) {
+        if (is_over) {
             return status;
-        }
-        if (member->is_stopped) {
-            return member->stop_status;
         }
     }
     return STATUS_INTERRUPTED;
@@ -189,14 +242,18 @@ enum status member_connect(struct member *member, const char *endpoint)
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
                         const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank)
 {
+    struct wait wait = {.endpoint = endpoint,
+                        .timeout_ms = timeout_ms,
+                        .deadline_ms = clock_now_ms() + timeout_ms,
+                        .warn_ms = member->stall_warn_ms,
+                        .ret_job = ret_job,
+                        .ret_rank = ret_rank};
     member->self.cores = cores_available();
-    struct message join = {.kind = MESSAGE_JOIN, .member = &member->self, .text = RINGSIDE_VERSION};
-    enum status status = channel_send(member->channel, member->coordinator, &join, NULL, NULL);
-    // If the handshake has failed already, JOIN cannot be sent. The wait then says why it failed.
-    if (status != STATUS_OK && status != STATUS_UNREACHABLE) {
+    enum status status = ask(member);
+    if (status != STATUS_OK) {
         return status;
     }
-    status = wait_for_welcome(member, endpoint, timeout_ms, is_interrupted, ret_job, ret_rank);
+    status = wait_for_welcome(member, &wait, is_interrupted);
     if (status == STATUS_OK) {
         member->coordinator_heard_ms = clock_now_ms();
         // Twice as long as the coordinator waits: if the two cannot hear each other, the

@@ -13,8 +13,7 @@ struct carriers job_carriers(const struct job *job)
 
 bool job_may_redeal(const struct job *job)
 {
-    return job->on_loss == ON_LOSS_REDEAL && job->mode.kind != MODE_LOCAL &&
-           job_carriers(job).processes > 1;
+    return job->on_loss == ON_LOSS_REDEAL && job->mode.kind != MODE_LOCAL && job->workers > 1;
 }
 
 struct rank_block carriers_block(struct carriers carriers, uint32_t process)

@@ -25,7 +25,8 @@ struct rank_block {
 
 struct carriers job_carriers(const struct job *job);
 
-/* Whether the job may go on when it loses a process: others carry its ranks. */
+/* Whether the job may go on with fewer or more processes than it has: others carry the ranks of one
+ * that is lost, and one that comes takes some. */
 bool job_may_redeal(const struct job *job);
 
 /* The ranks of a process, below carriers.processes. */

@@ -383,6 +383,9 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
                              (unsigned long long)step, why, last);
     }
     look(coordinator);
+    if (status == STATUS_OK) {
+        newcomers_admit(coordinator, now_ms);
+    }
 }
 
 void checkpointing_handle(struct coordinator *coordinator, const struct sender *from,

@@ -14,6 +14,7 @@
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/membership.h"
+#include "ps-server/coordinator/newcomers.h"
 #include "ps-server/coordinator/results.h"
 #include "ps-server/coordinator/sums.h"
 #include "ps-server/coordinator/topology.h"
@@ -96,6 +97,7 @@ struct coordinator {
     struct results results;
     struct sums sums;
     struct checkpointing checkpointing;
+    struct newcomers newcomers;
     const struct coordinator_resume *resume;   // borrowed; NULL: the job begins
     const struct generation *generation;       // borrowed; NULL: the first one
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known

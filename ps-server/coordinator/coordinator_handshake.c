@@ -44,12 +44,14 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     if (membership_find(&coordinator->membership, peer, &known)) {
         return; // asked twice
     }
-    if (coordinator->state != COORDINATOR_GATHERING) {
-        refuse(port, peer, STATUS_INVALID, "the job has already begun");
-        return;
-    }
     if (strcmp(message->text, RINGSIDE_VERSION) != 0) {
         refuse_version(port, peer, message->text);
+        return;
+    }
+    if (coordinator->state != COORDINATOR_GATHERING) {
+        if (!newcomers_take(coordinator, peer, message, now_ms)) {
+            refuse(port, peer, STATUS_INVALID, "the job has already begun");
+        }
         return;
     }
     uint32_t index;

@@ -81,10 +81,19 @@ static uint64_t most_steps(const struct coordinator *coordinator)
     return most;
 }
 
-/* The numbers of those who are left, in order. */
-static enum status list_numbers(const struct membership *membership, struct generation *generation)
+static int compare_numbers(const void *a, const void *b)
 {
-    generation->numbers = calloc(membership->worker_count, sizeof(*generation->numbers));
+    const uint32_t *left = a, *right = b;
+    return *left < *right ? -1 : *left > *right;
+}
+
+/* The numbers of those who are left and of those who have come, in order. */
+static enum status list_numbers(const struct coordinator *last, struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    const struct newcomers *newcomers = &last->newcomers;
+    generation->numbers =
+        calloc((size_t)membership->worker_count + newcomers->count, sizeof(*generation->numbers));
     if (generation->numbers == NULL) {
         return STATUS_NO_MEMORY;
     }
@@ -93,6 +102,11 @@ static enum status list_numbers(const struct membership *membership, struct gene
             generation->numbers[generation->process_count++] = membership->workers[i].number;
         }
     }
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        generation->numbers[generation->process_count++] = newcomers->list[i].number;
+    }
+    qsort(generation->numbers, generation->process_count, sizeof(*generation->numbers),
+          compare_numbers);
     return STATUS_OK;
 }
 
@@ -130,7 +144,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .seconds_before = generation_seconds(last, generation_started_ms(last)),
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
-    enum status status = list_numbers(&last->membership, &next);
+    enum status status = list_numbers(last, &next);
     if (status == STATUS_OK) {
         status = list_recoveries(last, &next);
     }

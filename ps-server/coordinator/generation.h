@@ -1,4 +1,4 @@
-/* Generations of a job's processes: a job that has lost a worker goes on with those that are left.
+/* Generations of a job's processes: a job that loses a worker goes on with those that are left.
  * Pure.
  *
  * With --on-loss redeal a lost worker process does not end a synchronous job. The coordinator sends
@@ -11,6 +11,9 @@
  *
  *     generation 0: workers 0 1 2 3    worker 2 is lost
  *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3
+ *
+ * A worker that comes while the job is under way gets a place in the next generation in the same
+ * manner (newcomers.h).
  *
  * Each generation has a job id of its own, so nothing that was on its way reaches the next one. */
 #ifndef PS_SERVER_COORDINATOR_GENERATION_H

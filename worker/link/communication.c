@@ -373,6 +373,7 @@ static enum status run(struct link *link)
                   job_carriers(&link->job).processes);
         return STATUS_MISMATCH;
     }
+    link->number = link->member.self.rank;
     take_ranks(link);
     set_phase(link, LINK_WELCOMED);
     char said[64];

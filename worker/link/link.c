@@ -97,6 +97,11 @@ uint32_t link_generation(const struct link *link)
     return link->member.generation;
 }
 
+uint32_t link_number(const struct link *link)
+{
+    return link->member.generation == 0 ? link->process : link->number;
+}
+
 enum status link_prepare(struct link *link, const struct link_prepared *prepared)
 {
     pthread_mutex_lock(&link->mutex);

@@ -52,6 +52,7 @@ struct link {
     // Set by one side before the phase that lets the other read it.
     struct job job;
     uint32_t process; // this one, of the job's worker processes
+    uint32_t number;  // that it has joined by, in later generations
     struct carriers carriers;
     struct rank_block ranks; // that it carries
     struct link_prepared prepared;

@@ -1,0 +1,110 @@
+/* Notes workers that ask to join a job that is under way, and lets them in. */
+#include "ps-server/coordinator/newcomers.h"
+
+#include "ps-server/coordinator/coordinator.h"
+#include "ps-server/coordinator/coordinator_port.h"
+#include "ps-server/coordinator/coordinator_states.h"
+
+#include <stdio.h>
+
+// One that has not asked for so long is gone: they ask several times a second.
+#define SILENT_MS 3000
+
+static struct newcomer *find(struct newcomers *newcomers, uint64_t peer)
+{
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (newcomers->list[i].peer == peer) {
+            return &newcomers->list[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_taken(const struct coordinator *coordinator, uint32_t number)
+{
+    const struct newcomers *newcomers = &coordinator->newcomers;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (newcomers->list[i].number == number) {
+            return true;
+        }
+    }
+    return membership_worker(&coordinator->membership, number).slot != NULL;
+}
+
+/* The number that it asks for, or the lowest one that nobody has. */
+static bool pick_number(const struct coordinator *coordinator, const struct wire_member *member,
+                        uint32_t *ret_number)
+{
+    uint32_t number = member->has_rank ? member->rank : 0;
+    while (!member->has_rank && number < JOB_WORKERS_MAX && is_taken(coordinator, number)) {
+        number++;
+    }
+    *ret_number = number;
+    return number < JOB_WORKERS_MAX && !is_taken(coordinator, number);
+}
+
+static bool has_place(const struct coordinator *coordinator)
+{
+    uint64_t processes =
+        (uint64_t)coordinator->membership.worker_count + coordinator->newcomers.count;
+    return job_may_redeal(coordinator->job) && processes < coordinator->job->workers &&
+           coordinator->newcomers.count < NEWCOMERS_MAX &&
+           (coordinator->state == COORDINATOR_TRAINING ||
+            coordinator->state == COORDINATOR_CONNECTING);
+}
+
+bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct message *join,
+                    uint64_t now_ms)
+{
+    struct newcomers *newcomers = &coordinator->newcomers;
+    const struct wire_member *member = join->member;
+    newcomers_tidy(newcomers, now_ms);
+    struct newcomer *newcomer = find(newcomers, peer);
+    uint32_t number;
+    if (newcomer == NULL) {
+        if (member->role != ROLE_WORKER || !has_place(coordinator) ||
+            !pick_number(coordinator, member, &number)) {
+            return false;
+        }
+        newcomer = &newcomers->list[newcomers->count++];
+        *newcomer = (struct newcomer){.peer = peer, .number = number};
+        coordinator->checkpointing.spare_due_ms = now_ms;
+        coordinator_port_say(&coordinator->port, false,
+                             "worker %u asks to join the job: host=%s pid=%llu", number,
+                             member->host, (unsigned long long)member->process_id);
+    }
+    newcomer->heard_ms = now_ms;
+    const struct message answer = {.kind = MESSAGE_REFUSE,
+                                   .reason = STATUS_AGAIN,
+                                   .rank = newcomer->number,
+                                   .text = "the job is under way; it takes this worker in soon"};
+    coordinator_port_send(&coordinator->port, peer, &answer);
+    return true;
+}
+
+void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < newcomers->count; i++) {
+        if (now_ms - newcomers->list[i].heard_ms < SILENT_MS) {
+            newcomers->list[kept++] = newcomers->list[i];
+        }
+    }
+    newcomers->count = kept;
+}
+
+void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct newcomers *newcomers = &coordinator->newcomers;
+    char reason[64];
+    newcomers_tidy(newcomers, now_ms);
+    if (newcomers->count == 0 || coordinator->state != COORDINATOR_TRAINING) {
+        return;
+    }
+    if (newcomers->count == 1) {
+        snprintf(reason, sizeof(reason), "worker %u has come", newcomers->list[0].number);
+    } else {
+        snprintf(reason, sizeof(reason), "%u workers have come", newcomers->count);
+    }
+    coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
+}

@@ -1,0 +1,41 @@
+/* Workers that ask to join a job that is under way: one that was lost and has been started again,
+ * or one more. Pure.
+ *
+ * A newcomer is told to come again (REFUSE with the reason AGAIN, and the number to ask for), and
+ * does so several times a second. As soon as there is a fresh copy of what the job has (see
+ * checkpointing.h), the next generation begins, with a place for each newcomer that still asks. */
+#ifndef PS_SERVER_COORDINATOR_NEWCOMERS_H
+#define PS_SERVER_COORDINATOR_NEWCOMERS_H
+
+#include "common/channel/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NEWCOMERS_MAX 64
+
+struct coordinator;
+
+struct newcomer {
+    uint64_t peer;
+    uint32_t number; // by which the job will know it
+    uint64_t heard_ms;
+};
+
+/* Zeroed is empty. */
+struct newcomers {
+    struct newcomer list[NEWCOMERS_MAX];
+    uint32_t count;
+};
+
+/* JOIN of a worker while the job is under way. False: there is no place for it. */
+bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct message *join,
+                    uint64_t now_ms);
+
+/* Forgets those that have stopped asking. */
+void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
+
+/* There is a fresh copy: begins the next generation if somebody waits for it. */
+void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms);
+
+#endif
