@@ -1,5 +1,6 @@
 /* ringside run: one job. */
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
@@ -50,6 +51,12 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     const struct job asked = *job;
     const struct job_list jobs = {job, 1, sizeof(*job)};
     status = job_resolve(job, error, sizeof(error));
+    if (status == STATUS_OK && options->restarts > 0 && !job_may_redeal(job)) {
+        snprintf(error, sizeof(error),
+                 "--restarts would do nothing here: it needs --on-loss redeal, and more than one "
+                 "worker");
+        status = STATUS_INVALID;
+    }
     if (status == STATUS_OK) {
         status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));
     }
@@ -102,6 +109,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .folder = options->out,
         .resume = options->resume,
         .port = options->port,
+        .restarts = options->restarts,
         .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,

@@ -48,6 +48,13 @@ static const struct option run_rows[] = {
      .metavar = "DIR",
      .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
              "--epochs may become more. Continues the folder unless --out names another one"},
+    {.name = "restarts",
+     FIELD(U32, restarts),
+     .fallback = "0",
+     OPTION_RANGE(0, 1000),
+     .metavar = "COUNT",
+     .help = "with --on-loss redeal: how often worker processes that were lost are started again, "
+             "on the same host, after half a second and longer from time to time"},
 };
 
 struct option_set launcher_run_option_set(struct launcher_options *options)

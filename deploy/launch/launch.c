@@ -29,6 +29,11 @@
 // A killed process is gone within this time, unless its host is gone.
 #define KILL_MS 3000
 
+// A worker that was lost is started again after this time, and after twice that for each one before
+// it, but no longer than the last.
+#define RESTART_MS        500
+#define RESTART_DOUBLINGS 6
+
 void launch_block_signals(void)
 {
     sigset_t set;
@@ -135,6 +140,36 @@ static bool may_be_done_without(const struct launch *launch, size_t index)
            index >= launch->placement.server_count;
 }
 
+/* Where its host is lost, nothing can be started. */
+static void plan_restart(struct launch *launch, struct member *member)
+{
+    if (launch->restarts >= launch->options->restarts || member->is_lost) {
+        return;
+    }
+    uint32_t doublings =
+        launch->restarts < RESTART_DOUBLINGS ? launch->restarts : RESTART_DOUBLINGS;
+    member->restart_ms = clock_now_ms() + ((uint64_t)RESTART_MS << doublings);
+    launch->restarts++;
+}
+
+/* Starts the workers again for which it is time. Returns when the next one is due. */
+static uint64_t restart_workers(struct launch *launch)
+{
+    uint64_t next_ms = UINT64_MAX, now_ms = clock_now_ms();
+    size_t servers = launch->placement.server_count;
+    for (size_t i = servers; i < launch->members.count; i++) {
+        const struct member *member = &launch->members.list[i];
+        if (member->restart_ms != 0 && now_ms >= member->restart_ms) {
+            log_warn("%s is started again", member->name);
+            // What cannot be started was said, and is missing as it was before.
+            (void)launch_start_worker(launch, (uint32_t)(i - servers));
+        } else if (member->restart_ms != 0 && member->restart_ms < next_ms) {
+            next_ms = member->restart_ms;
+        }
+    }
+    return next_ms;
+}
+
 /* Tells the coordinator how a member ended, unless that follows from what it was told before. */
 static void note_end(struct launch *launch, size_t index)
 {
@@ -153,6 +188,7 @@ static void note_end(struct launch *launch, size_t index)
     if (may_be_done_without(launch, index)) {
         launch->cause[0] = '\0'; // whatever ends the job is yet to come
         launch->culprit = NULL;
+        plan_restart(launch, member);
         return;
     }
     launch->is_certain = is_killed;
@@ -183,7 +219,9 @@ static void watch(struct launch *launch)
         if (launch->deadline_ms != 0 && clock_now_ms() >= launch->deadline_ms) {
             break;
         }
-        step(launch, launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX);
+        uint64_t deadline_ms = launch->deadline_ms != 0 ? launch->deadline_ms : UINT64_MAX;
+        uint64_t restart_ms = restart_workers(launch);
+        step(launch, restart_ms < deadline_ms ? restart_ms : deadline_ms);
         note_ends(launch);
     }
 }
@@ -303,19 +341,19 @@ static enum status start_with_keys(struct launch *launch)
     enum status status = launch->is_private
                              ? STATUS_OK
                              : handover_begin(&launch->handover, launch->options->security);
-    if (status == STATUS_OK) {
-        status = start_all(launch);
-    }
-    handover_end(&launch->handover);
-    return status;
+    return status == STATUS_OK ? start_all(launch) : status;
 }
 
 static enum exit_code run(struct launch *launch)
 {
     enum status status = start_with_keys(launch);
+    if (launch->options->restarts == 0) {
+        handover_end(&launch->handover); // nobody else needs the keys
+    }
     if (status == STATUS_OK) {
         watch(launch);
     }
+    handover_end(&launch->handover);
     bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
     end_all(launch, may_close ? CLOSE_MS : 0);
     enum status brought = bring_folder(launch);

@@ -24,6 +24,7 @@ struct launch {
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t deadline_ms; // when all that still runs is killed; 0: not set
     unsigned interrupts;  // that have been taken
+    uint32_t restarts;    // of workers, that were made or are to come
     uint64_t old_summary; // see last_summary_stamp
 
     // Why the job ends, as the coordinator was told. "": not known here.

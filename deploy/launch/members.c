@@ -66,6 +66,10 @@ enum status members_start(struct members *members, size_t index, const struct me
     struct member *member = &members->list[index];
     const struct host_link *link = &members->crew->links[start->host];
     char directory[MEMBER_LOG_BYTES];
+    if (member->log_fd >= 0) {
+        close(member->log_fd); // of the process before this one
+    }
+    *member = (struct member){.log_fd = -1};
     snprintf(member->name, sizeof(member->name), "%s", start->name);
     snprintf(member->log, sizeof(member->log), "%s", start->log);
     member->host = start->host;

@@ -19,12 +19,13 @@ struct member {
     char log[MEMBER_LOG_BYTES];   // its log, in the run folder
     size_t host;
     bool is_started, is_over;
-    bool is_lost;  // over because its host was lost
-    uint32_t pid;  // on its host; 0: not known
-    int stopped;   // by this signal; 0: it runs
-    int result;    // as waitpid gives it, if it is over and not lost
-    int log_fd;    // where its lines go; -1: its agent writes the log itself
-    bool is_noted; // its end has been looked at
+    bool is_lost;        // over because its host was lost
+    uint32_t pid;        // on its host; 0: not known
+    int stopped;         // by this signal; 0: it runs
+    int result;          // as waitpid gives it, if it is over and not lost
+    int log_fd;          // where its lines go; -1: its agent writes the log itself
+    bool is_noted;       // its end has been looked at
+    uint64_t restart_ms; // when it is started again; 0: it is not
 };
 
 struct members {
