@@ -68,7 +68,7 @@ static enum status run_shard(const struct ps_options *options, double stall_warn
         .address = options->bind,
         .port_range = options->port_range,
         .security = security,
-        .index = options->shard,
+        .number = options->shard,
         .notify = notify,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
         .stall_warn_ms = (uint32_t)(1000 * stall_warn),

@@ -92,7 +92,7 @@ static enum status start_shard(struct server *server)
         .address = options->address,
         .port_range = options->port_range,
         .security = options->security,
-        .index = 0,
+        .number = 0,
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
         .stall_warn_ms = (uint32_t)(1000 * options->job->stall_warn),
         // A signal is the coordinator's to handle: it stops its shard with the others.
@@ -270,6 +270,7 @@ static enum status begin_generation(struct server *server)
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
     server->job.processes = next.process_count;
+    server->job.servers = next.server_count;
     status = open_keeper(server);
     if (status != STATUS_OK) {
         goto fail;

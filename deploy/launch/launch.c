@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job_options.h"
 #include "common/transport/transport.h"
 #include "deploy/hosts/host_limits.h"
@@ -136,14 +137,14 @@ static enum status start_all(struct launch *launch)
  * says when the job is over. */
 static bool may_be_done_without(const struct launch *launch, size_t index)
 {
-    return launch->options->job->on_loss == ON_LOSS_REDEAL &&
-           index >= launch->placement.server_count;
+    return job_may_redeal(launch->options->job) && index > 0;
 }
 
 /* Where its host is lost, nothing can be started. */
 static void plan_restart(struct launch *launch, struct member *member)
 {
-    if (launch->restarts >= launch->options->restarts || member->is_lost) {
+    bool is_worker = member >= &launch->members.list[launch->placement.server_count];
+    if (launch->restarts >= launch->options->restarts || member->is_lost || !is_worker) {
         return;
     }
     uint32_t doublings =

@@ -255,8 +255,25 @@ static enum status check_stall(const struct membership *membership, double stall
     return STATUS_TIMED_OUT;
 }
 
-/* The first worker that has not come back to a later generation in time; others that have not are
- * gone with it. */
+/* Those of a role who have not come back to a later generation are gone. Returns the first of
+ * them; its slot is NULL: all have. */
+static struct sender give_up_missing(struct coordinator *coordinator, enum member_role role,
+                                     uint64_t now_ms)
+{
+    struct membership *membership = &coordinator->membership;
+    struct sender first = membership_member(membership, role, UINT32_MAX);
+    struct sender member = membership_member(membership, role, 0);
+    for (; member.slot != NULL; member = membership_member(membership, role, member.index + 1)) {
+        if (member.slot->state == SLOT_FREE) {
+            first = first.slot == NULL ? member : first;
+            slot_enter(membership, member.slot, SLOT_GONE, now_ms);
+            coordinator->workers_lost += role == ROLE_WORKER;
+        }
+    }
+    return first;
+}
+
+/* Members come back to a later generation within --lost-after. */
 static enum status check_return(struct coordinator *coordinator, uint64_t now_ms,
                                 struct sender *ret_culprit, struct text ret_reason)
 {
@@ -264,21 +281,16 @@ static enum status check_return(struct coordinator *coordinator, uint64_t now_ms
     double lost_after = coordinator->job->lost_after;
     double waited_s = seconds_between(membership->arrived_ms, now_ms);
     if (waited_s < lost_after * membership_crowding_max(membership) ||
-        membership_count(membership->workers, membership->worker_count, SLOT_FREE) == 0) {
+        count_missing(membership) == 0) {
         return STATUS_OK;
     }
-    char who[128];
-    membership_list(membership->workers, membership->worker_count, SLOT_FREE, who, sizeof(who));
+    struct sender missing = give_up_missing(coordinator, ROLE_SERVER, now_ms);
+    struct sender worker = give_up_missing(coordinator, ROLE_WORKER, now_ms);
+    missing = missing.slot == NULL ? worker : missing;
     snprintf(ret_reason.bytes, ret_reason.size,
-             "worker %s did not come back within %.0f s of the loss of another one", who, waited_s);
-    for (uint32_t i = membership->worker_count; i-- > 0;) {
-        struct slot *slot = &membership->workers[i];
-        if (slot->state == SLOT_FREE) {
-            slot_enter(membership, slot, SLOT_GONE, now_ms);
-            coordinator->workers_lost++;
-            *ret_culprit = (struct sender){slot, ROLE_WORKER, i};
-        }
-    }
+             "%s %u did not come back within %.0f s of the loss of another one",
+             role_name(missing.role), missing.slot != NULL ? missing.slot->number : 0, waited_s);
+    *ret_culprit = missing;
     return STATUS_UNREACHABLE;
 }
 

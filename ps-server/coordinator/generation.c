@@ -38,11 +38,13 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         snprintf(ret_why, why_size, "the job has not begun, so nobody goes on without it");
         return false;
     }
-    if (lost->role != ROLE_WORKER) {
-        snprintf(ret_why, why_size, "only workers can be done without (--on-loss redeal)");
+    bool is_worker = lost->role == ROLE_WORKER;
+    if (!is_worker && lost->index % job->servers == 0) {
+        snprintf(ret_why, why_size, "the coordinator's own server cannot be done without");
         return false;
     }
-    uint32_t left = count_left(&coordinator->membership) - (lost->slot->state != SLOT_GONE);
+    uint32_t left = count_left(&coordinator->membership) -
+                    (is_worker && lost->slot->state != SLOT_GONE ? 1 : 0);
     return are_enough(job, left, ret_why, why_size);
 }
 
@@ -54,9 +56,9 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
     if (coordinator->state >= COORDINATOR_CLOSING) {
         return;
     }
-    if (lost->slot != NULL && lost->slot->state != SLOT_GONE) {
-        coordinator->workers_lost += lost->role == ROLE_WORKER;
-        slot_enter(&coordinator->membership, lost->slot, SLOT_GONE, now_ms);
+    if (lost->slot != NULL) {
+        coordinator->workers_lost +=
+            membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
     }
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
@@ -110,6 +112,27 @@ static enum status list_numbers(const struct coordinator *last, struct generatio
     return STATUS_OK;
 }
 
+/* Likewise those of server processes, each of which has one slot for each of its threads. */
+static enum status list_servers(const struct coordinator *last, struct generation *generation)
+{
+    const struct membership *membership = &last->membership;
+    uint32_t processes = last->job->servers;
+    generation->servers = calloc((size_t)processes + 1, sizeof(*generation->servers));
+    if (generation->servers == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < processes && i < membership->server_count; i++) {
+        bool is_gone = false;
+        for (uint32_t slot = i; slot < membership->server_count; slot += processes) {
+            is_gone = is_gone || membership->servers[slot].state == SLOT_GONE;
+        }
+        if (!is_gone) {
+            generation->servers[generation->server_count++] = membership->servers[i].number;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Those before, and the last one as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
@@ -146,6 +169,9 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     };
     enum status status = list_numbers(last, &next);
     if (status == STATUS_OK) {
+        status = list_servers(last, &next);
+    }
+    if (status == STATUS_OK) {
         status = list_recoveries(last, &next);
     }
     if (status != STATUS_OK) {
@@ -159,6 +185,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
 void generation_finish(struct generation *generation)
 {
     free(generation->numbers);
+    free(generation->servers);
     free(generation->recoveries);
     *generation = (struct generation){0};
 }
@@ -170,6 +197,10 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->workers_lost = generation->workers_lost;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         membership->workers[i].number = generation->numbers[i];
+    }
+    for (uint32_t i = 0; i < membership->server_count; i++) {
+        uint32_t thread = i / generation->server_count, process = i % generation->server_count;
+        membership->servers[i].number = generation->servers[process] + thread * JOB_SERVERS_MAX;
     }
 }
 

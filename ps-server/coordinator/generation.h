@@ -1,16 +1,20 @@
 /* Generations of a job's processes: a job that loses a worker goes on with those that are left.
  * Pure.
  *
- * With --on-loss redeal a lost worker process does not end a synchronous job. The coordinator sends
+ * With --on-loss redeal a lost process does not end a synchronous job. The coordinator sends
  * STOP to all members with the reason AGAIN, and begins a new generation: a coordinator of the same
- * job with one process less to carry its ranks. The others join again, by new connections and under
- * the numbers that they had, and go on from the newest checkpoint, or from the beginning if there
- * is none. So the way on after a loss is the way on after a restart (--resume), without the
- * restart. Bits follow from ranks, not from processes (common/job/carriers.h), so the job ends with
- * those of an undisturbed one.
+ * job with one process less to carry its ranks, or its parameters if a server was lost. The others
+ * join again, by new connections and under the numbers that they had, and go on from the newest
+ * checkpoint, or from the beginning if there is none. So the way on after a loss is the way on
+ * after a restart (--resume), without the restart. Bits follow from ranks, not from processes
+ * (common/job/carriers.h), so the job ends with those of an undisturbed one.
  *
  *     generation 0: workers 0 1 2 3    worker 2 is lost
  *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3
+ *
+ * A server keeps its number, too, which is that of its first thread's slot; its thread t joins by
+ * that number and t times JOB_SERVERS_MAX more. Slots of servers are dealt anew: thread t of the
+ * k-th process that is left has slot t K + k, as ever (job_shard_count).
  *
  * A worker that comes while the job is under way gets a place in the next generation in the same
  * manner (newcomers.h).
@@ -40,6 +44,8 @@ struct generation {
     uint32_t number;   // from 1: the first one has none of these
     uint32_t *numbers; // (process_count) of its worker processes, in this order; owned
     uint32_t process_count;
+    uint32_t *servers; // (server_count) likewise of its server processes; owned
+    uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has

@@ -115,14 +115,6 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
-/* The member that the launcher calls so. */
-static struct sender find_member(const struct membership *membership,
-                                 const struct launcher_news *news)
-{
-    return news->role == ROLE_WORKER ? membership_worker(membership, news->index)
-                                     : membership_member(membership, ROLE_SERVER, news->index);
-}
-
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
@@ -134,7 +126,7 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
         return;
     }
     struct membership *membership = &coordinator->membership;
-    const struct sender culprit = find_member(membership, news);
+    const struct sender culprit = membership_called(membership, news->role, news->index);
     if (culprit.slot == NULL && coordinator->generation != NULL) {
         return; // the job goes on without it already
     }

@@ -164,10 +164,13 @@ struct sender membership_member(const struct membership *membership, enum member
     return (struct sender){index < count ? &slots[index] : NULL, role, index};
 }
 
-struct sender membership_worker(const struct membership *membership, uint32_t number)
+struct sender membership_called(const struct membership *membership, enum member_role role,
+                                uint32_t number)
 {
-    return membership_member(membership, ROLE_WORKER,
-                             find_number(membership->workers, membership->worker_count, number));
+    bool is_worker = role == ROLE_WORKER;
+    const struct slot *slots = is_worker ? membership->workers : membership->servers;
+    uint32_t count = is_worker ? membership->worker_count : membership->server_count;
+    return membership_member(membership, role, find_number(slots, count, number));
 }
 
 uint32_t membership_note_gone(struct membership *membership, const struct sender *member,

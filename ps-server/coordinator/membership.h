@@ -87,8 +87,9 @@ bool membership_find(const struct membership *membership, uint64_t peer, struct 
 struct sender membership_member(const struct membership *membership, enum member_role role,
                                 uint32_t index);
 
-/* The worker that is called by this number; its slot is NULL if there is none. */
-struct sender membership_worker(const struct membership *membership, uint32_t number);
+/* The member that is called by this number; its slot is NULL if there is none. */
+struct sender membership_called(const struct membership *membership, enum member_role role,
+                                uint32_t number);
 
 /* The one place where a slot's state changes. */
 void slot_enter(struct membership *membership, struct slot *slot, enum slot_state state,

@@ -28,7 +28,7 @@ static bool is_taken(const struct coordinator *coordinator, uint32_t number)
             return true;
         }
     }
-    return membership_worker(&coordinator->membership, number).slot != NULL;
+    return membership_called(&coordinator->membership, ROLE_WORKER, number).slot != NULL;
 }
 
 /* The number that it asks for, or the lowest one that nobody has. */

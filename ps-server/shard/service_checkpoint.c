@@ -24,7 +24,7 @@ static void tell(struct service *service, const struct message *message)
 static void offer(struct service *service, uint64_t steps, enum status reason)
 {
     const struct message message = {
-        .kind = MESSAGE_SNAPSHOT, .rank = service->options->index, .step = steps, .reason = reason};
+        .kind = MESSAGE_SNAPSHOT, .rank = service->index, .step = steps, .reason = reason};
     tell(service, &message);
 }
 
@@ -214,7 +214,7 @@ static void collect(struct service *service, const struct message *message)
     struct message next;
     snapshot->credits += message->collect->credits;
     while (message->reason == STATUS_OK && snapshot_next(snapshot, &piece, &next)) {
-        next.rank = service->options->index;
+        next.rank = service->index;
         tell(service, &next);
     }
     if (message->reason == STATUS_OK && !snapshot->is_over) {

@@ -14,7 +14,7 @@
 static enum status create_on_gpu(struct service *service, uint64_t count, uint64_t answers,
                                  struct shard_config *config)
 {
-    const struct device_options options = {.threads = 1, .local_rank = service->options->index};
+    const struct device_options options = {.threads = 1, .local_rank = service->index};
     size_t size = (1 + answers) * count * sizeof(float);
     float *memory;
     enum status status =
@@ -87,7 +87,7 @@ static enum status configure(const struct service *service, const struct message
     const struct job *job = &service->job;
     bool is_local_sgd = job->sync_every > 1;
     struct shard_config config = {
-        .index = service->options->index,
+        .index = service->index,
         .shard_count = job_shard_count(job),
         .workers = job->workers,
         .layout = *message->layout,

@@ -24,6 +24,7 @@ struct service {
     struct channel *channel;
     struct member member;
     struct job job;
+    uint32_t index;      // of its shard, among those of the job
     uint32_t next_phase; // that the next START begins
     struct shard *shard; // of this phase; NULL before, and in a phase without servers
     struct far_workers far;

@@ -158,14 +158,14 @@ static void send_done(struct service *service)
     }
     struct message done = {
         .kind = MESSAGE_DONE,
-        .rank = service->options->index,
+        .rank = service->index,
         .step = service->update_count,
         .member = &service->member.self,
         .report = &report,
     };
     if (channel_send(service->channel, service->member.coordinator, &done, NULL, NULL) !=
         STATUS_OK) {
-        log_warn("could not tell the coordinator that shard %u is done", service->options->index);
+        log_warn("could not tell the coordinator that shard %u is done", service->index);
     }
 }
 
@@ -228,7 +228,7 @@ static enum status join(struct service *service, char *place, char *host, size_t
         .channel = service->channel,
         .self = {.role = ROLE_SERVER,
                  .has_rank = true,
-                 .rank = options->index,
+                 .rank = options->number,
                  .host_id = transport_host_id(),
                  .host = host,
                  .process_id = (uint64_t)getpid(),
@@ -236,11 +236,10 @@ static enum status join(struct service *service, char *place, char *host, size_t
         .notify = options->notify,
         .stall_warn_ms = options->stall_warn_ms,
     };
-    uint32_t index;
     enum status status = member_connect(&service->member, options->coordinator);
     if (status == STATUS_OK) {
         status = member_join(&service->member, options->coordinator, options->join_timeout_ms,
-                             options->is_interrupted, &service->job, &index);
+                             options->is_interrupted, &service->job, &service->index);
     }
     if (status != STATUS_OK) {
         return status;
@@ -270,7 +269,7 @@ static void *run_thread(void *data)
     // The first one of this server comes back for all.
     enum status status = run_generation(options);
     if (status != STATUS_OK && status != STATUS_AGAIN) {
-        log_debug("shard %u has ended early", options->index); // it has said why
+        log_debug("shard %u has ended early", options->number); // it has said why
     }
     return NULL;
 }
@@ -279,14 +278,16 @@ static void *run_thread(void *data)
 static enum status start_threads(struct service *service)
 {
     const struct job *job = &service->job;
-    if (service->options->index >= job->servers || job->server_threads == 1) {
+    if (service->index >= job->servers || job->server_threads == 1) {
         return STATUS_OK;
     }
+    // See generation.h: shards of later generations have other places, not other numbers.
+    uint32_t stride = service->member.generation == 0 ? job->servers : JOB_SERVERS_MAX;
     service->threads = calloc(job->server_threads, sizeof(*service->threads));
     for (uint32_t i = 1; i < job->server_threads && service->threads != NULL; i++) {
         struct shard_thread *thread = &service->threads[i - 1];
         thread->options = *service->options;
-        thread->options.index += i * job->servers;
+        thread->options.number += i * stride;
         thread->options.notify = NULL; // the first one speaks for all
         if (pthread_create(&thread->id, NULL, run_thread, &thread->options) != 0) {
             break;
@@ -325,9 +326,9 @@ static enum status join_and_serve(struct service *service)
         return status;
     }
     uint32_t shard_count = job_shard_count(&service->job);
-    log_info("shard %u of %u: listening at %s", options->index, shard_count, place);
+    log_info("shard %u of %u: listening at %s", service->index, shard_count, place);
     char said[64];
-    snprintf(said, sizeof(said), "joined as shard %u of %u", options->index, shard_count);
+    snprintf(said, sizeof(said), "joined as shard %u of %u", service->index, shard_count);
     notify_ready(options->notify, said);
     return serve(service);
 }

@@ -18,7 +18,7 @@ struct shard_service_options {
     const char *address;             // to listen on
     const char *port_range;          // "": any port
     const struct security *security; // borrowed
-    uint32_t index;
+    uint32_t number; // by which it joins: of its shard, as long as the job has lost no server
     uint32_t join_timeout_ms;
     uint32_t stall_warn_ms; // until there is a job; 0: no warning
     struct notify *notify;  // is told of joining, and of the loop's going round; may be NULL

@@ -96,7 +96,7 @@ static int run_shard(void *data)
         .address = address,
         .port_range = "",
         .security = &insecure,
-        .index = of->index,
+        .number = of->index,
         .join_timeout_ms = 30000,
         .is_interrupted = &of->cluster->is_interrupted,
     };
