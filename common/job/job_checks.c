@@ -365,7 +365,19 @@ static const char *beyond_carriers(const struct job *job)
     return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
 }
 
-/* A job that may lose workers is one that fewer processes can carry. */
+/* What a job needs that goes on without a process: others carry what it had, and there is a copy.
+ */
+static const char *beyond_redeal(const struct job *job)
+{
+    const char *sentence = beyond_carriers(job);
+    return sentence != NULL ? sentence : beyond_checkpoints(job);
+}
+
+bool job_keeps_bits_on_loss(const struct job *job)
+{
+    return job->mode.kind != MODE_LOCAL && job->workers > 1 && beyond_redeal(job) == NULL;
+}
+
 static enum status check_on_loss(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct carriers carriers = job_carriers(job);
@@ -376,6 +388,13 @@ static enum status check_on_loss(const struct job *job, char *ret_error, size_t 
     if (sentence != NULL) {
         snprintf(ret_error, error_size,
                  "--on-loss redeal keeps the bits of an undisturbed job only with %s", sentence);
+        return STATUS_INVALID;
+    }
+    sentence = beyond_checkpoints(job);
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size,
+                 "--on-loss redeal goes on from a copy of the job, and that does not hold %s",
+                 sentence);
         return STATUS_INVALID;
     }
     if (job->min_workers > carriers.processes) {

@@ -5,9 +5,13 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* STATUS_INVALID: ret_error says what to change. */
 enum status job_check(const struct job *job, char *ret_error, size_t error_size);
+
+/* Whether a lost process leaves a job that can go on with the same bits (--on-loss redeal). */
+bool job_keeps_bits_on_loss(const struct job *job);
 
 #endif

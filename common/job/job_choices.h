@@ -40,10 +40,11 @@ enum remedy_kind {
     REMEDY_MOMENTUM,
 };
 
-/* What becomes of a job that loses a worker process. */
+/* What becomes of a job that loses a process. */
 enum on_loss {
     ON_LOSS_FAIL,   // it fails
-    ON_LOSS_REDEAL, // it goes on: the others carry the lost one's ranks as well
+    ON_LOSS_REDEAL, // it goes on: the others carry what the lost one had
+    ON_LOSS_AUTO,   // until the job is resolved: redeal where that keeps its bits
 };
 
 /* Whose delay a seeded order draws. */

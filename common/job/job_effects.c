@@ -140,7 +140,7 @@ static const struct effect effects[] = {
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
     {"keep", "", has_checkpoints, "--checkpoint-every"},
-    {"on-loss", "fail", may_lose_workers, "another mode than local, and more than one worker"},
+    {"on-loss", "fail|auto", may_lose_workers, "another mode than local, and more than one worker"},
     {"min-workers", "1", job_may_redeal, "--on-loss redeal, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };

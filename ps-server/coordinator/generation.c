@@ -43,6 +43,12 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         snprintf(ret_why, why_size, "the coordinator's own server cannot be done without");
         return false;
     }
+    if (!is_worker && job->compress.kind != CODEC_NONE) {
+        snprintf(ret_why, why_size,
+                 "gradients are encoded for the part that one server has, and "
+                 "others would have other bits");
+        return false;
+    }
     uint32_t left = count_left(&coordinator->membership) -
                     (is_worker && lost->slot->state != SLOT_GONE ? 1 : 0);
     return are_enough(job, left, ret_why, why_size);
