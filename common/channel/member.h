@@ -38,6 +38,9 @@ struct member {
     // period that they ended in.
     uint64_t begin_step;
     struct wire_report open_period;
+    uint32_t open_count; // ranks that the worker carries; 0: the job is not resumed
+    uint64_t open_images[WIRE_SLICES_MAX];
+    double open_loss_sums[WIRE_SLICES_MAX];
 
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.
