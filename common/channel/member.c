@@ -96,6 +96,21 @@ static void warn_of_silence(const struct member *member, const char *endpoint, u
              explain_silence(member));
 }
 
+/* What was not reported of the period in which the job is resumed. */
+static void take_open_period(struct member *member, const struct message *welcome)
+{
+    const struct wire_slices *slices = welcome->slices;
+    if (welcome->report == NULL || slices == NULL) {
+        return;
+    }
+    member->open_period = *welcome->report;
+    member->open_period.staleness = NULL; // of servers
+    member->open_period.staleness_bins = 0;
+    member->open_count = slices->count;
+    memcpy(member->open_images, slices->images, slices->count * sizeof(*slices->images));
+    memcpy(member->open_loss_sums, slices->loss_sums, slices->count * sizeof(*slices->loss_sums));
+}
+
 /* Takes what the welcome says: this member's rank, the job, and how data travel. */
 static enum status take_welcome(struct member *member, const struct message *welcome,
                                 struct job *ret_job)
@@ -104,11 +119,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
     member->channel->job_id = welcome->job_id;
     member->begin_step = welcome->step;
     member->generation = welcome->generation;
-    if (welcome->report != NULL) {
-        member->open_period = *welcome->report;
-        member->open_period.staleness = NULL; // of servers
-        member->open_period.staleness_bins = 0;
-    }
+    take_open_period(member, welcome);
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("the coordinator's job makes no sense here: %s", error);

@@ -38,6 +38,9 @@ struct member {
     // period that they ended in.
     uint64_t begin_step;
     struct wire_report open_period;
+    uint32_t open_count; // ranks that the worker carries; 0: the job is not resumed
+    uint64_t open_images[WIRE_SLICES_MAX];
+    double open_loss_sums[WIRE_SLICES_MAX];
 
     uint32_t generation; // of the job's processes, from 0
 

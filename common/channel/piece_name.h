@@ -4,7 +4,7 @@
  *     known                   what all workers have of the parameters, where answers are compressed
  *     version-N               parameters N updates earlier, for a seeded order
  *     squares                 of gradients, of --remedy dc-adaptive
- *     rank-R/statistics       of one worker: what batch normalisation has learned,
+ *     rank-R/statistics       of one rank: what batch normalisation has learned,
  *     rank-R/residual         errors of compressed gradients,
  *     rank-R/state-N          states of local SGD's optimizer */
 #ifndef COMMON_CHANNEL_PIECE_NAME_H

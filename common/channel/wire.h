@@ -86,6 +86,7 @@ struct message {
     const struct wire_member *member;     // JOIN, READY, DONE
     const struct layout *layout;          // READY of a worker, START
     const struct wire_report *report;     // REPORT, DONE; SNAPSHOT, WELCOME: of the open period
+    const struct wire_slices *slices;     // SNAPSHOT of a worker, WELCOME: ranks' parts of that
     const struct wire_start *start;       // START, TRY
     const struct wire_nccl *nccl;         // READY of a worker, START; where NCCL is used
     const struct all_reduce_path *path;   // TRIED: to the next worker
@@ -115,6 +116,7 @@ struct wire_scratch {
     struct wire_member member;
     struct layout layout;
     struct wire_report report;
+    struct wire_slices slices;
     struct wire_start start;
     struct wire_nccl nccl;
     struct all_reduce_path path;

@@ -208,6 +208,33 @@ static bool unpack_report(const Wire__Report *from, struct wire_report *to)
     return true;
 }
 
+static void pack_slices(const struct wire_slices *from, struct wire_packed *packed)
+{
+    // As above.
+    union {
+        const uint64_t *in;
+        uint64_t *out;
+    } images = {.in = from->images};
+    union {
+        const double *in;
+        double *out;
+    } loss_sums = {.in = from->loss_sums};
+    assert(from->count <= WIRE_SLICES_MAX);
+    packed->slices.n_images = packed->slices.n_loss_sums = from->count;
+    packed->slices.images = images.out;
+    packed->slices.loss_sums = loss_sums.out;
+}
+
+static bool unpack_slices(const Wire__Slices *from, struct wire_slices *to)
+{
+    if (from->n_images != from->n_loss_sums || from->n_images == 0 ||
+        from->n_images > WIRE_SLICES_MAX) {
+        return false;
+    }
+    *to = (struct wire_slices){(uint32_t)from->n_images, from->images, from->loss_sums};
+    return true;
+}
+
 static void pack_start(const struct wire_start *from, struct wire_packed *packed)
 {
     Wire__Start *to = &packed->start;

@@ -11,6 +11,7 @@
     X(member, PART_MEMBER)     \
     X(layout, PART_LAYOUT)     \
     X(report, PART_REPORT)     \
+    X(slices, PART_SLICES)     \
     X(start, PART_START)       \
     X(nccl, PART_NCCL)         \
     X(path, PART_PATH)         \
@@ -42,6 +43,7 @@ enum wire_part {
     PART_NCCL = 1 << 13,
     PART_PIECE = 1 << 14,
     PART_COLLECT = 1 << 15,
+    PART_SLICES = 1 << 16,
 };
 
 /* What a packed header points to. */
@@ -50,6 +52,7 @@ struct wire_packed {
     Wire__Layout layout;
     uint64_t bucket_offsets[LAYOUT_BUCKETS_MAX], bucket_counts[LAYOUT_BUCKETS_MAX];
     Wire__Report report;
+    Wire__Slices slices;
     Wire__Start start;
     Wire__Nccl nccl;
     Wire__Path path;

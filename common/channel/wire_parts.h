@@ -9,6 +9,7 @@
 #include "common/base/region.h"
 #include "common/channel/mail.h"
 #include "common/job/all_reduce.h"
+#include "common/job/job.h"
 #include "common/vector/vector_device.h"
 
 #include <stdbool.h>
@@ -70,6 +71,15 @@ struct wire_report {
     uint64_t staleness_max;
     uint64_t late;
     uint64_t backlog; // most messages that were waiting; it was busy compute_ns of total_ns
+};
+
+#define WIRE_SLICES_MAX JOB_WORKERS_MAX
+
+/* What each rank that a worker carries has of its own in a report, in their order. */
+struct wire_slices {
+    uint32_t count;          // 1 .. WIRE_SLICES_MAX
+    const uint64_t *images;  // (count), borrowed
+    const double *loss_sums; // (count) over images, borrowed
 };
 
 /* How a phase of the job runs. TRY has only its all_reduce: whether memory is to be mapped. */

@@ -319,10 +319,7 @@ static enum status check_nccl(const struct job *job, char *ret_error, size_t err
 /* What a checkpoint does not hold; the first that the job has, NULL: nothing. */
 static const char *beyond_checkpoints(const struct job *job)
 {
-    const struct carriers carriers = job_carriers(job);
     const struct limit limits[] = {
-        {carriers.processes < carriers.ranks,
-         "what one process has of several ranks: leave out --processes"},
         {job_has_gpu_servers(job), "parameters that servers keep on a GPU: --server-device host"},
         {job->delay_model == DELAY_MODEL_PER_WORKER,
          "a view of the parameters for each worker: --delay-model server"},

@@ -131,9 +131,9 @@ static json_t *results_json(const struct coordinator *coordinator)
     for (uint32_t i = 0; i < count && i < results->period_count; i++) {
         json_array_append_new(periods, period_json(&results->periods[i]));
     }
-    for (uint32_t i = 0; i < of->worker_count; i++) {
-        json_array_append_new(ranks, rank_json(&of->shares[i].rank));
-        json_array_append_new(open, report_json(&of->shares[i].open_period));
+    for (uint32_t i = 0; i < coordinator->carriers.ranks; i++) {
+        json_array_append_new(ranks, rank_json(&of->ranks[i].results));
+        json_array_append_new(open, report_json(&of->ranks[i].open_period));
     }
     return json_pack("{s:o, s:o, s:o}", "periods", periods, "ranks", ranks, "open", open);
 }
@@ -209,24 +209,45 @@ static enum status read_periods(const json_t *periods, const struct job *job,
     return STATUS_OK;
 }
 
+/* What was not reported of the open period, by rank. */
+static enum status read_open(const json_t *open, struct job_part *part)
+{
+    size_t count = json_array_size(open);
+    part->open_periods = calloc(count, sizeof(*part->open_periods));
+    part->open_images = calloc(count, sizeof(*part->open_images));
+    part->open_loss_sums = calloc(count, sizeof(*part->open_loss_sums));
+    if (part->open_periods == NULL || part->open_images == NULL || part->open_loss_sums == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < count; i++) {
+        read_report(json_array_get(open, i), &part->open_periods[i]);
+        part->open_images[i] = part->open_periods[i].images;
+        part->open_loss_sums[i] = part->open_periods[i].loss_sum;
+    }
+    part->resume.open_period = part->open_periods;
+    part->resume.open_images = part->open_images;
+    part->resume.open_loss_sums = part->open_loss_sums;
+    return STATUS_OK;
+}
+
 static enum status read_results(const json_t *tree, const struct job *job, struct job_part *part)
 {
     const json_t *ranks = json_object_get(tree, "ranks"), *open = json_object_get(tree, "open");
     if (json_array_size(ranks) != job->workers || json_array_size(open) != job->workers) {
         return STATUS_INVALID;
     }
-    part->open_periods = calloc(job->workers, sizeof(*part->open_periods));
     part->results.ranks = calloc(job->workers, sizeof(*part->results.ranks));
-    if (part->open_periods == NULL || part->results.ranks == NULL) {
+    if (part->results.ranks == NULL) {
         return STATUS_NO_MEMORY;
     }
     part->results.worker_count = job->workers;
     for (uint32_t i = 0; i < job->workers; i++) {
         read_rank(json_array_get(ranks, i), &part->results.ranks[i]);
-        read_report(json_array_get(open, i), &part->open_periods[i]);
     }
-    part->resume.open_period = part->open_periods;
-    return read_periods(json_object_get(tree, "periods"), job, &part->resume, &part->results);
+    enum status status = read_open(open, part);
+    return status == STATUS_OK
+               ? read_periods(json_object_get(tree, "periods"), job, &part->resume, &part->results)
+               : status;
 }
 
 /* Whether there is something left to do, from a place where it can be done. */
@@ -291,6 +312,8 @@ enum status job_part_read(const json_t *tree, const struct job *job, uint64_t st
 void job_part_finish(struct job_part *part)
 {
     free(part->open_periods);
+    free(part->open_images);
+    free(part->open_loss_sums);
     results_finish(&part->results);
     *part = (struct job_part){0};
 }

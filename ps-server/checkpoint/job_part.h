@@ -18,8 +18,11 @@ json_t *job_part_json(const struct coordinator *coordinator, uint64_t now_ms);
 /* What was read. */
 struct job_part {
     struct coordinator_resume resume;
-    struct wire_report *open_periods; // (workers), owned; resume has them
-    struct results results;           // of a coordinator's kind, owned
+    // (workers), owned; resume has them.
+    struct wire_report *open_periods;
+    uint64_t *open_images;
+    double *open_loss_sums;
+    struct results results; // of a coordinator's kind, owned
 };
 
 /* Checks that the job is the one of the checkpoint. STATUS_INVALID with a sentence. `step` is that

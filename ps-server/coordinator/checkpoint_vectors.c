@@ -44,7 +44,8 @@ bool checkpoint_piece_is_sound(const struct coordinator *coordinator, const stru
         message->span.count > piece->total - message->span.offset) {
         return false;
     }
-    bool is_own = from->role == ROLE_WORKER && name.rank == from->index;
+    bool is_own = from->role == ROLE_WORKER &&
+                  rank_block_has(carriers_block(coordinator->carriers, from->index), name.rank);
     bool is_statistics = name.has_rank && strstr(piece->vector, "/statistics") != NULL;
     return (!name.has_rank || is_own) &&
            (is_statistics ? piece->total <= SUMS_COUNT_MAX

@@ -26,8 +26,8 @@ struct checkpoint_vectors {
 struct checkpoint_total *checkpoint_vectors_find(struct checkpoint_vectors *vectors,
                                                  const char *name);
 
-/* Whether a member may send this piece: a name of the grammar, its own where it is of a rank, of a
- * size that the layout allows. */
+/* Whether a member may send this piece: a name of the grammar, of a rank only if it carries that,
+ * of a size that the layout allows. */
 bool checkpoint_piece_is_sound(const struct coordinator *coordinator, const struct sender *from,
                                const struct message *message);
 

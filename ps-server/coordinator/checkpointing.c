@@ -19,19 +19,22 @@
 #define SPARE_MS_MAX           60000
 #define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
 
-enum status checkpointing_init(struct checkpointing *checkpointing, uint32_t worker_count,
+enum status checkpointing_init(struct checkpointing *checkpointing, struct carriers carriers,
                                uint32_t server_count)
 {
-    *checkpointing = (struct checkpointing){.worker_count = worker_count,
-                                            .share_count = worker_count + server_count,
+    *checkpointing = (struct checkpointing){.worker_count = carriers.processes,
+                                            .share_count = carriers.processes + server_count,
                                             .margin = MARGIN_MIN};
     checkpointing->shares = calloc(checkpointing->share_count, sizeof(*checkpointing->shares));
-    return checkpointing->shares != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    checkpointing->ranks = calloc(carriers.ranks, sizeof(*checkpointing->ranks));
+    return checkpointing->shares != NULL && checkpointing->ranks != NULL ? STATUS_OK
+                                                                         : STATUS_NO_MEMORY;
 }
 
 void checkpointing_finish(struct checkpointing *checkpointing)
 {
     free(checkpointing->shares);
+    free(checkpointing->ranks);
     free(checkpointing->vectors.list);
     *checkpointing = (struct checkpointing){0};
 }
@@ -232,6 +235,24 @@ static void look(struct coordinator *coordinator)
     }
 }
 
+/* What the worker says of the ranks that it carries. False, and said: not what it should. */
+static bool take_ranks(struct coordinator *coordinator, uint32_t process,
+                       const struct message *message)
+{
+    struct rank_block block = carriers_block(coordinator->carriers, process);
+    if (checkpoint_ranks_take(coordinator, block, message)) {
+        return true;
+    }
+    coordinator->checkpointing.left_out = message->step;
+    coordinator_port_say(&coordinator->port, true,
+                         "no checkpoint at step %llu: worker %u (host %s) does not tell what it "
+                         "has of ranks %u to %u",
+                         (unsigned long long)message->step, process,
+                         slot_of(coordinator, process)->host, block.first,
+                         block.first + block.count - 1);
+    return false;
+}
+
 static void take_offer(struct coordinator *coordinator, uint32_t share,
                        const struct message *message)
 {
@@ -242,15 +263,10 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
         return; // what a member of ours does not send
     }
     offer->last = step;
-    bool is_there = message->reason == STATUS_OK;
+    bool is_there = message->reason == STATUS_OK &&
+                    (share >= of->worker_count || take_ranks(coordinator, share, message));
     if (is_there) {
         offer->offered = step;
-    }
-    if (is_there && share < of->worker_count) {
-        offer->rank = coordinator->results.ranks[share];
-        offer->open_period = message->report != NULL ? *message->report : (struct wire_report){0};
-        offer->open_period.staleness = NULL; // of the scratch
-        offer->open_period.staleness_bins = 0;
     }
     if (step == of->announced && !is_there) {
         of->announced = 0; // it was too near for this one

@@ -22,9 +22,10 @@
 
 #include "common/base/status.h"
 #include "common/channel/wire.h"
+#include "common/job/carriers.h"
 #include "common/job/checkpoints.h"
+#include "ps-server/coordinator/checkpoint_ranks.h"
 #include "ps-server/coordinator/checkpoint_vectors.h"
-#include "ps-server/coordinator/results.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,21 +46,20 @@ enum checkpointing_state { CHECKPOINTING_IDLE, CHECKPOINTING_COLLECTING, CHECKPO
 
 /* A member's. */
 struct checkpoint_share {
-    uint64_t last;                  // the newest step that it has offered, or has none of
-    uint64_t offered;               // 0: nothing that it still has
-    bool is_over;                   // all pieces have come
-    uint64_t pieces;                // that have come
-    uint64_t stored;                // of those, that are on the disk
-    struct results_rank rank;       // of a worker, as it was at that step
-    struct wire_report open_period; // likewise
+    uint64_t last;    // the newest step that it has offered, or has none of
+    uint64_t offered; // 0: nothing that it still has
+    bool is_over;     // all pieces have come
+    uint64_t pieces;  // that have come
+    uint64_t stored;  // of those, that are on the disk
 };
 
 struct checkpointing {
     enum checkpointing_state state;
     struct checkpoints plan; // zeroed before training
     struct phases phases;
-    struct checkpoint_share *shares; // (workers, then servers), owned
+    struct checkpoint_share *shares; // (worker processes, then servers), owned
     uint32_t share_count, worker_count;
+    struct checkpoint_rank *ranks;     // (workers of the job), owned
     uint64_t step;                     // that is collected or written
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that
@@ -75,7 +75,7 @@ struct checkpointing {
     uint64_t done_ms;                  // since when all workers are done, and wait; 0: they are not
 };
 
-enum status checkpointing_init(struct checkpointing *checkpointing, uint32_t worker_count,
+enum status checkpointing_init(struct checkpointing *checkpointing, struct carriers carriers,
                                uint32_t server_count);
 void checkpointing_finish(struct checkpointing *checkpointing);
 

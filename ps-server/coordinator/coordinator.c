@@ -35,7 +35,7 @@ enum status coordinator_init(struct coordinator *coordinator, const struct job *
     if (status != STATUS_OK) {
         goto fail;
     }
-    status = checkpointing_init(&coordinator->checkpointing, job->workers, shards);
+    status = checkpointing_init(&coordinator->checkpointing, coordinator->carriers, shards);
     if (status != STATUS_OK) {
         goto fail;
     }

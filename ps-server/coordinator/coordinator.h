@@ -78,7 +78,9 @@ struct coordinator_resume {
     uint64_t value_count, layout_digest, data_digest;
     uint64_t train_samples, test_samples;
     uint64_t bucket_bytes;                 // that --bucket-mb auto has chosen; 0: none
-    const struct wire_report *open_period; // (workers), borrowed
+    const struct wire_report *open_period; // (workers), borrowed; what was not reported of it
+    const uint64_t *open_images;           // (workers) of those, again; borrowed
+    const double *open_loss_sums;          // (workers) likewise
     double seconds;                        // of training before
     uint32_t restarts;                     // with this one
 };

@@ -35,6 +35,29 @@ static void refuse_version(const struct coordinator_port *port, uint64_t peer, c
     refuse(port, peer, STATUS_MISMATCH, sentence);
 }
 
+static void welcome(const struct coordinator *coordinator, uint64_t peer, enum member_role role,
+                    uint32_t index)
+{
+    const struct coordinator_resume *resume = coordinator->resume;
+    struct wire_report report;
+    struct wire_slices slices;
+    struct message message = {
+        .kind = MESSAGE_WELCOME,
+        .rank = index,
+        .text = coordinator->job_text,
+        .seal_key = coordinator->seal_key,
+        .step = resume != NULL ? resume->step : 0,
+        .generation = coordinator->generation != NULL ? coordinator->generation->number : 0,
+    };
+    if (resume != NULL && role == ROLE_WORKER) {
+        checkpoint_ranks_give(resume, carriers_block(coordinator->carriers, index), &report,
+                              &slices);
+        message.report = &report;
+        message.slices = &slices;
+    }
+    coordinator_port_send(&coordinator->port, peer, &message);
+}
+
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms)
 {
@@ -65,19 +88,7 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     known = membership_member(&coordinator->membership, member->role, index);
     coordinator_port_say(port, false, "%s %u joined: host=%s pid=%llu", role_name(member->role),
                          known.slot->number, member->host, (unsigned long long)member->process_id);
-    const struct coordinator_resume *resume = coordinator->resume;
-    const struct generation *generation = coordinator->generation;
-    bool is_worker = member->role == ROLE_WORKER;
-    const struct message welcome = {
-        .kind = MESSAGE_WELCOME,
-        .rank = index,
-        .text = coordinator->job_text,
-        .seal_key = coordinator->seal_key,
-        .step = resume != NULL ? resume->step : 0,
-        .generation = generation != NULL ? generation->number : 0,
-        .report = resume != NULL && is_worker ? &resume->open_period[index] : NULL,
-    };
-    coordinator_port_send(port, peer, &welcome);
+    welcome(coordinator, peer, member->role, index);
 }
 
 /* Takes model and data from the first worker that is ready. The others have to agree with it. */

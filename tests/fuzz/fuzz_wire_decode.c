@@ -58,6 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));
+    assert((first.slices != NULL) == (second.slices != NULL));
+    assert(first.slices == NULL || first.slices->count == second.slices->count);
     assert((first.start != NULL) == (second.start != NULL));
     assert((first.nccl != NULL) == (second.nccl != NULL));
     assert(first.nccl == NULL || memcmp(first.nccl, second.nccl, sizeof(*first.nccl)) == 0);

@@ -1,6 +1,7 @@
 /* Makes the exchange of a mode: chooses its strategy, and the thread that does the work. */
 #include "worker/exchange/exchange.h"
 
+#include "worker/exchange/encoder.h"
 #include "worker/exchange/strategies.h"
 
 #include <assert.h>
@@ -16,6 +17,11 @@ static const struct exchange_strategy *const strategies[] = {
 const struct exchange_ops *exchange_of(enum mode_kind mode)
 {
     return &strategies[mode]->ops;
+}
+
+float *exchange_residual(const struct exchange *exchange, uint32_t index)
+{
+    return index < exchange->encoder_count ? exchange->encoders[index].residual : NULL;
 }
 
 /* Which ranks this process carries, and where their gradients are. */

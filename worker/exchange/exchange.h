@@ -198,7 +198,8 @@ struct exchange {
     uint64_t wire_ns;     // of complete steps that nobody has asked for yet
     _Atomic bool has_met; // devices sum
     enum status failure;  // of an exchange on the trainer's thread: its steps end with it
-    float *residual; // (value_count) errors of what was encoded; NULL: nothing is. The strategy's
+    struct encoder *encoders; // (encoder_count) the strategy's, of the first ranks carried
+    uint32_t encoder_count;
     _Atomic(enum status) stopped; // not STATUS_OK: every wait ends with it
 };
 
@@ -207,6 +208,10 @@ void exchange_destroy(struct exchange *exchange); // NULL is fine
 
 /* Returns what the exchange of a mode delivers. */
 const struct exchange_ops *exchange_of(enum mode_kind mode);
+
+/* (value_count) Errors of what was encoded of the gradients of the index-th rank that this process
+ * carries; NULL: nothing is encoded. The strategy's. */
+float *exchange_residual(const struct exchange *exchange, uint32_t index);
 
 /* Agrees on whether the workers' devices sum the gradients (exchange_device.h). They do if all of
  * them can. Then a bucket counts as ready once its computation is queued, and its mean lies on the

@@ -104,7 +104,8 @@ static enum status ps_create(const struct exchange_options *options, struct exch
     if (status != STATUS_OK) {
         goto fail;
     }
-    ps->base.residual = ps->encoders[0].residual;
+    ps->base.encoders = ps->encoders;
+    ps->base.encoder_count = ps->rank_count;
     *ret_exchange = &ps->base;
     return STATUS_OK;
 fail:

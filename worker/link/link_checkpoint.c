@@ -20,6 +20,14 @@ const struct wire_report *link_open_period(const struct link *link)
     return &link->member.open_period;
 }
 
+void link_open_slice(const struct link *link, uint32_t index, uint64_t *ret_images,
+                     double *ret_loss_sum)
+{
+    assert(index < link->member.open_count);
+    *ret_images = link->member.open_images[index];
+    *ret_loss_sum = link->member.open_loss_sums[index];
+}
+
 enum status link_fetch(struct link *link, const struct fetch *wanted)
 {
     struct link_checkpoint *of = &link->checkpoint;
@@ -74,9 +82,10 @@ static void post(struct link *link, struct message *message)
 }
 
 void link_offer_snapshot(struct link *link, struct snapshot *snapshot, uint64_t steps,
-                         const struct wire_report *open_period)
+                         const struct wire_report *open_period, const struct wire_slices *slices)
 {
-    struct message message = {.kind = MESSAGE_SNAPSHOT, .step = steps, .report = open_period};
+    struct message message = {
+        .kind = MESSAGE_SNAPSHOT, .step = steps, .report = open_period, .slices = slices};
     pthread_mutex_lock(&link->mutex);
     assert(link->checkpoint.snapshot == NULL);
     snapshot_rewind(snapshot, steps);

@@ -14,8 +14,11 @@
 /* After link_welcome: how many steps of the job were made before it was resumed; 0: it was not. */
 uint64_t link_begin_step(const struct link *link);
 
-/* What this worker had not reported of the period that they end in. Borrowed. */
+/* What was not reported of the period that they end in: what this worker's ranks have in common,
+ * borrowed, and of the index-th of them its own part. */
 const struct wire_report *link_open_period(const struct link *link);
+void link_open_slice(const struct link *link, uint32_t index, uint64_t *ret_images,
+                     double *ret_loss_sum);
 
 /* Between link_welcome and link_prepare: waits until all of the span is there. STATUS_INVALID: the
  * checkpoint has no such vector of that size. */
@@ -30,10 +33,10 @@ bool link_snapshot_is_gone(struct link *link);
 /* Waits until that is so, or the job ends. */
 enum status link_await_snapshot(struct link *link);
 
-/* Offers a snapshot that is filled, and what is not reported of the period that is open. Borrowed
- * until it is gone. */
+/* Offers a snapshot that is filled, and what is not reported of the period that is open: in common,
+ * which is copied, and of each rank. The others are borrowed until the snapshot is gone. */
 void link_offer_snapshot(struct link *link, struct snapshot *snapshot, uint64_t steps,
-                         const struct wire_report *open_period);
+                         const struct wire_report *open_period, const struct wire_slices *slices);
 
 /* Says that there will be none of this step. */
 void link_skip_snapshot(struct link *link, uint64_t steps);

@@ -29,6 +29,10 @@ static void fill(struct outbox_entry *entry, const struct message *message)
         entry->report = *message->report;
         entry->message.report = &entry->report;
     }
+    if (message->slices != NULL) {
+        entry->slices = *message->slices;
+        entry->message.slices = &entry->slices;
+    }
     if (message->passed != NULL) {
         entry->passed = *message->passed;
         entry->message.passed = &entry->passed;

@@ -20,6 +20,7 @@
 struct outbox_entry {
     struct message message;
     struct wire_report report;
+    struct wire_slices slices;
     struct wire_member member;
     struct wire_passed passed;
     struct wire_sum sum;
@@ -39,9 +40,9 @@ void outbox_init(struct outbox *outbox);
 void outbox_finish(struct outbox *outbox);
 
 /* Copies the message, its text (that of CHOICES is borrowed until it is sent), its member's digest,
- * and its parts that a trainer sends: a report, the end of a phase, a sum without its values. Other
- * strings are left out. Waits while the outbox is full; does nothing once it is closed. Writer's
- * thread. */
+ * and its parts that a trainer sends: a report, the end of a phase, a sum without its values,
+ * slices without theirs. Other strings are left out. Waits while the outbox is full; does nothing
+ * once it is closed. Writer's thread. */
 void outbox_add(struct outbox *outbox, const struct message *message);
 
 /* Sends everything in the outbox to `peer`. Reports get the transports that values take (a sum of

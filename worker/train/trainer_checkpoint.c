@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t value_count_of(const struct trainer *trainer)
@@ -52,13 +53,12 @@ static struct span whole(uint64_t count)
  * Snapshots
  * ========================================================================================== */
 
-/* What this worker has in a snapshot; `of` gets the values, in the order of the entries. */
-#define SOURCES_MAX (2 * OPTIMIZER_STATES_MAX + 4)
-
+/* What this worker has in a snapshot, in the order of its entries: it is laid out by that, and
+ * filled. */
 struct sources {
-    const float *values[SOURCES_MAX];
-    struct snapshot *snapshot; // NULL: values alone
-    uint32_t count;
+    struct snapshot *snapshot;
+    bool is_filled;
+    uint32_t count; // that came so far
     enum status status;
 };
 
@@ -68,26 +68,55 @@ static void add(struct sources *sources, const char *name, uint64_t total, struc
     if (span.count == 0 || sources->status != STATUS_OK) {
         return;
     }
-    if (sources->snapshot != NULL) {
+    if (sources->is_filled) {
+        memcpy(snapshot_values(sources->snapshot, sources->count), values + span.offset,
+               span.count * sizeof(float));
+    } else {
         sources->status = snapshot_add(sources->snapshot, name, total, span);
     }
-    sources->values[sources->count++] = values + span.offset;
+    sources->count++;
 }
 
-static void add_of_rank(struct trainer *trainer, struct sources *sources, const char *what,
-                        uint64_t total, const float *values)
+static void name_of_rank(uint32_t rank, const char *what, char ret_name[PIECE_NAME_BYTES])
+{
+    snprintf(ret_name, PIECE_NAME_BYTES, "rank-%" PRIu32 "/%.24s", rank, what);
+}
+
+static void add_of_rank(struct sources *sources, uint32_t rank, const char *what, uint64_t total,
+                        const float *values)
 {
     char name[PIECE_NAME_BYTES];
-    snprintf(name, sizeof(name), "rank-%" PRIu32 "/%.24s", trainer->ranks.first, what);
+    name_of_rank(rank, what, name);
     if (values != NULL) {
         add(sources, name, total, whole(total), values);
     }
 }
 
+/* What each rank that is carried here has alone. */
+static void add_own(struct trainer *trainer, struct sources *sources)
+{
+    const struct slices *slices = &trainer->slices;
+    for (uint32_t i = 0; i < slices->count; i++) {
+        const struct slice *slice = &slices->list[i];
+        add_of_rank(sources, slice->rank, "statistics", model_statistic_count(trainer->model),
+                    slice_statistics(slices, slice));
+        add_of_rank(sources, slice->rank, "residual", value_count_of(trainer),
+                    exchange_residual(trainer->exchange, i));
+    }
+}
+
+/* This process's part of what all processes have. */
+static struct span own_part(const struct trainer *trainer)
+{
+    const struct carriers carriers = job_carriers(trainer->job);
+    return span_part(whole(value_count_of(trainer)), carriers.processes,
+                     carriers_process(carriers, trainer->ranks.first));
+}
+
 static void list_sources(struct trainer *trainer, struct sources *sources)
 {
     uint64_t count = value_count_of(trainer);
-    struct span part = span_part(whole(count), trainer->job->workers, trainer->ranks.first);
+    struct span part = own_part(trainer);
     uint32_t states = trainer->optimizer != NULL ? optimizer_state_count(trainer->optimizer) : 0;
     if (makes_updates(trainer)) {
         add(sources, "params", count, part, model_params(trainer->model));
@@ -99,14 +128,12 @@ static void list_sources(struct trainer *trainer, struct sources *sources)
         const float *state = optimizer_state(trainer->optimizer, i);
         snprintf(name, sizeof(name), "state-%" PRIu32, i + 1);
         if (is_local_sgd(trainer)) {
-            add_of_rank(trainer, sources, name, count, state);
+            add_of_rank(sources, trainer->ranks.first, name, count, state); // its only one
         } else if (makes_updates(trainer)) {
             add(sources, name, count, part, state);
         }
     }
-    add_of_rank(trainer, sources, "statistics", model_statistic_count(trainer->model),
-                model_statistics(trainer->model));
-    add_of_rank(trainer, sources, "residual", count, trainer->exchange->residual);
+    add_own(trainer, sources);
 }
 
 /* What the coordinator has asked for and was not answered; 0: nothing. */
@@ -116,15 +143,48 @@ static uint64_t request_of(struct trainer *trainer, struct link *link)
     return announced != trainer->checkpoint.answered ? announced : 0;
 }
 
+static size_t residuals_bytes(const struct trainer *trainer)
+{
+    return trainer->ranks.count * value_count_of(trainer) * sizeof(float);
+}
+
+/* Gives residuals that were fetched to the first exchange. Nothing was encoded so far: that begins
+ * with this worker's first bucket. */
+static void hand_over_residuals(struct trainer *trainer)
+{
+    struct trainer_checkpoint *of = &trainer->checkpoint;
+    uint64_t count = value_count_of(trainer);
+    for (uint32_t i = 0; of->residuals != NULL && i < trainer->ranks.count; i++) {
+        float *residual = exchange_residual(trainer->exchange, i);
+        if (residual != NULL) {
+            memcpy(residual, of->residuals + i * count, count * sizeof(float));
+        }
+    }
+    memory_destroy_large(of->residuals, residuals_bytes(trainer));
+    of->residuals = NULL;
+}
+
+/* Takes all memory that snapshots of the phase need. */
+static enum status lay_out(struct trainer *trainer)
+{
+    struct trainer_checkpoint *of = &trainer->checkpoint;
+    struct sources sources = {.snapshot = &of->snapshot};
+    snapshot_finish(&of->snapshot);
+    list_sources(trainer, &sources);
+    enum status status =
+        sources.status == STATUS_OK ? snapshot_allocate(&of->snapshot) : sources.status;
+    if (status != STATUS_OK || of->open_images != NULL) {
+        return status;
+    }
+    of->open_images = calloc(trainer->ranks.count, sizeof(*of->open_images));
+    of->open_loss_sums = calloc(trainer->ranks.count, sizeof(*of->open_loss_sums));
+    return of->open_images != NULL && of->open_loss_sums != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 enum status trainer_checkpoint_begin_phase(struct trainer *trainer, struct link *link)
 {
     struct trainer_checkpoint *of = &trainer->checkpoint;
-    if (of->residual != NULL && trainer->exchange->residual != NULL) {
-        // Nothing was encoded so far: that begins with this worker's first bucket.
-        memcpy(trainer->exchange->residual, of->residual, value_count_of(trainer) * sizeof(float));
-    }
-    memory_destroy_large(of->residual, value_count_of(trainer) * sizeof(float));
-    of->residual = NULL;
+    hand_over_residuals(trainer);
     of->plan = checkpoints_of(trainer->job, trainer->train_samples);
     if (!of->plan.are_on) {
         return STATUS_OK;
@@ -136,13 +196,7 @@ enum status trainer_checkpoint_begin_phase(struct trainer *trainer, struct link 
         link_skip_snapshot(link, request);
     }
     enum status status = link_await_snapshot(link);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct sources sources = {.snapshot = &of->snapshot};
-    snapshot_finish(&of->snapshot);
-    list_sources(trainer, &sources);
-    return sources.status == STATUS_OK ? snapshot_allocate(&of->snapshot) : sources.status;
+    return status == STATUS_OK ? lay_out(trainer) : status;
 }
 
 /* Everything that was exchanged has come, and what a device holds is on the host. */
@@ -155,14 +209,25 @@ static enum status settle(struct trainer *trainer)
     return status == STATUS_OK && makes_updates(trainer) ? model_fetch(trainer->model) : status;
 }
 
+/* Offers the snapshot that is filled, with what each rank has not reported. */
+static void offer(struct trainer *trainer, struct link *link, uint64_t steps)
+{
+    struct trainer_checkpoint *of = &trainer->checkpoint;
+    const struct wire_slices open = {trainer->slices.count, of->open_images, of->open_loss_sums};
+    for (uint32_t i = 0; i < trainer->slices.count; i++) {
+        of->open_images[i] = trainer->slices.list[i].period.images;
+        of->open_loss_sums[i] = trainer->slices.list[i].period.loss_sum;
+    }
+    link_offer_snapshot(link, &of->snapshot, steps, &trainer->period, &open);
+}
+
 /* Offers a snapshot of what is now as one after `steps` steps; this worker's own are
  * `worker_step`. */
 static enum status take(struct trainer *trainer, struct link *link, uint64_t steps,
                         uint64_t worker_step)
 {
-    struct trainer_checkpoint *of = &trainer->checkpoint;
-    struct sources sources = {0};
-    of->offered = steps;
+    struct sources sources = {.snapshot = &trainer->checkpoint.snapshot, .is_filled = true};
+    trainer->checkpoint.offered = steps;
     enum status status = settle(trainer);
     if (status != STATUS_OK) {
         return status;
@@ -171,13 +236,7 @@ static enum status take(struct trainer *trainer, struct link *link, uint64_t ste
         trainer_report_interval(trainer, link, worker_step); // results have all up to here
     }
     list_sources(trainer, &sources);
-    for (uint32_t i = 0; i < sources.count; i++) {
-        memcpy(snapshot_values(&of->snapshot, i), sources.values[i],
-               of->snapshot.entries[i].span.count * sizeof(float));
-    }
-    const struct wire_report open =
-        trainer_report_of(&trainer->period, &trainer->slices.list[0].period);
-    link_offer_snapshot(link, &of->snapshot, steps, &open);
+    offer(trainer, link, steps);
     return STATUS_OK;
 }
 
@@ -260,11 +319,11 @@ static enum status fetch(struct link *link, const char *vector, uint64_t count, 
     return status;
 }
 
-static enum status fetch_of_rank(struct trainer *trainer, struct link *link, const char *what,
-                                 uint64_t count, float *target)
+static enum status fetch_of_rank(struct link *link, uint32_t rank, const char *what, uint64_t count,
+                                 float *target)
 {
     char name[PIECE_NAME_BYTES];
-    snprintf(name, sizeof(name), "rank-%" PRIu32 "/%.24s", trainer->ranks.first, what);
+    name_of_rank(rank, what, name);
     return fetch(link, name, count, target);
 }
 
@@ -280,8 +339,9 @@ static enum status fetch_states(struct trainer *trainer, struct link *link)
         char name[PIECE_NAME_BYTES];
         float *target = optimizer_state(trainer->optimizer, i);
         snprintf(name, sizeof(name), "state-%" PRIu32, i + 1);
-        status = is_local_sgd(trainer) ? fetch_of_rank(trainer, link, name, count, target)
-                                       : fetch(link, name, count, target);
+        status = is_local_sgd(trainer)
+                     ? fetch_of_rank(link, trainer->ranks.first, name, count, target)
+                     : fetch(link, name, count, target);
     }
     return status;
 }
@@ -293,16 +353,37 @@ static bool keeps_residual(const struct trainer *trainer)
            (trainer->job->workers > 1 || trainer->phase->mode.kind != MODE_RING);
 }
 
-static enum status fetch_residual(struct trainer *trainer, struct link *link)
+static enum status fetch_residuals(struct trainer *trainer, struct link *link)
 {
     uint64_t count = value_count_of(trainer);
     if (!keeps_residual(trainer)) {
         return STATUS_OK;
     }
-    trainer->checkpoint.residual = memory_create_large(count * sizeof(float));
-    return trainer->checkpoint.residual != NULL
-               ? fetch_of_rank(trainer, link, "residual", count, trainer->checkpoint.residual)
-               : STATUS_NO_MEMORY;
+    float *residuals = memory_create_large(residuals_bytes(trainer));
+    trainer->checkpoint.residuals = residuals;
+    enum status status = residuals != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    for (uint32_t i = 0; i < trainer->ranks.count && status == STATUS_OK; i++) {
+        status =
+            fetch_of_rank(link, trainer->ranks.first + i, "residual", count, residuals + i * count);
+    }
+    return status;
+}
+
+/* What each rank that is carried here has alone, whoever carried it before. */
+static enum status fetch_own(struct trainer *trainer, struct link *link)
+{
+    const struct slices *slices = &trainer->slices;
+    uint64_t count = model_statistic_count(trainer->model);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
+        struct slice *slice = &slices->list[i];
+        link_open_slice(link, i, &slice->period.images, &slice->period.loss_sum);
+        if (count > 0) {
+            status = fetch_of_rank(link, slice->rank, "statistics", count,
+                                   slice_statistics(slices, slice));
+        }
+    }
+    return status == STATUS_OK ? fetch_residuals(trainer, link) : status;
 }
 
 /* Periods of the job that are over after so many steps. */
@@ -339,19 +420,13 @@ enum status trainer_restore(struct trainer *trainer, struct link *link)
     }
     trainer->checkpoint.begin_step = begin;
     trainer->period = *link_open_period(link);
-    trainer->slices.list[0].period =
-        (struct slice_sums){trainer->period.images, trainer->period.loss_sum};
     const char *params = has_known(trainer->job, trainer->phase) ? "known" : "params";
     status = fetch(link, params, count, model_params(trainer->model));
     if (status == STATUS_OK) {
         status = fetch_states(trainer, link);
     }
-    if (status == STATUS_OK && model_statistic_count(trainer->model) > 0) {
-        status = fetch_of_rank(trainer, link, "statistics", model_statistic_count(trainer->model),
-                               model_statistics(trainer->model));
-    }
     if (status == STATUS_OK) {
-        status = fetch_residual(trainer, link);
+        status = fetch_own(trainer, link);
     }
     if (status == STATUS_OK) {
         digest_floats(model_params(trainer->model), count, trainer->digest);
@@ -361,8 +436,11 @@ enum status trainer_restore(struct trainer *trainer, struct link *link)
 
 void trainer_checkpoint_finish(struct trainer *trainer)
 {
-    if (trainer->checkpoint.residual != NULL) {
-        memory_destroy_large(trainer->checkpoint.residual, value_count_of(trainer) * sizeof(float));
+    struct trainer_checkpoint *of = &trainer->checkpoint;
+    if (of->residuals != NULL) {
+        memory_destroy_large(of->residuals, residuals_bytes(trainer));
     }
-    snapshot_finish(&trainer->checkpoint.snapshot);
+    free(of->open_images);
+    free(of->open_loss_sums);
+    snapshot_finish(&of->snapshot);
 }

@@ -19,7 +19,10 @@ struct trainer_checkpoint {
     uint64_t answered;        // the announced step that was answered last
     uint64_t offered;         // steps of the last snapshot that was offered or skipped
     uint64_t begin_step;      // of a job that is resumed; 0: it is not
-    float *residual;          // (value_count) that was fetched, until there is an exchange; owned
+    float *residuals;         // (ranks, value_count) that were fetched, until there is an exchange;
+                              // owned
+    uint64_t *open_images;    // (ranks) what an offered snapshot says of the open period; owned
+    double *open_loss_sums;   // (ranks) likewise
 };
 
 /* A phase has begun, with its exchange. Waits until a snapshot of the phase before has gone. */

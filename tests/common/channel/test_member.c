@@ -25,6 +25,7 @@ struct coordinator {
     const struct message *answer;
     const struct security *security; // of the coordinator
     struct notify *notify;           // of who joins
+    struct member *member;           // gets a copy of who has joined; or NULL
     const unsigned char *raw;        // instead of answer
     size_t raw_size;
     pthread_t thread;
@@ -73,6 +74,9 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
     pthread_join(coordinator->thread, NULL);
     channel_destroy(member.channel, 0);
     channel_destroy(coordinator->channel, 0);
+    if (coordinator->member != NULL) {
+        *coordinator->member = member;
+    }
     return status;
 }
 
@@ -99,6 +103,30 @@ static void a_refusal_ends_the_joining(void **state)
     struct job job;
     uint32_t rank;
     assert_int_equal(join(&coordinator, 10000, &job, &rank), STATUS_INVALID);
+}
+
+static void a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported(void **state)
+{
+    (void)state;
+    const uint64_t images[3] = {7, 8, 9};
+    const double loss_sums[3] = {0.1, 0.2, 0.3};
+    const struct wire_report report = {.steps = 4, .total_ns = 5};
+    const struct wire_slices slices = {3, images, loss_sums};
+    const struct message welcome = {.kind = MESSAGE_WELCOME,
+                                    .text = "workers=5\nprocesses=2\nmodel=lenet5\n",
+                                    .step = 25,
+                                    .report = &report,
+                                    .slices = &slices};
+    struct member member;
+    struct coordinator coordinator = {.answer = &welcome, .member = &member};
+    struct job job;
+    uint32_t process;
+    assert_int_equal(join(&coordinator, 10000, &job, &process), STATUS_OK);
+    assert_int_equal(member.begin_step, 25);
+    assert_int_equal(member.open_period.total_ns, 5);
+    assert_int_equal(member.open_count, 3);
+    assert_memory_equal(member.open_images, images, sizeof(images));
+    assert_memory_equal(member.open_loss_sums, loss_sums, sizeof(loss_sums));
 }
 
 static void a_job_that_makes_no_sense_is_a_mismatch(void **state)
@@ -257,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_welcome_brings_the_rank_and_the_job),
         cmocka_unit_test(a_refusal_ends_the_joining),
+        cmocka_unit_test(a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported),
         cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),
         cmocka_unit_test(a_coordinator_of_another_protocol_version_is_a_mismatch),
         cmocka_unit_test(a_welcome_has_a_key_for_seals_if_the_job_has_seals),

@@ -1,4 +1,5 @@
 /* Tests of the parts of messages: their fields, and that each kind has its own. */
+#include "common/job/job_text.h"
 #include "tests/support/common/wire_samples.h"
 
 // clang-format off
@@ -17,7 +18,7 @@ static bool has_parts(const struct message *message)
         message->member, message->layout,   message->report, message->start,   message->path,
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
         message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
-        message->piece,  message->collect,  message->nccl};
+        message->piece,  message->collect,  message->nccl,   message->slices};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;
@@ -80,12 +81,58 @@ static void a_piece_of_a_vector_that_cannot_be_is_malformed(void **state)
 static void a_welcome_may_have_what_was_not_reported(void **state)
 {
     (void)state;
-    const struct wire_report open = {.steps = 3, .loss_sum = 0.1};
+    const struct wire_report open = {.steps = 3, .total_ns = 4};
     struct message sent = wire_sample(MESSAGE_WELCOME);
     sent.report = &open;
+    sent.slices = wire_sample(MESSAGE_SNAPSHOT).slices;
     struct message got = wire_sample_send(&sent);
     assert_int_equal(got.report->steps, open.steps);
-    assert_true(got.report->loss_sum == open.loss_sum);
+    assert_int_equal(got.report->total_ns, open.total_ns);
+    assert_int_equal(got.slices->count, sent.slices->count);
+    assert_memory_equal(got.slices->images, sent.slices->images, 2 * sizeof(uint64_t));
+    assert_memory_equal(got.slices->loss_sums, sent.slices->loss_sums, 2 * sizeof(double));
+}
+
+static void the_slices_of_the_largest_job_fit_beside_its_description(void **state)
+{
+    (void)state;
+    static uint64_t images[WIRE_SLICES_MAX];
+    static double loss_sums[WIRE_SLICES_MAX];
+    static char text[JOB_TEXT_BYTES];
+    const struct wire_slices slices = {WIRE_SLICES_MAX, images, loss_sums};
+    memset(images, 0xff, sizeof(images));
+    memset(text, 'x', sizeof(text) - 1);
+    struct message sent = wire_sample(MESSAGE_WELCOME);
+    sent.report = wire_sample(MESSAGE_REPORT).report;
+    sent.slices = &slices;
+    sent.text = text;
+    struct message got = wire_sample_send(&sent);
+    assert_int_equal(got.slices->count, WIRE_SLICES_MAX);
+    assert_true(got.slices->images[WIRE_SLICES_MAX - 1] == UINT64_MAX);
+    assert_string_equal(got.text, text);
+}
+
+/* Fields that are packed: 1 with two varints of one byte, 2 with one double or two, or no field. */
+static void slices_of_no_rank_or_of_different_counts_are_malformed(void **state)
+{
+    (void)state;
+    const uint64_t few[2] = {5, 6};
+    struct wire_slices slices = {2, few, wire_sample(MESSAGE_SNAPSHOT).slices->loss_sums};
+    struct message sent = wire_sample(MESSAGE_SNAPSHOT), got;
+    sent.slices = &slices;
+    size_t size = wire_sample_encode(&sent);
+    assert_int_equal(wire_sample_decode(&sent, size, &got), STATUS_OK);
+    static const unsigned char begin[] = {0x0a, 2, 5, 6, 0x12, 16};
+    unsigned char *at = memmem(wire_sample_header, size, begin, sizeof(begin));
+    assert_non_null(at);
+    at[3] = 0x86; // the second one goes on, and has no end
+    assert_int_equal(wire_sample_decode(&sent, size, &got), STATUS_MALFORMED);
+    const unsigned char one[] = {0x1a, 2, 5, 6, 0x12, 16}; // of a field that there is not
+    memcpy(at, one, sizeof(one));
+    assert_int_equal(wire_sample_decode(&sent, size, &got), STATUS_MALFORMED);
+    slices.count = 0;
+    size = wire_sample_encode(&sent);
+    assert_int_equal(wire_sample_decode(&sent, size, &got), STATUS_MALFORMED);
 }
 
 static void what_is_said_of_nccl_comes_back_and_of_its_size_alone(void **state)
@@ -296,6 +343,8 @@ int main(void)
         cmocka_unit_test(a_report_and_a_layout_come_back_field_by_field),
         cmocka_unit_test(a_piece_of_a_vector_that_cannot_be_is_malformed),
         cmocka_unit_test(a_welcome_may_have_what_was_not_reported),
+        cmocka_unit_test(the_slices_of_the_largest_job_fit_beside_its_description),
+        cmocka_unit_test(slices_of_no_rank_or_of_different_counts_are_malformed),
         cmocka_unit_test(small_parts_come_back_field_by_field),
         cmocka_unit_test(what_is_said_of_nccl_comes_back_and_of_its_size_alone),
         cmocka_unit_test(a_sum_has_its_doubles_as_payload),

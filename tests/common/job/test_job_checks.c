@@ -89,6 +89,9 @@ static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void 
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "compress=fp16"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=1", "mode=ring"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "straggler=rank=3,factor=2"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "checkpoint-every=5"));
+    sample_job_resolved(
+        SAMPLE_JOB("workers=4", "processes=2", "mode=ring", "checkpoint-every=epoch"));
     struct job job = sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "mode=local"));
     assert_int_equal(job.processes, 0);
 }

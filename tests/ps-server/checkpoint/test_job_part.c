@@ -59,8 +59,10 @@ static json_t *written(struct coordinator *coordinator)
             assert_int_equal(results_add(&coordinator->results, rank, &message), STATUS_OK);
         }
     }
-    of->shares[1].rank = (struct results_rank){.steps = STEP, .loss_sum = 1.0 / 3};
-    of->shares[1].open_period = (struct wire_report){.steps = 5, .images = 25, .loss_sum = 0.7};
+    of->ranks[1] = (struct checkpoint_rank){
+        .results = {.steps = STEP, .loss_sum = 1.0 / 3},
+        .open_period = {.steps = 5, .images = 25, .loss_sum = 0.7},
+    };
     json_t *tree = job_part_json(coordinator, 3500);
     assert_non_null(tree);
     // As a file has it.
@@ -93,6 +95,8 @@ static void everything_comes_back_bit_for_bit_up_to_the_step(void **state)
     assert_int_equal(part.open_periods[1].images, 25);
     assert_true(part.open_periods[1].loss_sum == 0.7);
     assert_int_equal(part.open_periods[0].images, 0);
+    assert_int_equal(part.resume.open_images[1], 25);
+    assert_true(part.resume.open_loss_sums[1] == 0.7);
     job_part_finish(&part);
     json_decref(tree);
     coordinator_finish(&coordinator);

@@ -57,11 +57,17 @@ static const struct checkpoint_every every_10 = {CHECKPOINT_STEPS, 10};
 
 static void offer(struct story *story, uint64_t peer, uint64_t step, enum status reason)
 {
-    const struct wire_report open = {.steps = step, .images = step};
-    story_give(
-        story, peer,
-        (struct message){.kind = MESSAGE_SNAPSHOT, .step = step, .reason = reason, .report = &open},
-        100);
+    const uint64_t images = step;
+    const double loss_sum = 0.5;
+    const struct wire_report open = {.steps = step};
+    const struct wire_slices slices = {1, &images, &loss_sum};
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_SNAPSHOT,
+                                .step = step,
+                                .reason = reason,
+                                .report = &open,
+                                .slices = &slices},
+               100);
 }
 
 static void send_piece(struct story *story, uint64_t peer, uint64_t step, const char *vector,

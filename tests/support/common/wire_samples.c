@@ -55,6 +55,9 @@ static const struct wire_report report = {
     .images_dropped = 3.5,
     .transports = WIRE_TRANSPORT_SHM | WIRE_TRANSPORT_TCP,
 };
+static const uint64_t images[2] = {5, 1ull << 40};
+static const double loss_sums[2] = {0.1, -7};
+static const struct wire_slices slices = {.count = 2, .images = images, .loss_sums = loss_sums};
 static struct layout layout = {
     .value_count = 30,
     .bucket_count = 2,
@@ -123,6 +126,7 @@ struct message wire_sample(enum message_kind kind)
     if (kind == MESSAGE_REPORT || kind == MESSAGE_DONE || kind == MESSAGE_SNAPSHOT) {
         message.report = &report;
     }
+    message.slices = kind == MESSAGE_SNAPSHOT ? &slices : NULL;
     if (kind == MESSAGE_SEED || kind == MESSAGE_PUSH || kind == MESSAGE_PARAMS ||
         kind == MESSAGE_CHUNK || kind == MESSAGE_PROBE || kind == MESSAGE_PIECE) {
         message.values = values;

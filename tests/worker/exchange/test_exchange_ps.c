@@ -36,8 +36,8 @@ static void nothing(void *context, uint32_t bucket)
 /* A worker of `mode`, which carries `count` ranks, with shards at an endpoint where nobody listens:
  * two where workers are unsynchronised.
  */
-static void open_carrier(struct worker *worker, const char *mode, const char *endpoint,
-                         uint32_t count)
+static void open_encoding(struct worker *worker, const char *mode, const char *endpoint,
+                          uint32_t count, struct codec codec)
 {
     worker->layout =
         (struct layout){.value_count = BUCKETS * BUCKET_FLOATS, .bucket_count = BUCKETS};
@@ -67,12 +67,19 @@ static void open_carrier(struct worker *worker, const char *mode, const char *en
         .params = worker->params,
         .grads = worker->grads,
         .is_unsynchronised = is_unsynchronised,
+        .codec = codec,
         .channel = worker->channel,
         .peers = worker->shards,
         .peer_count = shard_count,
         .post_ready = nothing,
     };
     assert_int_equal(exchange_create(&options, &worker->exchange), STATUS_OK);
+}
+
+static void open_carrier(struct worker *worker, const char *mode, const char *endpoint,
+                         uint32_t count)
+{
+    open_encoding(worker, mode, endpoint, count, (struct codec){.kind = CODEC_NONE});
 }
 
 static void open_worker(struct worker *worker, const char *mode, const char *endpoint)
@@ -264,6 +271,27 @@ static void on_one_host_pushes_do_not_wait(void **state)
     close_worker(&worker);
 }
 
+static void each_rank_that_is_carried_has_errors_of_its_own(void **state)
+{
+    (void)state;
+    struct worker worker;
+    open_encoding(&worker, "ps-sync", "ipc://@ringside-test-nobody", 2,
+                  (struct codec){.kind = CODEC_BF16});
+    for (uint64_t i = 0; i < worker.layout.value_count; i++) {
+        worker.vectors[0][i] = 1.001f; // which has no exact code
+        worker.vectors[1][i] = -3.003f;
+    }
+    begin(&worker);
+    const float *first = exchange_residual(worker.exchange, 0);
+    const float *second = exchange_residual(worker.exchange, 1);
+    assert_true(first[0] != 0 && second[0] != 0 && first[0] != second[0]);
+    assert_null(exchange_residual(worker.exchange, 2));
+    close_worker(&worker);
+    open_carrier(&worker, "ps-sync", "ipc://@ringside-test-nobody", 2);
+    assert_null(exchange_residual(worker.exchange, 1)); // nothing is encoded
+    close_worker(&worker);
+}
+
 static void a_step_is_on_its_way_from_its_first_bucket_to_its_last(void **state)
 {
     (void)state;
@@ -336,6 +364,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),
         cmocka_unit_test(on_one_host_pushes_do_not_wait),
         cmocka_unit_test(shards_are_asked_again_until_all_are_of_one_version),
+        cmocka_unit_test(each_rank_that_is_carried_has_errors_of_its_own),
         cmocka_unit_test(a_step_is_on_its_way_from_its_first_bucket_to_its_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ static enum status chunks_create(const struct exchange_options *options,
     if (status != STATUS_OK) {
         goto fail;
     }
-    chunks->base.residual = chunks->encoder.residual;
+    chunks->base.encoders = &chunks->encoder;
+    chunks->base.encoder_count = 1;
     *ret_exchange = &chunks->base;
     return STATUS_OK;
 fail:

@@ -1,0 +1,40 @@
+/* Takes what is a rank's own apart from what is the worker's, and puts it together again. */
+#include "ps-server/coordinator/checkpoint_ranks.h"
+
+#include "ps-server/coordinator/coordinator.h"
+
+bool checkpoint_ranks_take(struct coordinator *coordinator, struct rank_block ranks,
+                           const struct message *snapshot)
+{
+    const struct wire_slices *slices = snapshot->slices;
+    if (snapshot->report == NULL || slices == NULL || slices->count != ranks.count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < ranks.count; i++) {
+        struct checkpoint_rank *rank = &coordinator->checkpointing.ranks[ranks.first + i];
+        rank->results = coordinator->results.ranks[ranks.first + i];
+        rank->open_period = *snapshot->report;
+        rank->open_period.images = slices->images[i];
+        rank->open_period.loss_sum = slices->loss_sums[i];
+        rank->open_period.staleness = NULL; // of the scratch
+        rank->open_period.staleness_bins = 0;
+    }
+    return true;
+}
+
+void checkpoint_ranks_give(const struct coordinator_resume *resume, struct rank_block ranks,
+                           struct wire_report *ret_report, struct wire_slices *ret_slices)
+{
+    const struct wire_report *slowest = &resume->open_period[ranks.first];
+    // Several processes may have carried these ranks: the times that count are the longest.
+    for (uint32_t i = 1; i < ranks.count; i++) {
+        const struct wire_report *other = &resume->open_period[ranks.first + i];
+        slowest = other->total_ns > slowest->total_ns ? other : slowest;
+    }
+    *ret_report = *slowest;
+    ret_report->images = 0;
+    ret_report->loss_sum = 0;
+    *ret_slices = (struct wire_slices){.count = ranks.count,
+                                       .images = resume->open_images + ranks.first,
+                                       .loss_sums = resume->open_loss_sums + ranks.first};
+}
