@@ -3,6 +3,7 @@
 
 #include "common/channel/snapshot.h"
 #include "common/job/job_modes.h"
+#include "ps-server/coordinator/checkpoint_schedule.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
 
@@ -11,20 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARGIN_MIN 8
-
-// Copies for memory alone: time between them, and what a second of it may copy, which is a
-// hundredth of what a core copies.
-#define SPARE_MS_MIN           1000
-#define SPARE_MS_MAX           60000
-#define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
-
 enum status checkpointing_init(struct checkpointing *checkpointing, struct carriers carriers,
                                uint32_t server_count)
 {
     *checkpointing = (struct checkpointing){.worker_count = carriers.processes,
-                                            .share_count = carriers.processes + server_count,
-                                            .margin = MARGIN_MIN};
+                                            .share_count = carriers.processes + server_count};
     checkpointing->shares = calloc(checkpointing->share_count, sizeof(*checkpointing->shares));
     checkpointing->ranks = calloc(carriers.ranks, sizeof(*checkpointing->ranks));
     return checkpointing->shares != NULL && checkpointing->ranks != NULL ? STATUS_OK
@@ -37,13 +29,6 @@ void checkpointing_finish(struct checkpointing *checkpointing)
     free(checkpointing->ranks);
     free(checkpointing->vectors.list);
     *checkpointing = (struct checkpointing){0};
-}
-
-/* How far apart checkpoints are; 0: they are so in steps. */
-static uint64_t minutes_ms(const struct coordinator *coordinator)
-{
-    const struct checkpoint_every *every = &coordinator->job->checkpoint_every;
-    return every->kind == CHECKPOINT_MINUTES ? every->number * 60000 : 0;
 }
 
 /* ==========================================================================================
@@ -179,17 +164,6 @@ static void abandon(struct coordinator *coordinator, const char *why)
     of->is_given_up = true;
     coordinator_port_say(&coordinator->port, true, "no checkpoint at step %llu: %s",
                          (unsigned long long)of->step, why);
-}
-
-/* How long the next copy for memory alone has to wait. */
-static uint64_t spare_ms(const struct checkpointing *of)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < of->vectors.count; i++) {
-        bytes += of->vectors.list[i].total * sizeof(float);
-    }
-    uint64_t ms = bytes / (SPARE_BYTES_PER_SECOND / 1000);
-    return ms < SPARE_MS_MIN ? SPARE_MS_MIN : ms > SPARE_MS_MAX ? SPARE_MS_MAX : ms;
 }
 
 /* Whether everybody has offered a snapshot of the step; of races, whether all servers have. */
@@ -370,15 +344,7 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
         return;
     }
     of->state = CHECKPOINTING_IDLE;
-    if (of->announced == step) {
-        of->margin = MARGIN_MIN;
-    }
-    if (of->announced == step && !of->is_announced_spare) {
-        of->due_ms = now_ms + minutes_ms(coordinator);
-    }
-    if (job_may_redeal(coordinator->job)) {
-        of->spare_due_ms = now_ms + spare_ms(of);
-    }
+    checkpoint_schedule_note(coordinator, step, now_ms);
     drop_all(coordinator, step);
     if (status == STATUS_OK && !of->is_written) {
         of->has_failed = false;
@@ -451,34 +417,13 @@ void checkpointing_begin_phase(struct coordinator *coordinator, uint64_t now_ms)
             return;
         }
         of->plan = checkpoints_of(coordinator->job, coordinator->train_samples);
-        of->due_ms = minutes_ms(coordinator) > 0 ? now_ms + minutes_ms(coordinator) : 0;
-        of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms + SPARE_MS_MIN : 0;
+        checkpoint_schedule_begin(coordinator, now_ms);
     }
 }
 
-/* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
- * that is to be. */
-static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
+void checkpointing_ask(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t most = 0;
-    for (uint32_t i = 0; i < of->worker_count; i++) {
-        uint64_t step = coordinator->membership.workers[i].step;
-        most = step > most ? step : most;
-        most = of->shares[i].last > most ? of->shares[i].last : most;
-    }
-    // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.
-    uint64_t ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
-    uint64_t in_two_seconds = most > begin ? (most - begin) * 2000 / ms : 0;
-    uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + in_two_seconds + of->margin);
-    *due_ms = now_ms + 1000; // again, if it was too near
-    if (step >= of->plan.total) {
-        *due_ms = 0; // the job ends there
-        return;
-    }
-    of->announced = step;
-    of->is_announced_spare = due_ms == &of->spare_due_ms;
     for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
         bool is_asked_later = is_race(coordinator, step) && i < of->worker_count;
         if (!is_asked_later) {
@@ -494,14 +439,7 @@ void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
         return;
     }
     commit_if_whole(coordinator);
-    if (of->announced != 0 || of->state != CHECKPOINTING_IDLE) {
-        return;
-    }
-    if (of->due_ms != 0 && now_ms >= of->due_ms) {
-        announce(coordinator, &of->due_ms, now_ms);
-    } else if (of->spare_due_ms != 0 && now_ms >= of->spare_due_ms) {
-        announce(coordinator, &of->spare_due_ms, now_ms);
-    }
+    checkpoint_schedule_tick(coordinator, now_ms);
 }
 
 bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)

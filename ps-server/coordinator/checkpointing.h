@@ -93,6 +93,9 @@ void checkpointing_note_stored(struct coordinator *coordinator, uint64_t peer, u
 void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, enum status status,
                                 const char *why, uint64_t now_ms);
 
+/* Asks members for a snapshot of a step; of races, workers later. */
+void checkpointing_ask(struct coordinator *coordinator, uint64_t step);
+
 /* Several times a second. */
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms);
 

@@ -1,0 +1,99 @@
+/* Names the steps of checkpoints that follow from time. */
+#include "ps-server/coordinator/checkpoint_schedule.h"
+
+#include "ps-server/coordinator/coordinator.h"
+
+#define MARGIN_MIN 8
+
+// How far ahead of everybody a step is named. One that was too near costs another try, so those for
+// memory alone are nearer.
+#define AHEAD_MS       2000
+#define SPARE_AHEAD_MS 800
+
+// Copies for memory alone: time between them, and what a second of it may copy, which is a
+// hundredth of what a core copies.
+#define SPARE_MS_MIN           1000
+#define SPARE_MS_MAX           60000
+#define SPARE_BYTES_PER_SECOND (UINT64_C(10) << 20)
+
+/* How far apart checkpoints are; 0: they are so in steps. */
+static uint64_t minutes_ms(const struct coordinator *coordinator)
+{
+    const struct checkpoint_every *every = &coordinator->job->checkpoint_every;
+    return every->kind == CHECKPOINT_MINUTES ? every->number * 60000 : 0;
+}
+
+/* How long the next copy for memory alone has to wait. */
+static uint64_t spare_ms(const struct checkpointing *of)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < of->vectors.count; i++) {
+        bytes += of->vectors.list[i].total * sizeof(float);
+    }
+    uint64_t ms = bytes / (SPARE_BYTES_PER_SECOND / 1000);
+    return ms < SPARE_MS_MIN ? SPARE_MS_MIN : ms > SPARE_MS_MAX ? SPARE_MS_MAX : ms;
+}
+
+void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t minutes = minutes_ms(coordinator);
+    of->margin = MARGIN_MIN;
+    of->due_ms = minutes > 0 ? now_ms + minutes : 0;
+    of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms : 0;
+}
+
+/* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
+ * that is to be. */
+static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < of->worker_count; i++) {
+        uint64_t step = coordinator->membership.workers[i].step;
+        most = step > most ? step : most;
+        most = of->shares[i].last > most ? of->shares[i].last : most;
+    }
+    // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.
+    bool is_spare = due_ms == &of->spare_due_ms;
+    uint64_t ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t ahead_ms = is_spare ? SPARE_AHEAD_MS : AHEAD_MS;
+    uint64_t ahead = most > begin ? (most - begin) * ahead_ms / ms : 0;
+    uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + ahead + of->margin);
+    *due_ms = now_ms + (is_spare ? SPARE_AHEAD_MS / 8 : AHEAD_MS / 2); // again, if it was too near
+    if (step >= of->plan.total) {
+        *due_ms = 0; // the job ends there
+        return;
+    }
+    of->announced = step;
+    of->is_announced_spare = is_spare;
+    checkpointing_ask(coordinator, step);
+}
+
+void checkpoint_schedule_tick(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->announced != 0 || of->state != CHECKPOINTING_IDLE) {
+        return;
+    }
+    if (of->due_ms != 0 && now_ms >= of->due_ms) {
+        announce(coordinator, &of->due_ms, now_ms);
+    } else if (of->spare_due_ms != 0 && now_ms >= of->spare_due_ms) {
+        announce(coordinator, &of->spare_due_ms, now_ms);
+    }
+}
+
+void checkpoint_schedule_note(struct coordinator *coordinator, uint64_t step, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    if (of->announced == step) {
+        of->margin = MARGIN_MIN;
+    }
+    if (of->announced == step && !of->is_announced_spare) {
+        of->due_ms = now_ms + minutes_ms(coordinator);
+    }
+    if (job_may_redeal(coordinator->job)) {
+        of->spare_due_ms = now_ms + spare_ms(of);
+    }
+}
