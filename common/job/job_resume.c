@@ -14,7 +14,7 @@ static const char *const may_differ[] = {
     "threads",          "server-threads", "servers",    "transport",   "connections",
     "security",         "all-reduce",     "cuda-peers", "cuda-graphs", "cuda-sync-check",
     "report-every",     "start-timeout",  "lost-after", "stall-warn",  "stall-fail",
-    "checkpoint-every", "keep",
+    "checkpoint-every", "keep",           "fault",
 };
 
 static bool may_change(const char *name, const struct job *job)
