@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/faults.h"
 #include "common/transport/port_range.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/invitation.h"
@@ -118,6 +119,14 @@ static enum status listen_for_members(struct server *server)
                              : endpoints_bind_tcp(transport, &wish, server->endpoint);
 }
 
+/* Those at steps that a job which is resumed has behind it do not strike. */
+static void note_faults_behind(struct coordinator *coordinator)
+{
+    const struct faults faults = faults_of(coordinator->job);
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    coordinator->kills = (uint32_t)faults_kills_behind(&faults, begin);
+}
+
 static enum status init_coordinator(struct server *server)
 {
     const struct coordinator_port port = server_port(server);
@@ -128,6 +137,7 @@ static enum status init_coordinator(struct server *server)
         return status;
     }
     keeper_hand_over(server->keeper, &server->coordinator);
+    note_faults_behind(&server->coordinator);
     if (job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;

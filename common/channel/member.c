@@ -119,6 +119,7 @@ static enum status take_welcome(struct member *member, const struct message *wel
     member->channel->job_id = welcome->job_id;
     member->begin_step = welcome->step;
     member->generation = welcome->generation;
+    member->kills = welcome->kills;
     take_open_period(member, welcome);
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {

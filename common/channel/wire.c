@@ -72,7 +72,8 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     X(params_version)     \
     X(mark)               \
     X(patience_ms)        \
-    X(generation)
+    X(generation)         \
+    X(kills)
 
 #define COPY(field) to->field = from->field;
 

@@ -79,6 +79,7 @@ struct job {
     enum remedy_kind remedy;
     double remedy_lambda;           // of dc and dc-adaptive; 0: the remedy's default
     char straggler[JOB_PATH_BYTES]; // slow workers: none, or see straggler.h
+    char faults[JOB_PATH_BYTES];    // that it brings on itself: none, or see faults.h
     char order[JOB_NAME_BYTES];     // free, seeded:DIST
     enum delay_model delay_model;
     char switches[JOB_PATH_BYTES]; // to other modes: none, or see phases.h

@@ -3,6 +3,7 @@
 
 #include "common/job/all_reduce.h"
 #include "common/job/carriers.h"
+#include "common/job/faults.h"
 #include "common/job/job_modes.h"
 #include "common/job/straggler.h"
 #include "common/plan/order.h"
@@ -430,6 +431,7 @@ enum status job_check(const struct job *job, char *ret_error, size_t error_size)
         check_backup,   check_sync_bn,     check_straggler,   check_evaluation,
         check_shards,   check_buckets,     check_connections, check_server_device,
         check_nccl,     check_checkpoints, check_carriers,    check_on_loss,
+        faults_check,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

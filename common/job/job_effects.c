@@ -2,6 +2,7 @@
 #include "common/job/job_effects.h"
 
 #include "common/job/carriers.h"
+#include "common/job/faults.h"
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 
@@ -111,6 +112,19 @@ static bool may_lose_workers(const struct job *job)
     return is_no_baseline(job) && job_carriers(job).processes > 1;
 }
 
+/* Whether it has whom each of its faults strikes; faults_check has looked at the rest. */
+static bool has_faults(const struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        places +=
+            fault->place == FAULT_AT_RANK ? fault->number < job->workers : job_has_servers(job);
+    }
+    return faults.count > 0 && places == faults.count;
+}
+
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
@@ -139,6 +153,8 @@ static const struct effect effects[] = {
     {"compress", "none", exchanges, EXCHANGES},
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
+    {"fault", "none", has_faults,
+     "the ranks that it names (mode local has rank 0 alone), and for a shard " SERVERS},
     {"keep", "", has_checkpoints, "--checkpoint-every"},
     {"on-loss", "fail|auto", may_lose_workers, "another mode than local, and more than one worker"},
     {"min-workers", "1", job_may_redeal, "--on-loss redeal, and more than one worker"},

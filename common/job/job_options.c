@@ -352,6 +352,15 @@ const struct option job_options[] = {
      .help = "slows workers down, in every mode alike: rank=R,factor=F (worker R takes F times as "
              "long), or dist=exponential:mean=20ms,share=P (each step is late with probability P); "
              "may be repeated"},
+    {.name = "fault",
+     FIELD(LIST, faults),
+     .fallback = "none",
+     .is_valid = job_faults_are_valid,
+     .metavar = "WHAT",
+     .help = "a process of the job kills itself, or stands still: rank=2,step=100,kill when the "
+             "worker of rank 2 is about to make step 100 (steps count from 1), or "
+             "shard=0,step=50,stop=5s when a shard has had the updates of 50 steps; each strikes "
+             "once; may be repeated"},
     {.name = "all-reduce",
      FIELD(CHOICE, all_reduce),
      .fallback = "auto",

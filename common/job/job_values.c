@@ -2,6 +2,7 @@
 #include "common/job/job_values.h"
 
 #include "common/codec/codec.h"
+#include "common/job/faults.h"
 #include "common/job/job.h"
 #include "common/job/straggler.h"
 #include "common/job/switches.h"
@@ -194,6 +195,12 @@ bool job_straggler_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     struct straggler straggler;
     return straggler_parse(text, &straggler, ret_why, why_size) == STATUS_OK;
+}
+
+bool job_faults_are_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct faults faults;
+    return faults_parse(text, &faults, ret_why, why_size) == STATUS_OK;
 }
 
 bool job_order_is_valid(const char *text, char *ret_why, size_t why_size)

@@ -25,6 +25,7 @@ bool job_server_device_is_valid(const char *text, char *ret_why, size_t why_size
 bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_switch_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_straggler_is_valid(const char *text, char *ret_why, size_t why_size);
+bool job_faults_are_valid(const char *text, char *ret_why, size_t why_size);
 bool job_order_is_valid(const char *text, char *ret_why, size_t why_size);
 
 #endif

@@ -218,6 +218,7 @@ enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BY
         "remedy-lambda",
         "gradients-per-update",
         "straggler",
+        "fault",
         "transport",
         "connections",
         "security",

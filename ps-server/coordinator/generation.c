@@ -1,6 +1,7 @@
 /* Lets a job that has lost a worker go on with the others. */
 #include "ps-server/coordinator/generation.h"
 
+#include "common/job/faults.h"
 #include "ps-server/coordinator/coordinator_states.h"
 
 #include <stdio.h>
@@ -89,6 +90,23 @@ static uint64_t most_steps(const struct coordinator *coordinator)
     return most;
 }
 
+/* Whether one that is gone had the place that the next kill of --fault names. */
+static bool has_struck(const struct coordinator *last)
+{
+    const struct membership *membership = &last->membership;
+    const struct faults faults = faults_of(last->job);
+    const struct fault *kill = faults_next_kill(&faults, last->kills);
+    if (kill == NULL) {
+        return false;
+    }
+    if (kill->place == FAULT_AT_SHARD) {
+        return kill->number < membership->server_count &&
+               membership->servers[kill->number].state == SLOT_GONE;
+    }
+    uint32_t process = carriers_process(last->carriers, kill->number);
+    return membership->workers[process].state == SLOT_GONE;
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     const uint32_t *left = a, *right = b;
@@ -167,6 +185,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     struct generation next = {
         .number = before != NULL ? before->number + 1 : 1,
         .workers_lost = last->workers_lost,
+        .kills = last->kills + (has_struck(last) ? 1 : 0),
         .lost_ms = last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
@@ -201,6 +220,7 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     struct membership *membership = &coordinator->membership;
     coordinator->generation = generation;
     coordinator->workers_lost = generation->workers_lost;
+    coordinator->kills = generation->kills;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         membership->workers[i].number = generation->numbers[i];
     }

@@ -47,6 +47,7 @@ struct generation {
     uint32_t *servers; // (server_count) likewise of its server processes; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
+    uint32_t kills;              // of --fault, that have struck
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one

@@ -1,4 +1,4 @@
-/* Makes the shard of a phase: what it is to do, and where its parameters lie. */
+/* Makes the shard of a phase: what it is to do, where its parameters lie, and what strikes it. */
 #include "common/base/log.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
@@ -6,6 +6,7 @@
 #include "common/vector/vector_device.h"
 #include "ps-server/shard/frame_limit.h"
 #include "ps-server/shard/service_state.h"
+#include "ps-server/shard/shard_checkpoint.h"
 #include "worker/device/device.h"
 
 #define ANSWERS_BYTES_MAX (UINT64_C(1) << 30)
@@ -200,6 +201,49 @@ static enum status resume(struct service *service, struct phases *phases, bool *
     return status;
 }
 
+/* The first fault behind a step, if this phase comes to it. */
+static void await_fault(struct service *service, uint64_t step)
+{
+    struct service_fault *of = &service->fault;
+    const struct fault_seat seat = {
+        .place = FAULT_AT_SHARD, .number = service->index, .kills = service->member.kills};
+    const struct shard_config *config = shard_config(service->shard);
+    of->next = faults_next(&of->faults, &seat, step);
+    if (of->next != NULL && shard_checkpoint_count(config, of->next->step) == UINT64_MAX) {
+        of->next = NULL; // a later phase does
+    }
+}
+
+static void begin_faults(struct service *service, const struct phase *phase)
+{
+    struct service_fault *of = &service->fault;
+    of->faults = faults_of(&service->job);
+    of->next = NULL;
+    if (service->shard != NULL) {
+        await_fault(service, phase->begin);
+    }
+}
+
+enum status service_strike(struct service *service)
+{
+    const struct fault *fault = service->fault.next;
+    char text[FAULT_TEXT_BYTES];
+    if (service->shard == NULL || fault == NULL ||
+        !shard_checkpoint_is_reached(
+            service->shard, shard_checkpoint_count(shard_config(service->shard), fault->step))) {
+        return STATUS_OK;
+    }
+    fault_format(fault, text);
+    log_warn("--fault %s: this server %s", text,
+             fault->kind == FAULT_KILL ? "kills itself" : "stands still");
+    enum status status = fault_strike(fault->kind, fault->seconds);
+    if (status != STATUS_OK) {
+        log_error("--fault %s: cannot start the process that would continue it", text);
+    }
+    await_fault(service, fault->step);
+    return status;
+}
+
 enum status service_begin_phase(struct service *service, const struct message *message)
 {
     struct phases phases;
@@ -231,6 +275,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
     }
     bool is_ready = true;
     if (status == STATUS_OK) {
+        begin_faults(service, phase);
         status = service_checkpoint_begin(service, message->start->train_samples,
                                           message->start->phase, &is_ready);
     }

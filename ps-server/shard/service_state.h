@@ -4,6 +4,7 @@
 #define PS_SERVER_SHARD_SERVICE_STATE_H
 
 #include "common/channel/member.h"
+#include "common/job/faults.h"
 #include "ps-server/shard/answer_encoder.h"
 #include "ps-server/shard/far_workers.h"
 #include "ps-server/shard/service_checkpoint.h"
@@ -17,6 +18,12 @@
 struct shard_thread {
     struct shard_service_options options;
     pthread_t id;
+};
+
+/* Faults of the job that strike this server at its shard. */
+struct service_fault {
+    struct faults faults;
+    const struct fault *next; // of `faults`; NULL: none strikes in this phase any more
 };
 
 struct service {
@@ -45,6 +52,7 @@ struct service {
 
     struct answer_encoder answer_encoder; // of compressed gradients
     struct service_checkpoint checkpoint;
+    struct service_fault fault;
 
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
@@ -56,6 +64,11 @@ struct service {
 
 /* START: a phase begins, with a shard of its own. What is not due is ignored. */
 enum status service_begin_phase(struct service *service, const struct message *message);
+
+/* After each message of a worker: a fault whose step the shard has reached strikes, and is logged.
+ * Does not return from a kill, and returns from a stop when it is over. STATUS_NO_MEMORY: see
+ * fault_strike. */
+enum status service_strike(struct service *service);
 
 /* What service_begin_phase has made besides shards; once nobody reads it. */
 void service_free_region(struct service *service);

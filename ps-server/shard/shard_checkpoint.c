@@ -94,6 +94,16 @@ bool shard_checkpoint_is_late(const struct shard *shard, uint64_t count)
     return false;
 }
 
+bool shard_checkpoint_is_reached(const struct shard *shard, uint64_t count)
+{
+    uint32_t behind = 0;
+    for (uint32_t i = 0; i < shard->unit_count; i++) {
+        const struct unit *unit = &shard->units[i];
+        behind += unit->part_count > 0 && count_of(shard, unit) < count;
+    }
+    return behind == 0 && shard->value_count > 0;
+}
+
 static uint32_t unit_total(const struct shard *shard)
 {
     uint32_t count = 0;

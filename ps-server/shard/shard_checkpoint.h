@@ -23,6 +23,9 @@ void shard_checkpoint_await(struct shard *shard, struct snapshot *snapshot, uint
 /* Whether a unit has had as many already. */
 bool shard_checkpoint_is_late(const struct shard *shard, uint64_t count);
 
+/* Whether all units have had as many; never where there are no values. */
+bool shard_checkpoint_is_reached(const struct shard *shard, uint64_t count);
+
 /* Whether all units have been copied; if is_free is false none is, and it says when all would have
  * been. */
 bool shard_checkpoint_is_whole(const struct shard *shard);

@@ -135,7 +135,8 @@ static enum status handle(struct service *service, const struct message *message
     }
     handle_data(service, message, envelope);
     service_checkpoint_advance(service);
-    return service->shard != NULL ? shard_fault(service->shard) : STATUS_OK;
+    enum status status = service->shard != NULL ? shard_fault(service->shard) : STATUS_OK;
+    return status == STATUS_OK ? service_strike(service) : status;
 }
 
 /* Tells the coordinator what travelled: the closing message of a server. */

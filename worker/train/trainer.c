@@ -168,6 +168,7 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     model_merge_buckets(trainer->model, link_bucket_bytes(link));
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = trainer->checkpoint.begin_step;
+    faulting_begin(&trainer->faulting, link_kills(link));
     enum status status = train(trainer, link, &step);
     if (status == STATUS_OK) {
         status = trainer_checkpoint_end(trainer, link);
@@ -260,6 +261,12 @@ static enum status plan_phases(struct trainer *trainer)
     const struct job *job = trainer->job;
     char error[OPTION_ERROR_BYTES];
     if (phases_of(job, trainer->train_samples, &trainer->phases, error, sizeof(error)) !=
+        STATUS_OK) {
+        log_error("%s", error);
+        return STATUS_INVALID;
+    }
+    faulting_init(&trainer->faulting, job, trainer->ranks);
+    if (faults_check_phases(&trainer->faulting.faults, &trainer->phases, error, sizeof(error)) !=
         STATUS_OK) {
         log_error("%s", error);
         return STATUS_INVALID;

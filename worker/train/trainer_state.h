@@ -11,6 +11,7 @@
 #include "common/vector/digest.h"
 #include "worker/exchange/exchange_device.h"
 #include "worker/model/model.h"
+#include "worker/train/faulting.h"
 #include "worker/train/slices.h"
 #include "worker/train/step_clock.h"
 #include "worker/train/trainer.h"
@@ -24,7 +25,8 @@ struct trainer {
     const struct job *job;
     struct rank_block ranks; // that this process carries
     struct model *model;
-    struct slices slices;        // of each rank
+    struct slices slices; // of each rank
+    struct faulting faulting;
     struct optimizer *optimizer; // NULL where servers run it throughout
     bool device_updates;         // the model's device makes its updates, where workers make any
     bool device_sums;            // in this phase devices sum the gradients, which stay there

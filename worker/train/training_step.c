@@ -201,8 +201,8 @@ static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t i
 
 enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times)
 {
-    enum status status = STATUS_OK;
     uint64_t noted_ns = 0;
+    enum status status = faulting_strike(&trainer->faulting, step);
     step_clock_start(&trainer->clock);
     for (uint32_t i = 0; i < trainer->slices.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);

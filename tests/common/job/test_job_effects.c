@@ -53,6 +53,14 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("connections", SAMPLE_JOB("mode=ring", "workers=2", "transport=shm"), false);
     check("sync-every", SAMPLE_JOB("mode=local"), false);
     check("compress", SAMPLE_JOB("mode=local"), false);
+    check("fault", SAMPLE_JOB("mode=local", "fault=rank=1,step=2,kill"), false);
+    check("fault", SAMPLE_JOB("mode=local", "fault=rank=0,step=2,kill"), true);
+    check("fault", SAMPLE_JOB("mode=local", "fault=shard=0,step=2,kill"), false);
+    check("fault", SAMPLE_JOB("mode=ring", "fault=rank=1,step=2,kill"), true);
+    check("fault", SAMPLE_JOB("mode=ring", "fault=rank=1,step=2,kill;shard=0,step=2,kill"), false);
+    check("fault", SAMPLE_JOB("mode=ps-sync", "fault=rank=1,step=2,kill;shard=0,step=2,kill"),
+          true);
+    check("fault", SAMPLE_JOB("mode=ps-sync"), false);
     check("conv", SAMPLE_JOB("device=ref"), false);
     check("cuda-engines", SAMPLE_JOB("device=cpu"), false);
     check("cuda-engines", SAMPLE_JOB("device=auto"), true);

@@ -105,6 +105,12 @@ static void values_that_hold_commas_are_separated_by_bars(void **state)
     assert_string_equal(plan.runs[1].job.straggler, "rank=1,factor=2");
     assert_string_equal(plan.runs[2].name, "0003-dist-exponential-mean-5ms-share-0.1-seed1");
     sweep_plan_free(&plan);
+    make(TAKE("--grid", "fault=none|rank=1,step=3,kill|rank=1,step=3,kill;shard=0,step=2,stop=1s"),
+         &plan);
+    assert_int_equal(plan.count, 3);
+    assert_string_equal(plan.runs[1].job.faults, "rank=1,step=3,kill");
+    assert_string_equal(plan.runs[2].job.faults, "rank=1,step=3,kill;shard=0,step=2,stop=1s");
+    sweep_plan_free(&plan);
 }
 
 static void options_may_change_together(void **state)

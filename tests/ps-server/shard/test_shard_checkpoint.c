@@ -159,10 +159,13 @@ static void parts_are_copied_each_when_it_gets_there(void **state)
     assert_false(shard_checkpoint_is_whole(shard));
     assert_true(shard_checkpoint_is_late(shard, 1));
     assert_false(shard_checkpoint_is_late(shard, 3));
+    assert_false(shard_checkpoint_is_reached(shard, 1));
     float kept[2];
     memcpy(kept, snapshot_values(&snapshot, 0), sizeof(kept));
     give(shard, MESSAGE_PUSH, 1, 0, 1);
     assert_true(shard_checkpoint_is_whole(shard));
+    assert_true(shard_checkpoint_is_reached(shard, 1));
+    assert_false(shard_checkpoint_is_reached(shard, 2));
     assert_false(shard_checkpoint_was_missed(shard));
     struct span span;
     assert_memory_equal(kept, snapshot_values(&snapshot, 0), sizeof(kept));

@@ -1,0 +1,352 @@
+/* Reads --fault, checks it against the job, and says which fault strikes whom when. */
+#include "common/job/faults.h"
+
+#include "common/base/number.h"
+#include "common/job/job_modes.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NUMBER_MAX  1000000
+#define STEP_MAX    UINT64_C(1000000000000000)
+#define SHOWN_CHARS 60 // of a fault, in an error
+#define WHY_BYTES   256
+#define STOP        "stop="
+
+/* ==========================================================================================
+ * Text
+ * ========================================================================================== */
+
+/* A piece of a text, which no terminator ends. */
+struct piece {
+    const char *text;
+    size_t size;
+};
+
+/* Cuts off what comes before the next separator, or the rest. */
+static struct piece take_piece(struct piece *rest, char separator)
+{
+    const char *end = memchr(rest->text, separator, rest->size);
+    size_t size = end != NULL ? (size_t)(end - rest->text) : rest->size;
+    struct piece piece = {rest->text, size};
+    rest->text += size + (end != NULL);
+    rest->size -= size + (end != NULL);
+    return piece;
+}
+
+static bool is_word(struct piece piece, const char *word)
+{
+    return piece.size == strlen(word) && memcmp(piece.text, word, piece.size) == 0;
+}
+
+/* "name=number" */
+static bool parse_number(struct piece piece, const char *name, uint64_t max, uint64_t *ret_number)
+{
+    size_t size = strlen(name);
+    return piece.size > size + 1 && memcmp(piece.text, name, size) == 0 &&
+           piece.text[size] == '=' &&
+           number_whole(piece.text + size + 1, piece.size - size - 1, max, ret_number);
+}
+
+static const char *parse_place(struct piece piece, struct fault *fault)
+{
+    uint64_t number;
+    if (parse_number(piece, "rank", NUMBER_MAX, &number)) {
+        fault->place = FAULT_AT_RANK;
+    } else if (parse_number(piece, "shard", NUMBER_MAX, &number)) {
+        fault->place = FAULT_AT_SHARD;
+    } else {
+        return "strikes nobody: it must begin with rank=R or shard=K, both from 0";
+    }
+    fault->number = (uint32_t)number;
+    return NULL;
+}
+
+/* "stop=5s"; what is wrong with it, or NULL. */
+static const char *parse_stop(struct piece piece, struct fault *fault)
+{
+    char digits[32];
+    size_t skip = strlen(STOP), size = piece.size - skip;
+    if (size >= sizeof(digits)) {
+        return "stops for more digits than that needs: write stop=5s or stop=0.5s";
+    }
+    memcpy(digits, piece.text + skip, size);
+    digits[size] = '\0';
+    size_t used = number_decimal(digits, &fault->seconds);
+    if (used == 0 || strcmp(digits + used, "s") != 0) {
+        return "does not say how long it stops: write stop=5s or stop=0.5s";
+    }
+    if (fault->seconds < 0.001 || fault->seconds > FAULTS_STOP_SECONDS) {
+        return "stops for too short or too long: 0.001 to 3600 s";
+    }
+    return NULL;
+}
+
+static const char *parse_action(struct piece piece, struct fault *fault)
+{
+    fault->kind = FAULT_KILL;
+    if (is_word(piece, "kill")) {
+        return NULL;
+    }
+    fault->kind = FAULT_STOP;
+    if (piece.size >= strlen(STOP) && memcmp(piece.text, STOP, strlen(STOP)) == 0) {
+        return parse_stop(piece, fault);
+    }
+    return piece.size == 0 ? "does nothing there: it must end with kill or stop=5s"
+                           : "does what is not known: it must end with kill or stop=5s";
+}
+
+/* One fault; or what is wrong with it. */
+static const char *parse_fault(struct piece piece, struct fault *fault)
+{
+    struct piece rest = piece;
+    const char *why = parse_place(take_piece(&rest, ','), fault);
+    if (why != NULL) {
+        return why;
+    }
+    if (!parse_number(take_piece(&rest, ','), "step", STEP_MAX, &fault->step) || fault->step == 0) {
+        return "names no step: behind rank or shard must stand step=S, and steps count from 1";
+    }
+    return parse_action(rest, fault);
+}
+
+static bool has_place_of(const struct faults *faults, const struct fault *fault)
+{
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *other = &faults->list[i];
+        if (other->place == fault->place && other->number == fault->number &&
+            other->step == fault->step) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds a fault to those before it; or what is wrong with it. */
+static const char *add_fault(struct piece piece, struct faults *faults)
+{
+    struct fault fault = {0};
+    const char *why = parse_fault(piece, &fault);
+    if (why != NULL) {
+        return why;
+    }
+    if (has_place_of(faults, &fault)) {
+        return "is where another fault is already: one at each step of a rank or shard";
+    }
+    if (faults->count == FAULTS_MAX) {
+        return "is one too many: at most 16 faults";
+    }
+    faults->list[faults->count++] = fault;
+    return NULL;
+}
+
+enum status faults_parse(const char *text, struct faults *ret_faults, char *ret_why,
+                         size_t why_size)
+{
+    struct faults faults = {.count = 0};
+    struct piece rest = {text, strlen(text)};
+    bool is_last = strcmp(text, "none") == 0;
+    while (!is_last) {
+        is_last = memchr(rest.text, ';', rest.size) == NULL;
+        struct piece piece = take_piece(&rest, ';');
+        const char *why = add_fault(piece, &faults);
+        if (why != NULL) {
+            int shown = (int)(piece.size < SHOWN_CHARS ? piece.size : SHOWN_CHARS);
+            snprintf(ret_why, why_size, "'%.*s' %s (such as rank=2,step=100,kill)", shown,
+                     piece.text, why);
+            return STATUS_INVALID;
+        }
+    }
+    *ret_faults = faults;
+    return STATUS_OK;
+}
+
+struct faults faults_of(const struct job *job)
+{
+    char why[WHY_BYTES];
+    struct faults faults;
+    enum status status = faults_parse(job->faults, &faults, why, sizeof(why));
+    assert(status == STATUS_OK); // the option was checked
+    (void)status;
+    return faults;
+}
+
+void fault_format(const struct fault *fault, char ret_text[FAULT_TEXT_BYTES])
+{
+    const char *place = fault->place == FAULT_AT_RANK ? "rank" : "shard";
+    int used = snprintf(ret_text, FAULT_TEXT_BYTES, "%s=%" PRIu32 ",step=%" PRIu64 ",", place,
+                        fault->number, fault->step);
+    size_t left = FAULT_TEXT_BYTES - (size_t)used;
+    if (fault->kind == FAULT_KILL) {
+        snprintf(ret_text + used, left, "kill");
+    } else {
+        snprintf(ret_text + used, left, "stop=%gs", fault->seconds);
+    }
+}
+
+/* ==========================================================================================
+ * Whom they strike
+ * ========================================================================================== */
+
+/* Whether a job comes to the first one before the second, which are of the same list. */
+static bool comes_before(const struct fault *first, const struct fault *second)
+{
+    if (first->step != second->step) {
+        return first->step < second->step;
+    }
+    if (first->place != second->place) {
+        return first->place < second->place;
+    }
+    return first < second;
+}
+
+uint64_t fault_kills_before(const struct faults *faults, const struct fault *fault)
+{
+    uint64_t kills = 0;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *other = &faults->list[i];
+        kills += other->kind == FAULT_KILL && comes_before(other, fault);
+    }
+    return kills;
+}
+
+uint64_t faults_kills_behind(const struct faults *faults, uint64_t begin_step)
+{
+    uint64_t kills = 0;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        kills += faults->list[i].kind == FAULT_KILL && faults->list[i].step <= begin_step;
+    }
+    return kills;
+}
+
+const struct fault *faults_next_kill(const struct faults *faults, uint64_t kills)
+{
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        if (fault->kind == FAULT_KILL && fault_kills_before(faults, fault) == kills) {
+            return fault;
+        }
+    }
+    return NULL;
+}
+
+const struct fault *faults_next(const struct faults *faults, const struct fault_seat *seat,
+                                uint64_t step)
+{
+    const struct fault *next = NULL;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        bool is_of_seat = fault->place == seat->place && fault->number == seat->number &&
+                          fault_kills_before(faults, fault) == seat->kills;
+        if (is_of_seat && fault->step > step && (next == NULL || fault->step < next->step)) {
+            next = fault;
+        }
+    }
+    return next;
+}
+
+/* ==========================================================================================
+ * Checks
+ * ========================================================================================== */
+
+static enum status check_number(const struct fault *fault, uint32_t count, char *ret_error,
+                                size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    if (fault->number < count) {
+        return STATUS_OK;
+    }
+    const char *what = fault->place == FAULT_AT_RANK ? "rank" : "shard";
+    fault_format(fault, text);
+    if (count == 1) {
+        snprintf(ret_error, error_size, "--fault %s: the job has one %s, which is number 0", text,
+                 what);
+    } else {
+        snprintf(ret_error, error_size,
+                 "--fault %s: the job has %" PRIu32 " %ss, which are 0 to %" PRIu32, text, count,
+                 what, count - 1);
+    }
+    return STATUS_INVALID;
+}
+
+static enum status check_step(const struct fault *fault, uint64_t steps, char *ret_error,
+                              size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    if (fault->step <= steps) {
+        return STATUS_OK;
+    }
+    fault_format(fault, text);
+    snprintf(ret_error, error_size, "--fault %s never comes: the job has %" PRIu64 " steps", text,
+             steps);
+    return STATUS_INVALID;
+}
+
+enum status faults_check(const struct job *job, char *ret_error, size_t error_size)
+{
+    const struct faults faults = faults_of(job);
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        bool is_rank = fault->place == FAULT_AT_RANK;
+        bool is_for_others = is_rank ? job->mode.kind == MODE_LOCAL : !job_has_servers(job);
+        enum status status = STATUS_OK;
+        if (!is_for_others) {
+            status = check_number(fault, is_rank ? job->workers : job_shard_count(job), ret_error,
+                                  error_size);
+        }
+        if (status == STATUS_OK && job->steps > 0) {
+            status = check_step(fault, job->steps, ret_error, error_size);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The mode in which a step that counts from 1 is made. */
+static enum mode_kind mode_of_step(const struct phases *phases, uint64_t step)
+{
+    uint32_t index = 0;
+    while (index + 1 < phases->count && step > phases->list[index].marks.end) {
+        index++;
+    }
+    return phases->list[index].mode.kind;
+}
+
+static bool has_servers_in(const struct phases *phases)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < phases->count; i++) {
+        has = has || mode_has_servers(phases->list[i].mode.kind);
+    }
+    return has;
+}
+
+enum status faults_check_phases(const struct faults *faults, const struct phases *phases,
+                                char *ret_error, size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    uint64_t steps = phases->list[phases->count - 1].marks.end;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        enum status status = check_step(fault, steps, ret_error, error_size);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        bool is_idle = fault->place == FAULT_AT_SHARD && has_servers_in(phases) &&
+                       !mode_has_servers(mode_of_step(phases, fault->step));
+        if (is_idle) {
+            fault_format(fault, text);
+            snprintf(ret_error, error_size,
+                     "--fault %s never comes: that step is made in mode ring, in which shards have "
+                     "no updates",
+                     text);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,219 @@
+/* End to end: --fault kills and stops the process that it names, and no other. */
+#include "tests/support/programs/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KILLED " was killed by signal 9 (killed; is memory short, or has somebody killed it?)"
+
+/* What jobs here have in common, and how long most of them are. */
+#define SMALL \
+    "--workers", "3", "--batch", "4", "--data", "synthetic", "--device", "ref", "--eval", "end"
+#define COMMON SMALL, "--steps", "6"
+
+/* A job with its run folder, which is a new one unless it is resumed. */
+struct fault_job {
+    struct program_run run;
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+};
+
+static void open_job(struct fault_job *job)
+{
+    *job = (struct fault_job){.run = {.announce_fd = -1}};
+    programs_make_folder(job->folder);
+    snprintf(job->out, sizeof(job->out), "%s/out", job->folder);
+}
+
+/* Its summary, which the caller owns. */
+static json_t *run(struct fault_job *job, const char *const *args, int expected)
+{
+    // As programs_run_job has them: the bits are compared.
+    const char *all[PROGRAM_ARGS_MAX] = {"run", "--model",       "lenet5", "--threads",
+                                         "1",   "--limit-train", "120",    "--limit-test",
+                                         "50",  "--bucket-mb",   "0.05"};
+    size_t count = 11;
+    for (size_t i = 0; args[i] != NULL; i++) {
+        all[count++] = args[i];
+    }
+    program_start(&job->run, job->folder, "deploy/ringside", false, all, NULL);
+    int code = program_wait(&job->run);
+    if (code != expected) {
+        fail_msg("%d: %s", code, program_output(&job->run));
+    }
+    return programs_read_json(job->out, "summary.json");
+}
+
+static void check_text(json_t *summary, const char *key, const char *expected)
+{
+    assert_string_equal(json_string_value(json_object_get(summary, key)), expected);
+}
+
+/* A job that a fault ends: the reason in its summary. */
+static void run_and_fail(const char *const *args, char *ret_reason, size_t reason_size)
+{
+    struct fault_job job;
+    const char *all[PROGRAM_ARGS_MAX] = {"--out", job.out};
+    open_job(&job);
+    for (size_t i = 0; args[i] != NULL; i++) {
+        all[2 + i] = args[i];
+    }
+    json_t *summary = run(&job, all, 1);
+    check_text(summary, "outcome", "failed");
+    snprintf(ret_reason, reason_size, "%s", json_string_value(json_object_get(summary, "reason")));
+    json_decref(summary);
+    programs_remove_folder(job.folder);
+}
+
+static void a_killed_worker_ends_the_job_and_is_named(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ring", "ps-sync"};
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        char reason[512];
+        const char *const args[] = {COMMON, "--mode", modes[i], "--fault", "rank=1,step=3,kill",
+                                    NULL};
+        run_and_fail(args, reason, sizeof(reason));
+        assert_string_equal(reason, "worker 1" KILLED);
+    }
+}
+
+static void the_process_that_carries_the_rank_is_killed(void **state)
+{
+    (void)state;
+    char reason[512];
+    const char *const args[] = {
+        COMMON, "--mode", "ring", "--processes", "2", "--fault", "rank=1,step=3,kill", NULL};
+    run_and_fail(args, reason, sizeof(reason));
+    assert_string_equal(reason, "worker 0" KILLED); // ranks 0 and 1
+}
+
+static void a_killed_server_ends_the_job_and_is_named(void **state)
+{
+    (void)state;
+    static const char *const ends[][3] = {
+        {"ps-sync", "shard=1,step=3,kill", "server 1" KILLED},
+        {"ps-async", "shard=1,step=3,kill", "server 1" KILLED},
+        {"ps-sync", "shard=0,step=3,kill", "the coordinator" KILLED}, // which is server 0
+    };
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char reason[512];
+        const char *const args[] = {COMMON,     "--servers", "2",        "--mode",
+                                    ends[i][0], "--fault",   ends[i][1], NULL};
+        run_and_fail(args, reason, sizeof(reason));
+        assert_string_equal(reason, ends[i][2]);
+    }
+}
+
+static void who_stands_still_changes_no_bit(void **state)
+{
+    (void)state;
+    static const char *const stops[][2] = {
+        {"ring", "rank=1,step=3,stop=1s"},
+        {"ps-sync", "rank=1,step=3,stop=1s"},
+        {"ps-sync", "shard=0,step=3,stop=1s"},
+    };
+    char undisturbed[PROGRAM_DIGEST_BYTES], stopped[PROGRAM_DIGEST_BYTES];
+    const char *const plain[] = {COMMON, "--mode", "ring", NULL};
+    programs_run_digest(plain, undisturbed);
+    for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+        const char *const args[] = {COMMON, "--mode", stops[i][0], "--fault", stops[i][1], NULL};
+        programs_run_digest(args, stopped);
+        assert_string_equal(stopped, undisturbed);
+    }
+}
+
+/* An epoch has ten steps, and the checkpoint is of the first one. */
+static void a_resumed_job_meets_the_faults_behind_its_checkpoint(void **state)
+{
+    (void)state;
+    static const char *const modes[][2] = {
+        {"ring", "rank=1,step=2,kill;rank=1,step=10,kill;rank=1,step=11,stop=0.2s"},
+        {"ps-sync", "shard=0,step=2,kill;shard=0,step=10,kill;shard=0,step=11,stop=0.2s"},
+    };
+    const char *const whole[] = {SMALL, "--mode", "ring", "--epochs", "2", NULL};
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    programs_run_digest(whole, undisturbed);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        struct fault_job job;
+        open_job(&job);
+        const char *const half[] = {SMALL,   "--mode",   modes[i][0], "--checkpoint-every",
+                                    "epoch", "--epochs", "1",         "--out",
+                                    job.out, NULL};
+        json_decref(run(&job, half, 0));
+        const char *const rest[] = {SMALL,      "--mode", modes[i][0], "--fault", modes[i][1],
+                                    "--epochs", "2",      "--resume",  job.out,   NULL};
+        json_t *summary = run(&job, rest, 0);
+        check_text(summary, "params_digest", undisturbed);
+        assert_non_null(strstr(program_output(&job.run), "was stopped by SIGSTOP"));
+        json_decref(summary);
+        programs_remove_folder(job.folder);
+    }
+}
+
+/* One server with two shards: each is struck at its own clock. */
+static void every_shard_of_a_server_may_be_named(void **state)
+{
+    (void)state;
+    const char *const args[] = {COMMON,
+                                "--mode",
+                                "ps-sync",
+                                "--server-threads",
+                                "2",
+                                "--fault",
+                                "shard=1,step=2,stop=0.1s",
+                                "--fault",
+                                "shard=0,step=6,stop=0.1s",
+                                NULL};
+    const char *const plain[] = {COMMON, "--mode", "ps-sync", NULL};
+    char undisturbed[PROGRAM_DIGEST_BYTES], stopped[PROGRAM_DIGEST_BYTES];
+    programs_run_digest(plain, undisturbed);
+    programs_run_digest(args, stopped);
+    assert_string_equal(stopped, undisturbed);
+}
+
+static void what_cannot_strike_is_refused_before_the_job(void **state)
+{
+    (void)state;
+    static const char *const refused[][3] = {
+        {"ring", "rank=7,step=3,kill", "--fault rank=7,step=3,kill: the job has 3 ranks"},
+        {"ring", "rank=1,step=7,kill", "never comes: the job has 6 steps"},
+        {"ring", "shard=0,step=3,kill", "--fault would do nothing here"},
+        {"local", "rank=1,step=3,kill", "--fault would do nothing here"},
+        {"ps-sync", "shard=1,step=3,kill", "the job has one shard"},
+        {"ps-sync", "rank=1,step=3,faint", "it must end with kill or stop=5s"},
+    };
+    char folder[PROGRAM_PATH_BYTES];
+    programs_make_folder(folder);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        struct program_run run = {.announce_fd = -1};
+        const char *const args[] = {"run",     COMMON,        "--mode", refused[i][0],
+                                    "--fault", refused[i][1], NULL};
+        program_start(&run, folder, "deploy/ringside", false, args, NULL);
+        assert_int_equal(program_wait(&run), 2);
+        if (strstr(program_output(&run), refused[i][2]) == NULL) {
+            fail_msg("'%s' is not in: %s", refused[i][2], program_output(&run));
+        }
+    }
+    programs_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_worker_ends_the_job_and_is_named),
+        cmocka_unit_test(the_process_that_carries_the_rank_is_killed),
+        cmocka_unit_test(a_killed_server_ends_the_job_and_is_named),
+        cmocka_unit_test(who_stands_still_changes_no_bit),
+        cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
+        cmocka_unit_test(every_shard_of_a_server_may_be_named),
+        cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
