@@ -119,14 +119,6 @@ static enum status listen_for_members(struct server *server)
                              : endpoints_bind_tcp(transport, &wish, server->endpoint);
 }
 
-/* Those at steps that a job which is resumed has behind it do not strike. */
-static void note_faults_behind(struct coordinator *coordinator)
-{
-    const struct faults faults = faults_of(coordinator->job);
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
-    coordinator->kills = (uint32_t)faults_kills_behind(&faults, begin);
-}
-
 static enum status init_coordinator(struct server *server)
 {
     const struct coordinator_port port = server_port(server);
@@ -137,7 +129,6 @@ static enum status init_coordinator(struct server *server)
         return status;
     }
     keeper_hand_over(server->keeper, &server->coordinator);
-    note_faults_behind(&server->coordinator);
     if (job->security == SECURITY_AUTH_ONLY) {
         randombytes_buf(server->seal_key, sizeof(server->seal_key));
         server->coordinator.seal_key = server->seal_key;
@@ -149,6 +140,7 @@ static enum status init_coordinator(struct server *server)
  * one before belongs to no job. */
 static enum status open_job(struct server *server)
 {
+    faults_forget_steps(&server->job, keeper_begin_step(server->keeper));
     randombytes_buf(&server->channel->job_id, sizeof(server->channel->job_id));
     enum status status = job_encode(&server->job, server->job_text, sizeof(server->job_text));
     return status == STATUS_OK ? init_coordinator(server) : status;
@@ -279,8 +271,7 @@ static enum status begin_generation(struct server *server)
     keeper_destroy(server->keeper); // what is on its way to the disk arrives there
     server->keeper = NULL;
     server->coordinator.resume = last.resume = NULL; // the keeper had it
-    server->job.processes = next.process_count;
-    server->job.servers = next.server_count;
+    generation_change_job(&last, &next, &server->job);
     status = open_keeper(server);
     if (status != STATUS_OK) {
         goto fail;

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job_text.h"
 #include "common/service/resources.h"
 
@@ -96,19 +97,32 @@ static void warn_of_silence(const struct member *member, const char *endpoint, u
              explain_silence(member));
 }
 
-/* What was not reported of the period in which the job is resumed. */
-static void take_open_period(struct member *member, const struct message *welcome)
+/* What was not reported of the period in which a worker's job is resumed, of each rank that it is
+ * to carry. False, and said: the welcome is about others. */
+static bool take_open_period(struct member *member, const struct message *welcome,
+                             const struct job *job)
 {
+    const struct carriers carriers = job_carriers(job);
     const struct wire_slices *slices = welcome->slices;
-    if (welcome->report == NULL || slices == NULL) {
-        return;
+    member->open_count = 0;
+    if (member->self.role != ROLE_WORKER || welcome->step == 0 ||
+        welcome->rank >= carriers.processes) {
+        return true; // there is none, or the link says that the job has no such worker
+    }
+    uint32_t count = carriers_block(carriers, welcome->rank).count;
+    if (welcome->report == NULL || slices == NULL || slices->count != count) {
+        log_error("the coordinator's welcome tells what %u ranks had at the checkpoint, and this "
+                  "worker is to carry %u",
+                  slices != NULL ? slices->count : 0, count);
+        return false;
     }
     member->open_period = *welcome->report;
     member->open_period.staleness = NULL; // of servers
     member->open_period.staleness_bins = 0;
-    member->open_count = slices->count;
-    memcpy(member->open_images, slices->images, slices->count * sizeof(*slices->images));
-    memcpy(member->open_loss_sums, slices->loss_sums, slices->count * sizeof(*slices->loss_sums));
+    member->open_count = count;
+    memcpy(member->open_images, slices->images, count * sizeof(*slices->images));
+    memcpy(member->open_loss_sums, slices->loss_sums, count * sizeof(*slices->loss_sums));
+    return true;
 }
 
 /* Takes what the welcome says: this member's rank, the job, and how data travel. */
@@ -119,11 +133,12 @@ static enum status take_welcome(struct member *member, const struct message *wel
     member->channel->job_id = welcome->job_id;
     member->begin_step = welcome->step;
     member->generation = welcome->generation;
-    member->kills = welcome->kills;
-    take_open_period(member, welcome);
     enum status status = job_decode(welcome->text, ret_job, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("the coordinator's job makes no sense here: %s", error);
+        return STATUS_MISMATCH;
+    }
+    if (!take_open_period(member, welcome, ret_job)) {
         return STATUS_MISMATCH;
     }
     bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;

@@ -43,7 +43,6 @@ struct member {
     double open_loss_sums[WIRE_SLICES_MAX];
 
     uint32_t generation; // of the job's processes, from 0
-    uint32_t kills;      // of --fault, that have struck
 
     // The coordinator, as it is judged: how long it may be silent, which it says itself, and since
     // when its connection is closed; 0: it is not. Time in which we did not look does not count.

@@ -72,8 +72,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     X(params_version)     \
     X(mark)               \
     X(patience_ms)        \
-    X(generation)         \
-    X(kills)
+    X(generation)
 
 #define COPY(field) to->field = from->field;
 

@@ -79,7 +79,6 @@ struct message {
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
     uint32_t generation;     // WELCOME: how often the job has gone on with other processes
-    uint32_t kills;          // WELCOME: of --fault, how many have struck
     enum status reason;
     const char *text; // never NULL after decode
 

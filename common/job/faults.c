@@ -203,44 +203,87 @@ static bool comes_before(const struct fault *first, const struct fault *second)
     return first < second;
 }
 
-uint64_t fault_kills_before(const struct faults *faults, const struct fault *fault)
+const struct fault *faults_next_kill(const struct faults *faults)
 {
-    uint64_t kills = 0;
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct fault *other = &faults->list[i];
-        kills += other->kind == FAULT_KILL && comes_before(other, fault);
-    }
-    return kills;
-}
-
-uint64_t faults_kills_behind(const struct faults *faults, uint64_t begin_step)
-{
-    uint64_t kills = 0;
-    for (uint32_t i = 0; i < faults->count; i++) {
-        kills += faults->list[i].kind == FAULT_KILL && faults->list[i].step <= begin_step;
-    }
-    return kills;
-}
-
-const struct fault *faults_next_kill(const struct faults *faults, uint64_t kills)
-{
+    const struct fault *first = NULL;
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct fault *fault = &faults->list[i];
-        if (fault->kind == FAULT_KILL && fault_kills_before(faults, fault) == kills) {
-            return fault;
+        if (fault->kind == FAULT_KILL && (first == NULL || comes_before(fault, first))) {
+            first = fault;
         }
     }
-    return NULL;
+    return first;
+}
+
+/* Writes the list as it is given. It is no longer than it was. */
+static void write_list(const struct faults *faults, struct job *job)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        char text[FAULT_TEXT_BYTES];
+        fault_format(&faults->list[i], text);
+        int length = snprintf(job->faults + used, sizeof(job->faults) - used, "%s%s",
+                              i > 0 ? ";" : "", text);
+        assert(length > 0 && (size_t)length < sizeof(job->faults) - used);
+        used += (size_t)length;
+    }
+    if (faults->count == 0) {
+        snprintf(job->faults, sizeof(job->faults), "none");
+    }
+}
+
+void faults_forget_kill(struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    const struct fault *kill = faults_next_kill(&faults);
+    struct faults kept = {.count = 0};
+    for (uint32_t i = 0; kill != NULL && i < faults.count; i++) {
+        if (comes_before(kill, &faults.list[i])) {
+            kept.list[kept.count++] = faults.list[i];
+        }
+    }
+    if (kill != NULL) {
+        write_list(&kept, job);
+    }
+}
+
+void faults_forget_steps(struct job *job, uint64_t steps)
+{
+    const struct faults faults = faults_of(job);
+    struct faults kept = {.count = 0};
+    for (uint32_t i = 0; i < faults.count; i++) {
+        if (faults.list[i].step > steps) {
+            kept.list[kept.count++] = faults.list[i];
+        }
+    }
+    if (kept.count < faults.count) {
+        write_list(&kept, job);
+    }
+}
+
+void faults_forget_shards(struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    struct faults kept = {.count = 0};
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        if (fault->place != FAULT_AT_SHARD || fault->number < job_shard_count(job)) {
+            kept.list[kept.count++] = *fault;
+        }
+    }
+    if (kept.count < faults.count) {
+        write_list(&kept, job);
+    }
 }
 
 const struct fault *faults_next(const struct faults *faults, const struct fault_seat *seat,
                                 uint64_t step)
 {
-    const struct fault *next = NULL;
+    const struct fault *next = NULL, *kill = faults_next_kill(faults);
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct fault *fault = &faults->list[i];
         bool is_of_seat = fault->place == seat->place && fault->number == seat->number &&
-                          fault_kills_before(faults, fault) == seat->kills;
+                          (kill == NULL || !comes_before(kill, fault));
         if (is_of_seat && fault->step > step && (next == NULL || fault->step < next->step)) {
             next = fault;
         }

@@ -13,11 +13,11 @@
  *
  * Each fault strikes once, although steps may be made again after a loss. Faults stand in the order
  * in which a job comes to them: by step; of one step those of ranks before those of shards, as a
- * step is made before its updates; then as they were given. The coordinator counts the kills that
- * have struck, and tells members when they join: a fault strikes when the kills before it have, and
- * no other. So of several kills at one step the second one strikes when the step is made again, and
- * a stop strikes when its step is made for the first time. Of a job that is resumed, the faults at
- * steps that its checkpoint has do not strike, and those after them do. */
+ * step is made before its updates; then as they were given. A fault strikes if no kill comes before
+ * it. When that has struck, the coordinator strikes it and what came before it off the list that it
+ * gives to members, so the next one's turn comes. So of several kills at one step the second one
+ * strikes when the step is made again, and a stop strikes when its step is made for the first time.
+ * Of a job that is resumed, the faults at steps that its checkpoint has are off the list. */
 #ifndef COMMON_JOB_FAULTS_H
 #define COMMON_JOB_FAULTS_H
 
@@ -52,7 +52,6 @@ struct faults {
 struct fault_seat {
     enum fault_place place;
     uint32_t number;
-    uint64_t kills; // that have struck
 };
 
 /* Reads --fault. STATUS_INVALID: ret_why says what would be right. */
@@ -65,14 +64,17 @@ struct faults faults_of(const struct job *job);
 /* As it is given. */
 void fault_format(const struct fault *fault, char ret_text[FAULT_TEXT_BYTES]);
 
-/* How many kills come before it; it is one of these. */
-uint64_t fault_kills_before(const struct faults *faults, const struct fault *fault);
+/* The kill that comes first; NULL: there is none. Borrowed. */
+const struct fault *faults_next_kill(const struct faults *faults);
 
-/* How many kills a job that is resumed after so many steps has behind it. */
-uint64_t faults_kills_behind(const struct faults *faults, uint64_t begin_step);
+/* Strikes the first kill off the job's list, and what comes before it. */
+void faults_forget_kill(struct job *job);
 
-/* The kill that comes next when so many have struck; NULL: none. Borrowed. */
-const struct fault *faults_next_kill(const struct faults *faults, uint64_t kills);
+/* Strikes those at the first so many steps off. */
+void faults_forget_steps(struct job *job, uint64_t steps);
+
+/* Strikes those off whose shard the job does not have any more. */
+void faults_forget_shards(struct job *job);
 
 /* The first one that strikes this seat behind a step (0: the beginning); NULL: none does.
  * Borrowed. */

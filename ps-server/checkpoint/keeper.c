@@ -119,6 +119,11 @@ void keeper_destroy(struct keeper *keeper)
     free(keeper);
 }
 
+uint64_t keeper_begin_step(const struct keeper *keeper)
+{
+    return keeper->has_part ? keeper->part.resume.step : 0;
+}
+
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator)
 {
     if (!keeper->has_part) {

@@ -29,6 +29,9 @@ struct keeper_options {
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
 void keeper_destroy(struct keeper *keeper); // what is queued is written; NULL is fine
 
+/* How many steps of the job are behind what it goes on from; 0: it begins. */
+uint64_t keeper_begin_step(const struct keeper *keeper);
+
 /* What the coordinator begins with: hands the results so far over to it. Of a job that begins:
  * nothing. */
 void keeper_hand_over(struct keeper *keeper, struct coordinator *coordinator);

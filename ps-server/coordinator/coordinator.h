@@ -124,7 +124,6 @@ struct coordinator {
     struct sender culprit; // the member that the reason is about; its slot is NULL: none
     char params_digest[MEMBERSHIP_DIGEST_BYTES]; // "" unless completed
     uint32_t workers_lost;                       // in all generations
-    uint32_t kills;                              // of --fault, that have struck
     uint64_t diverged_step;                      // from 1: a loss was not finite there; 0: none was
 };
 

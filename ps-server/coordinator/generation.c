@@ -95,7 +95,7 @@ static bool has_struck(const struct coordinator *last)
 {
     const struct membership *membership = &last->membership;
     const struct faults faults = faults_of(last->job);
-    const struct fault *kill = faults_next_kill(&faults, last->kills);
+    const struct fault *kill = faults_next_kill(&faults);
     if (kill == NULL) {
         return false;
     }
@@ -185,7 +185,6 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     struct generation next = {
         .number = before != NULL ? before->number + 1 : 1,
         .workers_lost = last->workers_lost,
-        .kills = last->kills + (has_struck(last) ? 1 : 0),
         .lost_ms = last->ended_ms,
         .started_ms = generation_started_ms(last),
         // As far as they are known to have been before this process.
@@ -207,6 +206,17 @@ enum status generation_next(const struct coordinator *last, struct generation *r
     return STATUS_OK;
 }
 
+void generation_change_job(const struct coordinator *last, const struct generation *next,
+                           struct job *job)
+{
+    if (has_struck(last)) {
+        faults_forget_kill(job);
+    }
+    job->processes = next->process_count;
+    job->servers = next->server_count;
+    faults_forget_shards(job);
+}
+
 void generation_finish(struct generation *generation)
 {
     free(generation->numbers);
@@ -220,7 +230,6 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     struct membership *membership = &coordinator->membership;
     coordinator->generation = generation;
     coordinator->workers_lost = generation->workers_lost;
-    coordinator->kills = generation->kills;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         membership->workers[i].number = generation->numbers[i];
     }

@@ -47,7 +47,6 @@ struct generation {
     uint32_t *servers; // (server_count) likewise of its server processes; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
-    uint32_t kills;              // of --fault, that have struck
     uint64_t lost_ms;            // when the last one was
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
@@ -73,6 +72,11 @@ bool generation_has_enough(const struct coordinator *last, char *ret_why, size_t
 /* Fills the next generation from the coordinator of the last one, whose verdict is AGAIN. Until
  * generation_finish. */
 enum status generation_next(const struct coordinator *last, struct generation *ret_generation);
+/* Makes the job of the last one that of the next: its processes are those that are left, and what
+ * has struck of --fault strikes no more. */
+void generation_change_job(const struct coordinator *last, const struct generation *next,
+                           struct job *job);
+
 void generation_finish(struct generation *generation); // zeroed is fine
 
 /* Makes a new coordinator that of a generation. Borrows the generation. */

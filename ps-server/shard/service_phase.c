@@ -205,8 +205,7 @@ static enum status resume(struct service *service, struct phases *phases, bool *
 static void await_fault(struct service *service, uint64_t step)
 {
     struct service_fault *of = &service->fault;
-    const struct fault_seat seat = {
-        .place = FAULT_AT_SHARD, .number = service->index, .kills = service->member.kills};
+    const struct fault_seat seat = {.place = FAULT_AT_SHARD, .number = service->index};
     const struct shard_config *config = shard_config(service->shard);
     of->next = faults_next(&of->faults, &seat, step);
     if (of->next != NULL && shard_checkpoint_count(config, of->next->step) == UINT64_MAX) {

@@ -375,12 +375,6 @@ static enum status run(struct link *link)
     }
     link->number = link->member.self.rank;
     take_ranks(link);
-    if (link->member.begin_step > 0 && link->member.open_count != link->ranks.count) {
-        log_error("the coordinator's welcome tells what %u ranks had at the checkpoint, and this "
-                  "worker carries %u",
-                  link->member.open_count, link->ranks.count);
-        return STATUS_MISMATCH;
-    }
     set_phase(link, LINK_WELCOMED);
     char said[64];
     describe_place(link, said, sizeof(said));

@@ -102,11 +102,6 @@ uint32_t link_number(const struct link *link)
     return link->member.generation == 0 ? link->process : link->number;
 }
 
-uint32_t link_kills(const struct link *link)
-{
-    return link->member.kills;
-}
-
 enum status link_prepare(struct link *link, const struct link_prepared *prepared)
 {
     pthread_mutex_lock(&link->mutex);

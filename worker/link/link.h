@@ -70,9 +70,6 @@ uint32_t link_generation(const struct link *link);
 /* By which this process is known to the job, and joins later generations. */
 uint32_t link_number(const struct link *link);
 
-/* Of --fault, how many have struck. */
-uint32_t link_kills(const struct link *link);
-
 /* Between the two, where a device chooses how it computes. Rank 0 tells what its device has chosen,
  * before it is prepared; others may wait for that: "" if it has nothing to choose. Borrowed until
  * link_destroy. */

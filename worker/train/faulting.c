@@ -8,11 +8,6 @@ void faulting_init(struct faulting *faulting, const struct job *job, struct rank
     *faulting = (struct faulting){.faults = faults_of(job), .ranks = ranks};
 }
 
-void faulting_begin(struct faulting *faulting, uint64_t kills)
-{
-    faulting->kills = kills;
-}
-
 static enum status strike(const struct fault *fault)
 {
     char text[FAULT_TEXT_BYTES];
@@ -33,8 +28,8 @@ enum status faulting_strike(const struct faulting *faulting, uint64_t step)
         return STATUS_OK;
     }
     for (uint32_t i = 0; i < faulting->ranks.count && status == STATUS_OK; i++) {
-        const struct fault_seat seat = {
-            .place = FAULT_AT_RANK, .number = faulting->ranks.first + i, .kills = faulting->kills};
+        const struct fault_seat seat = {.place = FAULT_AT_RANK,
+                                        .number = faulting->ranks.first + i};
         const struct fault *fault = faults_next(&faulting->faults, &seat, step);
         if (fault != NULL && fault->step == step + 1) {
             status = strike(fault);

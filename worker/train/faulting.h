@@ -12,13 +12,9 @@
 struct faulting {
     struct faults faults;
     struct rank_block ranks; // that this process carries
-    uint64_t kills;          // that have struck
 };
 
 void faulting_init(struct faulting *faulting, const struct job *job, struct rank_block ranks);
-
-/* Before the first step of this process. */
-void faulting_begin(struct faulting *faulting, uint64_t kills);
 
 /* Before a step: `step` counts those that were made. Logs what strikes. Does not return from a
  * kill, and returns from a stop when it is over. STATUS_NO_MEMORY: see fault_strike. */

@@ -168,7 +168,6 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
     model_merge_buckets(trainer->model, link_bucket_bytes(link));
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = trainer->checkpoint.begin_step;
-    faulting_begin(&trainer->faulting, link_kills(link));
     enum status status = train(trainer, link, &step);
     if (status == STATUS_OK) {
         status = trainer_checkpoint_end(trainer, link);

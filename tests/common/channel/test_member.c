@@ -129,6 +129,28 @@ static void a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported(vo
     assert_memory_equal(member.open_loss_sums, loss_sums, sizeof(loss_sums));
 }
 
+static void a_welcome_of_a_resumed_job_is_about_the_ranks_that_the_worker_carries(void **state)
+{
+    (void)state;
+    const uint64_t images[3] = {7, 8, 9};
+    const double loss_sums[3] = {0.1, 0.2, 0.3};
+    const struct wire_report report = {.steps = 4};
+    for (uint32_t count = 0; count <= 3; count++) {
+        const struct wire_slices slices = {count, images, loss_sums};
+        const struct message welcome = {.kind = MESSAGE_WELCOME,
+                                        .rank = 1,
+                                        .text = "workers=5\nprocesses=2\nmodel=lenet5\n",
+                                        .step = 25,
+                                        .report = &report,
+                                        .slices = count > 0 ? &slices : NULL};
+        struct coordinator coordinator = {.answer = &welcome};
+        struct job job;
+        uint32_t process;
+        assert_int_equal(join(&coordinator, 10000, &job, &process),
+                         count == 2 ? STATUS_OK : STATUS_MISMATCH);
+    }
+}
+
 static void a_job_that_makes_no_sense_is_a_mismatch(void **state)
 {
     (void)state;
@@ -286,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_welcome_brings_the_rank_and_the_job),
         cmocka_unit_test(a_refusal_ends_the_joining),
         cmocka_unit_test(a_welcome_of_a_resumed_job_brings_what_each_rank_has_not_reported),
+        cmocka_unit_test(a_welcome_of_a_resumed_job_is_about_the_ranks_that_the_worker_carries),
         cmocka_unit_test(a_job_that_makes_no_sense_is_a_mismatch),
         cmocka_unit_test(a_coordinator_of_another_protocol_version_is_a_mismatch),
         cmocka_unit_test(a_welcome_has_a_key_for_seals_if_the_job_has_seals),

@@ -107,9 +107,9 @@ static void sixteen_faults_are_taken_and_one_more_is_not(void **state)
 
 /* The step of the fault that strikes behind one; 0: none does. */
 static uint64_t next(const struct faults *faults, enum fault_place place, uint32_t number,
-                     uint64_t kills, uint64_t step)
+                     uint64_t step)
 {
-    const struct fault_seat seat = {place, number, kills};
+    const struct fault_seat seat = {place, number};
     const struct fault *fault = faults_next(faults, &seat, step);
     return fault != NULL ? fault->step : 0;
 }
@@ -119,59 +119,65 @@ static void a_fault_strikes_its_own_rank_or_shard_and_steps_that_are_still_to_co
     (void)state;
     const struct faults faults =
         parse("rank=1,step=9,stop=1s;rank=1,step=4,stop=1s;shard=1,step=5,stop=1s");
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0, 0), 4);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0, 3), 4);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0, 4), 9);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0, 9), 0);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 0, 0), 0);
-    assert_int_equal(next(&faults, FAULT_AT_SHARD, 1, 0, 0), 5);
-    assert_int_equal(next(&faults, FAULT_AT_SHARD, 0, 0, 0), 0);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 1, 0), 0); // nobody was killed
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0), 4);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 3), 4);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 4), 9);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 9), 0);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 0), 0);
+    assert_int_equal(next(&faults, FAULT_AT_SHARD, 1, 0), 5);
+    assert_int_equal(next(&faults, FAULT_AT_SHARD, 0, 0), 0);
 }
 
-static void kills_strike_one_after_the_other_in_the_order_of_steps(void **state)
+static void nothing_strikes_behind_a_kill_that_is_yet_to_come(void **state)
 {
     (void)state;
     const struct faults faults = parse("rank=2,step=100,kill;rank=1,step=50,kill;"
-                                       "shard=0,step=50,kill;rank=0,step=50,kill");
-    static const uint64_t before[] = {3, 0, 2, 1};
-    for (uint32_t i = 0; i < faults.count; i++) {
-        assert_int_equal(fault_kills_before(&faults, &faults.list[i]), before[i]);
-    }
-    assert_ptr_equal(faults_next_kill(&faults, 0), &faults.list[1]);
-    assert_ptr_equal(faults_next_kill(&faults, 3), &faults.list[0]);
-    assert_null(faults_next_kill(&faults, 4));
-    // After the loss at step 50 it is made again by others, of whom one more is lost.
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 0, 40), 50);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 1, 40), 0);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 1, 40), 50);
-    assert_int_equal(next(&faults, FAULT_AT_SHARD, 0, 2, 40), 50);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 2, 2, 40), 0);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 2, 3, 40), 100);
+                                       "shard=0,step=50,kill;rank=0,step=45,stop=1s");
+    assert_ptr_equal(faults_next_kill(&faults), &faults.list[1]);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 40), 45);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, 40), 50);
+    assert_int_equal(next(&faults, FAULT_AT_SHARD, 0, 40), 0);
+    assert_int_equal(next(&faults, FAULT_AT_RANK, 2, 40), 0);
 }
 
-static void a_stop_strikes_when_its_step_is_first_made(void **state)
+static void a_kill_that_has_struck_is_off_the_list_with_what_came_before_it(void **state)
 {
     (void)state;
-    const struct faults faults =
-        parse("rank=0,step=60,stop=1s;rank=1,step=50,kill;rank=0,step=45,stop=1s");
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 0, 0), 45);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 0, 45), 0);
-    // Steps 41 to 50 are made again: the first stop is over, the other is still to come.
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, 1, 40), 60);
+    struct job job = {.workers = 4};
+    snprintf(job.faults, sizeof(job.faults),
+             "rank=2,step=100,kill;rank=1,step=50,kill;shard=0,step=50,kill;rank=0,step=45,stop=1s;"
+             "rank=0,step=60,stop=1s");
+    faults_forget_kill(&job);
+    assert_string_equal(job.faults,
+                        "rank=2,step=100,kill;shard=0,step=50,kill;rank=0,step=60,stop=1s");
+    faults_forget_kill(&job);
+    assert_string_equal(job.faults, "rank=2,step=100,kill;rank=0,step=60,stop=1s");
+    faults_forget_kill(&job);
+    assert_string_equal(job.faults, "none");
+    faults_forget_kill(&job);
+    assert_string_equal(job.faults, "none");
 }
 
-static void a_resumed_job_has_the_kills_of_its_checkpoint_behind_it(void **state)
+static void a_resumed_job_has_the_faults_of_its_checkpoint_behind_it(void **state)
 {
     (void)state;
-    const struct faults faults =
-        parse("rank=0,step=50,kill;rank=1,step=60,kill;shard=0,step=60,kill;rank=0,step=61,kill");
-    assert_int_equal(faults_kills_behind(&faults, 0), 0);
-    assert_int_equal(faults_kills_behind(&faults, 49), 0);
-    assert_int_equal(faults_kills_behind(&faults, 50), 1);
-    assert_int_equal(faults_kills_behind(&faults, 60), 3);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 0, faults_kills_behind(&faults, 60), 60), 61);
-    assert_int_equal(next(&faults, FAULT_AT_RANK, 1, faults_kills_behind(&faults, 60), 60), 0);
+    struct job job = {.workers = 4};
+    snprintf(job.faults, sizeof(job.faults),
+             "rank=0,step=50,kill;rank=1,step=60,kill;shard=0,step=61,stop=1s");
+    faults_forget_steps(&job, 49);
+    assert_non_null(strstr(job.faults, "step=50"));
+    faults_forget_steps(&job, 60);
+    assert_string_equal(job.faults, "shard=0,step=61,stop=1s");
+}
+
+static void shards_that_a_job_has_lost_have_no_faults(void **state)
+{
+    (void)state;
+    struct job job = {.mode = {.kind = MODE_PS_SYNC}, .servers = 2, .server_threads = 2};
+    snprintf(job.faults, sizeof(job.faults),
+             "shard=3,step=50,kill;shard=4,step=60,kill;rank=5,step=61,kill");
+    faults_forget_shards(&job);
+    assert_string_equal(job.faults, "shard=3,step=50,kill;rank=5,step=61,kill");
 }
 
 static void a_job_without_the_rank_the_shard_or_the_step_is_refused(void **state)
@@ -250,9 +256,10 @@ int main(void)
         cmocka_unit_test(what_is_no_fault_is_refused_and_says_why),
         cmocka_unit_test(sixteen_faults_are_taken_and_one_more_is_not),
         cmocka_unit_test(a_fault_strikes_its_own_rank_or_shard_and_steps_that_are_still_to_come),
-        cmocka_unit_test(kills_strike_one_after_the_other_in_the_order_of_steps),
-        cmocka_unit_test(a_stop_strikes_when_its_step_is_first_made),
-        cmocka_unit_test(a_resumed_job_has_the_kills_of_its_checkpoint_behind_it),
+        cmocka_unit_test(nothing_strikes_behind_a_kill_that_is_yet_to_come),
+        cmocka_unit_test(a_kill_that_has_struck_is_off_the_list_with_what_came_before_it),
+        cmocka_unit_test(a_resumed_job_has_the_faults_of_its_checkpoint_behind_it),
+        cmocka_unit_test(shards_that_a_job_has_lost_have_no_faults),
         cmocka_unit_test(a_job_without_the_rank_the_shard_or_the_step_is_refused),
         cmocka_unit_test(with_the_data_a_step_behind_the_end_is_refused),
         cmocka_unit_test(a_shard_is_struck_only_in_phases_in_which_it_has_updates),
