@@ -255,30 +255,43 @@ static enum status check_stall(const struct membership *membership, double stall
     return STATUS_TIMED_OUT;
 }
 
-/* The first worker that has not come back to a later generation in time; others that have not are
- * gone with it. */
+/* Marks those as gone that have not come back to a later generation in time: nothing was heard of
+ * them, or they are in a step that does not end. Says for how long the first one did not come;
+ * 0: all may come still. */
+static double drop_late(struct coordinator *coordinator, uint64_t now_ms,
+                        struct sender *ret_culprit)
+{
+    const struct job *job = coordinator->job;
+    struct membership *membership = &coordinator->membership;
+    double crowding = membership_crowding_max(membership), waited_s = 0;
+    double most_s = job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
+    for (uint32_t i = membership->worker_count; i-- > 0;) {
+        struct slot *slot = &membership->workers[i];
+        double away_s = seconds_between(slot->step_since_ms, now_ms);
+        if (slot->state == SLOT_FREE &&
+            (seconds_between(slot->heard_ms, now_ms) >= job->lost_after * crowding ||
+             away_s >= most_s * crowding)) {
+            slot_enter(membership, slot, SLOT_GONE, now_ms);
+            coordinator->workers_lost++;
+            *ret_culprit = (struct sender){slot, ROLE_WORKER, i};
+            waited_s = away_s;
+        }
+    }
+    return waited_s;
+}
+
 static enum status check_return(struct coordinator *coordinator, uint64_t now_ms,
                                 struct sender *ret_culprit, struct text ret_reason)
 {
     struct membership *membership = &coordinator->membership;
-    double lost_after = coordinator->job->lost_after;
-    double waited_s = seconds_between(membership->arrived_ms, now_ms);
-    if (waited_s < lost_after * membership_crowding_max(membership) ||
-        membership_count(membership->workers, membership->worker_count, SLOT_FREE) == 0) {
+    double waited_s = drop_late(coordinator, now_ms, ret_culprit);
+    if (waited_s <= 0) {
         return STATUS_OK;
     }
     char who[128];
-    membership_list(membership->workers, membership->worker_count, SLOT_FREE, who, sizeof(who));
+    membership_list(membership->workers, membership->worker_count, SLOT_GONE, who, sizeof(who));
     snprintf(ret_reason.bytes, ret_reason.size,
              "worker %s did not come back within %.0f s of the loss of another one", who, waited_s);
-    for (uint32_t i = membership->worker_count; i-- > 0;) {
-        struct slot *slot = &membership->workers[i];
-        if (slot->state == SLOT_FREE) {
-            slot_enter(membership, slot, SLOT_GONE, now_ms);
-            coordinator->workers_lost++;
-            *ret_culprit = (struct sender){slot, ROLE_WORKER, i};
-        }
-    }
     return STATUS_UNREACHABLE;
 }
 
@@ -290,20 +303,24 @@ static double start_patience_s(const struct coordinator *coordinator)
     return job->start_timeout + (may_time ? job_timing_seconds(job) : 0);
 }
 
+/* Whether a later generation still waits for workers that were there before. */
+static bool may_return(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    return coordinator->generation != NULL &&
+           membership_count(membership->workers, membership->worker_count, SLOT_FREE) > 0;
+}
+
 /* What the state has a deadline for. */
 static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
                                struct sender *ret_culprit, struct text ret_reason)
 {
     const struct job *job = coordinator->job;
     struct membership *membership = &coordinator->membership;
-    enum status status = STATUS_OK;
     switch (coordinator->state) {
     case COORDINATOR_GATHERING:
-        if (coordinator->generation != NULL) {
-            status = check_return(coordinator, now_ms, ret_culprit, ret_reason);
-        }
-        if (status != STATUS_OK) {
-            return status;
+        if (may_return(coordinator)) {
+            return check_return(coordinator, now_ms, ret_culprit, ret_reason);
         }
         return check_start(membership, start_patience_s(coordinator), false, now_ms, ret_reason);
     case COORDINATOR_CONNECTING:

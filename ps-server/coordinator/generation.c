@@ -71,16 +71,19 @@ static uint64_t most_steps(const struct coordinator *coordinator)
     return most;
 }
 
-/* The numbers of those who are left, in order. */
-static enum status list_numbers(const struct membership *membership, struct generation *generation)
+/* The numbers of those who are left, in order, and by which connections they are heard. */
+static enum status list_workers(const struct membership *membership, struct generation *generation)
 {
     generation->numbers = calloc(membership->worker_count, sizeof(*generation->numbers));
-    if (generation->numbers == NULL) {
+    generation->peers = calloc(membership->worker_count, sizeof(*generation->peers));
+    if (generation->numbers == NULL || generation->peers == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        if (membership->workers[i].state != SLOT_GONE) {
-            generation->numbers[generation->process_count++] = membership->workers[i].number;
+        const struct slot *slot = &membership->workers[i];
+        if (slot->state != SLOT_GONE) {
+            generation->numbers[generation->process_count] = slot->number;
+            generation->peers[generation->process_count++] = slot->peer;
         }
     }
     return STATUS_OK;
@@ -120,7 +123,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .seconds_before = generation_seconds(last, generation_started_ms(last)),
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
-    enum status status = list_numbers(&last->membership, &next);
+    enum status status = list_workers(&last->membership, &next);
     if (status == STATUS_OK) {
         status = list_recoveries(last, &next);
     }
@@ -135,6 +138,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
 void generation_finish(struct generation *generation)
 {
     free(generation->numbers);
+    free(generation->peers);
     free(generation->recoveries);
     *generation = (struct generation){0};
 }
@@ -145,7 +149,22 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->generation = generation;
     coordinator->workers_lost = generation->workers_lost;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        membership->workers[i].number = generation->numbers[i];
+        struct slot *slot = &membership->workers[i];
+        slot->number = generation->numbers[i];
+        slot->peer = generation->peers[i];
+        slot->heard_ms = coordinator->created_ms;
+        slot->step_since_ms = coordinator->created_ms;
+    }
+}
+
+void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; coordinator->generation != NULL && i < membership->worker_count; i++) {
+        struct slot *slot = &membership->workers[i];
+        if (slot->state == SLOT_FREE && slot->peer == peer) {
+            slot->heard_ms = now_ms;
+        }
     }
 }
 

@@ -12,6 +12,9 @@
  *     generation 0: workers 0 1 2 3    worker 2 is lost
  *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3
  *
+ * A worker that has not joined again may be in a long step, and still says by its last connection
+ * that it is there. It is lost when that is silent, too.
+ *
  * Each generation has a job id of its own, so nothing that was on its way reaches the next one. */
 #ifndef PS_SERVER_COORDINATOR_GENERATION_H
 #define PS_SERVER_COORDINATOR_GENERATION_H
@@ -36,6 +39,7 @@ struct recovery {
 struct generation {
     uint32_t number;   // from 1: the first one has none of these
     uint32_t *numbers; // (process_count) of its worker processes, in this order; owned
+    uint64_t *peers;   // (process_count) of their last connections, before; owned
     uint32_t process_count;
     uint32_t workers_lost;       // before
     uint64_t lost_ms;            // when the last one was
@@ -63,6 +67,9 @@ void generation_finish(struct generation *generation); // zeroed is fine
 
 /* Makes a new coordinator that of a generation. Borrows the generation. */
 void generation_begin(const struct generation *generation, struct coordinator *coordinator);
+
+/* A connection of the generation before has said that its process is there. */
+void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 
 /* Training has begun: takes down what the loss has cost. */
 void generation_note_start(struct generation *generation, const struct coordinator *coordinator,
