@@ -138,6 +138,9 @@ struct scenario scenario_draw(uint64_t seed)
     shape->value_count = 7 + (uint32_t)draw(&drawing, 40);
     shape->redeals = kinds[kind].may_redeal && draw(&drawing, 2) == 0;
     shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? shape->workers / 2 : 0;
+    if (shape->redeals && draw(&drawing, 16) == 0) { // longer than workers may be silent
+        shape->compute_ns = 1 + draw(&drawing, 4 * SECOND_NS * LOST_AFTER);
+    }
     scenario.fault_count = (uint32_t)draw(&drawing, SCENARIO_FAULTS_MAX + (shape->redeals ? 1 : 0));
     for (uint32_t i = 0; i < scenario.fault_count; i++) {
         const struct fault *before = i > 0 ? &scenario.faults[i - 1] : NULL;
