@@ -181,6 +181,8 @@ static void hand_over(struct server *server, uint64_t peer, const struct message
 {
     if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
         coordinator_receive(&server->coordinator, peer, message, clock_now_ms());
+    } else if (message->kind == MESSAGE_HEARTBEAT) {
+        generation_note_alive(&server->coordinator, peer, clock_now_ms());
     }
 }
 

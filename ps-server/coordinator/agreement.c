@@ -73,7 +73,8 @@ bool agreement_check(const struct coordinator *coordinator, const struct message
         const struct slot *slot = &coordinator->membership.workers[i];
         if (slot->state == SLOT_READY &&
             strcmp(slot->digest, message->member->params_digest) != 0) {
-            snprintf(ret_why, why_size, "its first parameters differ from those of worker %u", i);
+            snprintf(ret_why, why_size, "its first parameters differ from those of worker %u",
+                     slot->number);
             return false;
         }
     }

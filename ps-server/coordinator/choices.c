@@ -70,7 +70,8 @@ bool choices_differ(const struct coordinator *coordinator, char *ret_ranks, size
     for (uint32_t i = 1; i <= last && used < ranks_size; i++) {
         if (membership->workers[i].choices_digest != membership->workers[0].choices_digest) {
             const char *between = listed == 0 ? "" : i == last ? " and " : ", ";
-            int length = snprintf(ret_ranks + used, ranks_size - used, "%s%u", between, i);
+            int length = snprintf(ret_ranks + used, ranks_size - used, "%s%u", between,
+                                  membership->workers[i].number);
             used += length > 0 ? (size_t)length : 0;
             listed++;
         }

@@ -67,6 +67,10 @@ void coordinator_stop(struct coordinator *coordinator, enum status status, const
                       uint64_t now_ms)
 {
     assert(status != STATUS_OK);
+    if (coordinator->verdict == STATUS_AGAIN) { // it was about to go on
+        coordinator_amend(coordinator, status, reason, NULL);
+        return;
+    }
     coordinator_close(coordinator, status, reason, NULL, now_ms);
 }
 

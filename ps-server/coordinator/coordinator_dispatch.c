@@ -19,10 +19,11 @@ void coordinator_conclude(struct coordinator *coordinator, uint64_t now_ms)
     const struct slot *workers = coordinator->membership.workers;
     for (uint32_t i = 1; i < coordinator->membership.worker_count; i++) {
         if (strcmp(workers[i].digest, workers[0].digest) != 0) {
-            coordinator_fail(coordinator, STATUS_MISMATCH, NULL, now_ms,
-                             "the parameters of worker %u (%.12s...) differ from those of worker 0 "
-                             "(%.12s...) after the last step",
-                             i, workers[i].digest, workers[0].digest);
+            coordinator_fail(
+                coordinator, STATUS_MISMATCH, NULL, now_ms,
+                "the parameters of worker %u (%.12s...) differ from those of worker %u "
+                "(%.12s...) after the last step",
+                workers[i].number, workers[i].digest, workers[0].number, workers[0].digest);
             return;
         }
     }

@@ -156,9 +156,9 @@ static void say_who_differs(const struct coordinator *coordinator)
     char ranks[128];
     if (choices_differ(coordinator, ranks, sizeof(ranks))) {
         coordinator_port_say(&coordinator->port, false,
-                             "not all workers compute by the algorithms of worker 0: others have "
+                             "not all workers compute by the algorithms of worker %u: others have "
                              "rank %s (choices in job.json)",
-                             ranks);
+                             coordinator->membership.workers[0].number, ranks);
     }
 }
 
@@ -221,7 +221,8 @@ void handshake_tried(struct coordinator *coordinator, const struct sender *from,
                          "worker %u (host %s, pid %llu) cannot map the memory of the other "
                          "workers, and --transport shm allows no messages instead; run all workers "
                          "in one container as one user, or use --transport auto",
-                         rank, refuser.slot->host, (unsigned long long)refuser.slot->process_id);
+                         refuser.slot->number, refuser.slot->host,
+                         (unsigned long long)refuser.slot->process_id);
         return;
     }
     coordinator->needs_trial = false;

@@ -255,42 +255,47 @@ static enum status check_stall(const struct membership *membership, double stall
     return STATUS_TIMED_OUT;
 }
 
-/* Those of a role who have not come back to a later generation are gone. Returns the first of
- * them; its slot is NULL: all have. */
-static struct sender give_up_missing(struct coordinator *coordinator, enum member_role role,
-                                     uint64_t now_ms)
+/* Marks those of a role as gone that have not come back to a later generation in time: nothing was
+ * heard of them, or they are in a step that does not end. Says for how long the first one did not
+ * come; 0: all may come still. */
+static double drop_late(struct coordinator *coordinator, enum member_role role, uint64_t now_ms,
+                        struct sender *ret_culprit)
 {
+    const struct job *job = coordinator->job;
     struct membership *membership = &coordinator->membership;
-    struct sender first = membership_member(membership, role, UINT32_MAX);
+    double crowding = membership_crowding_max(membership), waited_s = 0;
+    double most_s = job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
     struct sender member = membership_member(membership, role, 0);
     for (; member.slot != NULL; member = membership_member(membership, role, member.index + 1)) {
-        if (member.slot->state == SLOT_FREE) {
-            first = first.slot == NULL ? member : first;
+        double away_s = seconds_between(member.slot->step_since_ms, now_ms);
+        double silent_s = seconds_between(member.slot->heard_ms, now_ms);
+        if (member.slot->state == SLOT_FREE &&
+            (silent_s >= job->lost_after * crowding || away_s >= most_s * crowding)) {
             slot_enter(membership, member.slot, SLOT_GONE, now_ms);
             coordinator->workers_lost += role == ROLE_WORKER;
+            *ret_culprit = waited_s > 0 ? *ret_culprit : member;
+            waited_s = waited_s > 0 ? waited_s : away_s;
         }
     }
-    return first;
+    return waited_s;
 }
 
-/* Members come back to a later generation within --lost-after. */
 static enum status check_return(struct coordinator *coordinator, uint64_t now_ms,
                                 struct sender *ret_culprit, struct text ret_reason)
 {
-    struct membership *membership = &coordinator->membership;
-    double lost_after = coordinator->job->lost_after;
-    double waited_s = seconds_between(membership->arrived_ms, now_ms);
-    if (waited_s < lost_after * membership_crowding_max(membership) ||
-        count_missing(membership) == 0) {
+    double server_s = drop_late(coordinator, ROLE_SERVER, now_ms, ret_culprit);
+    struct sender culprit = *ret_culprit;
+    double worker_s = drop_late(coordinator, ROLE_WORKER, now_ms, &culprit);
+    if (server_s <= 0 && worker_s <= 0) {
         return STATUS_OK;
     }
-    struct sender missing = give_up_missing(coordinator, ROLE_SERVER, now_ms);
-    struct sender worker = give_up_missing(coordinator, ROLE_WORKER, now_ms);
-    missing = missing.slot == NULL ? worker : missing;
+    if (server_s <= 0) {
+        *ret_culprit = culprit;
+    }
     snprintf(ret_reason.bytes, ret_reason.size,
              "%s %u did not come back within %.0f s of the loss of another one",
-             role_name(missing.role), missing.slot != NULL ? missing.slot->number : 0, waited_s);
-    *ret_culprit = missing;
+             role_name(ret_culprit->role), ret_culprit->slot->number,
+             server_s > 0 ? server_s : worker_s);
     return STATUS_UNREACHABLE;
 }
 
@@ -302,20 +307,23 @@ static double start_patience_s(const struct coordinator *coordinator)
     return job->start_timeout + (may_time ? job_timing_seconds(job) : 0);
 }
 
+/* Whether a later generation still waits for members that were there before. */
+static bool may_return(const struct coordinator *coordinator)
+{
+    const struct membership *membership = &coordinator->membership;
+    return coordinator->generation != NULL && count_missing(membership) > 0;
+}
+
 /* What the state has a deadline for. */
 static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
                                struct sender *ret_culprit, struct text ret_reason)
 {
     const struct job *job = coordinator->job;
     struct membership *membership = &coordinator->membership;
-    enum status status = STATUS_OK;
     switch (coordinator->state) {
     case COORDINATOR_GATHERING:
-        if (coordinator->generation != NULL) {
-            status = check_return(coordinator, now_ms, ret_culprit, ret_reason);
-        }
-        if (status != STATUS_OK) {
-            return status;
+        if (may_return(coordinator)) {
+            return check_return(coordinator, now_ms, ret_culprit, ret_reason);
         }
         return check_start(membership, start_patience_s(coordinator), false, now_ms, ret_reason);
     case COORDINATOR_CONNECTING:

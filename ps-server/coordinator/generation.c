@@ -107,32 +107,35 @@ static bool has_struck(const struct coordinator *last)
     return membership->workers[process].state == SLOT_GONE;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static int compare_workers(const void *a, const void *b)
 {
-    const uint32_t *left = a, *right = b;
-    return *left < *right ? -1 : *left > *right;
+    const struct generation_worker *left = a, *right = b;
+    return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* The numbers of those who are left and of those who have come, in order. */
-static enum status list_numbers(const struct coordinator *last, struct generation *generation)
+/* Those who are left and those who have come, in the order of their numbers. */
+static enum status list_workers(const struct coordinator *last, struct generation *generation)
 {
     const struct membership *membership = &last->membership;
     const struct newcomers *newcomers = &last->newcomers;
-    generation->numbers =
-        calloc((size_t)membership->worker_count + newcomers->count, sizeof(*generation->numbers));
-    if (generation->numbers == NULL) {
+    generation->workers =
+        calloc((size_t)membership->worker_count + newcomers->count, sizeof(*generation->workers));
+    if (generation->workers == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        if (membership->workers[i].state != SLOT_GONE) {
-            generation->numbers[generation->process_count++] = membership->workers[i].number;
+        const struct slot *slot = &membership->workers[i];
+        if (slot->state != SLOT_GONE) {
+            generation->workers[generation->process_count++] =
+                (struct generation_worker){slot->number, slot->peer};
         }
     }
     for (uint32_t i = 0; i < newcomers->count; i++) {
-        generation->numbers[generation->process_count++] = newcomers->list[i].number;
+        generation->workers[generation->process_count++] =
+            (struct generation_worker){newcomers->list[i].number, newcomers->list[i].peer};
     }
-    qsort(generation->numbers, generation->process_count, sizeof(*generation->numbers),
-          compare_numbers);
+    qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
+          compare_workers);
     return STATUS_OK;
 }
 
@@ -191,7 +194,7 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .seconds_before = generation_seconds(last, generation_started_ms(last)),
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
-    enum status status = list_numbers(last, &next);
+    enum status status = list_workers(last, &next);
     if (status == STATUS_OK) {
         status = list_servers(last, &next);
     }
@@ -219,7 +222,7 @@ void generation_change_job(const struct coordinator *last, const struct generati
 
 void generation_finish(struct generation *generation)
 {
-    free(generation->numbers);
+    free(generation->workers);
     free(generation->servers);
     free(generation->recoveries);
     *generation = (struct generation){0};
@@ -231,11 +234,28 @@ void generation_begin(const struct generation *generation, struct coordinator *c
     coordinator->generation = generation;
     coordinator->workers_lost = generation->workers_lost;
     for (uint32_t i = 0; i < membership->worker_count; i++) {
-        membership->workers[i].number = generation->numbers[i];
+        struct slot *slot = &membership->workers[i];
+        slot->number = generation->workers[i].number;
+        slot->peer = generation->workers[i].peer;
+        slot->heard_ms = coordinator->created_ms;
+        slot->step_since_ms = coordinator->created_ms;
     }
     for (uint32_t i = 0; i < membership->server_count; i++) {
         uint32_t thread = i / generation->server_count, process = i % generation->server_count;
-        membership->servers[i].number = generation->servers[process] + thread * JOB_SERVERS_MAX;
+        struct slot *slot = &membership->servers[i];
+        slot->number = generation->servers[process] + thread * JOB_SERVERS_MAX;
+        slot->heard_ms = slot->step_since_ms = coordinator->created_ms;
+    }
+}
+
+void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms)
+{
+    const struct membership *membership = &coordinator->membership;
+    for (uint32_t i = 0; coordinator->generation != NULL && i < membership->worker_count; i++) {
+        struct slot *slot = &membership->workers[i];
+        if (slot->state == SLOT_FREE && slot->peer == peer) {
+            slot->heard_ms = now_ms;
+        }
     }
 }
 

@@ -19,6 +19,9 @@
  * A worker that comes while the job is under way gets a place in the next generation in the same
  * manner (newcomers.h).
  *
+ * A worker that has not joined again may be in a long step, and still says by its last connection
+ * that it is there. It is lost when that is silent, too.
+ *
  * Each generation has a job id of its own, so nothing that was on its way reaches the next one. */
 #ifndef PS_SERVER_COORDINATOR_GENERATION_H
 #define PS_SERVER_COORDINATOR_GENERATION_H
@@ -40,11 +43,17 @@ struct recovery {
     double seconds;                        // from the loss to training; 0: there was none after it
 };
 
+/* A worker process that has a place in a generation. */
+struct generation_worker {
+    uint32_t number;
+    uint64_t peer; // of its connection before
+};
+
 struct generation {
-    uint32_t number;   // from 1: the first one has none of these
-    uint32_t *numbers; // (process_count) of its worker processes, in this order; owned
+    uint32_t number;                   // from 1: the first one has none of these
+    struct generation_worker *workers; // (process_count) in the order of numbers; owned
     uint32_t process_count;
-    uint32_t *servers; // (server_count) likewise of its server processes; owned
+    uint32_t *servers; // (server_count) numbers of its server processes; owned
     uint32_t server_count;
     uint32_t workers_lost;       // before
     uint64_t lost_ms;            // when the last one was
@@ -81,6 +90,9 @@ void generation_finish(struct generation *generation); // zeroed is fine
 
 /* Makes a new coordinator that of a generation. Borrows the generation. */
 void generation_begin(const struct generation *generation, struct coordinator *coordinator);
+
+/* A connection of the generation before has said that its process is there. */
+void generation_note_alive(struct coordinator *coordinator, uint64_t peer, uint64_t now_ms);
 
 /* Training has begun: takes down what the loss has cost. */
 void generation_note_start(struct generation *generation, const struct coordinator *coordinator,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,6 +116,19 @@ bool launcher_pipe_next(struct launcher_pipe *pipe, struct launcher_news *ret_ne
     return false;
 }
 
+/* A job that was about to go on does not if too few are left by now. */
+static void amend(const struct launcher_news *news, const struct sender *culprit,
+                  struct coordinator *coordinator)
+{
+    char why[COORDINATOR_REASON_BYTES] = "", reason[2 * COORDINATOR_REASON_BYTES];
+    enum status verdict = coordinator->verdict;
+    if (verdict == STATUS_AGAIN && !generation_may_follow(coordinator, culprit, why, sizeof(why))) {
+        verdict = STATUS_UNREACHABLE;
+    }
+    snprintf(reason, sizeof(reason), "%s%s%s", news->sentence, why[0] != '\0' ? "; " : "", why);
+    coordinator_amend(coordinator, verdict, reason, culprit);
+}
+
 static void apply_end(const struct launcher_news *news, struct coordinator *coordinator,
                       uint64_t now_ms)
 {
@@ -133,7 +147,7 @@ static void apply_end(const struct launcher_news *news, struct coordinator *coor
     coordinator->workers_lost +=
         membership_note_gone(membership, &culprit, coordinator->job->servers, now_ms);
     if (is_over) {
-        coordinator_amend(coordinator, verdict, news->sentence, &culprit);
+        amend(news, &culprit, coordinator);
     } else {
         generation_lose(coordinator, STATUS_UNREACHABLE, news->sentence, &culprit, now_ms);
     }

@@ -37,7 +37,7 @@ enum slot_state {
 struct slot {
     enum slot_state state;
     uint32_t number; // by which the member asks for the slot, and by which messages call it
-    uint64_t peer;   // of its control connection
+    uint64_t peer;   // of its control connection; of a FREE slot: in the generation before
     uint64_t host_id, process_id;
     char host[MEMBERSHIP_HOST_BYTES];
     char place[MEMBERSHIP_PLACE_BYTES]; // of its data socket

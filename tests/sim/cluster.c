@@ -2,6 +2,7 @@
 #include "tests/sim/cluster.h"
 
 #include "common/base/signals.h"
+#include "ps-server/coordinator/generation.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
@@ -29,6 +30,8 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->has_verdict = true;
     running->verdict = coordinator->verdict;
     running->workers_lost = coordinator->workers_lost;
+    running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
+    running->has_gathered = running->generation > 0 || coordinator->phase_layout.bucket_count > 0;
     snprintf(running->reason, sizeof(running->reason), "%s", coordinator->reason);
     story_say("the job has ended: %s%s%s", status_text(coordinator->verdict),
               coordinator->reason[0] != '\0' ? ": " : "", coordinator->reason);
@@ -55,6 +58,8 @@ static struct job job_of(const struct cluster_shape *shape)
         job.stall_warn = 2 * shape->lost_after;
         job.stall_fail = 10 * shape->lost_after;
     }
+    job.on_loss = shape->redeals ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
+    job.min_workers = shape->min_workers > 0 ? shape->min_workers : job.min_workers;
     return sample_job_resolved(job);
 }
 
@@ -109,7 +114,7 @@ static void start_worker(struct cluster *cluster, uint32_t rank)
     struct sim_worker *training = &cluster->trainings[rank];
     char name[WORLD_NAME_BYTES];
     *training = (struct sim_worker){
-        .rank = rank,
+        .number = rank,
         .value_count = cluster->shape.value_count,
         .bucket_count = cluster->shape.bucket_count,
         .compute_ns = cluster->shape.compute_ns,

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLUSTER_WORKERS_MAX 16
+#define CLUSTER_WORKERS_MAX SIM_RANKS_MAX
 #define CLUSTER_SERVERS_MAX 4
 
 struct cluster_shape {
@@ -18,8 +18,10 @@ struct cluster_shape {
     const char *order, *all_reduce; // NULL: as the job has it
     uint32_t workers, servers, steps;
     uint32_t value_count, bucket_count;
-    uint64_t compute_ns; // of a step, at most
-    double lost_after;   // seconds, and for stalls ten times that; 0: as the job has it
+    uint64_t compute_ns;  // of a step, at most
+    double lost_after;    // seconds, and for stalls ten times that; 0: as the job has it
+    bool redeals;         // --on-loss redeal
+    uint32_t min_workers; // with that; 0: as the job has it
 };
 
 struct cluster {
@@ -36,6 +38,8 @@ struct cluster {
     enum status verdict;
     char reason[COORDINATOR_REASON_BYTES];
     uint32_t workers_lost;
+    uint32_t generation; // that it has closed
+    bool has_gathered;   // all members were ready once
 };
 
 /* Begins a world and starts the job's processes in it: the coordinator and shard 0 on host 1,

@@ -33,15 +33,16 @@
 static const struct {
     const char *mode, *order, *all_reduce;
     uint32_t servers;
+    bool may_redeal;
 } kinds[] = {
-    {"ps-sync", NULL, NULL, 1},
-    {"ps-sync", NULL, NULL, 2},
-    {"ring", NULL, "ring", 0},
-    {"ring", NULL, "direct", 0},
-    {"ring", NULL, "halving-doubling", 0},
-    {"ps-ssp:1", NULL, NULL, 2},
-    {"ps-async", NULL, NULL, 1},
-    {"ps-async", "seeded:constant:2", NULL, 2},
+    {"ps-sync", NULL, NULL, 1, true},
+    {"ps-sync", NULL, NULL, 2, true},
+    {"ring", NULL, "ring", 0, true},
+    {"ring", NULL, "direct", 0, true},
+    {"ring", NULL, "halving-doubling", 0, true},
+    {"ps-ssp:1", NULL, NULL, 2, false},
+    {"ps-async", NULL, NULL, 1, false},
+    {"ps-async", "seeded:constant:2", NULL, 2, false},
 };
 
 struct drawing {
@@ -76,15 +77,39 @@ static uint64_t draw_duration(struct drawing *drawing)
     }
 }
 
-static struct fault draw_fault(struct drawing *drawing, const struct cluster_shape *shape)
+/* Early in the job, or about when a fault at another time is noticed: because a connection has been
+ * closed for a second, or nothing was heard for long enough. So there are faults while a job that
+ * goes on with fewer workers shakes hands, begins, and ends. */
+static uint64_t draw_time(struct drawing *drawing, uint64_t other_ns)
+{
+    switch (draw(drawing, 4)) {
+    case 0:
+        return other_ns + SECOND_NS + draw(drawing, 250 * MS_NS);
+    case 1:
+        return other_ns + SECOND_NS * LOST_AFTER + draw(drawing, 250 * MS_NS);
+    default:
+        return draw(drawing, 60 * MS_NS);
+    }
+}
+
+/* `before`: NULL, or another fault. */
+static struct fault draw_fault(struct drawing *drawing, const struct cluster_shape *shape,
+                               const struct fault *before)
 {
     uint32_t count = process_count(shape);
     struct fault fault = {
         .kind = (enum fault_kind)draw(drawing, 4),
         .process = (uint32_t)draw(drawing, count),
-        .time_ns = draw(drawing, 60 * MS_NS),
+        .time_ns = shape->redeals && before != NULL ? draw_time(drawing, before->time_ns)
+                                                    : draw(drawing, 60 * MS_NS),
         .duration_ns = draw_duration(drawing),
     };
+    if (shape->redeals && draw(drawing, 2) == 0) { // most often a worker
+        fault.process = count - 1 - (uint32_t)draw(drawing, shape->workers);
+    }
+    if (shape->redeals && before == NULL && draw(drawing, 2) == 0) {
+        fault.kind = FAULT_KILL; // so that there is a job to go on
+    }
     fault.other = (fault.process + 1 + (uint32_t)draw(drawing, count - 1)) % count;
     return fault;
 }
@@ -108,11 +133,18 @@ struct scenario scenario_draw(uint64_t seed)
         .costs = {.latency_ns = 1 + draw(&drawing, MS_NS),
                   .jitter_ns = 1 + draw(&drawing, 2 * MS_NS),
                   .near_ns = 1000},
-        .fault_count = (uint32_t)draw(&drawing, SCENARIO_FAULTS_MAX),
     };
-    scenario.shape.value_count = 7 + (uint32_t)draw(&drawing, 40);
+    struct cluster_shape *shape = &scenario.shape;
+    shape->value_count = 7 + (uint32_t)draw(&drawing, 40);
+    shape->redeals = kinds[kind].may_redeal && draw(&drawing, 2) == 0;
+    shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? shape->workers / 2 : 0;
+    if (shape->redeals && draw(&drawing, 16) == 0) { // longer than workers may be silent
+        shape->compute_ns = 1 + draw(&drawing, 4 * SECOND_NS * LOST_AFTER);
+    }
+    scenario.fault_count = (uint32_t)draw(&drawing, SCENARIO_FAULTS_MAX + (shape->redeals ? 1 : 0));
     for (uint32_t i = 0; i < scenario.fault_count; i++) {
-        scenario.faults[i] = draw_fault(&drawing, &scenario.shape);
+        const struct fault *before = i > 0 ? &scenario.faults[i - 1] : NULL;
+        scenario.faults[i] = draw_fault(&drawing, shape, before);
     }
     return scenario;
 }
@@ -199,7 +231,29 @@ static bool is_just(const struct scenario *scenario)
     return true;
 }
 
-/* Whether the faults may end a job. */
+/* Adds up how long a process had faults. A cut counts for both, but the coordinator: it is there
+ * for the others. */
+static uint64_t disturbed_ns(const struct scenario *scenario, uint32_t process)
+{
+    uint64_t sum_ns = 0;
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        const struct fault *fault = &scenario->faults[i];
+        bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+        bool has_part = fault->process == process || (has_two && fault->other == process);
+        bool counts = has_part && !(has_two && process == 0);
+        sum_ns += !counts ? 0 : fault->kind == FAULT_KILL ? FOR_GOOD_NS : fault->duration_ns;
+    }
+    return sum_ns;
+}
+
+/* Whether the faults of a process may be the end of it, or of a job that cannot do without it. */
+static bool may_be_lost(const struct scenario *scenario, uint32_t process)
+{
+    return disturbed_ns(scenario, process) >=
+           (process == 0 ? HARMLESS_COORDINATOR_NS : HARMLESS_NS);
+}
+
+/* Whether the faults may end a job that does without no worker. */
 static bool lasts(const struct scenario *scenario)
 {
     uint64_t members_ns = 0, coordinator_ns = 0;
@@ -214,6 +268,46 @@ static bool lasts(const struct scenario *scenario)
     return members_ns >= HARMLESS_NS || coordinator_ns >= HARMLESS_COORDINATOR_NS;
 }
 
+/* How many workers a job may lose, at most. */
+static uint32_t count_losable(const struct scenario *scenario)
+{
+    uint32_t count = process_count(&scenario->shape), losable = 0;
+    for (uint32_t i = count - scenario->shape.workers; i < count; i++) {
+        losable += may_be_lost(scenario, i);
+    }
+    return losable;
+}
+
+/* Whether two members, none of which has the coordinator, may not have reached each other for so
+ * long that the job has stalled. */
+static bool may_stall(const struct scenario *scenario)
+{
+    uint64_t sum_ns = 0;
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        const struct fault *fault = &scenario->faults[i];
+        bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+        sum_ns += has_two && fault->process != 0 && fault->other != 0 ? fault->duration_ns : 0;
+    }
+    return sum_ns >= HARMLESS_NS;
+}
+
+/* Whether a job may fail that has gathered. */
+static bool may_fail(const struct scenario *scenario)
+{
+    const struct cluster_shape *shape = &scenario->shape;
+    uint32_t servers = process_count(shape) - shape->workers;
+    if (!shape->redeals) {
+        return lasts(scenario);
+    }
+    for (uint32_t i = 0; i < servers; i++) {
+        if (may_be_lost(scenario, i)) {
+            return true;
+        }
+    }
+    uint32_t min_workers = shape->min_workers > 0 ? shape->min_workers : 1;
+    return shape->workers - count_losable(scenario) < min_workers || may_stall(scenario);
+}
+
 /* When every process has to have ended, but those that are stopped. */
 static uint64_t end_of(const struct scenario *scenario)
 {
@@ -224,7 +318,7 @@ static uint64_t end_of(const struct scenario *scenario)
         uint64_t over_ns = fault->time_ns + (fault->kind == FAULT_KILL ? 0 : lasts_ns);
         end_ns = over_ns > end_ns ? over_ns : end_ns;
     }
-    return end_ns + END_NS;
+    return end_ns + END_NS * (scenario->shape.redeals ? scenario->shape.workers : 1);
 }
 
 static bool has_expected_params(const struct sim_worker *training)
@@ -253,6 +347,39 @@ static uint64_t ahead_limit(void)
     return 1;
 }
 
+/* Of one worker. NULL, or which promise was broken. */
+static const char *judge_worker(const struct scenario *scenario, uint32_t rank)
+{
+    const struct sim_worker *training = &cluster.trainings[rank];
+    bool is_completed = cluster.has_verdict && cluster.verdict == STATUS_OK;
+    bool says_so = training->is_over && training->status == STATUS_OK;
+    uint32_t process = process_count(&scenario->shape) - scenario->shape.workers + rank;
+    bool may_differ = scenario->shape.redeals ? may_fail(scenario) || may_be_lost(scenario, process)
+                                              : lasts(scenario);
+    if (training->ahead_max > ahead_limit()) {
+        return "a worker is further ahead than the mode allows";
+    }
+    if (!says_so && is_completed && !may_differ) {
+        return "a worker takes the job for failed, and the coordinator for completed";
+    }
+    if (says_so && cluster.has_verdict && !is_completed) {
+        return "a worker takes the job for completed, and the coordinator for failed";
+    }
+    if (says_so && !has_expected_params(training)) {
+        return "a worker has completed the job with other parameters";
+    }
+    return NULL;
+}
+
+/* Whether more workers were lost than may be. */
+static bool is_wasteful(const struct scenario *scenario)
+{
+    uint32_t left = scenario->shape.workers - cluster.workers_lost;
+    bool is_completed = cluster.has_verdict && cluster.verdict == STATUS_OK;
+    return (is_completed && left < scenario->shape.min_workers) ||
+           (!may_fail(scenario) && cluster.workers_lost > count_losable(scenario));
+}
+
 /* NULL, or which promise was broken. */
 static const char *judge(const struct scenario *scenario, bool has_ended)
 {
@@ -260,23 +387,18 @@ static const char *judge(const struct scenario *scenario, bool has_ended)
         return "a process has not ended";
     }
     bool is_completed = cluster.has_verdict && cluster.verdict == STATUS_OK;
-    if (!is_completed && !lasts(scenario)) {
-        return "the job has failed, and no fault lasted";
+    bool may_go_on = scenario->shape.redeals && cluster.has_gathered;
+    if (!is_completed && !(may_go_on ? may_fail(scenario) : lasts(scenario))) {
+        return may_go_on ? "the job has failed, and enough workers had no fault that lasted"
+                         : "the job has failed, and no fault lasted";
+    }
+    if (scenario->shape.redeals && is_wasteful(scenario)) {
+        return "the job has lost more workers than it may";
     }
     for (uint32_t rank = 0; rank < cluster.shape.workers; rank++) {
-        const struct sim_worker *training = &cluster.trainings[rank];
-        if (training->ahead_max > ahead_limit()) {
-            return "a worker is further ahead than the mode allows";
-        }
-        bool says_so = training->is_over && training->status == STATUS_OK;
-        if (!says_so && is_completed && !lasts(scenario)) {
-            return "a worker takes the job for failed, and the coordinator for completed";
-        }
-        if (says_so && cluster.has_verdict && !is_completed) {
-            return "a worker takes the job for completed, and the coordinator for failed";
-        }
-        if (says_so && !has_expected_params(training)) {
-            return "a worker has completed the job with other parameters";
+        const char *broken = judge_worker(scenario, rank);
+        if (broken != NULL) {
+            return broken;
         }
     }
     return cluster.has_verdict && !is_completed && !is_just(scenario) ? "an innocent is blamed"
@@ -370,10 +492,13 @@ void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_T
 {
     const struct cluster_shape *shape = &scenario->shape;
     int used = snprintf(ret_text, SCENARIO_TEXT_BYTES,
-                        "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets",
+                        "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets%s",
                         (unsigned long long)scenario->seed, shape->mode,
                         shape->order != NULL ? ", " : "", shape->order != NULL ? shape->order : "",
-                        shape->workers, shape->servers, shape->steps, shape->bucket_count);
+                        shape->workers, shape->servers, shape->steps, shape->bucket_count,
+                        !shape->redeals           ? ""
+                        : shape->min_workers <= 1 ? ", redeal"
+                                                  : ", redeal, half of the workers at least");
     for (uint32_t i = 0; i < scenario->fault_count && used < SCENARIO_TEXT_BYTES; i++) {
         used += describe_fault(&scenario->faults[i], ret_text + used,
                                SCENARIO_TEXT_BYTES - (size_t)used);

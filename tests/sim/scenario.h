@@ -7,7 +7,19 @@
  *     it is just      a job without a fault that lasts completes, and a verdict blames nobody who
  *                     had no part in a fault
  *     it is bounded   no worker is further ahead of the slowest than the mode allows
- *     it is one       no worker takes a job for completed that the coordinator takes for failed */
+ *     it is one       no worker takes a job for completed that the coordinator takes for failed
+ *
+ * And with --on-loss redeal:
+ *
+ *     it goes on      a job that has gathered completes if no fault of the coordinator or a server
+ *                     lasted and enough workers (--min-workers) had no fault that lasted; so does
+ *                     each of those workers
+ *     it is frugal    workers that had no such fault are not lost, and a job that completes has
+ *                     enough left
+ *
+ * A worker that was stopped or cut off and comes back may have been lost meanwhile. It ends with an
+ * error then, and never as one that has completed the job. Between two workers that do not reach
+ * each other, and both reach the coordinator, there is a stall: who is lost then is left open. */
 #ifndef TESTS_SIM_SCENARIO_H
 #define TESTS_SIM_SCENARIO_H
 
@@ -17,7 +29,7 @@
 #include <stdint.h>
 
 #define SCENARIO_FAULTS_MAX 4
-#define SCENARIO_TEXT_BYTES 512
+#define SCENARIO_TEXT_BYTES 768
 
 enum fault_kind {
     FAULT_KILL,    // a process ends where it stands

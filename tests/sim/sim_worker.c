@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/signals.h"
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/optimizer/optimizer.h"
 #include "common/vector/digest.h"
@@ -18,9 +19,11 @@ static const struct security insecure = {.is_insecure = true};
 struct sim_training {
     struct sim_worker *worker;
     struct job job;
-    uint32_t rank;
+    struct rank_block ranks; // that it carries
     struct layout layout;
-    float *params, *grads; // (value_count)
+    float *params;                 // (value_count)
+    float *vectors[SIM_RANKS_MAX]; // (ranks.count, value_count) gradients, one block of memory
+    float *grads;                  // the last of them
     struct optimizer *optimizer;
     struct link *link;
     struct exchange *exchange;
@@ -122,9 +125,21 @@ static void note_ahead(const struct sim_training *t, uint64_t step)
 {
     struct sim_worker *worker = t->worker;
     for (uint32_t i = 0; i < worker->all_count; i++) {
-        uint64_t other = worker->all[i].step;
-        if (step > other && step - other > worker->ahead_max) {
-            worker->ahead_max = step - other;
+        const struct sim_worker *other = &worker->all[i];
+        if (other->generation == worker->generation && step > other->step &&
+            step - other->step > worker->ahead_max) {
+            worker->ahead_max = step - other->step;
+        }
+    }
+}
+
+static void draw_gradients(struct sim_training *t, struct span span, uint64_t step)
+{
+    for (uint32_t k = 0; k < t->ranks.count; k++) {
+        for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
+            t->vectors[k][i] = t->is_unsynchronised
+                                   ? unsynchronised_gradient(i)
+                                   : gradient(t->ranks.first + k, step, i, t->params[i]);
         }
     }
 }
@@ -138,12 +153,8 @@ static enum status backward(struct sim_training *t, uint64_t step)
     note_ahead(t, step);
     t->step = step + 1;
     for (uint32_t b = 0; b < t->layout.bucket_count; b++) {
-        struct span span = t->layout.buckets[b];
         compute(t);
-        for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
-            t->grads[i] = t->is_unsynchronised ? unsynchronised_gradient(i)
-                                               : gradient(t->rank, step, i, t->params[i]);
-        }
+        draw_gradients(t, t->layout.buckets[b], step);
         exchange_bucket_ready(t->exchange, b);
     }
     t->is_pending = true;
@@ -200,22 +211,37 @@ static void make_layout(struct layout *layout, uint64_t value_count, uint32_t bu
     }
 }
 
+static enum status allocate(struct sim_training *t)
+{
+    uint32_t value_count = t->worker->value_count;
+    t->params = calloc(value_count, sizeof(float));
+    float *memory = calloc((size_t)t->ranks.count * value_count, sizeof(float));
+    t->vectors[0] = memory;
+    if (t->params == NULL || memory == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t k = 0; k < t->ranks.count; k++) {
+        t->vectors[k] = memory + (size_t)k * value_count;
+        t->grads = t->vectors[k];
+    }
+    return STATUS_OK;
+}
+
 static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES])
 {
     const struct sim_worker *worker = t->worker;
     const uint64_t samples = t->job.steps * t->job.global_batch;
     make_layout(&t->layout, worker->value_count, worker->bucket_count);
-    t->params = calloc(worker->value_count, sizeof(float));
-    t->grads = calloc(worker->value_count, sizeof(float));
-    if (t->params == NULL || t->grads == NULL) {
-        return STATUS_NO_MEMORY;
+    enum status status = allocate(t);
+    if (status != STATUS_OK) {
+        return status;
     }
     for (uint32_t i = 0; i < worker->value_count; i++) {
         t->params[i] = first_param(i);
     }
     t->is_unsynchronised = job_is_unsynchronised(&t->job);
     t->delivers_gradients = exchange_of(t->job.mode.kind)->delivers == EXCHANGE_GRADIENTS;
-    enum status status =
+    status =
         optimizer_create(t->job.optimizer, &t->job.settings, worker->value_count, &t->optimizer);
     if (status != STATUS_OK) {
         return status;
@@ -225,6 +251,7 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
         .layout = &t->layout,
         .params = t->params,
         .grads = t->grads,
+        .vectors = t->vectors,
         .params_digest = digest,
         .device = "none",
         .train_samples = samples,
@@ -237,10 +264,14 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
 static enum status train(struct sim_training *t)
 {
     char digest[DIGEST_TEXT_BYTES];
-    enum status status = link_welcome(t->link, &t->job, &t->rank);
+    uint32_t process;
+    enum status status = link_welcome(t->link, &t->job, &process);
     if (status != STATUS_OK) {
         return status;
     }
+    t->ranks = carriers_block(job_carriers(&t->job), process);
+    t->worker->generation = link_generation(t->link);
+    t->worker->step = 0;
     status = prepare(t, digest);
     if (status != STATUS_OK) {
         return status;
@@ -258,15 +289,30 @@ static enum status train(struct sim_training *t)
     return link_verdict(t->link);
 }
 
+/* From joining to the end of the job, or of a generation of its processes. */
+static enum status train_generation(struct sim_worker *worker, const struct link_options *options)
+{
+    struct sim_training *t = calloc(1, sizeof(*t));
+    if (t == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    t->worker = worker;
+    enum status status = link_create(options, &t->link);
+    if (status == STATUS_OK) {
+        status = train(t);
+    }
+    link_destroy(t->link);
+    optimizer_destroy(t->optimizer);
+    free(t->params);
+    free(t->vectors[0]);
+    free(t);
+    return status;
+}
+
 int sim_worker_main(void *data)
 {
     struct sim_worker *worker = data;
-    struct sim_training *t = calloc(1, sizeof(*t));
     char address[32];
-    if (t == NULL) {
-        return 1;
-    }
-    t->worker = worker;
     snprintf(address, sizeof(address), "10.0.0.%u", world_current()->host);
     const struct link_options options = {
         .coordinator = worker->coordinator,
@@ -274,20 +320,13 @@ int sim_worker_main(void *data)
         .port_range = "",
         .security = &insecure,
         .has_rank = true,
-        .rank = worker->rank,
+        .rank = worker->number,
         .join_timeout_ms = 30000,
         .is_interrupted = &worker->is_interrupted,
     };
-    enum status status = link_create(&options, &t->link);
-    if (status == STATUS_OK) {
-        status = train(t);
-    }
-    link_destroy(t->link);
-    optimizer_destroy(t->optimizer);
-    free(t->params);
-    free(t->grads);
-    free(t);
-    worker->status = status;
+    do {
+        worker->status = train_generation(worker, &options);
+    } while (worker->status == STATUS_AGAIN);
     worker->is_over = true;
-    return (int)exit_code(status);
+    return (int)exit_code(worker->status);
 }

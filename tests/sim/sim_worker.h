@@ -8,7 +8,10 @@
  * than those of the step before, or a gradient that is taken twice or not at all, ends in other
  * parameters. Where workers are unsynchronised, how many steps each of them makes is left to
  * chance, and only their number is known: all gradients are the same then, and what counts is how
- * many. */
+ * many.
+ *
+ * A worker may carry several ranks, each with a gradient of its own. A job that goes on without a
+ * lost worker (--on-loss redeal) begins anew: there are no checkpoints here. */
 #ifndef TESTS_SIM_SIM_WORKER_H
 #define TESTS_SIM_SIM_WORKER_H
 
@@ -20,11 +23,12 @@
 #include <stdint.h>
 
 #define SIM_VALUES_MAX 256
+#define SIM_RANKS_MAX  16
 
 struct sim_worker {
     // For the worker.
     char coordinator[256]; // endpoint
-    uint32_t rank;
+    uint32_t number;       // by which it joins
     uint32_t value_count, bucket_count;
     uint64_t compute_ns; // of a step, at most
     atomic_int is_interrupted;
@@ -34,7 +38,9 @@ struct sim_worker {
     // From it.
     enum status status;
     bool is_over;
-    uint64_t step;                // that it has finished
+
+    uint32_t generation;          // of the job's processes, that welcomed it last
+    uint64_t step;                // that it has finished, in that generation
     uint64_t ahead_max;           // most steps that it has begun behind the slowest one's finished
     float params[SIM_VALUES_MAX]; // in the end
 };

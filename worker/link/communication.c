@@ -216,6 +216,14 @@ static void flush_outbox(struct link *link)
     }
 }
 
+static bool is_closing(struct link *link)
+{
+    pthread_mutex_lock(&link->mutex);
+    bool is_closing = link->is_closing;
+    pthread_mutex_unlock(&link->mutex);
+    return is_closing;
+}
+
 /* Returns why the thread has to end now; STATUS_OK if it need not. */
 static enum status check_end(struct link *link)
 {
@@ -228,10 +236,7 @@ static enum status check_end(struct link *link)
         member_leave(&link->member, STATUS_INTERRUPTED, "interrupted by a signal");
         return STATUS_INTERRUPTED;
     }
-    pthread_mutex_lock(&link->mutex);
-    bool is_closing = link->is_closing;
-    pthread_mutex_unlock(&link->mutex);
-    return is_closing && outbox_is_empty(&link->outbox) ? STATUS_END_OF_DATA : STATUS_OK;
+    return is_closing(link) && outbox_is_empty(&link->outbox) ? STATUS_END_OF_DATA : STATUS_OK;
 }
 
 /* Handles messages until the phase is reached, or the job ends. */
@@ -399,6 +404,22 @@ static enum status run(struct link *link)
     return status;
 }
 
+/* The job goes on with other processes, and the trainer may be in a step that takes longer than a
+ * member may be silent: until it comes back, the coordinator hears that this process is there. */
+static void await_trainer(struct link *link)
+{
+    while (*link->options.is_interrupted == 0 && !is_closing(link)) {
+        uint64_t now_ms = clock_now_ms();
+        struct envelope envelope;
+        struct message message;
+        notify_alive(link->options.notify, now_ms);
+        member_tick(&link->member, now_ms, link->step);
+        if (channel_receive(link->channel, POLL_MS, &envelope, &message) == STATUS_OK) {
+            envelope_release(&envelope); // of a generation that is over
+        }
+    }
+}
+
 void *communication_run(void *data)
 {
     struct link *link = data;
@@ -414,5 +435,8 @@ void *communication_run(void *data)
     }
     outbox_close(&link->outbox);
     set_phase(link, LINK_ENDED);
+    if (status == STATUS_AGAIN) {
+        await_trainer(link);
+    }
     return NULL;
 }
