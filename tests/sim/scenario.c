@@ -22,6 +22,9 @@
 // Behind the last fault: to give up starting (30 s), or to miss somebody twice over, and to close.
 #define END_NS (60 * SECOND_NS)
 
+// When members that came before the coordinator listened try again.
+#define SECOND_TRY_NS (100 * MS_NS)
+
 // What lasts longer has to be noticed while it lasts.
 #define NOTICED_NS  (30 * SECOND_NS)
 #define FOR_GOOD_NS (1000 * SECOND_NS)
@@ -77,18 +80,21 @@ static uint64_t draw_duration(struct drawing *drawing)
     }
 }
 
-/* Early in the job, or about when a fault at another time is noticed: because a connection has been
- * closed for a second, or nothing was heard for long enough. So there are faults while a job that
- * goes on with fewer workers shakes hands, begins, and ends. */
-static uint64_t draw_time(struct drawing *drawing, uint64_t other_ns)
+/* Early in the job; where it may go on with fewer workers, also about when a fault `before` is
+ * noticed, because a connection has been closed for a second, or nothing was heard for long enough:
+ * so there are faults while such a job shakes hands, begins, and ends. */
+static uint64_t draw_time(struct drawing *drawing, bool redeals, const struct fault *before)
 {
-    switch (draw(drawing, 4)) {
-    case 0:
-        return other_ns + SECOND_NS + draw(drawing, 250 * MS_NS);
+    uint64_t early_ns = draw(drawing, 60 * MS_NS);
+    switch (redeals ? draw(drawing, before != NULL ? 4 : 2) : 0) {
     case 1:
-        return other_ns + SECOND_NS * LOST_AFTER + draw(drawing, 250 * MS_NS);
+        return SECOND_TRY_NS + early_ns;
+    case 2:
+        return before->time_ns + SECOND_NS + 4 * early_ns;
+    case 3:
+        return before->time_ns + SECOND_NS * LOST_AFTER + 4 * early_ns;
     default:
-        return draw(drawing, 60 * MS_NS);
+        return early_ns;
     }
 }
 
@@ -100,8 +106,7 @@ static struct fault draw_fault(struct drawing *drawing, const struct cluster_sha
     struct fault fault = {
         .kind = (enum fault_kind)draw(drawing, 4),
         .process = (uint32_t)draw(drawing, count),
-        .time_ns = shape->redeals && before != NULL ? draw_time(drawing, before->time_ns)
-                                                    : draw(drawing, 60 * MS_NS),
+        .time_ns = draw_time(drawing, shape->redeals, before),
         .duration_ns = draw_duration(drawing),
     };
     if (shape->redeals && draw(drawing, 2) == 0) { // most often a worker
@@ -137,7 +142,7 @@ struct scenario scenario_draw(uint64_t seed)
     struct cluster_shape *shape = &scenario.shape;
     shape->value_count = 7 + (uint32_t)draw(&drawing, 40);
     shape->redeals = kinds[kind].may_redeal && draw(&drawing, 2) == 0;
-    shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? shape->workers / 2 : 0;
+    shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? 1 + shape->workers / 2 : 0;
     if (shape->redeals && draw(&drawing, 16) == 0) { // longer than workers may be silent
         shape->compute_ns = 1 + draw(&drawing, 4 * SECOND_NS * LOST_AFTER);
     }
@@ -392,6 +397,9 @@ static const char *judge(const struct scenario *scenario, bool has_ended)
         return may_go_on ? "the job has failed, and enough workers had no fault that lasted"
                          : "the job has failed, and no fault lasted";
     }
+    if (is_completed && !cluster.has_costs) {
+        return "the job does not say what a loss has cost";
+    }
     if (scenario->shape.redeals && is_wasteful(scenario)) {
         return "the job has lost more workers than it may";
     }
@@ -491,14 +499,15 @@ static int describe_fault(const struct fault *fault, char *ret_text, size_t size
 void scenario_describe(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES])
 {
     const struct cluster_shape *shape = &scenario->shape;
-    int used = snprintf(ret_text, SCENARIO_TEXT_BYTES,
-                        "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets%s",
-                        (unsigned long long)scenario->seed, shape->mode,
-                        shape->order != NULL ? ", " : "", shape->order != NULL ? shape->order : "",
-                        shape->workers, shape->servers, shape->steps, shape->bucket_count,
-                        !shape->redeals           ? ""
-                        : shape->min_workers <= 1 ? ", redeal"
-                                                  : ", redeal, half of the workers at least");
+    int used =
+        snprintf(ret_text, SCENARIO_TEXT_BYTES,
+                 "seed %llu: %s%s%s, %u workers, %u servers, %u steps, %u buckets%s",
+                 (unsigned long long)scenario->seed, shape->mode, shape->order != NULL ? ", " : "",
+                 shape->order != NULL ? shape->order : "", shape->workers, shape->servers,
+                 shape->steps, shape->bucket_count,
+                 !shape->redeals           ? ""
+                 : shape->min_workers <= 1 ? ", redeal"
+                                           : ", redeal, more than half of the workers at least");
     for (uint32_t i = 0; i < scenario->fault_count && used < SCENARIO_TEXT_BYTES; i++) {
         used += describe_fault(&scenario->faults[i], ret_text + used,
                                SCENARIO_TEXT_BYTES - (size_t)used);
