@@ -57,6 +57,9 @@ static void port_started(void *context)
         return;
     }
     server->has_started = true;
+    if (server->coordinator.generation != NULL) { // one before was lost before it could train
+        generation_note_start(&server->generation, &server->coordinator, clock_now_ms());
+    }
     progress_started(&server->progress, &server->coordinator);
     if (server->recorder != NULL && resume != NULL) {
         server_note_record(server,

@@ -20,6 +20,14 @@ static const struct security insecure = {.is_insecure = true};
 // That of the world: the coordinator's verdict is noted in it.
 static struct cluster *running;
 
+/* Of a job that has completed: it says what the last loss has cost. */
+static bool has_costs(const struct coordinator *coordinator)
+{
+    const struct generation *generation = coordinator->generation;
+    return generation == NULL || generation->recoveries[generation->recovery_count - 1].seconds ==
+                                     (double)(coordinator->started_ms - generation->lost_ms) / 1000;
+}
+
 // NOLINTBEGIN(readability-identifier-naming): the linker's names
 void __real_progress_closing(struct progress *progress, const struct coordinator *coordinator);
 void __wrap_progress_closing(struct progress *progress, const struct coordinator *coordinator);
@@ -31,6 +39,7 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->verdict = coordinator->verdict;
     running->workers_lost = coordinator->workers_lost;
     running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
+    running->has_costs = has_costs(coordinator);
     running->has_gathered = running->generation > 0 || coordinator->phase_layout.bucket_count > 0;
     snprintf(running->reason, sizeof(running->reason), "%s", coordinator->reason);
     story_say("the job has ended: %s%s%s", status_text(coordinator->verdict),

@@ -39,7 +39,8 @@ struct cluster {
     char reason[COORDINATOR_REASON_BYTES];
     uint32_t workers_lost;
     uint32_t generation; // that it has closed
-    bool has_gathered;   // all members were ready once
+    bool has_costs;    // of a job that has completed: it says how long the last loss has held it up
+    bool has_gathered; // all members were ready once
 };
 
 /* Begins a world and starts the job's processes in it: the coordinator and shard 0 on host 1,

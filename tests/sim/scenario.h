@@ -31,6 +31,10 @@
 #define SCENARIO_FAULTS_MAX 4
 #define SCENARIO_TEXT_BYTES 768
 
+#define SCENARIO_LOST_AFTER  2                   // the jobs' --lost-after, in seconds
+#define SCENARIO_HARMLESS_NS UINT64_C(500000000) // shorter faults of a member change nothing
+#define SCENARIO_FOR_GOOD_NS (1000 * UINT64_C(1000000000)) // how long the longest ones last
+
 enum fault_kind {
     FAULT_KILL,    // a process ends where it stands
     FAULT_STOP,    // a process stands still for a while
@@ -53,6 +57,9 @@ struct scenario {
 };
 
 struct scenario scenario_draw(uint64_t seed);
+
+/* How many processes a job has. */
+uint32_t scenario_process_count(const struct cluster_shape *shape);
 
 /* Runs it; false: a promise was broken, which ret_text names. */
 bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES]);
