@@ -445,8 +445,11 @@ void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms)
 bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
+    if (!of->plan.are_written) {
+        return false; // nobody goes on from the end
+    }
     bool is_open = of->state != CHECKPOINTING_IDLE;
-    for (uint32_t i = 0; i < of->share_count && of->plan.are_on; i++) {
+    for (uint32_t i = 0; i < of->share_count; i++) {
         is_open = is_open || of->shares[i].offered != 0;
     }
     if (!is_open) {
