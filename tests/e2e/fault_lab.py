@@ -17,6 +17,7 @@ import sys
 import time
 
 from lab_folder import LabFolder
+from patience import patient
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
@@ -141,7 +142,7 @@ class FaultLab(LabFolder):
         if not wants_some:
             return []
         making = self.start("keygen", "deploy/ringside", "keygen", self.path("keys"))
-        self.wait_until(lambda: self.code(making) is not None, 60)
+        self.wait_until(lambda: self.code(making) is not None, patient(60))
         return ["--keys", self.path("keys")]
 
     def reap(self):

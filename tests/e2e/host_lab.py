@@ -5,6 +5,7 @@ import subprocess
 import time
 
 from lab_folder import GONE_S, OURS, LabFolder, await_, kill, make_hosts, may_make_hosts
+from patience import patient
 
 HOSTS = 4
 PORTS = "41000-41040"
@@ -123,7 +124,7 @@ MaxStartups 100
         return process
 
     def finish(self, process, expected=0):
-        code = process.wait(timeout=300)
+        code = process.wait(timeout=patient(300))
         with open(process.output, encoding="utf-8") as file:
             said = file.read()
         if code != expected:

@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import time
 
+from patience import patient
+
 GONE_S = 30  # far more than "within seconds": a loaded machine proves nothing
 OURS = ("ringside", "ps", "worker")
 
@@ -42,8 +44,8 @@ class LabFolder:
 
 
 def await_(is_so, what, limit_s=60):
-    """Waits until is_so(); raises after limit_s. `what` may be a function that says what it is."""
-    deadline = time.monotonic() + limit_s
+    """Waits until is_so(); raises after limit_s, or a longer time (patience.py). `what` may be a function that says what it is."""
+    deadline = time.monotonic() + patient(limit_s)
     while not is_so():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited in vain until {what() if callable(what) else what}")

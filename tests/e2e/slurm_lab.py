@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from lab_folder import GONE_S, OURS, LabFolder, await_, kill, make_hosts, may_make_hosts
+from patience import patient
 
 NODES = 4
 NETWORK = "10.78.0"
@@ -88,7 +89,7 @@ class SlurmLab(LabFolder):
     def run(self, *command, check=True):
         done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, cwd=self.folder,
                               env=self.environment, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=300)
+                              stderr=subprocess.STDOUT, text=True, timeout=patient(300))
         if check and done.returncode != 0:
             raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}")
         return done.stdout

@@ -1,6 +1,7 @@
 /* The launcher's bad moments: what hangs before the job, members that are killed, and the end of
  * the launcher itself. Its programs are stood in for by scripts, which RINGSIDE_LIBEXEC lets it
  * find. */
+#include "tests/support/common/patience.h"
 #include "tests/support/programs/programs.h"
 
 // clang-format off
@@ -260,7 +261,7 @@ static void wait_until_gone(const struct launcher_test *test, const char *name)
     assert_true(inotify_add_watch(watch, test->out, IN_DELETE) >= 0);
     while (access(path, F_OK) == 0) {
         struct pollfd item = {.fd = watch, .events = POLLIN};
-        assert_int_equal(poll(&item, 1, 60000), 1);
+        assert_int_equal(poll(&item, 1, patience_ms(60000)), 1);
         assert_true(read(watch, events, sizeof(events)) > 0);
     }
     close(watch);

@@ -3,6 +3,7 @@
 #include "common/transport/door.h"
 #include "common/transport/local_peer.h"
 #include "tests/support/common/house.h"
+#include "tests/support/common/patience.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -75,7 +76,7 @@ static unsigned take_crowd(const struct house *house, unsigned count, int *taken
     unsigned stay = 0, away = 0;
     struct pollfd item = {.fd = house->fd, .events = POLLIN};
     while (stay + away < count) {
-        assert_int_equal(poll(&item, 1, 60000), 1);
+        assert_int_equal(poll(&item, 1, patience_ms(60000)), 1);
         int fd = accept(house->fd, NULL, NULL);
         if (fd >= 0) {
             taken[stay++] = fd;

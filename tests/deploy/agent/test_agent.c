@@ -4,6 +4,7 @@
 #include "deploy/agent/agent_message.h"
 #include "deploy/launch/fetch.h"
 #include "deploy/system/line_stream.h"
+#include "tests/support/common/patience.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -69,7 +70,7 @@ static bool next(struct agent_test *test)
         }
         struct pollfd item = {.fd = test->from, .events = POLLIN};
         if (!test->reader.is_over) {
-            assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+            assert_int_equal(poll(&item, 1, patience_ms(WAIT_MS_MAX)), 1);
         }
         if (line_reader_fill(&test->reader) != STATUS_OK &&
             test->reader.begin == test->reader.end) {
@@ -274,7 +275,7 @@ static int open_process(const struct agent_test *test)
 static void expect_gone(int pidfd)
 {
     struct pollfd item = {.fd = pidfd, .events = POLLIN};
-    assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+    assert_int_equal(poll(&item, 1, patience_ms(WAIT_MS_MAX)), 1);
     close(pidfd);
 }
 
@@ -352,7 +353,7 @@ static void hosts_see_whether_they_reach_each_other(void **state)
                                 .id = 5,
                                 .address = "127.0.0.1",
                                 .port = port,
-                                .timeout_ms = WAIT_MS_MAX};
+                                .timeout_ms = (uint32_t)patience_ms(WAIT_MS_MAX)};
     say(&test, &ask);
     expect(&test, AGENT_CONNECTED);
     assert_int_equal(test.message.id, 5);

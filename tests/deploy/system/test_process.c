@@ -1,6 +1,7 @@
 /* Tests of child processes, with real ones. */
 #include "deploy/system/process.h"
 #include "tests/support/common/captured_log.h"
+#include "tests/support/common/patience.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/sample_runs.h"
 
@@ -39,6 +40,12 @@ static int tear_down(void **state)
 
 #define KILLED "was killed by signal 9 (killed; is memory short, or has somebody killed it?)"
 
+/* Waits for their ends. */
+static void end_all(struct process *processes, unsigned count)
+{
+    process_end_all(processes, count, (unsigned)patience_ms(WAIT_MS_MAX));
+}
+
 /* Starts a shell with the script; FOLDER/log has what it writes. */
 static void start(const char *folder, const char *script, struct process *ret_process)
 {
@@ -75,7 +82,7 @@ static void wait_until_ready(int fd)
 {
     char text[16] = "";
     struct pollfd item = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+    assert_int_equal(poll(&item, 1, patience_ms(WAIT_MS_MAX)), 1);
     assert_true(read(fd, text, sizeof(text) - 1) > 0);
     assert_string_equal(text, "ready\n");
 }
@@ -98,7 +105,7 @@ static void exit_codes_are_described(void **state)
         start(*state, scripts[i], &processes[i]);
         assert_string_equal(processes[i].name, "child");
     }
-    process_end_all(processes, 3, WAIT_MS_MAX);
+    end_all(processes, 3);
     for (size_t i = 0; i < 3; i++) {
         check_end(&processes[i], expected[i]);
     }
@@ -112,7 +119,7 @@ static void a_kill_by_signal_is_described(void **state)
     process_reap(&process, 1);
     assert_false(process.is_over);
     process_signal(&process, SIGKILL);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     check_end(&process, KILLED);
     close(fd);
 }
@@ -157,7 +164,7 @@ static void a_stop_is_told_once_and_so_is_going_on(void **state)
     assert_true(process_take_stop(&process, &number));
     assert_int_equal(number, 0);
     close(fd);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
 }
 
 static void a_hangup_that_is_ignored_ends_nothing(void **state)
@@ -183,7 +190,7 @@ static void a_program_that_is_not_there_ends_with_127(void **state)
     assert_int_equal(
         process_start(&process, "child", &(struct process_options){.argv = argv, .log = log}),
         STATUS_OK);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     check_end(&process, "ended with exit code 127");
 }
 
@@ -191,9 +198,9 @@ static void what_a_child_writes_is_in_its_log(void **state)
 {
     struct process process;
     start(*state, "echo first; echo second >&2", &process);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     start(*state, "cat; echo third", &process); // its standard input is empty
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     char *text = sample_runs_read(*state, "log");
     assert_string_equal(text, "first\nsecond\nthird\n");
     free(text);
@@ -236,7 +243,7 @@ static int open_grandchild(int fd)
 {
     char text[32] = "";
     struct pollfd item = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+    assert_int_equal(poll(&item, 1, patience_ms(WAIT_MS_MAX)), 1);
     assert_true(read(fd, text, sizeof(text) - 1) > 0);
     int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(text, NULL, 10), 0);
     assert_true(pidfd >= 0);
@@ -251,7 +258,7 @@ static void who_is_killed_is_killed_with_its_children(void **state)
     struct pollfd grandchild = {.fd = open_grandchild(fd), .events = POLLIN};
     process_end_all(&process, 1, 0);
     check_end(&process, KILLED);
-    assert_int_equal(poll(&grandchild, 1, WAIT_MS_MAX), 1);
+    assert_int_equal(poll(&grandchild, 1, patience_ms(WAIT_MS_MAX)), 1);
     close(grandchild.fd);
     close(fd);
 }
@@ -264,7 +271,7 @@ static void who_ends_on_sigterm_is_not_killed(void **state)
     process_signal(&process, SIGTERM);
     // Some shells finish their read first. Others are gone by now.
     (void)send(fd, "go\n", 3, MSG_NOSIGNAL);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     check_end(&process, "ended with exit code 7");
     close(fd);
 }
@@ -275,7 +282,7 @@ static void who_was_not_started_is_left_alone(void **state)
     struct process processes[2] = {0};
     process_signal(&processes[0], SIGKILL);
     process_reap(processes, 2);
-    process_end_all(processes, 2, WAIT_MS_MAX);
+    end_all(processes, 2);
     assert_false(processes[0].is_over);
 }
 
@@ -286,7 +293,7 @@ static void a_child_is_in_a_group_of_its_own(void **state)
     wait_until_ready(fd);
     assert_int_equal(getpgid(process.pid), process.pid);
     close(fd);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
 }
 
 static void a_child_gets_no_signal_that_we_block(void **state)
@@ -299,7 +306,7 @@ static void a_child_gets_no_signal_that_we_block(void **state)
     int fd = start_connected(*state, "echo ready >&9; read line <&9", &process);
     wait_until_ready(fd);
     process_signal(&process, SIGTERM);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
     check_end(&process, "was killed by signal 15 (terminated)");
     close(fd);
@@ -329,7 +336,7 @@ static void children_die_with_their_launcher(void **state)
     int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
     if (pidfd >= 0) { // otherwise it is gone already
         struct pollfd item = {.fd = pidfd, .events = POLLIN};
-        assert_int_equal(poll(&item, 1, WAIT_MS_MAX), 1);
+        assert_int_equal(poll(&item, 1, patience_ms(WAIT_MS_MAX)), 1);
         close(pidfd);
     } else {
         assert_int_equal(errno, ESRCH);
@@ -353,7 +360,7 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
         process_start(&process, "child",
                       &(struct process_options){.argv = argv, .environment = given, .log = log}),
         STATUS_OK);
-    process_end_all(&process, 1, WAIT_MS_MAX);
+    end_all(&process, 1);
     unsetenv("RINGSIDE_DATA");
     unsetenv("RINGSIDE_MODE");
     unsetenv("RINGSIDES");

@@ -1,6 +1,8 @@
 /* Listens, connects, and fails the test where that does not work. */
 #include "tests/support/common/house.h"
 
+#include "tests/support/common/patience.h"
+
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +45,7 @@ void house_assert_closed(int fd)
 {
     struct pollfd item = {.fd = fd, .events = POLLIN};
     char byte;
-    assert_int_equal(poll(&item, 1, 10000), 1);
+    assert_int_equal(poll(&item, 1, patience_ms(10000)), 1);
     assert_true(read(fd, &byte, 1) <= 0);
 }
 

@@ -1,6 +1,8 @@
 /* Processes of end-to-end tests. */
 #include "tests/support/programs/programs.h"
 
+#include "tests/support/common/patience.h"
+
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -151,7 +153,7 @@ int program_wait_for(struct program_run *run, int timeout_ms)
     struct pollfd item = {.fd = pidfd, .events = POLLIN};
     int ready;
     do {
-        ready = poll(&item, 1, timeout_ms);
+        ready = poll(&item, 1, patience_ms(timeout_ms));
     } while (ready < 0 && errno == EINTR);
     close(pidfd);
     if (ready == 0) {
@@ -196,7 +198,7 @@ void programs_wait_for_file(const char *folder, const char *name)
     assert_true(inotify_add_watch(watch, folder, IN_CREATE | IN_MOVED_TO) >= 0);
     while (access(path, F_OK) != 0) {
         struct pollfd item = {.fd = watch, .events = POLLIN};
-        if (poll(&item, 1, WAIT_MS_MAX) == 0) {
+        if (poll(&item, 1, patience_ms(WAIT_MS_MAX)) == 0) {
             fail_msg("%s did not come", path);
         }
         assert_true(read(watch, events, sizeof(events)) > 0);

@@ -32,7 +32,8 @@ void program_start(struct program_run *run, const char *folder, const char *path
 /* The line that it announces; fails the test if it ends without. */
 void program_read_endpoint(struct program_run *run, char *ret_endpoint, size_t endpoint_size);
 
-/* Waits for its end; the exit code, or 128 + the signal. Kills it and fails the test after 60 s. */
+/* Waits for its end; the exit code, or 128 + the signal. Kills it and fails the test after 60 s,
+ * which patience_ms (as every limit here) may make longer. */
 int program_wait(struct program_run *run);
 
 /* The same with a limit of one's own. */
