@@ -405,12 +405,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_target_ends_the_job_at_the_evaluation_that_reaches_it),
         cmocka_unit_test(a_target_that_is_not_reached_says_so),
         cmocka_unit_test(the_end_of_a_job_is_evaluated_whatever_the_period),
-        cmocka_unit_test(local_steps_are_tuned_in_whole_rounds),
         cmocka_unit_test(a_job_says_which_buckets_it_goes_on_with_or_why_none_are_tried),
         cmocka_unit_test(a_job_that_fails_between_two_phases_ends_in_order),
         cmocka_unit_test(a_switch_at_a_step_that_never_comes_is_refused),
     };
     const struct CMUnitTest tuning[] = {
+        cmocka_unit_test(local_steps_are_tuned_in_whole_rounds),
         cmocka_unit_test(tuned_jobs_of_two_workers_end_with_the_bits_of_any_size),
         cmocka_unit_test(tuned_jobs_end_with_everybody_in_the_same_place),
     };
