@@ -36,8 +36,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
         return false;
     }
     if (coordinator->state == COORDINATOR_GATHERING && is_first) {
-        snprintf(ret_why, why_size, "the job has not begun, so nobody goes on without it");
-        return false;
+        return false; // nobody has begun
     }
     bool is_worker = lost->role == ROLE_WORKER;
     if (!is_worker && lost->index % job->servers == 0) {

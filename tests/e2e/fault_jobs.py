@@ -7,7 +7,7 @@ STEPS = 60
 COMMON = ["--model", "lenet5", "--data", "synthetic", "--limit-train", "240", "--limit-test", "1000",
           "--global-batch", "24", "--bucket-mb", "0.05", "--steps", str(STEPS), "--threads", "1",
           "--straggler", "dist=exponential:mean=15ms,share=1", "--report-every", "1",
-          "--start-timeout", "20", "--lost-after", "5", "--stall-warn", "3", "--stall-fail", "20",
+          "--start-timeout", "20", "--lost-after", "5", "--on-loss", "fail", "--stall-warn", "3", "--stall-fail", "20",
           "--log-level", "info"]
 TRANSPORTS = ("auto", "auto", "tcp", "ipc", "shm")
 

@@ -145,7 +145,8 @@ MaxStartups 100
                              "--data", "shapes", "--epochs", "10000", "--limit-train", "64",
                              "--global-batch", "16",
                              "--limit-test", "20", "--eval", "none", "--report-every", "1",
-                             "--threads", "1", "--device", "ref", "--out", out, *arguments)
+                             "--threads", "1", "--device", "ref", "--on-loss", "fail", "--out", out,
+                             *arguments)
         await_(lambda: process.poll() is not None or self.has_metrics(out), "it trains")
         if not self.has_metrics(out):
             raise AssertionError(f"it does not train:\n{self.finish(process)}")

@@ -360,10 +360,29 @@ static void who_is_left_by_a_killed_worker_ends(void **state)
     snprintf(out, sizeof(out), "%s/out", folder);
     snprintf(ps_path, sizeof(ps_path), "%s/ps", programs);
     snprintf(worker_path, sizeof(worker_path), "%s/worker", programs);
-    const char *const args[] = {
-        "--mode",   "ring", "--workers",      "2", "--model", "lenet5", "--data",         "shapes",
-        "--device", "cuda", "--global-batch", "8", "--steps", "100000", "--report-every", "2",
-        "--eval",   "end",  "--out",          out, NULL};
+    const char *const args[] = {"--mode",
+                                "ring",
+                                "--workers",
+                                "2",
+                                "--model",
+                                "lenet5",
+                                "--data",
+                                "shapes",
+                                "--device",
+                                "cuda",
+                                "--global-batch",
+                                "8",
+                                "--steps",
+                                "100000",
+                                "--report-every",
+                                "2",
+                                "--eval",
+                                "end",
+                                "--out",
+                                out,
+                                "--on-loss",
+                                "fail",
+                                NULL};
     program_start(&ps, folder, ps_path, true, args, NULL);
     program_read_endpoint(&ps, endpoint, sizeof(endpoint));
     for (int i = 0; i < 2; i++) {

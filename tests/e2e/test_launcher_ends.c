@@ -211,9 +211,9 @@ static void a_member_that_is_killed_in_training_is_named_with_the_signal(void **
 {
     struct launcher_test *test = *state;
     static const char *const arguments[] = {
-        "-n",     "3",       "--mode",  "ring",           "--model",
-        "lenet5", "--steps", "1000000", "--report-every", "1",
-        "--eval", "none",    NULL};
+        "-n",     "3",       "--mode",    "ring",           "--model",
+        "lenet5", "--steps", "1000000",   "--report-every", "1",
+        "--eval", "none",    "--on-loss", "fail",           NULL};
     stand_in(test, "ps", whole_ps);
     stand_in(test, "worker",
              "case \"$*\" in *'--rank 1 '*) echo [$$] > \"$folder/pid\";; esac\n"

@@ -56,6 +56,8 @@ static void open_trio(struct trio *trio, const char *mode, const char *steps,
                                 lost_after,
                                 "--stall-fail",
                                 "600",
+                                "--on-loss",
+                                "fail",
                                 NULL};
     program_start(&trio->ps, trio->folder, "ps-server/ps", true, args, NULL);
     program_read_endpoint(&trio->ps, endpoint, sizeof(endpoint));

@@ -357,7 +357,8 @@ static void a_job_that_fails_between_two_phases_ends_in_order(void **state)
         "run",          "--out",  out,           "--model",  "lenet5",
         "--mode",       "ring",   "-s",          "2",        "--steps",
         "400",          "--eval", "none",        "--switch", "step:20=ps-sync",
-        "--lost-after", "2",      "--log-level", "info",     NULL};
+        "--lost-after", "2",      "--log-level", "info",     "--on-loss",
+        "fail",         NULL};
     program_start(&run, folder, "deploy/ringside", false, args, NULL);
     programs_wait_for_file(out, "job.json");
     pid_t server = idle_server(out);

@@ -77,8 +77,8 @@ static void a_killed_worker_ends_the_job_and_is_named(void **state)
     static const char *const modes[] = {"ring", "ps-sync"};
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         char reason[512];
-        const char *const args[] = {COMMON, "--mode", modes[i], "--fault", "rank=1,step=3,kill",
-                                    NULL};
+        const char *const args[] = {
+            COMMON, "--mode", modes[i], "--fault", "rank=1,step=3,kill", "--on-loss", "fail", NULL};
         run_and_fail(args, reason, sizeof(reason));
         assert_string_equal(reason, "worker 1" KILLED);
     }
@@ -89,7 +89,8 @@ static void the_process_that_carries_the_rank_is_killed(void **state)
     (void)state;
     char reason[512];
     const char *const args[] = {
-        COMMON, "--mode", "ring", "--processes", "2", "--fault", "rank=1,step=3,kill", NULL};
+        COMMON,      "--mode", "ring", "--processes", "2", "--fault", "rank=1,step=3,kill",
+        "--on-loss", "fail",   NULL};
     run_and_fail(args, reason, sizeof(reason));
     assert_string_equal(reason, "worker 0" KILLED); // ranks 0 and 1
 }
@@ -104,11 +105,81 @@ static void a_killed_server_ends_the_job_and_is_named(void **state)
     };
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         char reason[512];
-        const char *const args[] = {COMMON,     "--servers", "2",        "--mode",
-                                    ends[i][0], "--fault",   ends[i][1], NULL};
+        const char *const args[] = {COMMON,    "--servers", "2",         "--mode", ends[i][0],
+                                    "--fault", ends[i][1],  "--on-loss", "fail",   NULL};
         run_and_fail(args, reason, sizeof(reason));
         assert_string_equal(reason, ends[i][2]);
     }
+}
+
+static void the_others_go_on_with_the_bits_of_an_undisturbed_job(void **state)
+{
+    (void)state;
+    static const char *const jobs[][7] = {
+        {"ring", "rank=1,step=3,kill"},
+        {"ring", "rank=0,step=1,kill", "--transport", "tcp", "--all-reduce", "ring"},
+        {"ring", "rank=2,step=8,kill;rank=0,step=8,kill"},
+        {"ps-sync", "rank=1,step=3,kill"},
+        {"ps-sync", "shard=1,step=3,kill", "--servers", "2"},
+        {"ps-sync", "shard=1,step=3,kill;rank=0,step=5,kill", "--servers", "3", "--transport",
+         "tcp"},
+    };
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    const char *const plain[] = {COMMON, "--mode", "ring", NULL};
+    programs_run_digest(plain, undisturbed);
+    for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+        const char *const *more = jobs[i];
+        const char *const args[] = {COMMON,  "--mode", more[0], "--on-loss", "redeal", "--fault",
+                                    more[1], more[2],  more[3], more[4],     more[5],  NULL};
+        json_t *summary = programs_run_job(args);
+        check_text(summary, "params_digest", undisturbed);
+        const json_t *recoveries =
+            json_object_get(json_object_get(summary, "details"), "recoveries");
+        assert_int_equal(json_array_size(recoveries), strchr(more[1], ';') != NULL ? 2 : 1);
+        json_decref(summary);
+    }
+}
+
+static void too_few_workers_fail_the_job(void **state)
+{
+    (void)state;
+    char reason[512];
+    const char *const args[] = {
+        COMMON,          "--mode", "ring",    "--on-loss",          "redeal",
+        "--min-workers", "3",      "--fault", "rank=1,step=3,kill", NULL};
+    run_and_fail(args, reason, sizeof(reason));
+    assert_non_null(strstr(reason, "2 worker processes are left, and --min-workers is 3"));
+}
+
+static void a_worker_that_is_started_again_takes_its_ranks_back(void **state)
+{
+    (void)state;
+    struct fault_job job;
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    open_job(&job);
+    const char *const plain[] = {COMMON, "--steps", "400", "--mode", "ps-sync", NULL};
+    programs_run_digest(plain, undisturbed);
+    // Slow enough for it to come back before the end.
+    const char *const args[] = {COMMON,
+                                "--steps",
+                                "400",
+                                "--mode",
+                                "ps-sync",
+                                "--fault",
+                                "rank=1,step=3,kill",
+                                "--restarts",
+                                "1",
+                                "--straggler",
+                                "dist=exponential:mean=20ms,share=1",
+                                "--out",
+                                job.out,
+                                NULL};
+    json_t *summary = run(&job, args, 0);
+    check_text(summary, "params_digest", undisturbed);
+    assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 1);
+    assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), 2);
+    json_decref(summary);
+    programs_remove_folder(job.folder);
 }
 
 static void who_stands_still_changes_no_bit(void **state)
@@ -210,6 +281,9 @@ int main(void)
         cmocka_unit_test(a_killed_worker_ends_the_job_and_is_named),
         cmocka_unit_test(the_process_that_carries_the_rank_is_killed),
         cmocka_unit_test(a_killed_server_ends_the_job_and_is_named),
+        cmocka_unit_test(the_others_go_on_with_the_bits_of_an_undisturbed_job),
+        cmocka_unit_test(too_few_workers_fail_the_job),
+        cmocka_unit_test(a_worker_that_is_started_again_takes_its_ranks_back),
         cmocka_unit_test(who_stands_still_changes_no_bit),
         cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
         cmocka_unit_test(every_shard_of_a_server_may_be_named),

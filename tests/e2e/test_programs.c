@@ -253,7 +253,8 @@ static void a_worker_that_is_killed_in_training_is_named(void **state)
 {
     (void)state;
     struct job_run run;
-    const char *const more[] = {"--steps", "1000000", "--lost-after", "1", NULL};
+    const char *const more[] = {"--steps", "1000000", "--lost-after", "1", "--on-loss",
+                                "fail",    NULL};
     open_job(&run, &(struct job_case){"ring", "auto", 2, 0}, more);
     start_worker(&run, 0, NULL);
     start_worker(&run, 1, NULL);

@@ -394,8 +394,8 @@ static size_t start_long_job(struct command_test *test, const char *mode, pid_t 
                                      "1",
                                      "--limit-test",
                                      "50",
-                                     "--lost-after",
-                                     "1",
+                                     "--on-loss",
+                                     "fail",
                                      NULL};
     assert_int_equal(mkdir(test->out, 0700), 0); // to watch it
     start(test, "run", arguments);

@@ -235,9 +235,21 @@ static void an_agent_that_dies_fails_the_job_and_names_its_ranks(void **state)
 {
     struct ssh_test *test = *state;
     char script[PROGRAM_PATH_BYTES + 128];
-    static const char *const arguments[] = {
-        "-H", "localhost,node2", "--mode", "ring",         "--epochs", "10000", "--report-every",
-        "1",  "--eval",          "none",   "--lost-after", "1",        NULL};
+    static const char *const arguments[] = {"-H",
+                                            "localhost,node2",
+                                            "--mode",
+                                            "ring",
+                                            "--epochs",
+                                            "10000",
+                                            "--report-every",
+                                            "1",
+                                            "--eval",
+                                            "none",
+                                            "--lost-after",
+                                            "1",
+                                            "--on-loss",
+                                            "fail",
+                                            NULL};
     // It becomes the agent, by the same process id.
     snprintf(script, sizeof(script), "echo [$$] >'%s/agent'; exec sh -c \"exec $*\"", test->folder);
     write_script(test, script);
