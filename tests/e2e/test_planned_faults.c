@@ -118,7 +118,7 @@ static void the_others_go_on_with_the_bits_of_an_undisturbed_job(void **state)
     static const char *const jobs[][7] = {
         {"ring", "rank=1,step=3,kill"},
         {"ring", "rank=0,step=1,kill", "--transport", "tcp", "--all-reduce", "ring"},
-        {"ring", "rank=2,step=8,kill;rank=0,step=8,kill"},
+        {"ring", "rank=2,step=5,kill;rank=0,step=5,kill"},
         {"ps-sync", "rank=1,step=3,kill"},
         {"ps-sync", "shard=1,step=3,kill", "--servers", "2"},
         {"ps-sync", "shard=1,step=3,kill;rank=0,step=5,kill", "--servers", "3", "--transport",
