@@ -225,8 +225,10 @@ static enum status encode_and_send(struct channel *channel, const struct target 
     if (has_seal) {
         seals_note_sent(stream);
     }
-    atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
-                              memory_order_relaxed);
+    if (message->kind != MESSAGE_PIECE) { // what a checkpoint takes is no part of a step
+        atomic_fetch_add_explicit(&channel->bytes_sent, header_size + wire_payload(message).size,
+                                  memory_order_relaxed);
+    }
     return STATUS_OK;
 }
 

@@ -16,7 +16,7 @@
 struct channel {
     struct transport *transport;                 // owned
     uint64_t job_id;                             // put into messages that are sent; 0 until known
-    _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads
+    _Atomic uint64_t bytes_sent, bytes_received; // headers and payloads; without checkpoints sent
     uint64_t dropped_count; // malformed messages, and those that do not belong here
     unsigned char header[WIRE_HEADER_BYTES + SEAL_BYTES];
     struct peers peers;

@@ -205,14 +205,14 @@ static bool comes_before(const struct fault *first, const struct fault *second)
 
 const struct fault *faults_next_kill(const struct faults *faults)
 {
-    const struct fault *first = NULL;
+    const struct fault *earliest = NULL;
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct fault *fault = &faults->list[i];
-        if (fault->kind == FAULT_KILL && (first == NULL || comes_before(fault, first))) {
-            first = fault;
+        if (fault->kind == FAULT_KILL && (earliest == NULL || comes_before(fault, earliest))) {
+            earliest = fault;
         }
     }
-    return first;
+    return earliest;
 }
 
 /* Writes the list as it is given. It is no longer than it was. */

@@ -42,9 +42,9 @@ enum remedy_kind {
 
 /* What becomes of a job that loses a process. */
 enum on_loss {
+    ON_LOSS_AUTO,   // until the job is resolved: redeal where that keeps its bits, otherwise fail
     ON_LOSS_FAIL,   // it fails
     ON_LOSS_REDEAL, // it goes on: the others carry what the lost one had
-    ON_LOSS_AUTO,   // until the job is resolved: redeal where that keeps its bits
 };
 
 /* Whose delay a seeded order draws. */

@@ -223,6 +223,8 @@ enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BY
         "connections",
         "security",
         "report-every",
+        "on-loss",
+        "min-workers",
         "lost-after",
         "stall-warn",
         "stall-fail",

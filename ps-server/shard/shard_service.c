@@ -344,7 +344,7 @@ static enum status run_generation(const struct shard_service_options *options)
     }
     status = join_and_serve(&service);
     // Its messages read the shard's parameters, and the shard may hold some that came.
-    channel_close(service.channel, LINGER_MS);
+    channel_close(service.channel, status == STATUS_AGAIN ? 0 : LINGER_MS);
     join_threads(&service);
     service_checkpoint_finish(&service);
     shard_destroy(service.shard);

@@ -57,7 +57,9 @@ void link_destroy(struct link *link)
     // Queued messages read grads and call the exchange, and the exchange may hold messages that
     // came.
     if (link->channel != NULL) {
-        channel_close(link->channel, LINGER_MS);
+        // What is queued for one that is lost would be waited for in vain, and the others begin
+        // again.
+        channel_close(link->channel, link->ending == STATUS_AGAIN ? 0 : LINGER_MS);
     }
     exchange_destroy(link->exchange);
     channel_destroy(link->channel, 0);

@@ -317,7 +317,8 @@ static void every_option_that_is_not_known_to_be_harmless_needs_a_trial(void **s
         " mode servers server-threads seed lr momentum beta1 beta2 decay epsilon weight-decay "
         "lr-scale lr-workers warmup-epochs lr-schedule lr-gamma lr-step-epochs target-accuracy "
         "order delay-model backup remedy remedy-lambda gradients-per-update straggler fault "
-        "transport connections security report-every lost-after stall-warn stall-fail ";
+        "transport connections security report-every on-loss min-workers lost-after stall-warn "
+        "stall-fail ";
     for (size_t i = 0; i < job_option_count; i++) {
         struct job job = job_of(64), changed = job;
         char name[80];

@@ -134,7 +134,7 @@ static void a_loss_before_the_job_has_begun_fails_it(void **state)
     may_redeal(&story);
     story_join(&story, 1, ROLE_WORKER, 0);
     leave(&story, 1, STATUS_IO, 100);
-    expect_end(&story, STATUS_IO, "the job has not begun");
+    expect_end(&story, STATUS_IO, "worker 0 (host node, pid 100) left: it has a reason");
     story_open(&story, "ring", 2, 0);
     may_redeal(&story);
     story_join(&story, 1, ROLE_WORKER, 0);

@@ -1,0 +1,112 @@
+/* Tests of workers that ask to join a job that is under way. */
+#include "ps-server/coordinator/generation.h"
+#include "ps-server/coordinator/newcomers.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+
+/* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
+static void open_training(struct story *story)
+{
+    story_open_training(story, 2);
+    story->job.workers = 4;
+    story->job.processes = 2;
+    story->job.on_loss = ON_LOSS_REDEAL;
+    story->job.min_workers = 1;
+}
+
+/* JOIN of a worker: why it is refused, and under which number it may come again. */
+static enum status ask(struct story *story, uint64_t peer, int64_t rank, uint64_t now_ms,
+                       uint32_t *ret_number)
+{
+    const struct wire_member member = {.role = ROLE_WORKER,
+                                       .has_rank = rank >= 0,
+                                       .rank = rank >= 0 ? (uint32_t)rank : 0,
+                                       .host = "node"};
+    const struct message join = {.kind = MESSAGE_JOIN, .member = &member, .text = RINGSIDE_VERSION};
+    story_give(story, peer, join, now_ms);
+    uint32_t last = story->transcript.sent_count - 1;
+    assert_int_equal(story->transcript.sent[last].peer, peer);
+    assert_int_equal(story->transcript.sent[last].kind, MESSAGE_REFUSE);
+    *ret_number = story->transcript.sent[last].rank;
+    return story->transcript.sent[last].reason;
+}
+
+static void one_that_asks_is_told_to_come_again_under_a_number(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    uint32_t number;
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(number, 3);
+    assert_int_equal(ask(&story, 10, -1, 100, &number), STATUS_AGAIN); // the lowest that is free
+    assert_int_equal(number, 2);
+    assert_int_equal(ask(&story, 9, 3, 300, &number), STATUS_AGAIN);
+    assert_int_equal(story.coordinator.newcomers.count, 2);
+    coordinator_finish(&story.coordinator);
+}
+
+static void where_there_is_no_place_one_is_refused(void **state)
+{
+    (void)state;
+    struct story story;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 1, 100, &number), STATUS_INVALID); // is there
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 11, 2, 100, &number), STATUS_INVALID); // so is this one
+    assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_INVALID); // a fifth for four
+    story.job.on_loss = ON_LOSS_FAIL;
+    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_INVALID);
+    coordinator_finish(&story.coordinator);
+}
+
+static void the_next_generation_has_a_place_for_those_who_still_ask(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 9, 3, 3000, &number), STATUS_AGAIN);
+    newcomers_admit(&story.coordinator, 3200); // 10 has fallen silent
+    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+    assert_string_equal(story.coordinator.reason, "worker 3 has come");
+    assert_int_equal(story.coordinator.workers_lost, 0);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.process_count, 3);
+    assert_int_equal(next.workers[2].number, 3);
+    assert_int_equal(next.workers[2].peer, 9);
+    generation_finish(&next);
+    coordinator_finish(&story.coordinator);
+}
+
+static void without_newcomers_a_copy_changes_nothing(void **state)
+{
+    (void)state;
+    struct story story;
+    open_training(&story);
+    newcomers_admit(&story.coordinator, 200);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(where_there_is_no_place_one_is_refused),
+        cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
+        cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
