@@ -132,8 +132,8 @@ static json_t *results_json(const struct coordinator *coordinator)
         json_array_append_new(periods, period_json(&results->periods[i]));
     }
     for (uint32_t i = 0; i < coordinator->carriers.ranks; i++) {
-        json_array_append_new(ranks, rank_json(&of->ranks[i].results));
-        json_array_append_new(open, report_json(&of->ranks[i].open_period));
+        json_array_append_new(ranks, rank_json(&of->collected[i].results));
+        json_array_append_new(open, report_json(&of->collected[i].open_period));
     }
     return json_pack("{s:o, s:o, s:o}", "periods", periods, "ranks", ranks, "open", open);
 }

@@ -65,6 +65,10 @@ static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t
     if (step >= of->plan.total) {
         *due_ms = 0; // the job ends there
         return;
+        uint64_t next = checkpoints_next(&of->plan, &of->phases, most);
+        if (is_spare && next != CHECKPOINTS_NEVER && next <= step + (step - most)) {
+            return; // one for the disk is near, which this one would hold up
+        }
     }
     of->announced = step;
     of->is_announced_spare = is_spare;

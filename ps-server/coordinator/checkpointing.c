@@ -19,14 +19,17 @@ enum status checkpointing_init(struct checkpointing *checkpointing, struct carri
                                             .share_count = carriers.processes + server_count};
     checkpointing->shares = calloc(checkpointing->share_count, sizeof(*checkpointing->shares));
     checkpointing->ranks = calloc(carriers.ranks, sizeof(*checkpointing->ranks));
-    return checkpointing->shares != NULL && checkpointing->ranks != NULL ? STATUS_OK
-                                                                         : STATUS_NO_MEMORY;
+    checkpointing->collected = calloc(carriers.ranks, sizeof(*checkpointing->collected));
+    bool is_whole = checkpointing->shares != NULL && checkpointing->ranks != NULL &&
+                    checkpointing->collected != NULL;
+    return is_whole ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 void checkpointing_finish(struct checkpointing *checkpointing)
 {
     free(checkpointing->shares);
     free(checkpointing->ranks);
+    free(checkpointing->collected);
     free(checkpointing->vectors.list);
     *checkpointing = (struct checkpointing){0};
 }
@@ -144,6 +147,8 @@ static void begin_collecting(struct coordinator *coordinator, uint64_t step)
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
     of->is_written = is_for_disk(of, step);
+    // Whoever has sent its pieces may offer the next one before this one is whole.
+    memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
     of->is_given_up = false;
     of->vectors.count = 0;
     give_task(coordinator, CHECKPOINT_BEGIN, 0, NULL);
@@ -346,14 +351,13 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     of->state = CHECKPOINTING_IDLE;
     checkpoint_schedule_note(coordinator, step, now_ms);
     drop_all(coordinator, step);
-    if (status == STATUS_OK && !of->is_written) {
-        of->has_failed = false;
-    } else if (status == STATUS_OK) {
+    bool is_silent = status == STATUS_OK && !of->is_written; // of memory alone
+    if (status == STATUS_OK && of->is_written) {
         of->written = step;
         of->has_failed = false;
         coordinator_port_say(&coordinator->port, false, "checkpoint at step %llu",
                              (unsigned long long)step);
-    } else if (!of->has_failed && !of->is_given_up) {
+    } else if (!is_silent && !of->has_failed && !of->is_given_up) {
         of->has_failed = true;
         char last[64] = "there is none so far";
         if (of->written > 0) {

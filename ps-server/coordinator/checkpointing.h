@@ -59,7 +59,8 @@ struct checkpointing {
     struct phases phases;
     struct checkpoint_share *shares; // (worker processes, then servers), owned
     uint32_t share_count, worker_count;
-    struct checkpoint_rank *ranks;     // (workers of the job), owned
+    struct checkpoint_rank *ranks;     // (ranks of the job) as they were offered last, owned
+    struct checkpoint_rank *collected; // (ranks of the job) of the step that is collected, owned
     uint64_t step;                     // that is collected or written
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that

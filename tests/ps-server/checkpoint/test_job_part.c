@@ -59,7 +59,7 @@ static json_t *written(struct coordinator *coordinator)
             assert_int_equal(results_add(&coordinator->results, rank, &message), STATUS_OK);
         }
     }
-    of->ranks[1] = (struct checkpoint_rank){
+    of->collected[1] = (struct checkpoint_rank){
         .results = {.steps = STEP, .loss_sum = 1.0 / 3},
         .open_period = {.steps = 5, .images = 25, .loss_sum = 0.7},
     };

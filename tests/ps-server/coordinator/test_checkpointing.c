@@ -125,6 +125,36 @@ static void a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_
     coordinator_finish(&story.coordinator);
 }
 
+static void who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, every_10);
+    const struct checkpointing *of = &story.coordinator.checkpointing;
+    offer(&story, 1, 10, STATUS_OK);
+    offer(&story, 2, 10, STATUS_OK);
+    send_piece(&story, 1, 10, "params", 10, (struct span){0, 5});
+    send_piece(&story, 1, 10, "", 1, (struct span){0, 0});
+    offer(&story, 1, 20, STATUS_OK);
+    assert_int_equal(of->ranks[0].open_period.steps, 20);
+    assert_int_equal(of->collected[0].open_period.steps, 10);
+    assert_int_equal(of->collected[1].open_period.steps, 10);
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_job_does_not_wait_for_copies_for_memory_alone(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_NEVER, 0});
+    story.job.on_loss = ON_LOSS_REDEAL;
+    checkpointing_begin_phase(&story.coordinator, 100);
+    offer(&story, 1, 10, STATUS_OK); // the other one has none
+    assert_true(story.coordinator.checkpointing.plan.are_on);
+    assert_false(checkpointing_is_awaited(&story.coordinator, 200));
+    coordinator_finish(&story.coordinator);
+}
+
 static void where_one_has_no_snapshot_the_others_drop_theirs(void **state)
 {
     (void)state;
@@ -306,6 +336,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole),
+        cmocka_unit_test(who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected),
+        cmocka_unit_test(a_job_does_not_wait_for_copies_for_memory_alone),
         cmocka_unit_test(where_one_has_no_snapshot_the_others_drop_theirs),
         cmocka_unit_test(what_is_offered_meanwhile_waits_for_its_turn),
         cmocka_unit_test(pieces_that_do_not_belong_give_it_up_and_training_goes_on),
