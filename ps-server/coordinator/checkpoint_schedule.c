@@ -48,7 +48,7 @@ void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
 static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t most = 0;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0, most = begin;
     for (uint32_t i = 0; i < of->worker_count; i++) {
         uint64_t step = coordinator->membership.workers[i].step;
         most = step > most ? step : most;
@@ -57,7 +57,6 @@ static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t
     // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.
     bool is_spare = due_ms == &of->spare_due_ms;
     uint64_t ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
     uint64_t ahead_ms = is_spare ? SPARE_AHEAD_MS : AHEAD_MS;
     uint64_t ahead = most > begin ? (most - begin) * ahead_ms / ms : 0;
     uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + ahead + of->margin);
@@ -65,10 +64,10 @@ static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t
     if (step >= of->plan.total) {
         *due_ms = 0; // the job ends there
         return;
-        uint64_t next = checkpoints_next(&of->plan, &of->phases, most);
-        if (is_spare && next != CHECKPOINTS_NEVER && next <= step + (step - most)) {
-            return; // one for the disk is near, which this one would hold up
-        }
+    }
+    uint64_t next = checkpoints_next(&of->plan, &of->phases, most);
+    if (is_spare && next != CHECKPOINTS_NEVER && next <= step + (step - most)) {
+        return; // one for the disk is near, which this one would hold up
     }
     of->announced = step;
     of->is_announced_spare = is_spare;

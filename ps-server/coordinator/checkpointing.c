@@ -452,9 +452,10 @@ bool checkpointing_is_awaited(struct coordinator *coordinator, uint64_t now_ms)
     if (!of->plan.are_written) {
         return false; // nobody goes on from the end
     }
-    bool is_open = of->state != CHECKPOINTING_IDLE;
+    bool is_open = of->state != CHECKPOINTING_IDLE && of->is_written;
     for (uint32_t i = 0; i < of->share_count; i++) {
-        is_open = is_open || of->shares[i].offered != 0;
+        uint64_t step = of->shares[i].offered;
+        is_open = is_open || (step != 0 && is_for_disk(of, step));
     }
     if (!is_open) {
         return false;

@@ -157,12 +157,12 @@ static void a_worker_that_is_started_again_takes_its_ranks_back(void **state)
     struct fault_job job;
     char undisturbed[PROGRAM_DIGEST_BYTES];
     open_job(&job);
-    const char *const plain[] = {COMMON, "--steps", "400", "--mode", "ps-sync", NULL};
+    const char *const plain[] = {COMMON, "--steps", "80", "--mode", "ps-sync", NULL};
     programs_run_digest(plain, undisturbed);
     // Slow enough for it to come back before the end.
     const char *const args[] = {COMMON,
                                 "--steps",
-                                "400",
+                                "80",
                                 "--mode",
                                 "ps-sync",
                                 "--fault",
@@ -170,7 +170,7 @@ static void a_worker_that_is_started_again_takes_its_ranks_back(void **state)
                                 "--restarts",
                                 "1",
                                 "--straggler",
-                                "dist=exponential:mean=20ms,share=1",
+                                "dist=exponential:mean=50ms,share=1",
                                 "--out",
                                 job.out,
                                 NULL};
