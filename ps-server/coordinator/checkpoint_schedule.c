@@ -23,15 +23,28 @@ static uint64_t minutes_ms(const struct coordinator *coordinator)
     return every->kind == CHECKPOINT_MINUTES ? every->number * 60000 : 0;
 }
 
-/* How long the next copy for memory alone has to wait. */
-static uint64_t spare_ms(const struct checkpointing *of)
+/* How long a copy of so many values for memory alone has to wait. */
+static uint64_t spare_ms(uint64_t value_count)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < of->vectors.count; i++) {
-        bytes += of->vectors.list[i].total * sizeof(float);
-    }
-    uint64_t ms = bytes / (SPARE_BYTES_PER_SECOND / 1000);
+    uint64_t ms = value_count * sizeof(float) / (SPARE_BYTES_PER_SECOND / 1000);
     return ms < SPARE_MS_MIN ? SPARE_MS_MIN : ms > SPARE_MS_MAX ? SPARE_MS_MAX : ms;
+}
+
+/* Of all vectors of the last checkpoint. */
+static uint64_t copied_values(const struct checkpointing *of)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < of->vectors.count; i++) {
+        count += of->vectors.list[i].total;
+    }
+    return count;
+}
+
+/* The first copy of a small model comes at once. That of a large one would cost a short job more
+ * than it is worth. Only the parameters are known by then. */
+static uint64_t first_spare_ms(const struct coordinator *coordinator)
+{
+    return spare_ms(coordinator->layout.value_count) - SPARE_MS_MIN;
 }
 
 void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
@@ -40,7 +53,7 @@ void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
     uint64_t minutes = minutes_ms(coordinator);
     of->margin = MARGIN_MIN;
     of->due_ms = minutes > 0 ? now_ms + minutes : 0;
-    of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms : 0;
+    of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms + first_spare_ms(coordinator) : 0;
 }
 
 /* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
@@ -97,6 +110,6 @@ void checkpoint_schedule_note(struct coordinator *coordinator, uint64_t step, ui
         of->due_ms = now_ms + minutes_ms(coordinator);
     }
     if (job_may_redeal(coordinator->job)) {
-        of->spare_due_ms = now_ms + spare_ms(of);
+        of->spare_due_ms = now_ms + spare_ms(copied_values(of));
     }
 }

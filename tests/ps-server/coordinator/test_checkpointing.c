@@ -155,6 +155,31 @@ static void a_job_does_not_wait_for_copies_for_memory_alone(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* Whether a copy for memory alone is asked for so long after training of so many values began. */
+static bool has_asked_for_copy(uint64_t value_count, uint64_t after_ms)
+{
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_NEVER, 0});
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.steps = 1000000;
+    story.coordinator.layout.value_count = value_count;
+    checkpointing_begin_phase(&story.coordinator, 100);
+    uint32_t before = story.transcript.sent_count;
+    checkpointing_tick(&story.coordinator, 100 + after_ms);
+    bool has_asked = story.transcript.sent_count > before;
+    coordinator_finish(&story.coordinator);
+    return has_asked;
+}
+
+static void a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth(void **state)
+{
+    (void)state;
+    assert_true(has_asked_for_copy(60000, 0));
+    uint64_t large = 25000000; // 100 MB, at 10 MiB a second
+    assert_false(has_asked_for_copy(large, 8000));
+    assert_true(has_asked_for_copy(large, 10000));
+}
+
 static void where_one_has_no_snapshot_the_others_drop_theirs(void **state)
 {
     (void)state;
@@ -338,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_is_collected_once_all_have_it_and_committed_once_it_is_whole),
         cmocka_unit_test(who_offers_the_next_one_changes_nothing_of_the_one_that_is_collected),
         cmocka_unit_test(a_job_does_not_wait_for_copies_for_memory_alone),
+        cmocka_unit_test(a_large_model_is_copied_only_after_the_time_that_a_copy_is_worth),
         cmocka_unit_test(where_one_has_no_snapshot_the_others_drop_theirs),
         cmocka_unit_test(what_is_offered_meanwhile_waits_for_its_turn),
         cmocka_unit_test(pieces_that_do_not_belong_give_it_up_and_training_goes_on),
