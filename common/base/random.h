@@ -24,6 +24,7 @@ enum random_purpose {
     RANDOM_SPLIT,
     RANDOM_ORDER,
     RANDOM_STRAGGLER,
+    RANDOM_AUGMENT,
 };
 
 // What a GPU draws as well says so before it includes this file.

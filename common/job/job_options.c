@@ -76,6 +76,15 @@ const struct option job_options[] = {
      OPTION_RANGE(0, JOB_IMAGE_SIZE_MAX),
      .metavar = "PIXELS",
      .help = "scale images to this many rows and columns (bilinear); 0: keep their size"},
+    {.name = "augment",
+     FIELD(TEXT, augment),
+     .fallback = "none",
+     .is_valid = job_augment_is_valid,
+     .metavar = "LIST",
+     .help = "changes training images at random, drawn from the seed: flip, crop:P (moved by up to "
+             "P pixels), rotate:D (degrees), colour:S (brightness, contrast and saturation, "
+             "times 1-S to 1+S), cutout:N (a square of N pixels is blanked), separated by commas; "
+             "cifar stands for flip,crop:4"},
     {.name = "batch",
      .letter = 'b',
      FIELD(U32, batch),

@@ -7,6 +7,7 @@
 #include "common/job/straggler.h"
 #include "common/job/switches.h"
 #include "common/options/names.h"
+#include "common/plan/augmentation.h"
 #include "common/plan/order.h"
 
 #include <inttypes.h>
@@ -183,6 +184,12 @@ bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size)
         return false;
     }
     return true;
+}
+
+bool job_augment_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct augmentation augmentation;
+    return augmentation_parse(text, &augmentation, ret_why, why_size) == STATUS_OK;
 }
 
 bool job_switch_is_valid(const char *text, char *ret_why, size_t why_size)

@@ -20,6 +20,7 @@ bool job_checkpoints_parse(const char *text, void *ret_field, char *ret_why, siz
 void job_checkpoints_format(const void *field, char *ret_text, size_t text_size);
 
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size);
+bool job_augment_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_device_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_server_device_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size);

@@ -18,6 +18,7 @@
 #define DATASET_MAP(X)                                                                 \
     X(shapes, "shapes", false, "drawn in the process from the seed; needs no file")    \
     X(cifar10, "cifar10", true, "CIFAR-10's binary files")                             \
+    X(cifar100, "cifar100", true, "CIFAR-100's binary files")                          \
     X(mnist, "mnist", true, "MNIST's IDX files, plain or .gz")                         \
     X(fashion_mnist, "fashion-mnist", true, "Fashion-MNIST's IDX files, plain or .gz") \
     X(synthetic, "synthetic", false, "noise in memory: the baseline without input")

@@ -41,7 +41,8 @@ worker/device/cuda/dnn  common/base worker/device worker/device/cuda/host
 worker/device/cuda/kernels common/base common/optimizer worker/device
 worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
 worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/nccl
-worker/data             common/base common/vector common/options worker/device
+worker/data/augment     common/base common/plan worker/device
+worker/data             common/base common/vector common/options common/plan worker/device worker/data/augment
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/vector common/transport common/codec common/job common/channel
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
@@ -93,7 +94,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(augmentation|halving_plan|order)|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(data/augment/[a-z_]+|exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 

@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "worker/data/augment/augment.h"
 #include "worker/data/sampler.h"
 
 #include <assert.h>
@@ -52,6 +53,9 @@ struct batcher {
     // Used by whoever fills: the loader if there is one.
     struct sampler *sampler;
     uint32_t *indices; // (batch_size)
+    bool augments;
+    struct augment_image image; // as stored
+    uint8_t *stored, *spare;    // (C, H, W) each, one allocation from `stored` on; NULL: none
 
     pthread_t loader;
     bool has_loader, has_lock;
@@ -79,6 +83,20 @@ static struct position position_after(const struct batcher *batcher, struct posi
     return position;
 }
 
+/* The same pixels or bytes as without an augmentation, of a changed image. */
+static void read_augmented(struct batcher *batcher, uint64_t epoch, uint32_t index, void *pixels,
+                           uint32_t *ret_label)
+{
+    uint64_t key = random_key(batcher->options.seed, RANDOM_AUGMENT, epoch, index);
+    bool reads_bytes = batcher->options.reads_bytes;
+    uint8_t *bytes = reads_bytes ? pixels : batcher->stored;
+    dataset_read_bytes(batcher->dataset, index, bytes, ret_label);
+    augment_apply(&batcher->options.augmentation, &batcher->image, key, bytes, batcher->spare);
+    if (!reads_bytes) {
+        dataset_convert(batcher->dataset, bytes, pixels);
+    }
+}
+
 /* Reads the batch of a position into a slot. Gives up when the generation is over. */
 static void fill(struct batcher *batcher, struct slot *slot, struct position position,
                  uint64_t generation)
@@ -91,7 +109,9 @@ static void fill(struct batcher *batcher, struct slot *slot, struct position pos
         }
         uint32_t index = i < slot->count ? batcher->indices[i] : 0;
         void *pixels = (char *)slot->pixels + i * batcher->sample_bytes;
-        if (batcher->options.reads_bytes) {
+        if (batcher->augments) {
+            read_augmented(batcher, position.epoch, index, pixels, &slot->labels[i]);
+        } else if (batcher->options.reads_bytes) {
             dataset_read_bytes(batcher->dataset, index, pixels, &slot->labels[i]);
         } else {
             dataset_read(batcher->dataset, index, pixels, &slot->labels[i]);
@@ -205,6 +225,36 @@ static enum status create_slots(struct batcher *batcher)
     return STATUS_OK;
 }
 
+/* Whether training images can be changed, and memory for that. */
+static enum status prepare_augmentation(struct batcher *batcher)
+{
+    const struct batcher_options *options = &batcher->options;
+    struct pixels_source source;
+    char why[AUGMENT_WHY_BYTES];
+    if (!options->is_training || !augmentation_is_on(&options->augmentation)) {
+        return STATUS_OK;
+    }
+    if (!dataset_describe(batcher->dataset, &source)) {
+        log_error(
+            "--augment needs images that are stored as bytes, as cifar10 and mnist have them; "
+            "leave it out");
+        return STATUS_INVALID;
+    }
+    batcher->image = augment_image_of(&source);
+    if (augment_check(&options->augmentation, &batcher->image, why, sizeof(why)) != STATUS_OK) {
+        log_error("--augment: %s", why);
+        return STATUS_INVALID;
+    }
+    uint64_t bytes = pixels_bytes(&source);
+    batcher->stored = calloc(2, bytes);
+    if (batcher->stored == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    batcher->spare = batcher->stored + bytes;
+    batcher->augments = true;
+    return STATUS_OK;
+}
+
 /* Signals are for the thread that made the loader. */
 static enum status start_loader(struct batcher *batcher)
 {
@@ -228,6 +278,10 @@ static enum status init(struct batcher *batcher)
         return status;
     }
     status = create_slots(batcher);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = prepare_augmentation(batcher);
     if (status != STATUS_OK) {
         return status;
     }
@@ -255,8 +309,10 @@ enum status batcher_create(const struct batcher_options *options, const struct d
     batcher->dataset = dataset;
     status = init(batcher);
     if (status != STATUS_OK) {
-        log_error("cannot read %u batches of %u samples ahead: %s", checked.depth,
-                  checked.batch_size, status_text(status));
+        if (status == STATUS_NO_MEMORY) {
+            log_error("not enough memory to read %u batches of %u samples ahead", checked.depth,
+                      checked.batch_size);
+        }
         batcher_destroy(batcher);
         return status;
     }
@@ -290,6 +346,7 @@ void batcher_destroy(struct batcher *batcher)
         device_unlock_memory(batcher->options.device, batcher->memory);
     }
     memory_destroy_large(batcher->memory, batcher->memory_bytes);
+    free(batcher->stored);
     free(batcher->indices);
     free(batcher->slots);
     sampler_destroy(batcher->sampler);

@@ -6,12 +6,15 @@
  * used in this epoch. So N workers together see what one would, in the same steps. With is_local
  * each worker permutes and keeps to its own fixed part of the samples instead.
  *
+ * Training images are changed as the augmentation says, by keys of (seed, epoch, sample).
+ *
  * Evaluation: batches of the part `rank` of `world` of all samples in their order, once; the last
  * batch is padded, and says so. */
 #ifndef WORKER_DATA_BATCHER_H
 #define WORKER_DATA_BATCHER_H
 
 #include "common/base/status.h"
+#include "common/plan/augmentation.h"
 #include "worker/data/dataset.h"
 #include "worker/device/device.h"
 
@@ -39,8 +42,9 @@ struct batcher_options {
     uint64_t sample_count; // the first so many of the dataset; 0: all
     bool is_local;         // training only
     bool is_training;
-    bool reads_bytes;      // of a dataset that stores them: see dataset_describe
-    uint32_t depth;        // batches read ahead, at least 1
+    bool reads_bytes;                 // of a dataset that stores them: see dataset_describe
+    struct augmentation augmentation; // training only, of a dataset that stores bytes
+    uint32_t depth;                   // batches read ahead, at least 1
     struct device *device; // that batches are copied to, borrowed; NULL: nobody says which
 };
 

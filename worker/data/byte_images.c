@@ -90,11 +90,21 @@ static const uint8_t *find_pixels(const struct byte_images *images, uint64_t ind
     return part->records.pixels + index * part->records.pixel_stride;
 }
 
-static void convert(const uint8_t *bytes, size_t count, float scale, float shift,
-                    float *restrict ret_pixels)
+static void convert_plane(const uint8_t *bytes, size_t count, float scale, float shift,
+                          float *restrict ret_pixels)
 {
     for (size_t i = 0; i < count; i++) {
         ret_pixels[i] = (float)bytes[i] * scale + shift;
+    }
+}
+
+void byte_images_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
+{
+    const struct byte_images *images = (const struct byte_images *)dataset;
+    size_t channel_pixels = (size_t)dataset->sample.rows * dataset->sample.columns;
+    for (uint32_t c = 0; c < dataset->sample.channels; c++) {
+        convert_plane(bytes + c * channel_pixels, channel_pixels, images->scale[c],
+                      images->shift[c], ret_pixels + c * channel_pixels);
     }
 }
 
@@ -102,12 +112,7 @@ void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_
                       uint32_t *ret_label)
 {
     const struct byte_images *images = (const struct byte_images *)dataset;
-    const uint8_t *bytes = find_pixels(images, index);
-    size_t channel_pixels = (size_t)dataset->sample.rows * dataset->sample.columns;
-    for (uint32_t c = 0; c < dataset->sample.channels; c++) {
-        convert(bytes + c * channel_pixels, channel_pixels, images->scale[c], images->shift[c],
-                ret_pixels + c * channel_pixels);
-    }
+    byte_images_convert(dataset, find_pixels(images, index), ret_pixels);
     *ret_label = images->labels[index];
 }
 

@@ -93,6 +93,11 @@ void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *
     assert(*ret_label < dataset->class_count);
 }
 
+void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
+{
+    dataset->ops->convert(dataset, bytes, ret_pixels);
+}
+
 void dataset_close(struct dataset *dataset)
 {
     if (dataset != NULL) {

@@ -25,11 +25,12 @@ struct dataset_ops {
     void (*read)(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                  uint32_t *ret_label);
 
-    /* Of images that are stored as bytes; NULL, both: they are not. How pixels are made of them,
-     * valid until close; and the bytes of a sample, as read. */
+    /* Of images that are stored as bytes; NULL, all three: they are not. How pixels are made of
+     * them, valid until close; the bytes of a sample, as read; and the pixels of such bytes. */
     void (*describe)(const struct dataset *dataset, struct pixels_source *ret_source);
     void (*read_bytes)(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
                        uint32_t *ret_label);
+    void (*convert)(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
     void (*close)(struct dataset *dataset);
 };
 
@@ -51,6 +52,10 @@ void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixe
 bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source);
 void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
                         uint32_t *ret_label);
+
+/* Makes the pixels of a stored sample: what dataset_read writes, of bytes that may have been
+ * changed. */
+void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
 void dataset_close(struct dataset *dataset); // NULL is fine
 
 /* Adds to a digest of some of the first `count` samples, spread over them, pixels and labels:

@@ -268,6 +268,7 @@ const struct dataset_ops dataset_mnist_ops = {
     .read = byte_images_read,
     .describe = byte_images_describe,
     .read_bytes = byte_images_read_bytes,
+    .convert = byte_images_convert,
     .close = byte_images_close,
 };
 
@@ -276,5 +277,6 @@ const struct dataset_ops dataset_fashion_mnist_ops = {
     .read = byte_images_read,
     .describe = byte_images_describe,
     .read_bytes = byte_images_read_bytes,
+    .convert = byte_images_convert,
     .close = byte_images_close,
 };

@@ -50,17 +50,31 @@ static void scale_plane(const struct resized *resized, const float *from, float 
     }
 }
 
-static void resized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                         uint32_t *ret_label)
+/* From the pixels of an image as the inner dataset has it. */
+static void scale_image(const struct resized *resized, const float *pixels, float *ret_pixels)
 {
-    const struct resized *resized = (const struct resized *)dataset;
     struct shape inner = resized->inner->sample;
-    float pixels[INNER_MAX];
-    dataset_read(resized->inner, index, pixels, ret_label);
     for (uint32_t channel = 0; channel < inner.channels; channel++) {
         scale_plane(resized, pixels + (size_t)channel * inner.rows * inner.columns,
                     ret_pixels + (size_t)channel * resized->size * resized->size);
     }
+}
+
+static void resized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                         uint32_t *ret_label)
+{
+    const struct resized *resized = (const struct resized *)dataset;
+    float pixels[INNER_MAX];
+    dataset_read(resized->inner, index, pixels, ret_label);
+    scale_image(resized, pixels, ret_pixels);
+}
+
+static void resized_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
+{
+    const struct resized *resized = (const struct resized *)dataset;
+    float pixels[INNER_MAX];
+    dataset_convert(resized->inner, bytes, pixels);
+    scale_image(resized, pixels, ret_pixels);
 }
 
 static void resized_close(struct dataset *dataset)
@@ -90,6 +104,7 @@ static const struct dataset_ops resized_byte_ops = {
     .read = resized_read,
     .describe = resized_describe,
     .read_bytes = resized_read_bytes,
+    .convert = resized_convert,
     .close = resized_close,
 };
 

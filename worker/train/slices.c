@@ -1,11 +1,22 @@
 /* Makes the slices of the ranks that a process carries, and keeps apart what is each one's own. */
 #include "worker/train/slices.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 // Batches that a loader is ahead.
 #define READ_AHEAD 4
+
+/* The job's options were checked. */
+static struct augmentation augmentation_of(const struct job *job)
+{
+    struct augmentation augmentation = {{0}};
+    char why[OPTION_ERROR_BYTES];
+    enum status status = augmentation_parse(job->augment, &augmentation, why, sizeof(why));
+    assert(status == STATUS_OK);
+    return augmentation;
+}
 
 static enum status create_batches(struct slice *slice, const struct slices_sources *sources)
 {
@@ -20,6 +31,7 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
         .is_local = job->shard == SAMPLE_SPLIT_LOCAL,
         .is_training = true,
         .reads_bytes = sources->takes_bytes,
+        .augmentation = augmentation_of(job),
         .depth = READ_AHEAD,
         .device = sources->device,
     };

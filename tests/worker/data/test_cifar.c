@@ -1,8 +1,8 @@
-/* Tests of CIFAR-10's files: good ones, bad ones, and the real ones. */
+/* Tests of CIFAR's files: good ones, bad ones, and the real ones. */
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/data/real_data.h"
 #include "tests/support/data/refusal.h"
-#include "worker/data/cifar10.h"
+#include "worker/data/cifar.h"
 #include "worker/data/dataset.h"
 
 // clang-format off
@@ -18,8 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RECORDS     4 // of the files written here
-#define PIXEL_BYTES (CIFAR10_RECORD_BYTES - 1)
+#define RECORDS      4 // of the files written here
+#define PIXEL_BYTES  CIFAR_PIXEL_BYTES
+#define RECORD_BYTES (1 + PIXEL_BYTES)
 
 static const char *const files[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                     "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
@@ -31,9 +32,9 @@ static uint8_t pixel_of(uint32_t file, uint32_t record, uint32_t i)
 
 static void write_file(const char *folder, const char *prefix, uint32_t file)
 {
-    uint8_t bytes[RECORDS * CIFAR10_RECORD_BYTES];
+    uint8_t bytes[RECORDS * RECORD_BYTES];
     for (uint32_t record = 0; record < RECORDS; record++) {
-        uint8_t *at = bytes + (size_t)record * CIFAR10_RECORD_BYTES;
+        uint8_t *at = bytes + (size_t)record * RECORD_BYTES;
         at[0] = (uint8_t)((file + record) % 10);
         for (uint32_t i = 0; i < PIXEL_BYTES; i++) {
             at[1 + i] = pixel_of(file, record, i);
@@ -63,8 +64,8 @@ static void check_sample(const struct dataset *dataset, uint64_t index, uint32_t
     for (uint32_t i = 0; i < PIXEL_BYTES; i++) {
         uint32_t channel = i / 1024;
         double value = pixel_of(file, record, i) / 255.0;
-        double expected = (value - (double)cifar10_format.mean[channel]) /
-                          (double)cifar10_format.deviation[channel];
+        double expected = (value - (double)cifar10.format.mean[channel]) /
+                          (double)cifar10.format.deviation[channel];
         assert_true(fabs((double)pixels[i] - expected) < 1e-5);
     }
 }
@@ -155,16 +156,16 @@ static void a_file_of_another_size_is_refused(void **state)
     (void)state;
     check_bad_file(0, 0, 0, "it has 0 bytes");
     check_bad_file(1, 0, 0, "it has 1 bytes");
-    check_bad_file(CIFAR10_RECORD_BYTES - 1, 0, 0, "it has 3072 bytes");
-    check_bad_file(CIFAR10_RECORD_BYTES + 1, 0, 0, "it has 3074 bytes");
-    check_bad_file((size_t)10001 * CIFAR10_RECORD_BYTES, 0, 0, "10000 records of 3073 bytes");
+    check_bad_file(RECORD_BYTES - 1, 0, 0, "it has 3072 bytes");
+    check_bad_file(RECORD_BYTES + 1, 0, 0, "it has 3074 bytes");
+    check_bad_file((size_t)10001 * RECORD_BYTES, 0, 0, "10000 records of 3073 bytes");
 }
 
 static void a_label_out_of_range_is_refused_with_its_record(void **state)
 {
     (void)state;
-    check_bad_file((size_t)2 * CIFAR10_RECORD_BYTES, 0, 10, "record 0 (from 0) has label 10");
-    check_bad_file((size_t)9 * CIFAR10_RECORD_BYTES, (size_t)8 * CIFAR10_RECORD_BYTES, 255,
+    check_bad_file((size_t)2 * RECORD_BYTES, 0, 10, "record 0 (from 0) has label 10");
+    check_bad_file((size_t)9 * RECORD_BYTES, (size_t)8 * RECORD_BYTES, 255,
                    "record 8 (from 0) has label 255");
 }
 
@@ -182,6 +183,43 @@ static void what_is_no_regular_file_is_refused(void **state)
     refusal_check("cifar10", folder, DATASET_TRAIN, STATUS_IO, (const char *[3]){path, NULL, NULL});
     refusal_check("cifar10", path, DATASET_TRAIN, STATUS_IO,
                   (const char *[3]){path, "Not a directory", NULL});
+    temp_folder_destroy(folder);
+}
+
+/* Two label bytes: of the group, and of the class, which is the label. */
+static void a_record_of_cifar100_has_its_class_second(void **state)
+{
+    (void)state;
+    uint8_t bytes[2 * (2 + PIXEL_BYTES)] = {7, 99};
+    bytes[2] = 200;
+    bytes[2 + PIXEL_BYTES] = 8;
+    bytes[2 + PIXEL_BYTES + 1] = 0;
+    char *folder = temp_folder_create();
+    temp_folder_write(folder, "cifar-100-binary/train.bin", bytes, sizeof(bytes));
+    char data[512];
+    snprintf(data, sizeof(data), "cifar100:%s", folder);
+    struct dataset *dataset;
+    assert_int_equal(dataset_open(data, 1, DATASET_TRAIN, &dataset), STATUS_OK);
+    assert_int_equal(dataset->class_count, 100);
+    assert_int_equal(dataset->sample_count, 2);
+    float pixels[PIXEL_BYTES];
+    uint32_t label;
+    dataset_read(dataset, 0, pixels, &label);
+    assert_int_equal(label, 99);
+    double expected =
+        (200 / 255.0 - (double)cifar100.format.mean[0]) / (double)cifar100.format.deviation[0];
+    assert_true(fabs((double)pixels[0] - expected) < 1e-5);
+    dataset_read(dataset, 1, pixels, &label);
+    assert_int_equal(label, 0);
+    dataset_close(dataset);
+    bytes[1] = 100;
+    temp_folder_write(folder, "cifar-100-binary/train.bin", bytes, sizeof(bytes));
+    refusal_check("cifar100", folder, DATASET_TRAIN, STATUS_MALFORMED,
+                  (const char *[3]){"train.bin is not a CIFAR-100 file",
+                                    "record 0 (from 0) has label 100; labels are below 100",
+                                    "--data cifar100:DIR"});
+    refusal_check("cifar100", folder, DATASET_TEST, STATUS_IO,
+                  (const char *[3]){"test.bin", "No such file", "--data cifar100:DIR"});
     temp_folder_destroy(folder);
 }
 
@@ -211,6 +249,7 @@ int main(void)
         cmocka_unit_test(a_file_of_another_size_is_refused),
         cmocka_unit_test(a_label_out_of_range_is_refused_with_its_record),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(a_record_of_cifar100_has_its_class_second),
         cmocka_unit_test(the_real_training_images_are_balanced_and_normalised),
         cmocka_unit_test(the_real_test_images_are_as_many_as_they_should),
     };

@@ -1,0 +1,172 @@
+/* Reads a list of augmentations. */
+#include "common/plan/augmentation.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN "flip, crop:P, rotate:D, colour:S, cutout:N, cifar"
+
+struct row {
+    const char *name, *letter; // letter: of its number; NULL: it takes none
+    bool is_whole;             // the number
+    double least, most;
+};
+
+static const struct row rows[AUGMENT_KIND_COUNT] = {
+#define X(kind, name, letter, is_whole, least, most) {name, letter, is_whole, least, most},
+    AUGMENT_MAP(X)
+#undef X
+};
+
+struct preset {
+    const char *name, *text;
+};
+
+static const struct preset presets[] = {
+    {"cifar", "flip,crop:4"},
+};
+
+/* A part of a text between commas. */
+struct word {
+    const char *text;
+    size_t size;
+};
+
+static struct word next_word(const char **rest)
+{
+    struct word word = {*rest, strcspn(*rest, ",")};
+    *rest += word.size + ((*rest)[word.size] == ',');
+    return word;
+}
+
+static bool is_word(struct word word, const char *text)
+{
+    return strlen(text) == word.size && memcmp(word.text, text, word.size) == 0;
+}
+
+static const struct row *find_row(struct word name)
+{
+    for (size_t i = 0; i < AUGMENT_KIND_COUNT; i++) {
+        if (is_word(name, rows[i].name)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* The number behind a colon, to the last byte of the word. */
+static bool read_amount(struct word word, size_t name_size, double *ret_amount)
+{
+    char text[32], *end;
+    size_t size = word.size - name_size;
+    if (size < 2 || size > sizeof(text) ||
+        strspn(word.text + name_size + 1, "0123456789.") < size - 1) {
+        return false;
+    }
+    memcpy(text, word.text + name_size + 1, size - 1);
+    text[size - 1] = '\0';
+    *ret_amount = strtod(text, &end);
+    return *end == '\0';
+}
+
+static enum status refuse_amount(const struct row *row, char *ret_why, size_t why_size)
+{
+    if (row->letter == NULL) {
+        snprintf(ret_why, why_size, "%s takes no number", row->name);
+    } else {
+        snprintf(ret_why, why_size, "%s needs a number from %g to %g: %s:%s", row->name, row->least,
+                 row->most, row->name, row->letter);
+    }
+    return STATUS_INVALID;
+}
+
+static bool is_fit(const struct row *row, double amount)
+{
+    return amount >= row->least && amount <= row->most &&
+           (!row->is_whole || amount == (double)(uint32_t)amount);
+}
+
+static enum status read_word(struct word word, struct augmentation *augmentation, char *ret_why,
+                             size_t why_size)
+{
+    const char *colon = memchr(word.text, ':', word.size);
+    size_t name_size = colon != NULL ? (size_t)(colon - word.text) : word.size;
+    const struct row *row = find_row((struct word){word.text, name_size});
+    if (row == NULL) {
+        snprintf(ret_why, why_size, "there is no '%.*s'; there are " KNOWN, (int)word.size,
+                 word.text);
+        return STATUS_INVALID;
+    }
+    double *amount = &augmentation->amounts[row - rows], given = 1;
+    if (*amount != 0) {
+        snprintf(ret_why, why_size, "%s is there twice", row->name);
+        return STATUS_INVALID;
+    }
+    bool has_number = colon != NULL;
+    if (has_number != (row->letter != NULL) ||
+        (has_number && !read_amount(word, name_size, &given)) || !is_fit(row, given)) {
+        return refuse_amount(row, ret_why, why_size);
+    }
+    *amount = given;
+    return STATUS_OK;
+}
+
+static const char *find_preset(struct word word)
+{
+    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+        if (is_word(word, presets[i].name)) {
+            return presets[i].text;
+        }
+    }
+    return NULL;
+}
+
+/* A word, or those of the preset that it names. */
+static enum status read_part(struct word word, struct augmentation *augmentation, char *ret_why,
+                             size_t why_size)
+{
+    const char *preset = find_preset(word);
+    if (preset == NULL) {
+        return read_word(word, augmentation, ret_why, why_size);
+    }
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && *preset != '\0') {
+        status = read_word(next_word(&preset), augmentation, ret_why, why_size);
+    }
+    return status;
+}
+
+enum status augmentation_parse(const char *text, struct augmentation *ret_augmentation,
+                               char *ret_why, size_t why_size)
+{
+    struct augmentation augmentation = {{0}};
+    size_t size = strlen(text);
+    if (strcmp(text, "none") == 0) {
+        *ret_augmentation = augmentation;
+        return STATUS_OK;
+    }
+    if (size > 0 && text[size - 1] == ',') {
+        snprintf(ret_why, why_size, "it ends with a comma");
+        return STATUS_INVALID;
+    }
+    do {
+        enum status status = read_part(next_word(&text), &augmentation, ret_why, why_size);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    } while (*text != '\0');
+    *ret_augmentation = augmentation;
+    return STATUS_OK;
+}
+
+bool augmentation_is_on(const struct augmentation *augmentation)
+{
+    for (size_t i = 0; i < AUGMENT_KIND_COUNT; i++) {
+        if (augmentation->amounts[i] != 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,47 @@
+/* How training images are changed before they are used, as --augment describes it. Pure.
+ *
+ *     flip          left and right are exchanged, for every other image
+ *     crop:P        the image moves by up to P pixels in each direction
+ *     rotate:D      it is turned about its centre by up to D degrees in each direction
+ *     colour:S      brightness, contrast and saturation are each multiplied by 1 - S .. 1 + S
+ *     cutout:N      a square of N by N pixels is blanked
+ *     cifar         flip and crop:4, as He et al. (2016) train on CIFAR
+ *
+ * Several are separated by commas, cifar among them. They are applied in the order of the list
+ * above, whatever the order in the text. */
+#ifndef COMMON_PLAN_AUGMENTATION_H
+#define COMMON_PLAN_AUGMENTATION_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// X(kind, "name", "letter of its number" or NULL, is whole, least, most)
+#define AUGMENT_MAP(X)                       \
+    X(FLIP, "flip", NULL, true, 1, 1)        \
+    X(CROP, "crop", "P", true, 1, 512)       \
+    X(ROTATE, "rotate", "D", false, 1, 180)  \
+    X(COLOUR, "colour", "S", false, 0.01, 1) \
+    X(CUTOUT, "cutout", "N", true, 1, 1024)
+
+enum augment_kind {
+#define X(kind, name, letter, is_whole, least, most) AUGMENT_##kind,
+    AUGMENT_MAP(X)
+#undef X
+        AUGMENT_KIND_COUNT
+};
+
+/* Zeroed: images stay as they are. */
+struct augmentation {
+    double amounts[AUGMENT_KIND_COUNT]; // 0: not applied
+};
+
+/* Reads --augment; "none" is nothing. STATUS_INVALID: ret_why says what would be right. */
+enum status augmentation_parse(const char *text, struct augmentation *ret_augmentation,
+                               char *ret_why, size_t why_size);
+
+/* Whether anything is applied. */
+bool augmentation_is_on(const struct augmentation *augmentation);
+
+#endif
