@@ -1,16 +1,18 @@
 """Runs the steps of a part one after the other, and writes down what became of each.
 
 A step passes, fails, or is not run; what is not run is never said to have passed. The file is written
-anew after every step, so that a part which is cut off leaves what it knows.
+anew before and after every step, so that a part which is cut off leaves what it knows.
 """
 import json
 import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SHORTEST_S = 15  # no step begins with less time left
@@ -51,10 +53,26 @@ def read_about():
                          "start the first-hour that is in it") from error
 
 
-class Hour:
-    """One part. `minutes` is how long it may take."""
+def end_session(process):
+    """Ends a command, and what it has started: workers and peers would go on using the GPU. What they
+    said."""
+    for sign, patience_s in ((signal.SIGTERM, 10), (signal.SIGKILL, 10)):
+        try:
+            os.killpg(process.pid, sign)
+        except ProcessLookupError:
+            pass
+        try:
+            return process.communicate(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            continue
+    return "", ""
 
-    def __init__(self, part, out, minutes):
+
+class Hour:
+    """One part. `minutes` is how long it may take, `limit_s` how long a command of it that sets no limit
+    of its own."""
+
+    def __init__(self, part, out, minutes, limit_s=300):
         self.about = read_about()
         self.is_fake = self.about["runtime"] == "fake"
         self.deadline = time.monotonic() + 60 * minutes
@@ -62,6 +80,7 @@ class Hour:
         self.path = os.path.join(out, f"part-{part}.json")
         self.report = {"part": part, **self.about, "machine": {}, "steps": [], "outcome": "cut off"}
         self.stopped_by = None
+        self.limit_s = limit_s
         self.folder = tempfile.mkdtemp(prefix="ringside-hour-")
         # Not what RINGSIDE_ variables would make of the jobs' options.
         self.environment = {**{name: value for name, value in os.environ.items()
@@ -76,6 +95,7 @@ class Hour:
     def close(self):
         """Ends the part; its exit status."""
         states = {step["state"] for step in self.report["steps"]}
+        self.report.pop("running", None)
         self.report["outcome"] = ("failed" if "failed" in states else "incomplete"
                                   if "not run" in states else "passed")
         self.report["seconds"] = round(time.monotonic() - self.started, 1)
@@ -107,12 +127,17 @@ class Hour:
         elif self.left_s() < SHORTEST_S:
             row.update({"state": "not run", "why": "no time was left"})
         else:
+            self.report["running"] = name
+            self.write()
             try:
                 row["figures"] = function(*arguments)
             except Failed as failed:
                 row.update({"state": "failed", "why": str(failed)})
             except NotRun as missing:
                 row.update({"state": "not run", "why": str(missing)})
+            except Exception:  # pylint: disable=broad-exception-caught  # what nobody has foreseen, too
+                row.update({"state": "failed", "why": "first-hour itself is wrong here, or what it read:\n"
+                            + traceback.format_exc(limit=-3)})
         row["seconds"] = round(time.monotonic() - begin, 1)
         if is_essential and row["state"] != "passed" and not self.stopped_by:
             self.stopped_by = name
@@ -126,25 +151,32 @@ class Hour:
         if self.is_fake:
             raise NotRun("it needs a GPU; this is a rehearsal on the fake runtime")
 
-    def run(self, command, limit_s=300, variables=None):
-        """What a command printed on standard output. Raises Failed with the end of all that it said."""
+    def run(self, command, limit_s=None, variables=None):
+        """What a command printed on standard output. Raises Failed with the end of all that it said.
+        Whatever it has started ends with it."""
         command = [str(word) for word in command]
-        limit_s = max(1, min(limit_s, self.left_s()))
+        limit_s = max(1, min(limit_s or self.limit_s, self.left_s()))
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  errors="replace", check=False, timeout=limit_s, cwd=self.folder,
-                                  env={**self.environment, **(variables or {})})
-        except subprocess.TimeoutExpired as late:
-            said = late.stdout or b""
-            lines = (said.decode(errors="replace") if isinstance(said, bytes) else said).splitlines()
-            raise Failed("\n".join([f"still running after {limit_s:.0f} s: {' '.join(command)}",
-                                    *lines[-4 * KEPT_LINES:]])) from late
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, errors="replace",
+                                       cwd=self.folder, env={**self.environment, **(variables or {})},
+                                       start_new_session=True)
         except OSError as error:
             raise Failed(f"cannot start {command[0]}: {error.strerror}") from error
-        if done.returncode != 0:
-            said = (done.stdout + done.stderr).strip().splitlines()[-KEPT_LINES:]
-            raise Failed(f"exit status {done.returncode}: {' '.join(command)}\n" + "\n".join(said))
-        return done.stdout
+        late = ""
+        try:
+            said = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            late = f"still running after {limit_s:.0f} s"
+            said = end_session(process)
+        except BaseException:
+            end_session(process)
+            raise
+        if late or process.returncode != 0:
+            lines = "".join(said).strip().splitlines()[-KEPT_LINES * (2 if late else 1):]
+            raise Failed("\n".join([f"{late or f'exit status {process.returncode}'}: "
+                                    + " ".join(command), *lines]))
+        return said[0]
 
     def program(self, path):
         return os.path.join(ROOT, "build", path)

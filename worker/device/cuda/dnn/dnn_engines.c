@@ -56,7 +56,8 @@ static bool is_allowed(const struct dnn_target *target, cudnnBackendDescriptor_t
     int64_t count = 0;
     bool is_allowed = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                CUDNN_TYPE_NUMERICAL_NOTE, NOTES_MAX, &count,
-                                               notes) == CUDNN_STATUS_SUCCESS;
+                                               notes) == CUDNN_STATUS_SUCCESS &&
+                      count <= NOTES_MAX; // a newer library may have more to say than we can hear
     for (int64_t i = 0; is_allowed && i < count; i++) {
         bool is_rough = notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
                         notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
@@ -79,8 +80,9 @@ static bool write_knobs(cudnnBackendDescriptor_t config, struct dnn_engine *engi
     create_all(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, KNOBS_MAX, knobs);
     bool is_known = cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS_MAX, &count,
-                                             knobs) == CUDNN_STATUS_SUCCESS;
-    for (int64_t i = 0; is_known && i < count && i < KNOBS_MAX; i++) {
+                                             knobs) == CUDNN_STATUS_SUCCESS &&
+                    count <= KNOBS_MAX;
+    for (int64_t i = 0; is_known && i < count; i++) {
         cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
         int64_t value = 0;
         is_known =

@@ -14,6 +14,8 @@
 #define THREADS    256
 #define BLOCKS_MAX 8192 // more elements: threads take several
 
+#define AT_ONCE_BLOCKS 2 // of a multiprocessor, at least: so many registers may threads have
+
 static unsigned blocks_for(size_t count)
 {
     size_t blocks = (count + THREADS - 1) / THREADS;
@@ -25,8 +27,11 @@ static cudaStream_t stream_of(void *stream)
     return static_cast<cudaStream_t>(stream);
 }
 
-// Calls f(i) for every i below count, on the device.
-template <typename Function> static __global__ void each_kernel(Function f, size_t count)
+// Calls f(i) for every i below count, on the device. What f holds stays where arguments lie: a body
+// may look up its arrays by an index.
+template <typename Function>
+static __global__ void __launch_bounds__(THREADS, AT_ONCE_BLOCKS)
+    each_kernel(const __grid_constant__ Function f, size_t count)
 {
     size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
     for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
@@ -114,8 +119,6 @@ int kernel_norm_finish(const struct cuda_norm *norm, const double *parts,
     return finish_sums(&f, stream);
 }
 
-#define AT_ONCE_BLOCKS 2 // of a multiprocessor, at least: so many registers may threads have
-
 // All blocks are on the GPU at the same time (a cooperative launch), and wait for each other.
 template <typename Part, typename Then>
 static __global__ void __launch_bounds__(THREADS, AT_ONCE_BLOCKS)
@@ -189,6 +192,11 @@ static int sums_then(const struct sums_finish *finish, const Part &part, const T
     most = most < then_count ? then_count : most;
     blocks = blocks < blocks_for(most) ? blocks : blocks_for(most);
     void *arguments[] = {&parts, &part_count, &f, &thens, &then_count};
-    return static_cast<int>(
+    result = static_cast<int>(
         cudaLaunchCooperativeKernel(kernel, blocks, THREADS, arguments, 0, stream_of(stream)));
+    if (result != static_cast<int>(cudaErrorCooperativeLaunchTooLarge)) {
+        return result;
+    }
+    (void)cudaGetLastError(); // a tool that instruments kernels leaves room for fewer blocks
+    return sums_one_by_one(finish, part, then, stream);
 }
