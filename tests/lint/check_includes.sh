@@ -24,6 +24,7 @@ common/optimizer        common/base common/vector common/options
 common/plan             common/base
 common/job              common/base common/vector common/options common/transport common/codec common/optimizer common/plan
 common/service          common/base common/transport common/job
+common/live             common/base common/service
 common/channel          common/base common/vector common/security common/transport common/job common/service
 
 worker/device           common/base
@@ -79,7 +80,7 @@ common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/
 libraries='
 zmq.*                           common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
-microhttpd.*                    common/service/health\.c
+microhttpd.*                    common/service/web\.c
 .*\.pb-c\.h|protobuf-c/.*       common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
