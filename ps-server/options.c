@@ -99,7 +99,9 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 65535),
      .metavar = "PORT",
-     .help = "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
+     .help =
+         "TCP port that answers GET /ready and GET /alive over HTTP, for probes, and GET /metrics "
+         "for Prometheus where the coordinator is; 0: none"},
     {.name = "log-level",
      FIELD(CHOICE, log_level),
      .fallback = "warn",

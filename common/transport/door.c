@@ -83,37 +83,27 @@ void door_open(void)
 }
 
 /* Puts one exempt socket in the place of another; -1: none. */
-static bool replace_exempt(int before, int after)
+static void replace_exempt(int before, int after)
 {
-    bool is_replaced = false;
     pthread_mutex_lock(&door.mutex);
-    for (uint32_t i = 0; i < DOOR_EXEMPT_MAX && !is_replaced; i++) {
-        if (door.exempt_fds[i] == before) {
-            door.exempt_fds[i] = after;
-            is_replaced = true;
-        }
-    }
+    int *place = &door.exempt_fds[door.exempt_fds[0] == before ? 0 : 1];
+    *place = *place == before ? after : *place;
     pthread_mutex_unlock(&door.mutex);
-    return is_replaced;
 }
 
 void door_exempt(int listener)
 {
-    (void)replace_exempt(-1, listener);
+    replace_exempt(-1, listener);
 }
 
 void door_exempt_no_more(int listener)
 {
-    (void)replace_exempt(listener, -1);
+    replace_exempt(listener, -1);
 }
 
 static bool is_exempt(int listener)
 {
-    bool is = false;
-    for (uint32_t i = 0; i < DOOR_EXEMPT_MAX; i++) {
-        is = is || door.exempt_fds[i] == listener;
-    }
-    return is;
+    return door.exempt_fds[0] == listener || door.exempt_fds[1] == listener;
 }
 
 static uint64_t descriptor_limit(void)

@@ -109,6 +109,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .folder = options->out,
         .resume = options->resume,
         .port = options->port,
+        .health_port = options->health_port,
         .restarts = options->restarts,
         .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,

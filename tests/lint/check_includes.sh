@@ -32,8 +32,9 @@ worker/device           common/base
 ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
 ps-server/coordinator   common/base common/vector common/transport common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
+ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/checkpoint
+ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -94,7 +95,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|live/live_state|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|live/live_fill|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
