@@ -52,6 +52,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .resume = options->resume,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
+        .has_tensorboard = options->tensorboard,
         .shows_progress = options->progress == PROGRESS_AUTO,
         .is_interrupted = signals_flag(),
     };

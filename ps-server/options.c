@@ -94,6 +94,11 @@ static const struct option rows[] = {
      .fallback = "auto",
      .choices = progress_choices,
      .help = "what to show of the job"},
+    {.name = "tensorboard",
+     FIELD(FLAG, tensorboard),
+     .fallback = "false",
+     .help = "write the folder `tensorboard` of the run folder, for TensorBoard to show: loss, "
+             "accuracy, rates and times of each rank and their mean"},
     {.name = "health-port",
      FIELD(U32, health_port),
      .fallback = "0",
@@ -160,6 +165,10 @@ static enum status choose_folder(struct ps_options *options, const struct job *j
     }
     if (job->checkpoint_every.kind != CHECKPOINT_NEVER && options->out[0] == '\0') {
         log_error("--checkpoint-every needs a run folder to write to: --out DIR");
+        return STATUS_INVALID;
+    }
+    if (options->tensorboard && options->out[0] == '\0') {
+        log_error("--tensorboard needs a run folder to write to: --out DIR");
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -163,9 +163,12 @@ static enum status open_keeper(struct server *server)
 /* No recorder without a folder. */
 static enum status open_record(const struct server_options *options, struct recorder **ret_recorder)
 {
-    bool is_resumed = options->resume[0] != '\0';
-    return options->folder[0] != '\0' ? recorder_create(options->folder, is_resumed, ret_recorder)
-                                      : STATUS_OK;
+    const struct recorder_options record = {
+        .folder = options->folder,
+        .is_resumed = options->resume[0] != '\0',
+        .has_tensorboard = options->has_tensorboard,
+    };
+    return options->folder[0] != '\0' ? recorder_create(&record, ret_recorder) : STATUS_OK;
 }
 
 static enum status open_live(struct server *server)

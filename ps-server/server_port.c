@@ -98,6 +98,10 @@ static void port_period_closed(void *context, uint32_t epoch)
 {
     struct server *server = context;
     progress_period(&server->progress, &server->coordinator, epoch);
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        server_note_record(server,
+                           recorder_add_period(server->recorder, &server->coordinator, epoch));
+    }
     live_period_closed(server->live, &server->coordinator, epoch);
 }
 

@@ -114,6 +114,9 @@ enum status launch_start_coordinator(struct launch *launch)
     if (!launch->is_private) {
         member_command_add_number(&command, "--port", options->port);
     }
+    if (options->has_tensorboard) {
+        member_command_add(&command, "--tensorboard");
+    }
     if (options->health_port != 0) {
         member_command_add_number(&command, "--health-port", options->health_port);
     }

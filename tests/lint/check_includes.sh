@@ -73,6 +73,7 @@ worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/v
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
+ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
@@ -82,7 +83,8 @@ libraries='
 zmq.*                           common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/service/web\.c
-.*\.pb-c\.h|protobuf-c/.*       common/channel/wire(\.c|_packing\.[ch])
+tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
+wire\.pb-c\.h|protobuf-c/.*     common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -95,7 +97,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|live/live_state|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|live/live_fill|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|crc32c|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|live/live_state|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|live/live_fill|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
