@@ -26,7 +26,8 @@ static enum status check_limits(enum resources_role role, const struct job *job)
 }
 
 static enum status run_coordinator(const struct ps_options *options, struct job *job,
-                                   const struct security *security, struct notify *notify)
+                                   const struct security *security, struct health *health,
+                                   struct notify *notify)
 {
     char error[OPTION_ERROR_BYTES];
     if (job_resolve(job, error, sizeof(error)) != STATUS_OK) {
@@ -43,6 +44,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .address = options->bind,
         .port = options->port,
         .port_range = options->port_range,
+        .health = health,
         .notify = notify,
         .security = security,
         .keys = options->security.keys,
@@ -50,6 +52,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .resume = options->resume,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
+        .has_tensorboard = options->tensorboard,
         .shows_progress = options->progress == PROGRESS_AUTO,
         .is_interrupted = signals_flag(),
     };
@@ -77,12 +80,13 @@ static enum status run_shard(const struct ps_options *options, double stall_warn
     return shard_service_run(&service);
 }
 
-static enum status run(const struct ps_options *options, struct job *job, struct notify *notify)
+static enum status run(const struct ps_options *options, struct job *job, struct health *health,
+                       struct notify *notify)
 {
     struct security security;
     enum status status = security_open(&options->security, &security);
     if (status == STATUS_OK) {
-        status = options->shard == 0 ? run_coordinator(options, job, &security, notify)
+        status = options->shard == 0 ? run_coordinator(options, job, &security, health, notify)
                                      : run_shard(options, job->stall_warn, &security, notify);
     }
     security_close(&security);
@@ -115,7 +119,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     }
     struct notify *notify = notify_create(getenv, health);
-    enum status status = run(&options, &job, notify);
+    enum status status = run(&options, &job, health, notify);
     notify_stopping(notify);
     notify_destroy(notify);
     return (int)exit_code(status);

@@ -94,12 +94,19 @@ static const struct option rows[] = {
      .fallback = "auto",
      .choices = progress_choices,
      .help = "what to show of the job"},
+    {.name = "tensorboard",
+     FIELD(FLAG, tensorboard),
+     .fallback = "false",
+     .help = "write the folder `tensorboard` of the run folder, for TensorBoard to show: loss, "
+             "accuracy, rates and times of each rank and their mean"},
     {.name = "health-port",
      FIELD(U32, health_port),
      .fallback = "0",
      OPTION_RANGE(0, 65535),
      .metavar = "PORT",
-     .help = "TCP port that answers GET /ready and GET /alive over HTTP, for probes; 0: none"},
+     .help =
+         "TCP port that answers GET /ready and GET /alive over HTTP, for probes, and GET /metrics "
+         "for Prometheus where the coordinator is; 0: none"},
     {.name = "log-level",
      FIELD(CHOICE, log_level),
      .fallback = "warn",
@@ -158,6 +165,10 @@ static enum status choose_folder(struct ps_options *options, const struct job *j
     }
     if (job->checkpoint_every.kind != CHECKPOINT_NEVER && options->out[0] == '\0') {
         log_error("--checkpoint-every needs a run folder to write to: --out DIR");
+        return STATUS_INVALID;
+    }
+    if (options->tensorboard && options->out[0] == '\0') {
+        log_error("--tensorboard needs a run folder to write to: --out DIR");
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -27,6 +27,7 @@ struct ps_options {
     uint32_t announce_fd; // 0: none
     uint32_t launcher_fd; // 0: none
     enum progress_choice progress;
+    bool tensorboard;
     enum log_level log_level;
     struct security_options security;
 };

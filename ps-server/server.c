@@ -163,9 +163,18 @@ static enum status open_keeper(struct server *server)
 /* No recorder without a folder. */
 static enum status open_record(const struct server_options *options, struct recorder **ret_recorder)
 {
-    bool is_resumed = options->resume[0] != '\0';
-    return options->folder[0] != '\0' ? recorder_create(options->folder, is_resumed, ret_recorder)
-                                      : STATUS_OK;
+    const struct recorder_options record = {
+        .folder = options->folder,
+        .is_resumed = options->resume[0] != '\0',
+        .has_tensorboard = options->has_tensorboard,
+    };
+    return options->folder[0] != '\0' ? recorder_create(&record, ret_recorder) : STATUS_OK;
+}
+
+static enum status open_live(struct server *server)
+{
+    const struct live_options live = {.job = &server->job, .health = server->options->health};
+    return live_create(&live, &server->live);
 }
 
 static void take_launcher_news(struct server *server)
@@ -335,6 +344,7 @@ static void loop(struct server *server)
         check_record(server);
         take_departures(server);
         tick(server);
+        live_tick(server->live, &server->coordinator, clock_now_ms());
     }
 }
 
@@ -367,6 +377,7 @@ static enum status finish(struct server *server)
     if (server->recorder != NULL && has_begun) {
         finish_record(server);
     }
+    live_ended(server->live, &server->coordinator);
     progress_closing(&server->progress, &server->coordinator);
     return server->coordinator.verdict;
 }
@@ -412,6 +423,10 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = open_live(server);
+    if (status != STATUS_OK) {
+        return give_up(server, status, "the coordinator cannot show the job");
+    }
     status = announce(server);
     if (status != STATUS_OK) {
         return give_up(server, status, "the coordinator could not say where it listens");
@@ -426,6 +441,7 @@ static void destroy(struct server *server)
     if (server->has_shard_thread) {
         pthread_join(server->shard_thread, NULL);
     }
+    live_destroy(server->live);
     recorder_destroy(server->recorder);
     keeper_destroy(server->keeper); // wakes the channel
     vault_destroy(server->vault);

@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "common/security/security.h"
+#include "common/service/health.h"
 #include "common/service/notify.h"
 
 #include <stdatomic.h>
@@ -25,6 +26,8 @@ struct server_options {
     int announce_fd;                 // where to write the endpoint; -1: nowhere
     int launcher_fd;                 // pipe from the launcher: see launcher_news.h; -1: none
     bool shows_progress;
+    bool has_tensorboard;  // writes event files of TensorBoard's to the run folder
+    struct health *health; // that serves measurements of the job; may be NULL
     struct notify *notify; // is told that the server listens and its loop goes round; may be NULL
     const atomic_int *is_interrupted; // set by a signal
 };

@@ -38,6 +38,7 @@ static void go_on(struct server *server)
     struct coordinator *coordinator = &server->coordinator;
     generation_note_start(&server->generation, coordinator, clock_now_ms());
     progress_gone_on(&server->progress, coordinator);
+    live_gone_on(server->live, coordinator);
     if (server->recorder == NULL) {
         return;
     }
@@ -61,6 +62,7 @@ static void port_started(void *context)
         generation_note_start(&server->generation, &server->coordinator, clock_now_ms());
     }
     progress_started(&server->progress, &server->coordinator);
+    live_started(server->live, &server->coordinator);
     if (server->recorder != NULL && resume != NULL) {
         server_note_record(server,
                            recorder_go_on(server->recorder, server->options->resume, resume->step));
@@ -77,6 +79,7 @@ static void port_switched(void *context)
 {
     struct server *server = context;
     progress_switched(&server->progress, &server->coordinator);
+    live_switched(server->live, &server->coordinator);
 }
 
 static void port_reported(void *context, uint32_t rank, const struct message *message)
@@ -88,12 +91,18 @@ static void port_reported(void *context, uint32_t rank, const struct message *me
                                                         rank, message, now_ms));
     }
     progress_reported(&server->progress, &server->coordinator, now_ms);
+    live_reported(server->live, rank, message);
 }
 
 static void port_period_closed(void *context, uint32_t epoch)
 {
     struct server *server = context;
     progress_period(&server->progress, &server->coordinator, epoch);
+    if (server->recorder != NULL && server->record_status == STATUS_OK) {
+        server_note_record(server,
+                           recorder_add_period(server->recorder, &server->coordinator, epoch));
+    }
+    live_period_closed(server->live, &server->coordinator, epoch);
 }
 
 static void port_checkpoint(void *context, enum checkpoint_task task, uint64_t peer,

@@ -11,6 +11,7 @@
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/coordinator/launcher_news.h"
+#include "ps-server/live/live.h"
 #include "ps-server/record/progress.h"
 #include "ps-server/record/recorder.h"
 #include "ps-server/server.h"
@@ -32,6 +33,7 @@ struct server {
     struct recorder *recorder;     // NULL: no run folder
     struct keeper *keeper;
     struct progress progress;
+    struct live *live; // NULL: nobody looks
     struct launcher_pipe launcher;
     enum status record_status; // of the first file that could not be written
     char endpoint[TRANSPORT_ENDPOINT_BYTES];

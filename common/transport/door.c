@@ -55,11 +55,12 @@ static struct {
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
     uint32_t stranger_count;                  // that there were
     uint64_t others_since_ms;                 // when the second began of which others_count is
-    uint32_t others_count; // visitors of other users of this host, in that second
-    int spare_fd;          // given up for a moment where there is no other; -1: none
-    int peer_fd;           // to ask whose a connection is; -1: none
-    int exempt_fd;         // whose connections are no visitors; -1: none
-} door = {.mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .peer_fd = -1, .exempt_fd = -1};
+    uint32_t others_count;           // visitors of other users of this host, in that second
+    int spare_fd;                    // given up for a moment where there is no other; -1: none
+    int peer_fd;                     // to ask whose a connection is; -1: none
+    int exempt_fds[DOOR_EXEMPT_MAX]; // whose connections are no visitors; -1: none
+} door = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .spare_fd = -1, .peer_fd = -1, .exempt_fds = {-1, -1}};
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -81,11 +82,28 @@ void door_open(void)
     pthread_mutex_unlock(&door.mutex);
 }
 
-void door_exempt(int listener)
+/* Puts one exempt socket in the place of another; -1: none. */
+static void replace_exempt(int before, int after)
 {
     pthread_mutex_lock(&door.mutex);
-    door.exempt_fd = listener;
+    int *place = &door.exempt_fds[door.exempt_fds[0] == before ? 0 : 1];
+    *place = *place == before ? after : *place;
     pthread_mutex_unlock(&door.mutex);
+}
+
+void door_exempt(int listener)
+{
+    replace_exempt(-1, listener);
+}
+
+void door_exempt_no_more(int listener)
+{
+    replace_exempt(listener, -1);
+}
+
+static bool is_exempt(int listener)
+{
+    return door.exempt_fds[0] == listener || door.exempt_fds[1] == listener;
 }
 
 static uint64_t descriptor_limit(void)
@@ -298,7 +316,7 @@ static int take_one(int fd, struct sockaddr_storage *storage, socklen_t *size, i
     *ret_is_turned_away = false;
     pthread_mutex_lock(&door.mutex);
     if (taken >= 0) {
-        *ret_is_turned_away = fd != door.exempt_fd && !receive_visitor(taken, fd, storage);
+        *ret_is_turned_away = !is_exempt(fd) && !receive_visitor(taken, fd, storage);
     } else if ((error == EMFILE || error == ENFILE) && door.spare_fd >= 0) {
         turn_away_next(fd);
     }

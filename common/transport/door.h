@@ -56,9 +56,13 @@ struct door_turned_away {
  * again does no harm. */
 void door_open(void);
 
-/* Who connects to this socket, which listens, is no visitor: its owner has limits of its own, fewer
- * than DOOR_RESERVE. One at most; -1: none. Before anybody can connect to it. */
+#define DOOR_EXEMPT_MAX 2
+
+/* Who connects to this socket, which listens, is no visitor: its owner has limits of its own, which
+ * for all of them are fewer than DOOR_RESERVE. DOOR_EXEMPT_MAX at most, further ones are not
+ * exempt. Before anybody can connect to it, and until it is closed. */
 void door_exempt(int listener);
+void door_exempt_no_more(int listener);
 
 /* As accept4(2), for a connection that may stay; errors are those that libzmq can take. */
 int door_take(int fd, struct sockaddr *address, socklen_t *address_size, int flags);

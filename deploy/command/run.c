@@ -109,10 +109,12 @@ static enum exit_code run(struct session *session, const struct job *job)
         .folder = options->out,
         .resume = options->resume,
         .port = options->port,
+        .health_port = options->health_port,
         .restarts = options->restarts,
         .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
+        .has_tensorboard = options->tensorboard,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
     if (code == EXIT_COMPLETED || options->resume[0] == '\0') {

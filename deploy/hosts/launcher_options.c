@@ -55,6 +55,19 @@ static const struct option run_rows[] = {
      .metavar = "COUNT",
      .help = "with --on-loss redeal: how often worker processes that were lost are started again, "
              "on the same host, after half a second and longer from time to time"},
+    {.name = "tensorboard",
+     FIELD(FLAG, tensorboard),
+     .fallback = "false",
+     .help = "write the folder `tensorboard` of the run folder, for TensorBoard to show: loss, "
+             "accuracy, rates and times of each rank and their mean"},
+    {.name = "health-port",
+     FIELD(U32, health_port),
+     .fallback = "0",
+     OPTION_RANGE(0, 65535),
+     .metavar = "PORT",
+     .help =
+         "TCP port at which the coordinator answers GET /metrics, for Prometheus, and GET /ready "
+         "and GET /alive over HTTP; 0: none"},
 };
 
 struct option_set launcher_run_option_set(struct launcher_options *options)

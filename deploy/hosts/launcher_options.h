@@ -11,8 +11,10 @@
 
 struct launcher_options {
     char out[1024];
-    char resume[1024]; // run folder to go on in; "": none
-    uint32_t restarts; // of lost workers, at most
+    char resume[1024];    // run folder to go on in; "": none
+    uint32_t restarts;    // of lost workers, at most
+    uint32_t health_port; // of the coordinator; 0: none
+    bool tensorboard;
     char bind[128];
     uint32_t port;
     enum log_level log_level;

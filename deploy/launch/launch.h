@@ -18,10 +18,12 @@ struct launch_options {
     const char *folder;              // run folder, which exists
     const char *resume;              // run folder to go on from; NULL or "": none
     uint32_t port;                   // of the coordinator; 0: any
+    uint32_t health_port;            // of the coordinator; 0: none
     uint32_t restarts;               // of workers that were lost, at most
     const struct security *security; // what the user said about keys
     const char *log_level;
     bool shows_progress;
+    bool has_tensorboard; // the coordinator writes event files of TensorBoard's
 };
 
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */

@@ -114,6 +114,12 @@ enum status launch_start_coordinator(struct launch *launch)
     if (!launch->is_private) {
         member_command_add_number(&command, "--port", options->port);
     }
+    if (options->has_tensorboard) {
+        member_command_add(&command, "--tensorboard");
+    }
+    if (options->health_port != 0) {
+        member_command_add_number(&command, "--health-port", options->health_port);
+    }
     member_command_add_option(&command, "--out", launch->folder);
     member_command_add_option(&command, "--progress", options->shows_progress ? "auto" : "none");
     if (is_resumed(options)) {

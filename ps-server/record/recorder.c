@@ -3,9 +3,11 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "common/job/phases.h"
 #include "ps-server/record/continuation.h"
 #include "ps-server/record/metrics.h"
 #include "ps-server/record/summary.h"
+#include "ps-server/record/tensorboard.h"
 
 #include <jansson.h>
 
@@ -25,8 +27,11 @@ struct recorder {
     char folder[PATH_BYTES - 64];
     struct metrics metrics; // what is not a line yet
     FILE *metrics_file;
-    bool has_reserve;        // the file JOB_RESERVE_NAME is there
-    char error[ERROR_BYTES]; // of the first thing that could not be written
+    bool has_tensorboard;            // is asked for
+    struct tensorboard *tensorboard; // NULL before training
+    uint64_t begin_step;             // that training went on from; 0: it began
+    bool has_reserve;                // the file JOB_RESERVE_NAME is there
+    char error[ERROR_BYTES];         // of the first thing that could not be written
 };
 
 static void path_of(const struct recorder *recorder, const char *name, char path[PATH_BYTES])
@@ -92,12 +97,14 @@ static void release(struct recorder *recorder)
     }
 }
 
-enum status recorder_create(const char *folder, bool is_resumed, struct recorder **ret_recorder)
+enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder)
 {
     struct recorder *recorder = calloc(1, sizeof(*recorder));
     if (recorder == NULL) {
         return STATUS_NO_MEMORY;
     }
+    const char *folder = options->folder;
+    recorder->has_tensorboard = options->has_tensorboard;
     enum status status = STATUS_INVALID;
     if (snprintf(recorder->folder, sizeof(recorder->folder), "%s", folder) >=
         (int)sizeof(recorder->folder)) {
@@ -115,7 +122,7 @@ enum status recorder_create(const char *folder, bool is_resumed, struct recorder
         goto fail;
     }
     path_of(recorder, "summary.json", path);
-    if (!is_resumed && access(path, F_OK) == 0) {
+    if (!options->is_resumed && access(path, F_OK) == 0) {
         log_error("%s already holds a run: choose another folder with --out", folder);
         status = STATUS_INVALID;
         goto fail;
@@ -139,9 +146,29 @@ void recorder_destroy(struct recorder *recorder)
     if (recorder->metrics_file != NULL) {
         fclose(recorder->metrics_file);
     }
+    tensorboard_destroy(recorder->tensorboard);
     metrics_finish(&recorder->metrics);
     release(recorder);
     free(recorder);
+}
+
+/* Logs and keeps what could not be written for TensorBoard. */
+static enum status check_tensorboard(struct recorder *recorder, enum status status)
+{
+    return status == STATUS_OK ? status
+                               : refuse_file(recorder, tensorboard_path(recorder->tensorboard));
+}
+
+static enum status open_tensorboard(struct recorder *recorder, const struct job *job)
+{
+    enum status status = tensorboard_create(recorder->folder, job, &recorder->tensorboard);
+    if (recorder->tensorboard == NULL) {
+        return refuse_file(recorder, recorder->folder);
+    }
+    if (status == STATUS_OK && recorder->begin_step > 0) {
+        status = tensorboard_go_on(recorder->tensorboard, recorder->begin_step);
+    }
+    return check_tensorboard(recorder, status);
 }
 
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
@@ -158,7 +185,13 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
     }
     int fd = new_file_append(path);
     recorder->metrics_file = fd >= 0 ? fdopen(fd, "a") : NULL;
-    return recorder->metrics_file != NULL ? STATUS_OK : refuse_file(recorder, path);
+    if (recorder->metrics_file == NULL) {
+        return refuse_file(recorder, path);
+    }
+    recorder->begin_step = step;
+    return recorder->tensorboard != NULL
+               ? check_tensorboard(recorder, tensorboard_go_on(recorder->tensorboard, step))
+               : STATUS_OK;
 }
 
 /* Whether the line is in the stream's buffer. */
@@ -206,7 +239,11 @@ enum status recorder_write_job(struct recorder *recorder, const struct coordinat
         status = metrics_init(&recorder->metrics, job->workers, job->report_every,
                               job_total_steps(job, coordinator->train_samples));
     }
-    return status;
+    if (status != STATUS_OK || !recorder->has_tensorboard || recorder->tensorboard != NULL ||
+        coordinator->started_ms == 0) {
+        return status;
+    }
+    return open_tensorboard(recorder, job);
 }
 
 enum status recorder_write_summary(struct recorder *recorder, const struct coordinator *coordinator)
@@ -245,7 +282,26 @@ static enum status write_line(struct recorder *recorder, const struct coordinato
     json_t *tree = summary_metrics_json(coordinator, rank, &line);
     bool is_written = append(recorder->metrics_file, tree);
     json_decref(tree);
-    return is_written ? STATUS_OK : refuse_file(recorder, path);
+    if (!is_written) {
+        return refuse_file(recorder, path);
+    }
+    return recorder->tensorboard != NULL
+               ? check_tensorboard(recorder, tensorboard_add(recorder->tensorboard, rank, &line))
+               : STATUS_OK;
+}
+
+enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
+                                uint32_t period)
+{
+    const struct results_period *of = &coordinator->results.periods[period];
+    uint64_t step = phases_period_end(coordinator->job, coordinator->train_samples, period);
+    if (recorder->tensorboard == NULL || of->test_images == 0) {
+        return STATUS_OK;
+    }
+    double accuracy = results_accuracy(&coordinator->results, period);
+    double loss = of->test_loss_sum / (double)of->test_images;
+    return check_tensorboard(recorder,
+                             tensorboard_add_test(recorder->tensorboard, step, accuracy, loss));
 }
 
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,

@@ -11,10 +11,16 @@
 
 struct recorder;
 
+struct recorder_options {
+    const char *folder;
+    bool is_resumed;
+    bool has_tensorboard; // writes event files of TensorBoard's as well
+};
+
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
  * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run, unless
  * that is resumed. Logs. */
-enum status recorder_create(const char *folder, bool is_resumed, struct recorder **ret_recorder);
+enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder);
 void recorder_destroy(struct recorder *recorder); // NULL is fine
 
 /* What could not be done first: "cannot write FILE: No space left on device"; "" if all went well.
@@ -29,6 +35,10 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);
 enum status recorder_add_metrics(struct recorder *recorder, const struct coordinator *coordinator,
                                  uint32_t rank, const struct message *message, uint64_t now_ms);
+
+/* A period is closed. */
+enum status recorder_add_period(struct recorder *recorder, const struct coordinator *coordinator,
+                                uint32_t period);
 
 /* Writes what was reported since the last lines. For the end of a job. */
 enum status recorder_close_metrics(struct recorder *recorder,

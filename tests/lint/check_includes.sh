@@ -24,6 +24,7 @@ common/optimizer        common/base common/vector common/options
 common/plan             common/base
 common/job              common/base common/vector common/options common/transport common/codec common/optimizer common/plan
 common/service          common/base common/transport common/job
+common/live             common/base common/service
 common/channel          common/base common/vector common/security common/transport common/job common/service
 
 worker/device           common/base
@@ -31,8 +32,9 @@ worker/device           common/base
 ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
 ps-server/coordinator   common/base common/vector common/transport common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
+ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/checkpoint
+ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -72,6 +74,7 @@ worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/v
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
+ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
@@ -80,8 +83,9 @@ common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/
 libraries='
 zmq.*                           common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.c
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
-microhttpd.*                    common/service/health\.c
-.*\.pb-c\.h|protobuf-c/.*       common/channel/wire(\.c|_packing\.[ch])
+microhttpd.*                    common/service/web\.c
+tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
+wire\.pb-c\.h|protobuf-c/.*     common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -102,10 +106,12 @@ common/vector/layout
 common/transport/port_range
 common/security/z85
 common/channel/(fetch|piece_name|snapshot|wire)
+common/live/live_state
 common/plan/(augmentation|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)
+ps-server/live/live_fill
 ps-server/record/metrics
 deploy/export/tensors
 deploy/system/advice

@@ -137,8 +137,8 @@ static void other_requests_are_refused(void **state)
     memset(long_path, 'a', sizeof(long_path) - 1);
     long_path[sizeof(long_path) - 1] = '\0';
     memcpy(long_path, "GET /", 5);
-    expect(port, "/", " 404 ", "/ready or /alive");
-    expect(port, "/../etc/passwd", " 404 ", "/ready or /alive");
+    expect(port, "/", " 404 ", "/ready or /alive, or /metrics");
+    expect(port, "/../etc/passwd", " 404 ", "/ready or /alive, or /metrics");
     assert_non_null(strstr(ask(port, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
                                      "Connection: close\r\n\r\n"),
                            " 405 "));

@@ -1,0 +1,68 @@
+/* Writes records as TensorBoard reads them. */
+#include "ps-server/record/event_file.h"
+
+#include "common/base/crc32c.h"
+#include "common/base/new_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MASK_DELTA UINT32_C(0xA282EAD8)
+
+uint32_t event_file_mask(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + MASK_DELTA;
+}
+
+/* Little-endian on any machine. */
+static void put(unsigned char *at, uint64_t value, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++) {
+        at[i] = (unsigned char)(value >> 8 * i);
+    }
+}
+
+void event_file_record(const void *bytes, size_t size, unsigned char *ret_record)
+{
+    put(ret_record, size, 8);
+    put(ret_record + 8, event_file_mask(crc32c(ret_record, 8)), 4);
+    memcpy(ret_record + 12, bytes, size);
+    put(ret_record + 12 + size, event_file_mask(crc32c(bytes, size)), 4);
+}
+
+int event_file_open(const char *path)
+{
+    return new_file_open(path, true);
+}
+
+/* All of it, or errno. */
+static bool write_all(int fd, const unsigned char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t wrote = write(fd, bytes, size);
+        if (wrote < 0 && errno != EINTR) {
+            return false;
+        }
+        size_t taken = wrote > 0 ? (size_t)wrote : 0;
+        bytes += taken;
+        size -= taken;
+    }
+    return true;
+}
+
+enum status event_file_append(int fd, const void *bytes, size_t size)
+{
+    unsigned char *record = malloc(size + EVENT_RECORD_EXTRA);
+    if (record == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    event_file_record(bytes, size, record);
+    bool is_written = write_all(fd, record, size + EVENT_RECORD_EXTRA);
+    int error = errno;
+    free(record);
+    errno = error;
+    return is_written ? STATUS_OK : STATUS_IO;
+}

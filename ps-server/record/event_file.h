@@ -1,0 +1,30 @@
+/* A file of TensorBoard's: one that only grows, by records.
+ *
+ *     record = length (8 bytes), checksum of the length (4), bytes, checksum of the bytes (4)
+ *
+ * All of them little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant,
+ * so that a record in a record does not have the checksum of its bytes among them. Readers look at
+ * a file while it is written, so each record is one write. */
+#ifndef PS_SERVER_RECORD_EVENT_FILE_H
+#define PS_SERVER_RECORD_EVENT_FILE_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVENT_RECORD_EXTRA 16 // bytes of a record besides its own
+
+/* The checksum in the form that records have. */
+uint32_t event_file_mask(uint32_t crc);
+
+/* Makes a record of the bytes. ret_record has room for size + EVENT_RECORD_EXTRA. */
+void event_file_record(const void *bytes, size_t size, unsigned char *ret_record);
+
+/* Opens a new file; -1 and errno. */
+int event_file_open(const char *path);
+
+/* Appends a record. STATUS_NO_MEMORY, STATUS_IO and errno. */
+enum status event_file_append(int fd, const void *bytes, size_t size);
+
+#endif

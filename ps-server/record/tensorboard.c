@@ -1,0 +1,288 @@
+/* Writes the files of a run that TensorBoard reads. */
+#include "ps-server/record/tensorboard.h"
+
+#include "common/job/job_options.h"
+#include "ps-server/coordinator/results.h"
+#include "ps-server/record/event_file.h"
+#include "ps-server/record/tensorboard_event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+// Values of a line, in this order.
+static const char *const tags[] = {
+    "train/loss",       "train/learning_rate",    "train/images_per_second", "train/staleness",
+    "train/compute_ms", "train/exchange_wait_ms", "train/input_wait_ms",
+};
+#define VALUE_COUNT (sizeof(tags) / sizeof(tags[0]))
+enum { IMAGES_PER_SECOND = 2 }; // of which the mean run has the sum
+
+struct tensorboard {
+    char folder[TENSORBOARD_PATH_BYTES - 64];
+    char path[TENSORBOARD_PATH_BYTES]; // that was opened or written last
+    char *job_text;                    // owned
+    uint32_t workers;
+    uint64_t session; // of files: the time at which they were opened, or more
+    int mean_fd;      // of all ranks; -1: not open
+    int *rank_fds;    // (workers), of which the first TENSORBOARD_RANKS_MAX open; owned
+
+    // Of the next mean.
+    bool *has_line; // (workers), owned
+    uint32_t line_count;
+    double (*last)[VALUE_COUNT]; // (workers), owned
+    uint64_t *last_step;         // (workers), owned
+};
+
+static double wall_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The job's options, as a table in Markdown. */
+static char *describe_job(const struct job *job)
+{
+    char *text = NULL, value[OPTION_VALUE_BYTES];
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) {
+        return NULL;
+    }
+    fputs("| option | value |\n|---|---|\n", out);
+    for (size_t i = 0; i < job_option_count; i++) {
+        option_format(&job_options[i], job, value, sizeof(value));
+        fprintf(out, "| %s | `%s` |\n", job_options[i].name, value);
+    }
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static enum status write_event(int fd, const struct tensorboard_event *event)
+{
+    size_t size;
+    struct tensorboard_event stamped = *event;
+    stamped.wall_time = wall_time();
+    uint8_t *bytes = tensorboard_event_pack(&stamped, &size);
+    if (bytes == NULL) {
+        errno = ENOMEM;
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = event_file_append(fd, bytes, size);
+    int error = errno;
+    free(bytes);
+    errno = error;
+    return status;
+}
+
+static bool make_folder(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+/* Opens the file of a run, unless it is open. */
+static enum status open_stream(struct tensorboard *tensorboard, const char *run, int *fd)
+{
+    if (*fd >= 0) {
+        return STATUS_OK;
+    }
+    snprintf(tensorboard->path, sizeof(tensorboard->path), "%s/%s", tensorboard->folder, run);
+    if (!make_folder(tensorboard->path)) {
+        return STATUS_IO;
+    }
+    // TensorBoard reads all files with "tfevents" in their names, in the order of these.
+    snprintf(tensorboard->path, sizeof(tensorboard->path),
+             "%s/%s/events.out.tfevents.%010llu.ringside", tensorboard->folder, run,
+             (unsigned long long)tensorboard->session);
+    *fd = event_file_open(tensorboard->path);
+    if (*fd < 0) {
+        return STATUS_IO;
+    }
+    return write_event(*fd, &(struct tensorboard_event){.version = "brain.Event:2"});
+}
+
+static enum status open_rank(struct tensorboard *tensorboard, uint32_t rank)
+{
+    char run[32];
+    snprintf(run, sizeof(run), "rank-%u", rank);
+    return open_stream(tensorboard, run, &tensorboard->rank_fds[rank]);
+}
+
+static void close_stream(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static uint32_t rank_files(const struct tensorboard *tensorboard)
+{
+    return tensorboard->workers < TENSORBOARD_RANKS_MAX ? tensorboard->workers
+                                                        : TENSORBOARD_RANKS_MAX;
+}
+
+static void close_all(struct tensorboard *tensorboard)
+{
+    close_stream(&tensorboard->mean_fd);
+    for (uint32_t i = 0; tensorboard->rank_fds != NULL && i < rank_files(tensorboard); i++) {
+        close_stream(&tensorboard->rank_fds[i]);
+    }
+}
+
+static enum status open_mean(struct tensorboard *tensorboard)
+{
+    uint64_t now = (uint64_t)wall_time();
+    tensorboard->session = now > tensorboard->session ? now : tensorboard->session + 1;
+    enum status status = open_stream(tensorboard, "mean", &tensorboard->mean_fd);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct tensorboard_event job = {.text_tag = "job/text_summary",
+                                          .text = tensorboard->job_text};
+    return write_event(tensorboard->mean_fd, &job);
+}
+
+static bool allocate(struct tensorboard *tensorboard, const struct job *job)
+{
+    size_t workers = job->workers;
+    tensorboard->workers = job->workers;
+    tensorboard->job_text = describe_job(job);
+    tensorboard->rank_fds = calloc(workers, sizeof(*tensorboard->rank_fds));
+    tensorboard->has_line = calloc(workers, sizeof(*tensorboard->has_line));
+    tensorboard->last = calloc(workers, sizeof(*tensorboard->last));
+    tensorboard->last_step = calloc(workers, sizeof(*tensorboard->last_step));
+    tensorboard->mean_fd = -1;
+    for (size_t i = 0; tensorboard->rank_fds != NULL && i < workers; i++) {
+        tensorboard->rank_fds[i] = -1;
+    }
+    return tensorboard->job_text != NULL && tensorboard->rank_fds != NULL &&
+           tensorboard->has_line != NULL && tensorboard->last != NULL &&
+           tensorboard->last_step != NULL;
+}
+
+enum status tensorboard_create(const char *run_folder, const struct job *job,
+                               struct tensorboard **ret_tensorboard)
+{
+    struct tensorboard *tensorboard = calloc(1, sizeof(*tensorboard));
+    if (tensorboard == NULL || !allocate(tensorboard, job)) {
+        tensorboard_destroy(tensorboard);
+        errno = ENOMEM;
+        return STATUS_NO_MEMORY;
+    }
+    *ret_tensorboard = tensorboard; // for its path, if it fails
+    snprintf(tensorboard->folder, sizeof(tensorboard->folder), "%.4000s/tensorboard", run_folder);
+    memcpy(tensorboard->path, tensorboard->folder, sizeof(tensorboard->folder));
+    return make_folder(tensorboard->folder) ? open_mean(tensorboard) : STATUS_IO;
+}
+
+void tensorboard_destroy(struct tensorboard *tensorboard)
+{
+    if (tensorboard == NULL) {
+        return;
+    }
+    close_all(tensorboard);
+    free(tensorboard->job_text);
+    free(tensorboard->rank_fds);
+    free(tensorboard->has_line);
+    free(tensorboard->last);
+    free(tensorboard->last_step);
+    free(tensorboard);
+}
+
+const char *tensorboard_path(const struct tensorboard *tensorboard)
+{
+    return tensorboard->path;
+}
+
+enum status tensorboard_go_on(struct tensorboard *tensorboard, uint64_t step)
+{
+    const struct tensorboard_event start = {.step = step + 1, .is_start = true};
+    close_all(tensorboard);
+    memset(tensorboard->has_line, 0, tensorboard->workers * sizeof(*tensorboard->has_line));
+    tensorboard->line_count = 0;
+    enum status status = open_mean(tensorboard);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = write_event(tensorboard->mean_fd, &start);
+    for (uint32_t i = 0; i < rank_files(tensorboard) && status == STATUS_OK; i++) {
+        status = open_rank(tensorboard, i);
+        status = status == STATUS_OK ? write_event(tensorboard->rank_fds[i], &start) : status;
+    }
+    return status;
+}
+
+static void find_values(const struct wire_report *report, double ret_values[VALUE_COUNT])
+{
+    double steps = report->steps > 0 ? (double)report->steps : 1;
+    const double values[] = {
+        report->images > 0 ? report->loss_sum / (double)report->images : 0,
+        report->rate,
+        report->total_ns > 0 ? results_images_used(report) * 1e9 / (double)report->total_ns : 0,
+        report->staleness_sum / steps,
+        (double)report->compute_ns / 1e6 / steps,
+        (double)report->exchange_wait_ns / 1e6 / steps,
+        (double)report->input_wait_ns / 1e6 / steps,
+    };
+    memcpy(ret_values, values, sizeof(values));
+}
+
+static enum status write_values(int fd, uint64_t step, const double values[VALUE_COUNT])
+{
+    struct tensorboard_scalar scalars[VALUE_COUNT];
+    for (uint32_t i = 0; i < VALUE_COUNT; i++) {
+        scalars[i] = (struct tensorboard_scalar){.tag = tags[i], .value = values[i]};
+    }
+    const struct tensorboard_event event = {
+        .step = step, .scalars = scalars, .scalar_count = VALUE_COUNT};
+    return write_event(fd, &event);
+}
+
+/* Every rank has a new line: writes their mean. */
+static enum status write_mean(struct tensorboard *tensorboard)
+{
+    double means[VALUE_COUNT] = {0};
+    double step = 0, workers = (double)tensorboard->workers;
+    for (uint32_t rank = 0; rank < tensorboard->workers; rank++) {
+        step += (double)tensorboard->last_step[rank] / workers;
+        for (uint32_t i = 0; i < VALUE_COUNT; i++) {
+            means[i] += tensorboard->last[rank][i] / (i == IMAGES_PER_SECOND ? 1 : workers);
+        }
+    }
+    memset(tensorboard->has_line, 0, tensorboard->workers * sizeof(*tensorboard->has_line));
+    tensorboard->line_count = 0;
+    return write_values(tensorboard->mean_fd, (uint64_t)(step + 0.5), means);
+}
+
+enum status tensorboard_add(struct tensorboard *tensorboard, uint32_t rank,
+                            const struct metrics_line *line)
+{
+    find_values(&line->report, tensorboard->last[rank]);
+    tensorboard->last_step[rank] = line->step;
+    tensorboard->line_count += !tensorboard->has_line[rank];
+    tensorboard->has_line[rank] = true;
+    if (rank < rank_files(tensorboard)) {
+        enum status status = open_rank(tensorboard, rank);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        status = write_values(tensorboard->rank_fds[rank], line->step, tensorboard->last[rank]);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return tensorboard->line_count == tensorboard->workers ? write_mean(tensorboard) : STATUS_OK;
+}
+
+enum status tensorboard_add_test(struct tensorboard *tensorboard, uint64_t step, double accuracy,
+                                 double loss)
+{
+    const struct tensorboard_scalar scalars[] = {{"test/accuracy", accuracy}, {"test/loss", loss}};
+    const struct tensorboard_event event = {.step = step, .scalars = scalars, .scalar_count = 2};
+    return write_event(tensorboard->mean_fd, &event);
+}

@@ -1,0 +1,108 @@
+/* Packs events for TensorBoard. */
+#include "ps-server/record/tensorboard_event.h"
+
+#include "tensorboard.pb-c.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SESSION_START 1
+#define DT_STRING     7
+
+/* protobuf-c takes texts that may be changed, and does not change them. */
+static char *borrow(const char *text)
+{
+    union {
+        const char *constant;
+        char *borrowed;
+    } text_of = {.constant = text};
+    return text_of.borrowed;
+}
+
+static uint8_t *pack(const Tensorboard__Event *event, size_t *ret_size)
+{
+    size_t size = tensorboard__event__get_packed_size(event);
+    uint8_t *bytes = malloc(size > 0 ? size : 1);
+    if (bytes != NULL) {
+        *ret_size = tensorboard__event__pack(event, bytes);
+    }
+    return bytes;
+}
+
+static uint8_t *pack_scalars(const struct tensorboard_event *of, Tensorboard__Event *event,
+                             size_t *ret_size)
+{
+    Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
+    Tensorboard__Summary__Value values[TENSORBOARD_SCALARS_MAX];
+    Tensorboard__Summary__Value *list[TENSORBOARD_SCALARS_MAX];
+    assert(of->scalar_count <= TENSORBOARD_SCALARS_MAX);
+    for (uint32_t i = 0; i < of->scalar_count; i++) {
+        tensorboard__summary__value__init(&values[i]);
+        values[i].tag = borrow(of->scalars[i].tag);
+        values[i].value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
+        values[i].simple_value = (float)of->scalars[i].value;
+        list[i] = &values[i];
+    }
+    summary.value = list;
+    summary.n_value = of->scalar_count;
+    event->what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
+    event->summary = &summary;
+    return pack(event, ret_size);
+}
+
+/* One text, as a tensor of rank 1 for the plugin that shows texts. */
+static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event *event,
+                          size_t *ret_size)
+{
+    Tensorboard__TensorShapeProto__Dim dim = TENSORBOARD__TENSOR_SHAPE_PROTO__DIM__INIT;
+    Tensorboard__TensorShapeProto__Dim *dims[] = {&dim};
+    Tensorboard__TensorShapeProto shape = TENSORBOARD__TENSOR_SHAPE_PROTO__INIT;
+    Tensorboard__TensorProto tensor = TENSORBOARD__TENSOR_PROTO__INIT;
+    Tensorboard__SummaryMetadata__PluginData plugin =
+        TENSORBOARD__SUMMARY_METADATA__PLUGIN_DATA__INIT;
+    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
+    Tensorboard__Summary__Value value = TENSORBOARD__SUMMARY__VALUE__INIT;
+    Tensorboard__Summary__Value *values[] = {&value};
+    Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
+    ProtobufCBinaryData text = {.len = strlen(of->text),
+                                .data = (uint8_t *)(void *)borrow(of->text)};
+    dim.size = 1;
+    shape.dim = dims;
+    shape.n_dim = 1;
+    tensor.dtype = DT_STRING;
+    tensor.tensor_shape = &shape;
+    tensor.string_val = &text;
+    tensor.n_string_val = 1;
+    plugin.plugin_name = borrow("text");
+    metadata.plugin_data = &plugin;
+    value.tag = borrow(of->text_tag);
+    value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_TENSOR;
+    value.tensor = &tensor;
+    value.metadata = &metadata;
+    summary.value = values;
+    summary.n_value = 1;
+    event->what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
+    event->summary = &summary;
+    return pack(event, ret_size);
+}
+
+uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_size)
+{
+    Tensorboard__Event event = TENSORBOARD__EVENT__INIT;
+    event.wall_time = of->wall_time;
+    event.step = (int64_t)of->step;
+    if (of->version != NULL) {
+        event.what_case = TENSORBOARD__EVENT__WHAT_FILE_VERSION;
+        event.file_version = borrow(of->version);
+        return pack(&event, ret_size);
+    }
+    if (of->is_start) {
+        Tensorboard__SessionLog log = TENSORBOARD__SESSION_LOG__INIT;
+        log.status = SESSION_START;
+        event.what_case = TENSORBOARD__EVENT__WHAT_SESSION_LOG;
+        event.session_log = &log;
+        return pack(&event, ret_size);
+    }
+    return of->text != NULL ? pack_text(of, &event, ret_size) : pack_scalars(of, &event, ret_size);
+}

@@ -1,0 +1,31 @@
+/* Events for TensorBoard, as the bytes of its protobuf messages (proto/tensorboard.proto). */
+#ifndef PS_SERVER_RECORD_TENSORBOARD_EVENT_H
+#define PS_SERVER_RECORD_TENSORBOARD_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TENSORBOARD_SCALARS_MAX 16
+
+struct tensorboard_scalar {
+    const char *tag; // "train/loss"
+    double value;
+};
+
+/* An event: zero or more scalars; or else one of the texts. */
+struct tensorboard_event {
+    double wall_time; // seconds since 1970
+    uint64_t step;
+    const struct tensorboard_scalar *scalars; // (scalar_count) up to TENSORBOARD_SCALARS_MAX
+    uint32_t scalar_count;
+    const char *version;  // of the file; of its first event
+    const char *text_tag; // of a text in Markdown
+    const char *text;
+    bool is_start; // what follows replaces what was written of this step and later ones
+};
+
+/* Packs an event into memory of malloc, which the caller frees. NULL if there is none. */
+uint8_t *tensorboard_event_pack(const struct tensorboard_event *event, size_t *ret_size);
+
+#endif

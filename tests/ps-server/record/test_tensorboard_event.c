@@ -1,0 +1,78 @@
+/* Tests of records and events against those that TensorBoard's own writer made. */
+#include "ps-server/record/event_file.h"
+#include "ps-server/record/tensorboard_event.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Compares bytes with those that hexadecimal digits stand for. */
+static void expect_bytes(const unsigned char *bytes, size_t size, const char *digits)
+{
+    char text[512];
+    assert_true(2 * size < sizeof(text));
+    for (size_t i = 0; i < size; i++) {
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    }
+    assert_string_equal(text, digits);
+}
+
+static void expect_record(const struct tensorboard_event *event, const char *digits)
+{
+    size_t size;
+    unsigned char record[256];
+    uint8_t *bytes = tensorboard_event_pack(event, &size);
+    assert_non_null(bytes);
+    assert_true(size + EVENT_RECORD_EXTRA <= sizeof(record));
+    event_file_record(bytes, size, record);
+    expect_bytes(record, size + EVENT_RECORD_EXTRA, digits);
+    free(bytes);
+}
+
+/* By tensorboard.summary.writer.record_writer of TensorBoard 2.21. */
+static void records_are_those_of_its_own_writer(void **state)
+{
+    const struct tensorboard_scalar loss = {"train/loss", 0.25};
+    (void)state;
+    expect_record(
+        &(struct tensorboard_event){.wall_time = 1.5, .version = "brain.Event:2"},
+        "1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a322a28646c");
+    expect_record(
+        &(struct tensorboard_event){
+            .wall_time = 2.5, .step = 300, .scalars = &loss, .scalar_count = 1},
+        "2100000000000000017becf609000000000000044010ac022a130a110a0a747261696e2f6c6f7373150000"
+        "803e3cc9cac5");
+    expect_record(&(struct tensorboard_event){.wall_time = 2.5, .step = 7, .is_start = true},
+                  "0f000000000000006d532b0909000000000000044010073a0208019aaf83ce");
+}
+
+static void a_text_is_a_tensor_for_the_plugin_that_shows_texts(void **state)
+{
+    const struct tensorboard_event event = {
+        .wall_time = 1.5, .text_tag = "job/text_summary", .text = "a|b"};
+    size_t size;
+    (void)state;
+    uint8_t *bytes = tensorboard_event_pack(&event, &size);
+    assert_non_null(bytes);
+    // The same fields as TensorBoard's package writes, the metadata behind the tensor as there.
+    expect_bytes(
+        bytes, size,
+        "09000000000000f83f2a2d0a2b0a106a6f622f746578745f73756d6d617279420d08071204120208014203"
+        "617c624a080a060a0474657874");
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_those_of_its_own_writer),
+        cmocka_unit_test(a_text_is_a_tensor_for_the_plugin_that_shows_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
