@@ -12,7 +12,7 @@
 #include "deploy/agent/agent_folder.h"
 #include "deploy/agent/agent_message.h"
 #include "deploy/agent/agent_reach.h"
-#include "deploy/system/folder_lock.h"
+#include "deploy/system/folder.h"
 #include "deploy/system/interfaces.h"
 #include "deploy/system/line_stream.h"
 #include "deploy/system/poll_list.h"
@@ -334,7 +334,7 @@ enum exit_code agent_run(const struct agent_options *options)
     }
     end_children(agent);
     if (process_has_gone(parent) && options->lock[0] != '\0') {
-        folder_lock_remove_left(options->lock); // the launcher is gone: it is ours to remove
+        folder_remove_lock(options->lock); // the launcher is gone: it is ours to remove
     }
     reach_finish(&agent->reach);
     agent_folder_finish(&agent->folder);

@@ -1,5 +1,6 @@
 /* ringside check: what this build and this machine can do. */
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "common/job/job.h"
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
@@ -10,7 +11,6 @@
 #include "deploy/hosts/launcher.h"
 #include "deploy/launch/launch.h"
 #include "deploy/launch/preflight.h"
-#include "deploy/system/printable.h"
 #include "deploy/system/process_run.h"
 #include "deploy/system/programs.h"
 

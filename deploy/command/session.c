@@ -19,6 +19,7 @@ enum status session_begin(struct session *session, const char *what)
     if (status != STATUS_OK) {
         return status;
     }
+    folder_lock_bequeath(&session->lock); // to agents: see folder_lock.h
     preflight_begin(&session->preflight, &session->launcher, &session->options, &session->hosts);
     return STATUS_OK;
 }

@@ -3,13 +3,13 @@
 #ifndef DEPLOY_COMMAND_SESSION_H
 #define DEPLOY_COMMAND_SESSION_H
 
+#include "common/base/folder_lock.h"
 #include "common/base/status.h"
 #include "common/security/security.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
 #include "deploy/hosts/launcher_options.h"
 #include "deploy/launch/preflight.h"
-#include "deploy/system/folder_lock.h"
 
 /* Zeroed: nothing is open. Large: on the heap. */
 struct session {

@@ -1,7 +1,7 @@
 /* Keeps findings, and prints them as a table. */
 #include "deploy/hosts/findings.h"
 
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 #include <string.h>
 

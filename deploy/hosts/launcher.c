@@ -2,6 +2,7 @@
 #include "deploy/hosts/launcher.h"
 
 #include "common/base/clock.h"
+#include "common/base/folder_lock.h"
 #include "common/base/log.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "deploy/hosts/hosts.h"
 #include "deploy/hosts/launcher_options.h"
 #include "deploy/hosts/ship.h"
-#include "deploy/system/folder_lock.h"
+#include "deploy/system/folder.h"
 #include "deploy/system/interfaces.h"
 
 #include <stdbool.h>

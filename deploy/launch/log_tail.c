@@ -1,7 +1,7 @@
 /* Reads the last lines of a log. */
 #include "deploy/launch/log_tail.h"
 
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
+#include "common/base/printable.h"
 #include "deploy/launch/log_tail.h"
-#include "deploy/system/printable.h"
 #include "deploy/system/process.h"
 
 #include <errno.h>

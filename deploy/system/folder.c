@@ -1,10 +1,10 @@
 /* Makes and removes folders, and writes files into them. */
 #include "deploy/system/folder.h"
 
+#include "common/base/folder_lock.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/job/job.h"
-#include "deploy/system/folder_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -144,6 +144,17 @@ static int remove_entry(const char *path, const struct stat *facts, int kind, st
 void folder_remove(const char *folder)
 {
     nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void folder_remove_lock(const char *lock_path)
+{
+    char path[FOLDER_PATH_MAX + sizeof("/" FOLDER_LOGS_NAME)];
+    const char *name = strrchr(lock_path, '/');
+    if (name != NULL) {
+        snprintf(path, sizeof(path), "%.*s/" FOLDER_LOGS_NAME, (int)(name - lock_path), lock_path);
+        rmdir(path); // which fails if there is anything in it
+    }
+    unlink(lock_path);
 }
 
 /* Whether a run writes a file, or a folder, of this name. */

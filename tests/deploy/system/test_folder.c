@@ -1,4 +1,5 @@
 /* Tests of folders: what is not ours to remove stays, and a file is no folder. */
+#include "common/base/folder_lock.h"
 #include "deploy/system/folder.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
@@ -40,6 +41,15 @@ static void a_run_without_a_result_is_removed(void **state)
     assert_int_equal(folder_remove_run(run), STATUS_OK);
     assert_int_equal(access(run, F_OK), -1);
     assert_int_equal(folder_remove_run(run), STATUS_OK); // there is none
+    temp_folder_destroy(folder);
+}
+
+static void a_folder_with_nothing_but_a_lock_is_empty(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    temp_folder_write(folder, FOLDER_LOCK_NAME, "", 0);
+    assert_int_equal(folder_make(folder, "logs"), STATUS_OK);
     temp_folder_destroy(folder);
 }
 
@@ -109,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_without_a_result_is_removed),
+        cmocka_unit_test(a_folder_with_nothing_but_a_lock_is_empty),
         cmocka_unit_test(a_folder_with_a_file_of_the_users_stays_whole),
         cmocka_unit_test(what_is_no_folder_is_not_removed),
         cmocka_unit_test(a_folder_that_every_user_can_change_is_not_written_to),

@@ -1,8 +1,8 @@
 /* Locks a folder with flock on a file in it. */
-#include "deploy/system/folder_lock.h"
+#include "common/base/folder_lock.h"
 
 #include "common/base/log.h"
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATH_BYTES   (FOLDER_PATH_MAX + 32)
+#define PATH_BYTES   (FOLDER_LOCK_PATH_MAX + 32)
 #define HOLDER_BYTES 200
 
 void folder_lock_path(const char *folder, char *ret_path, size_t path_size)
@@ -26,7 +26,7 @@ void folder_lock_path(const char *folder, char *ret_path, size_t path_size)
 /* Makes the folder and missing parents; ret_made_from is the path length of the first one made. */
 static enum status make_folders(const char *folder, size_t *ret_made_from)
 {
-    char path[FOLDER_PATH_MAX];
+    char path[FOLDER_LOCK_PATH_MAX];
     size_t made_from = SIZE_MAX, size = strlen(folder);
     for (size_t i = 1; i <= size; i++) {
         if (folder[i] != '/' && folder[i] != '\0') {
@@ -46,7 +46,7 @@ static enum status make_folders(const char *folder, size_t *ret_made_from)
 
 static void remove_folders(const struct folder_lock *lock)
 {
-    char path[FOLDER_PATH_MAX];
+    char path[FOLDER_LOCK_PATH_MAX];
     snprintf(path, sizeof(path), "%s", lock->folder);
     for (size_t i = strlen(path); i >= lock->made_from && i > 0; i--) {
         if (path[i] != '/' && path[i] != '\0') {
@@ -114,7 +114,7 @@ static enum status lock_file(const char *folder, const char *path, int *ret_fd)
                 *ret_fd = -1;
             }
             close(fd);
-            return is_held ? STATUS_INVALID : STATUS_OK;
+            return is_held ? STATUS_TIMED_OUT : STATUS_OK;
         }
         if (is_still_there(fd, path)) {
             *ret_fd = fd;
@@ -143,21 +143,16 @@ enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock)
     }
     if (lock.fd >= 0) {
         write_holder(lock.fd);
-        fcntl(lock.fd, F_SETFD, 0); // agents inherit it: see folder_lock.h
     }
     *ret_lock = lock;
     return STATUS_OK;
 }
 
-void folder_lock_remove_left(const char *lock_path)
+void folder_lock_bequeath(const struct folder_lock *lock)
 {
-    char path[PATH_BYTES + sizeof("/" FOLDER_LOGS_NAME)];
-    const char *name = strrchr(lock_path, '/');
-    if (name != NULL) {
-        snprintf(path, sizeof(path), "%.*s/" FOLDER_LOGS_NAME, (int)(name - lock_path), lock_path);
-        rmdir(path); // which fails if there is anything in it
+    if (lock->fd >= 0) {
+        fcntl(lock->fd, F_SETFD, 0);
     }
-    unlink(lock_path);
 }
 
 void folder_lock_release(struct folder_lock *lock)

@@ -1,5 +1,5 @@
 /* Control characters become question marks. */
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 void printable_make(char *text, size_t size)
 {

@@ -1,5 +1,5 @@
 /* Tests of what is shown of other hosts' text. */
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Text of other hosts, made safe to show: it must not work as a command to a terminal, nor look
  * like lines of ours. Pure. */
-#ifndef DEPLOY_SYSTEM_PRINTABLE_H
-#define DEPLOY_SYSTEM_PRINTABLE_H
+#ifndef COMMON_BASE_PRINTABLE_H
+#define COMMON_BASE_PRINTABLE_H
 
 #include <stddef.h>
 
