@@ -348,8 +348,8 @@ static enum status check_checkpoints(const struct job *job, char *ret_error, siz
 static const char *beyond_carriers(const struct job *job)
 {
     const struct limit limits[] = {
-        {job_has_mode(job, MODE_PS_ASYNC) || job_has_mode(job, MODE_PS_SSP),
-         "workers that make their steps together: mode ring or ps-sync, not ps-async or ps-ssp"},
+        {job->delay_model == DELAY_MODEL_PER_WORKER,
+         "one view of the parameters: --delay-model server"},
         {job->backup > 0, "workers that are all waited for: --backup 0"},
         {job->sync_every > 1, "workers whose parameters are the same at every step: --sync-every "
                               "1"},

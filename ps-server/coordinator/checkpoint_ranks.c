@@ -3,6 +3,18 @@
 
 #include "ps-server/coordinator/coordinator.h"
 
+/* In a race a copy has as many gradients as all ranks make in its steps, and nobody knows how many
+ * of each. Each rank counts with its share, so that no image counts twice when some are computed
+ * again. */
+static void take_share(const struct coordinator *coordinator, uint32_t rank, uint64_t steps,
+                       struct results_rank *results)
+{
+    const struct job *job = coordinator->job;
+    if (checkpointing_is_race(coordinator, steps) && job->backup == 0) {
+        results_rank_scale(results, steps, steps * job_batch_of(job, rank));
+    }
+}
+
 bool checkpoint_ranks_take(struct coordinator *coordinator, struct rank_block ranks,
                            const struct message *snapshot)
 {
@@ -13,6 +25,7 @@ bool checkpoint_ranks_take(struct coordinator *coordinator, struct rank_block ra
     for (uint32_t i = 0; i < ranks.count; i++) {
         struct checkpoint_rank *rank = &coordinator->checkpointing.ranks[ranks.first + i];
         rank->results = coordinator->results.ranks[ranks.first + i];
+        take_share(coordinator, ranks.first + i, snapshot->step, &rank->results);
         rank->open_period = *snapshot->report;
         rank->open_period.images = slices->images[i];
         rank->open_period.loss_sum = slices->loss_sums[i];

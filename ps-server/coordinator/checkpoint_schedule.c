@@ -56,15 +56,30 @@ void checkpoint_schedule_begin(struct coordinator *coordinator, uint64_t now_ms)
     of->spare_due_ms = job_may_redeal(coordinator->job) ? now_ms + first_spare_ms(coordinator) : 0;
 }
 
+/* Steps that were made at least, as far as the last signs of life tell: by the worker that has made
+ * most, or where steps of workers are apart by all in the mean, which is what servers count. */
+static uint64_t most_steps(const struct coordinator *coordinator, uint64_t begin)
+{
+    const struct carriers carriers = coordinator->carriers;
+    uint64_t most = begin, beyond = 0;
+    for (uint32_t i = 0; i < carriers.processes; i++) {
+        uint64_t step = coordinator->membership.workers[i].step;
+        uint64_t made = step > begin ? step - begin : 0;
+        most = begin + made > most ? begin + made : most;
+        beyond += made * carriers_block(carriers, i).count;
+    }
+    uint64_t mean = begin + beyond / carriers.ranks;
+    return checkpointing_is_race(coordinator, mean + 1) ? mean : most;
+}
+
 /* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
  * that is to be. */
 static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0, most = begin;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    uint64_t most = most_steps(coordinator, begin);
     for (uint32_t i = 0; i < of->worker_count; i++) {
-        uint64_t step = coordinator->membership.workers[i].step;
-        most = step > most ? step : most;
         most = of->shares[i].last > most ? of->shares[i].last : most;
     }
     // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.

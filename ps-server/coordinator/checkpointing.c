@@ -62,8 +62,7 @@ static uint32_t expected_count(const struct coordinator *coordinator, uint64_t s
     return has_servers(coordinator, step) ? of->share_count : of->worker_count;
 }
 
-/* Steps of workers are apart, and no order says which comes when. */
-static bool is_race(const struct coordinator *coordinator, uint64_t step)
+bool checkpointing_is_race(const struct coordinator *coordinator, uint64_t step)
 {
     const struct phase *phase = phase_of(coordinator, step);
     bool is_free = strcmp(coordinator->job->order, "free") == 0;
@@ -256,7 +255,7 @@ static void take_offer(struct coordinator *coordinator, uint32_t share,
                              "no checkpoint at step %llu: the one before is still being written",
                              (unsigned long long)step);
     }
-    bool asks = is_race(coordinator, step) && share >= of->worker_count && is_there &&
+    bool asks = checkpointing_is_race(coordinator, step) && share >= of->worker_count && is_there &&
                 have_all_offered(coordinator, step, of->worker_count);
     for (uint32_t i = 0; asks && i < of->worker_count; i++) {
         ask(coordinator, &of->shares[i], i, step);
@@ -429,7 +428,7 @@ void checkpointing_ask(struct coordinator *coordinator, uint64_t step)
 {
     struct checkpointing *of = &coordinator->checkpointing;
     for (uint32_t i = 0; i < expected_count(coordinator, step); i++) {
-        bool is_asked_later = is_race(coordinator, step) && i < of->worker_count;
+        bool is_asked_later = checkpointing_is_race(coordinator, step) && i < of->worker_count;
         if (!is_asked_later) {
             ask(coordinator, &of->shares[i], i, step);
         }

@@ -97,6 +97,10 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
 /* Asks members for a snapshot of a step; of races, workers later. */
 void checkpointing_ask(struct coordinator *coordinator, uint64_t step);
 
+/* Whether workers' steps are apart around a step of the job, and no order says which comes when:
+ * servers count the steps. */
+bool checkpointing_is_race(const struct coordinator *coordinator, uint64_t step);
+
 /* Several times a second. */
 void checkpointing_tick(struct coordinator *coordinator, uint64_t now_ms);
 

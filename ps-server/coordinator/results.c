@@ -37,6 +37,24 @@ void results_go_on(struct results *results, struct results *from)
     }
 }
 
+void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t images)
+{
+    if (rank->steps == 0 || rank->images == 0) {
+        return; // there are no means
+    }
+    uint64_t *const sums[] = {&rank->compute_ns,       &rank->exchange_wait_ns, &rank->input_wait_ns,
+                              &rank->total_ns,         &rank->copy_ns,          &rank->wire_ns,
+                              &rank->bytes_sent,       &rank->bytes_received};
+    double factor = (double)steps / (double)rank->steps;
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+        *sums[i] = (uint64_t)((double)*sums[i] * factor);
+    }
+    rank->loss_sum *= (double)images / (double)rank->images;
+    rank->step = rank->steps = steps;
+    rank->images = images;
+    rank->images_dropped = 0;
+}
+
 static enum status grow(struct results *results)
 {
     if (results->period_count < results->period_capacity) {

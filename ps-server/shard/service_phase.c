@@ -1,5 +1,6 @@
 /* Makes the shard of a phase: what it is to do, where its parameters lie, and what strikes it. */
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
@@ -91,6 +92,7 @@ static enum status configure(const struct service *service, const struct message
         .index = service->index,
         .shard_count = job_shard_count(job),
         .workers = job->workers,
+        .processes = job_carriers(job).processes,
         .layout = *message->layout,
         .schedule = job_schedule(job, message->start->train_samples),
         .optimizer = job->optimizer,

@@ -9,23 +9,31 @@
 /* Parameters to go on with. */
 static struct answer answer_next(const struct shard *shard, const struct unit *unit, uint32_t rank)
 {
-    const struct seat *seat = &unit->seats[rank];
     struct answer notice = {shard->params, unit->version, true};
-    if (shard_mark_waits_for(shard, seat)) {
+    if (shard_mark_waits_for(shard, unit, rank)) {
         return notice; // by it the worker learns of the mark, pulls the copy, and then asks again
     }
-    // Its own last gradient first: of each worker there is one push at a time.
-    if (shard->policy->is_unsynchronised && seat->clock != seat->pull_step) {
+    // Its own last gradient first: of each process there is one push at a time.
+    if (shard->policy->is_unsynchronised && !shard_is_quiet(shard, unit, rank)) {
         return shard_no_answer;
     }
     return shard_is_final(shard, unit) ? notice : shard->policy->answer(shard, unit, rank);
+}
+
+/* The seat of the rank whose gradient its process has pushed last, where one pulls now. */
+static const struct seat *seat_before(const struct shard *shard, const struct unit *unit,
+                                      uint32_t rank)
+{
+    const struct rank_block block = shard_block(shard, rank);
+    return &unit->seats[rank > block.first ? rank - 1 : block.first + block.count - 1];
 }
 
 static void send_parts(struct shard *shard, struct unit *unit, uint32_t rank, const float *values,
                        shard_send_fn *send, void *context)
 {
     struct seat *seat = &unit->seats[rank];
-    const struct wire_outcome outcome = {seat->staleness, seat->rate, seat->is_late};
+    const struct seat *before = seat_before(shard, unit, rank);
+    const struct wire_outcome outcome = {before->staleness, before->rate, before->is_late};
     struct message params = {
         .kind = MESSAGE_PARAMS,
         .rank = rank,
@@ -56,7 +64,7 @@ static void answer_pulls(struct shard *shard, struct unit *unit, shard_send_fn *
         if (seat->part_pulls < unit->part_count || unit->seeds_missing > 0) {
             continue;
         }
-        struct answer answer = seat->pull_mark > 0 ? shard_answer_mark(shard, unit, seat)
+        struct answer answer = seat->pull_mark > 0 ? shard_answer_mark(shard, unit, rank)
                                                    : answer_next(shard, unit, rank);
         if (answer.values == NULL) {
             continue;
@@ -65,7 +73,7 @@ static void answer_pulls(struct shard *shard, struct unit *unit, shard_send_fn *
             seat->read_version = answer.version;
             shard_keep_read(shard, rank, answer.values);
         }
-        shard_note_mark_read(shard, seat);
+        shard_note_mark_read(shard, unit, rank);
         send_parts(shard, unit, rank, answer.values, send, context);
     }
 }
@@ -150,10 +158,12 @@ static enum status receive_state_pull(struct shard *shard, const struct part *pa
 static enum status receive_pull(struct shard *shard, struct part *part,
                                 const struct message *message)
 {
-    struct seat *seat = &shard->units[part->unit].seats[message->rank];
+    const struct unit *unit = &shard->units[part->unit];
+    struct seat *seat = &unit->seats[message->rank];
     bool is_first = seat->part_pulls == 0;
+    uint64_t marks_read = shard_reader(shard, unit, message->rank)->marks_read;
     bool is_mark_wrong = message->mark > 0 &&
-                         (!shard_is_unsynchronised(shard) || message->mark <= seat->marks_read ||
+                         (!shard_is_unsynchronised(shard) || message->mark <= marks_read ||
                           message->mark > marks_count(&shard->config.marks));
     // One pull at a time, all parts for the same, for a step that can still come.
     if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_mark_wrong ||

@@ -58,6 +58,7 @@ struct vector_device;
 
 struct shard_config {
     uint32_t index, shard_count, workers;
+    uint32_t processes; // that carry the workers' ranks, see carriers.h; 0: one for each
     struct layout layout;
     struct consistency consistency;
     struct schedule schedule;

@@ -257,6 +257,7 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     assert(config->index < config->shard_count && config->workers > 0);
     assert(config->order.kind == ORDER_FREE || config->gradients_per_update <= 1);
     assert(config->backup < config->workers);
+    assert(config->processes <= config->workers);
     assert(config->device == NULL || !config->has_views);
     assert(config->rounds_before == 0 || (config->is_restored && !config->has_views));
     struct shard *shard = calloc(1, sizeof(*shard));
@@ -267,6 +268,9 @@ enum status shard_create(const struct shard_config *config, struct shard **ret_s
     shard->checkpoint.due = UINT64_MAX;
     shard->policy = policy_for(config);
     shard->math = config->device != NULL ? &shard_math_device : &shard_math_host;
+    if (config->processes == 0) {
+        shard->config.processes = config->workers;
+    }
     if (config->gradients_per_update == 0) {
         shard->config.gradients_per_update = 1;
     }

@@ -1,5 +1,5 @@
 /* Marks of unsynchronised workers: counts those that were passed, and keeps a copy of the
- * parameters until every worker has pulled it. */
+ * parameters until every worker process has pulled it. */
 #include "ps-server/shard/shard_state.h"
 
 bool shard_is_final(const struct shard *shard, const struct unit *unit)
@@ -35,34 +35,48 @@ bool shard_keep_mark(struct shard *shard, const struct unit *unit)
     }
     shard_copy(shard, copy->values, shard->params, shard->value_count);
     copy->mark = unit->marks_passed;
-    copy->readers_left = shard->config.workers;
+    copy->readers_left = shard->config.processes;
     return true;
 }
 
-bool shard_mark_waits_for(const struct shard *shard, const struct seat *seat)
+bool shard_is_quiet(const struct shard *shard, const struct unit *unit, uint32_t rank)
 {
-    const struct mark_copy *copy = &shard->mark_copy;
-    return copy->readers_left > 0 && copy->mark > seat->marks_read;
+    const struct rank_block block = shard_block(shard, rank);
+    uint64_t step = unit->seats[rank].pull_step;
+    for (uint32_t other = block.first; other < block.first + block.count; other++) {
+        if (unit->seats[other].clock != step + (other < rank)) {
+            return false;
+        }
+    }
+    return true;
 }
 
-struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit,
-                                const struct seat *seat)
+bool shard_mark_waits_for(const struct shard *shard, const struct unit *unit, uint32_t rank)
 {
-    bool is_kept = shard->mark_copy.mark == seat->pull_mark && shard->mark_copy.values != NULL;
-    bool is_end = shard_is_final(shard, unit) &&
-                  gradients_at(shard, seat->pull_mark) >= shard->gradient_total;
+    const struct mark_copy *copy = &shard->mark_copy;
+    return copy->readers_left > 0 && copy->mark > shard_reader(shard, unit, rank)->marks_read;
+}
+
+struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit, uint32_t rank)
+{
+    uint64_t mark = unit->seats[rank].pull_mark;
+    bool is_kept = shard->mark_copy.mark == mark && shard->mark_copy.values != NULL;
+    bool is_end =
+        shard_is_final(shard, unit) && gradients_at(shard, mark) >= shard->gradient_total;
     if (is_end && !is_kept) {
-        bool is_quiet = seat->clock == seat->pull_step;
+        bool is_quiet = shard_is_quiet(shard, unit, rank);
         return (struct answer){is_quiet ? shard->params : NULL, unit->version, true};
     }
     return (struct answer){is_kept ? shard->mark_copy.values : NULL, 0, true};
 }
 
-void shard_note_mark_read(struct shard *shard, struct seat *seat)
+void shard_note_mark_read(struct shard *shard, const struct unit *unit, uint32_t rank)
 {
     struct mark_copy *copy = &shard->mark_copy;
-    if (seat->marks_read < seat->pull_mark) {
-        seat->marks_read = seat->pull_mark;
-        copy->readers_left -= copy->mark == seat->pull_mark && copy->readers_left > 0;
+    struct seat *reader = shard_reader(shard, unit, rank);
+    uint64_t mark = unit->seats[rank].pull_mark;
+    if (reader->marks_read < mark) {
+        reader->marks_read = mark;
+        copy->readers_left -= copy->mark == mark && copy->readers_left > 0;
     }
 }

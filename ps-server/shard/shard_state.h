@@ -3,6 +3,7 @@
 #ifndef PS_SERVER_SHARD_SHARD_STATE_H
 #define PS_SERVER_SHARD_SHARD_STATE_H
 
+#include "common/job/carriers.h"
 #include "common/optimizer/optimizer.h"
 #include "ps-server/shard/shard.h"
 #include "ps-server/shard/shard_views.h"
@@ -29,7 +30,7 @@ struct seat {
     uint64_t pull_mark;    // 0: to go on; e: the parameters of the e-th mark
     uint64_t pull_version; // to go on: at least so many updates
     uint64_t read_version; // what its next gradient is computed on
-    uint64_t marks_read;   // the last copy that it has pulled
+    uint64_t marks_read;   // the last copy that its process has pulled: the first rank's seat counts
     uint64_t staleness;    // of its last gradient
     double rate;           // that it was applied with; 0: none was yet
     bool is_late;          // it was dropped
@@ -52,7 +53,7 @@ struct unit {
 struct mark_copy {
     float *values;         // (value_count); NULL: no copies are kept
     uint64_t mark;         // the mark, from 1; 0: none yet
-    uint32_t readers_left; // workers
+    uint32_t readers_left; // worker processes
 };
 
 /* What a pull may have now. */
@@ -105,6 +106,25 @@ static inline bool shard_updates_on_push(const struct shard *shard)
     return shard->config.consistency.update == UPDATE_ON_PUSH;
 }
 
+/* The ranks whose process has this one, too. */
+static inline struct rank_block shard_block(const struct shard *shard, uint32_t rank)
+{
+    const struct carriers carriers = {shard->config.workers, shard->config.processes};
+    return carriers_block(carriers, carriers_process(carriers, rank));
+}
+
+/* The seat in which is kept what a process has read of marks. */
+static inline struct seat *shard_reader(const struct shard *shard, const struct unit *unit,
+                                        uint32_t rank)
+{
+    return &unit->seats[shard_block(shard, rank).first];
+}
+
+/* Whether every gradient was handled that a process has computed before it pulls for this rank: in
+ * each step its ranks take turns (see exchange.h), and none of them pulls before the one before it
+ * has pushed. */
+bool shard_is_quiet(const struct shard *shard, const struct unit *unit, uint32_t rank);
+
 /* Steps of workers are apart from each other, and all parts are one unit. */
 static inline bool shard_is_unsynchronised(const struct shard *shard)
 {
@@ -140,15 +160,14 @@ void shard_pass_marks(const struct shard *shard, struct unit *unit);
  * stay as they are. */
 bool shard_keep_mark(struct shard *shard, const struct unit *unit);
 
-/* Whether there is a copy that this worker has yet to pull. */
-bool shard_mark_waits_for(const struct shard *shard, const struct seat *seat);
+/* Whether there is a copy that the process of a rank has yet to pull. */
+bool shard_mark_waits_for(const struct shard *shard, const struct unit *unit, uint32_t rank);
 
 /* Parameters of the mark that a worker asks for. After the last update all gradients of all workers
  * have come before they are told so: nothing of this phase is on its way any more. */
-struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit,
-                                const struct seat *seat);
+struct answer shard_answer_mark(const struct shard *shard, const struct unit *unit, uint32_t rank);
 
-/* The worker gets what it has asked for. */
-void shard_note_mark_read(struct shard *shard, struct seat *seat);
+/* The process gets what it has asked for by this rank. */
+void shard_note_mark_read(struct shard *shard, const struct unit *unit, uint32_t rank);
 
 #endif

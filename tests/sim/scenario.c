@@ -28,16 +28,16 @@
 static const struct {
     const char *mode, *order, *all_reduce;
     uint32_t servers;
-    bool may_redeal;
 } kinds[] = {
-    {"ps-sync", NULL, NULL, 1, true},
-    {"ps-sync", NULL, NULL, 2, true},
-    {"ring", NULL, "ring", 0, true},
-    {"ring", NULL, "direct", 0, true},
-    {"ring", NULL, "halving-doubling", 0, true},
-    {"ps-ssp:1", NULL, NULL, 2, false},
-    {"ps-async", NULL, NULL, 1, false},
-    {"ps-async", "seeded:constant:2", NULL, 2, false},
+    {"ps-sync", NULL, NULL, 1},
+    {"ps-sync", NULL, NULL, 2},
+    {"ring", NULL, "ring", 0},
+    {"ring", NULL, "direct", 0},
+    {"ring", NULL, "halving-doubling", 0},
+    {"ps-ssp:1", NULL, NULL, 2},
+    {"ps-async", NULL, NULL, 1},
+    {"ps-async", "seeded:constant:2", NULL, 2},
+    {"ps-ssp:1", "seeded:uniform:0..5", NULL, 1},
 };
 
 struct drawing {
@@ -133,7 +133,7 @@ struct scenario scenario_draw(uint64_t seed)
     };
     struct cluster_shape *shape = &scenario.shape;
     shape->value_count = 7 + (uint32_t)draw(&drawing, 40);
-    shape->redeals = kinds[kind].may_redeal && draw(&drawing, 2) == 0;
+    shape->redeals = draw(&drawing, 2) == 0;
     shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? 1 + shape->workers / 2 : 0;
     if (shape->redeals && draw(&drawing, 16) == 0) { // longer than workers may be silent
         shape->compute_ns = 1 + draw(&drawing, 4 * SECOND_NS * SCENARIO_LOST_AFTER);

@@ -4,8 +4,10 @@
 #include "common/base/memory.h"
 #include "common/base/signals.h"
 #include "common/job/carriers.h"
+#include "common/job/consistency.h"
 #include "common/job/job_modes.h"
 #include "common/optimizer/optimizer.h"
+#include "common/plan/order.h"
 #include "common/vector/digest.h"
 #include "tests/sim/world.h"
 #include "worker/link/link.h"
@@ -13,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SIM_UPDATES_MAX 1024 // of a seeded order
 
 static const struct security insecure = {.is_insecure = true};
 
@@ -27,7 +31,7 @@ struct sim_training {
     struct optimizer *optimizer;
     struct link *link;
     struct exchange *exchange;
-    bool is_unsynchronised, delivers_gradients, is_pending;
+    bool is_unsynchronised, is_race, delivers_gradients, is_pending;
     uint64_t step;
 };
 
@@ -54,7 +58,7 @@ static float gradient(uint32_t rank, uint64_t step, uint64_t at, float param)
     return small_number(mix(bits + (step << 32)) + (uint64_t)rank * 7919 + at * 104729);
 }
 
-static float unsynchronised_gradient(uint64_t at)
+static float gradient_of_race(uint64_t at)
 {
     return small_number(at * 104729);
 }
@@ -64,21 +68,68 @@ static float first_param(uint64_t at)
     return (float)(at % 5) / 4.0f;
 }
 
+/* Nobody knows which worker makes how many steps. */
+static bool is_race(const struct job *job)
+{
+    return job_is_unsynchronised(job) && strcmp(job->order, "free") == 0;
+}
+
+/* The version that a gradient is computed on, by the rules of common/plan/order.h and the bound on
+ * how far ranks are apart. */
+static uint64_t version_of(const struct job *job, uint32_t rank, uint64_t step)
+{
+    struct order order;
+    struct consistency consistency;
+    char why[256];
+    if (order_parse(job->order, &order, why, sizeof(why)) != STATUS_OK ||
+        consistency_find(job->mode, &consistency) != STATUS_OK) {
+        abort();
+    }
+    uint64_t slack = consistency.slack_steps, before = step * job->workers + rank;
+    uint64_t tau = order_staleness(&order, job->seed, job->workers, before + 1);
+    uint64_t drawn = before > tau ? before - tau : 0;
+    uint64_t bound = step > slack ? (step - slack) * job->workers : 0;
+    return drawn > bound ? drawn : bound;
+}
+
+/* One parameter after so many steps of a seeded order, of which each gradient is an update. */
+static float expected_of_order(const struct job *job, uint64_t at, uint64_t steps)
+{
+    float versions[SIM_UPDATES_MAX + 1] = {first_param(at)};
+    if (steps * job->workers > SIM_UPDATES_MAX) {
+        abort();
+    }
+    for (uint64_t made = 0; made < steps * job->workers; made++) {
+        uint32_t rank = (uint32_t)(made % job->workers);
+        uint64_t step = made / job->workers;
+        float read = versions[version_of(job, rank, step)];
+        versions[made + 1] = versions[made] - (float)job->lr * gradient(rank, step, at, read);
+    }
+    return versions[steps * job->workers];
+}
+
+/* Likewise where each update has the gradients of all workers; or in a race, where each of theirs
+ * is an update, and all are the same. */
+static float expected_of_all(const struct job *job, uint64_t at, uint64_t steps)
+{
+    bool races = is_race(job);
+    float param = first_param(at), share = races ? 1.0f : 1.0f / (float)job->workers;
+    for (uint64_t step = 0; step < steps; step++) {
+        float sum = 0;
+        for (uint32_t rank = 0; rank < job->workers; rank++) {
+            sum += races ? gradient_of_race(at) : gradient(rank, step, at, param);
+        }
+        param -= (float)job->lr * (sum * share);
+    }
+    return param;
+}
+
 void sim_expected(const struct job *job, uint32_t value_count, uint64_t steps, float *ret_params)
 {
-    bool is_unsynchronised = job_is_unsynchronised(job);
+    bool has_order = job_is_unsynchronised(job) && !is_race(job);
     for (uint32_t i = 0; i < value_count; i++) {
-        ret_params[i] = first_param(i);
-    }
-    for (uint64_t step = 0; step < steps; step++) {
-        for (uint32_t i = 0; i < value_count; i++) {
-            float sum = 0, share = is_unsynchronised ? 1.0f : 1.0f / (float)job->workers;
-            for (uint32_t rank = 0; rank < job->workers; rank++) {
-                sum += is_unsynchronised ? unsynchronised_gradient(i)
-                                         : gradient(rank, step, i, ret_params[i]);
-            }
-            ret_params[i] -= (float)job->lr * (sum * share);
-        }
+        ret_params[i] =
+            has_order ? expected_of_order(job, i, steps) : expected_of_all(job, i, steps);
     }
 }
 
@@ -133,28 +184,33 @@ static void note_ahead(const struct sim_training *t, uint64_t step)
     }
 }
 
-static void draw_gradients(struct sim_training *t, struct span span, uint64_t step)
+/* Of every rank that the worker carries; or of the one whose turn it is, into grads. */
+static void draw_gradients(struct sim_training *t, struct span span, struct exchange_turn turn)
 {
-    for (uint32_t k = 0; k < t->ranks.count; k++) {
+    uint32_t first = t->is_unsynchronised ? turn.index : 0;
+    uint32_t end = t->is_unsynchronised ? turn.index + 1 : t->ranks.count;
+    for (uint32_t k = first; k < end; k++) {
+        float *grads = t->is_unsynchronised ? t->grads : t->vectors[k];
         for (uint64_t i = span.offset; i < span.offset + span.count; i++) {
-            t->vectors[k][i] = t->is_unsynchronised
-                                   ? unsynchronised_gradient(i)
-                                   : gradient(t->ranks.first + k, step, i, t->params[i]);
+            grads[i] = t->is_race ? gradient_of_race(i)
+                                  : gradient(t->ranks.first + k, turn.step, i, t->params[i]);
         }
     }
 }
 
+/* `step` is one of the exchange. */
 static enum status backward(struct sim_training *t, uint64_t step)
 {
+    const struct exchange_turn turn = exchange_turn(t->exchange, step);
     enum status status = exchange_begin_step(t->exchange, step);
     if (status != STATUS_OK) {
         return status;
     }
-    note_ahead(t, step);
-    t->step = step + 1;
+    note_ahead(t, turn.step);
+    t->step = turn.step + 1;
     for (uint32_t b = 0; b < t->layout.bucket_count; b++) {
         compute(t);
-        draw_gradients(t, t->layout.buckets[b], step);
+        draw_gradients(t, t->layout.buckets[b], turn);
         exchange_bucket_ready(t->exchange, b);
     }
     t->is_pending = true;
@@ -172,7 +228,9 @@ static enum status make_step(struct sim_training *t, uint64_t step)
         status = exchange_end_step(t->exchange, apply, t);
         status = status == STATUS_OK ? exchange_settle(t->exchange) : status;
     }
-    t->worker->step = status == STATUS_OK ? step + 1 : t->worker->step;
+    if (status == STATUS_OK) {
+        t->worker->step = exchange_turn(t->exchange, step + 1).step;
+    }
     link_set_step(t->link, t->worker->step);
     return status;
 }
@@ -240,6 +298,7 @@ static enum status prepare(struct sim_training *t, char digest[DIGEST_TEXT_BYTES
         t->params[i] = first_param(i);
     }
     t->is_unsynchronised = job_is_unsynchronised(&t->job);
+    t->is_race = is_race(&t->job);
     t->delivers_gradients = exchange_of(t->job.mode.kind)->delivers == EXCHANGE_GRADIENTS;
     status =
         optimizer_create(t->job.optimizer, &t->job.settings, worker->value_count, &t->optimizer);

@@ -3,15 +3,15 @@
  *
  * Gradients are small whole numbers over 64, and the learning rate is a power of two, so sums of
  * them are exact in whatever order they are taken: what a job must end with can be worked out by
- * plain loops (sim_expected). In synchronous modes a gradient is drawn from the bits of the
- * parameter that it is for, the rank and the step. So a step that is computed on other parameters
- * than those of the step before, or a gradient that is taken twice or not at all, ends in other
- * parameters. Where workers are unsynchronised, how many steps each of them makes is left to
- * chance, and only their number is known: all gradients are the same then, and what counts is how
- * many.
+ * plain loops (sim_expected). In synchronous modes, and with a seeded order, a gradient is drawn
+ * from the bits of the parameter that it is for, the rank and the step. So a step that is computed
+ * on other parameters than those that it is to have, or a gradient that is taken twice or not at
+ * all, ends in other parameters. In a race, how many steps each worker makes is left to chance, and
+ * only their number is known: all gradients are the same then, and what counts is how many.
  *
- * A worker may carry several ranks, each with a gradient of its own. A job that goes on without a
- * lost worker (--on-loss redeal) begins anew: there are no checkpoints here. */
+ * A worker may carry several ranks, each with a gradient of its own; where workers are
+ * unsynchronised its ranks take turns. A job that goes on without a lost worker (--on-loss redeal)
+ * begins anew: there are no checkpoints here. */
 #ifndef TESTS_SIM_SIM_WORKER_H
 #define TESTS_SIM_SIM_WORKER_H
 
@@ -49,7 +49,7 @@ struct sim_worker {
 int sim_worker_main(void *data);
 
 /* What the parameters of a job must be after so many steps, by plain loops; (value_count) of them.
- * Where workers are unsynchronised: after all gradients of all workers, each applied once. */
+ * In a race: after all gradients of all workers, each applied once. */
 void sim_expected(const struct job *job, uint32_t value_count, uint64_t steps, float *ret_params);
 
 #endif

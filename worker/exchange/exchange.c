@@ -63,7 +63,8 @@ enum status exchange_create(const struct exchange_options *options, struct excha
     }
     exchange->mean_factor = 1.0f / (float)options->world;
     exchange->stopped = STATUS_OK;
-    exchange->step = options->first_step - 1;           // UINT64_MAX before step 0
+    // UINT64_MAX before step 0
+    exchange->step = options->first_step * exchange_turns(exchange) - 1;
     exchange->is_awaiting = options->is_unsynchronised; // the first parameters
     pthread_mutex_init(&exchange->mutex, NULL);
     pthread_cond_init(&exchange->changed, NULL);

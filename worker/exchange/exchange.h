@@ -27,7 +27,10 @@
  * for one phase.
  *
  * A process may carry several ranks: then it computes their gradients one after the other, each
- * into a vector of its own, and a bucket is ready when the last of them has it.
+ * into a vector of its own, and a bucket is ready when the last of them has it. Where workers are
+ * unsynchronised every gradient is an update, so the ranks of a process take turns: each step has
+ * an exchange for each of them, in their order, with its own pull and push. All gradients are in
+ * `grads` then, and what this file calls a step is a turn.
  *
  * What is shared between the two threads is in `struct exchange` under its mutex: how many buckets
  * of the step are complete, how many zero-copy sends still read from grads, and whether the job was
@@ -136,8 +139,8 @@ struct exchange_options {
      * far the job is. */
     bool is_unsynchronised;
 
-    // A job that is resumed goes on here: servers are not seeded, and steps of this exchange may
-    // count from another than 0.
+    // A job that is resumed goes on here: servers are not seeded, and steps of each rank may count
+    // from another than 0.
     bool is_restored;
     uint64_t first_step;
 
@@ -205,6 +208,26 @@ struct exchange {
 
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange);
 void exchange_destroy(struct exchange *exchange); // NULL is fine
+
+/* Whose gradient a step of the exchange has, where ranks take turns. */
+struct exchange_turn {
+    uint64_t step;  // of the rank
+    uint32_t index; // of the rank, among those that this process carries
+};
+
+/* How many steps of the exchange a step of every rank has: 1, unless ranks take turns. */
+static inline uint32_t exchange_turns(const struct exchange *exchange)
+{
+    const struct exchange_options *options = &exchange->options;
+    return options->is_unsynchronised ? options->block.count : 1;
+}
+
+/* Which turn a step of the exchange is. */
+static inline struct exchange_turn exchange_turn(const struct exchange *exchange, uint64_t step)
+{
+    uint32_t turns = exchange_turns(exchange);
+    return (struct exchange_turn){step / turns, (uint32_t)(step % turns)};
+}
 
 /* Returns what the exchange of a mode delivers. */
 const struct exchange_ops *exchange_of(enum mode_kind mode);

@@ -171,11 +171,11 @@ static enum status send_seeds(struct exchange *exchange, uint32_t shard)
 static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard,
                              uint64_t mark, uint64_t version)
 {
-    const struct exchange_options *options = &exchange->options;
+    const struct exchange_turn next = ps_next_turn(exchange);
     struct message pull = {
         .kind = MESSAGE_PULL,
-        .rank = options->rank,
-        .step = exchange->step + 1, // the first one is that of the options, mostly 0
+        .rank = exchange->options.rank + next.index,
+        .step = next.step,
         .mark = mark,
         .bucket = bucket,
         .vector = exchange->pull_vector,
@@ -242,20 +242,27 @@ static enum status ps_start(struct exchange *exchange)
     return ps_of(exchange)->is_open ? send_first(exchange) : STATUS_OK;
 }
 
-/* Of the index-th rank that this process carries. */
+/* Of the rank whose turn it is, as a step of its own; or of the index-th that this process carries,
+ * where each is in the same step. */
 static enum status send_push(struct exchange *exchange, uint32_t bucket, uint32_t shard,
                              uint32_t index)
 {
     const struct exchange_options *options = &exchange->options;
     const struct lanes *lanes = &options->peers[shard];
+    struct exchange_turn turn = exchange_turn(exchange, exchange->step);
+    const float *grads = options->grads;
+    if (!options->is_unsynchronised) {
+        turn.index = index;
+        grads = options->vectors[index];
+    }
     struct message push = {
         .kind = MESSAGE_PUSH,
-        .rank = options->rank + index,
-        .step = exchange->step,
+        .rank = options->rank + turn.index,
+        .step = turn.step,
         .bucket = bucket,
         .span = ps_part_of(exchange, bucket, shard),
     };
-    encoder_encode(&ps_of(exchange)->encoders[index], options->vectors[index], &push);
+    encoder_encode(&ps_of(exchange)->encoders[turn.index], grads, &push);
     if (!ps_of(exchange)->shards[shard].is_far) {
         return exchange_send(exchange, lanes_of_bucket(lanes, bucket), &push);
     }
@@ -265,10 +272,10 @@ static enum status send_push(struct exchange *exchange, uint32_t bucket, uint32_
 
 /* The pull goes first and waits at the shard: so an unsynchronised worker reads in the very moment
  * in which its gradient is applied, and no update of others falls between the two. A process that
- * carries several ranks pushes for each, and pulls once. */
+ * carries several ranks pushes for each, and pulls once, unless they take turns. */
 static enum status push_and_pull(struct exchange *exchange, uint32_t bucket, uint32_t shard)
 {
-    uint32_t count = exchange->options.block.count;
+    uint32_t count = ps_push_count(exchange);
     enum status status = send_pull(exchange, bucket, shard, 0, 0);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         status = send_push(exchange, bucket, shard, i);
@@ -299,8 +306,8 @@ enum status ps_push_on(struct exchange *exchange, uint32_t shard)
         state->waiting_count--;
         state->states[bucket] = PUSH_TRAVELS;
         if (part.count > 0) {
-            state->travellers[bucket] = ps->rank_count;
-            state->travelling += ps->rank_count * ps_bytes_of(part);
+            state->travellers[bucket] = ps_push_count(exchange);
+            state->travelling += ps_push_count(exchange) * ps_bytes_of(part);
             status = push_and_pull(exchange, bucket, shard);
         }
     }

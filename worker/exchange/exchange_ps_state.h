@@ -50,6 +50,19 @@ static inline struct span ps_part_of(const struct exchange *exchange, uint32_t b
     return span_part(options->layout->buckets[bucket], options->peer_count, shard);
 }
 
+/* The turn that comes behind the one of now: what is pulled is for that. The first one is that of
+ * the options, mostly 0. */
+static inline struct exchange_turn ps_next_turn(const struct exchange *exchange)
+{
+    return exchange_turn(exchange, exchange->step + 1);
+}
+
+/* Pushes of a bucket in a step of the exchange: of every rank, or of the one whose turn it is. */
+static inline uint32_t ps_push_count(const struct exchange *exchange)
+{
+    return exchange->options.is_unsynchronised ? 1 : exchange->options.block.count;
+}
+
 /* Asks a shard for all its parameters: of this version or a later one; 0: of any. */
 enum status ps_pull_shard(struct exchange *exchange, uint32_t shard, uint64_t version);
 

@@ -8,9 +8,15 @@ enum status ps_take_credit(struct exchange *exchange, const struct message *mess
 {
     struct ps *ps = ps_of(exchange);
     struct ps_shard *state = &ps->shards[shard];
-    uint64_t step = exchange->step; // the trainer may begin the next one: the parameters have come
-    if (message->step != step || ps->ready_count == 0) {
-        return message->step < step ? STATUS_OK : STATUS_MALFORMED;
+    // The trainer may begin the next one: the parameters have come.
+    const struct exchange_turn now = exchange_turn(exchange, exchange->step);
+    uint32_t rank = exchange->options.rank + now.index;
+    bool takes_turns = exchange_turns(exchange) > 1;
+    bool is_old = message->step < now.step ||
+                  (message->step == now.step && takes_turns && message->rank < rank);
+    bool is_now = message->step == now.step && (!takes_turns || message->rank == rank);
+    if (!is_now || ps->ready_count == 0) {
+        return is_old ? STATUS_OK : STATUS_MALFORMED;
     }
     if (message->bucket >= ps->ready_count || state->states[message->bucket] != PUSH_TRAVELS) {
         return STATUS_MALFORMED;
@@ -30,9 +36,11 @@ static const struct ps *ps_of_const(const struct exchange *exchange)
 bool ps_expects(const struct exchange *exchange, const struct message *message, uint32_t shard)
 {
     struct span part = ps_part_of(exchange, message->bucket, shard);
+    const struct exchange_turn next = ps_next_turn(exchange);
     return part.offset == message->span.offset && part.count == message->span.count &&
            ps_of_const(exchange)->shards[shard].is_pulled[message->bucket] &&
-           message->step == exchange->step + 1 && message->vector == exchange->pull_vector &&
+           message->step == next.step && message->rank == exchange->options.rank + next.index &&
+           message->vector == exchange->pull_vector &&
            (exchange->pull_mark == 0 || message->mark == exchange->pull_mark) &&
            (message->outcome != NULL || message->vector > 0 ||
             !exchange->options.is_unsynchronised);

@@ -6,7 +6,6 @@
 /* What all slices have in common. */
 static void add_step(struct wire_report *report, const struct step_times *times, uint64_t total_ns)
 {
-    report->steps++;
     report->input_wait_ns += times->input_ns;
     report->compute_ns += times->compute_ns;
     report->exchange_wait_ns += times->exchange_ns;
@@ -15,42 +14,55 @@ static void add_step(struct wire_report *report, const struct step_times *times,
     report->total_ns += total_ns;
 }
 
+/* Whether an order says which gradient of which worker comes when. */
+static bool has_order(const struct trainer *trainer)
+{
+    return mode_updates_on_push(trainer->phase->mode.kind) &&
+           strcmp(trainer->job->order, "free") != 0;
+}
+
+/* Whether a step belongs to the period behind the open one. Where there is an order, it may be made
+ * before the mark between them is passed, which depends on speed; what is counted does not. */
+static bool is_ahead(const struct trainer *trainer, uint64_t step)
+{
+    return has_order(trainer) &&
+           step / trainer->phase->marks.period > trainer->periods_closed;
+}
+
 void trainer_count_step(struct trainer *trainer, uint64_t step, const struct step_times *times,
                         uint64_t total_ns)
 {
-    uint32_t images = 0;
-    for (uint32_t i = 0; i < trainer->slices.count; i++) {
-        images += job_batch_of(trainer->job, trainer->slices.list[i].rank);
+    const struct rank_block turn = trainer_turn(trainer);
+    bool is_warm = step >= trainer->warmup_steps;
+    for (uint32_t i = turn.first; i < turn.first + turn.count; i++) {
+        struct slice *slice = &trainer->slices.list[i];
+        uint32_t images = job_batch_of(trainer->job, slice->rank);
+        slice_count_step(slice, images, is_ahead(trainer, step));
+        slice->pushed_images += images;
+        slice->pushed_warm_images += is_warm ? images : 0;
+        trainer->warm_images += is_warm ? images : 0;
     }
-    slices_count_step(&trainer->slices, trainer->job);
+    trainer->warm_ns += is_warm ? total_ns : 0;
     add_step(&trainer->interval, times, total_ns);
     add_step(&trainer->period, times, total_ns);
-    trainer->pushed_images += images;
-    if (step >= trainer->warmup_steps) {
-        trainer->warm_images += images;
-        trainer->warm_ns += total_ns;
-        trainer->pushed_warm_images += images;
-    }
 }
 
-/* What became of the gradient of the round that a step has ended, where workers are unsynchronised.
- */
+/* What became of the gradient of the round that has ended, where workers are unsynchronised: that
+ * of the only rank, or of the one whose turn it was. */
 static void note_fate(struct trainer *trainer)
 {
     const struct exchange_fate fate = exchange_fate(trainer->exchange);
-    trainer->interval.staleness_sum += fate.staleness;
+    struct slice *slice = &trainer->slices.list[trainer->turn];
     trainer->applied_rate = fate.rate;
     if (fate.staleness > trainer->staleness_max) {
         trainer->staleness_max = fate.staleness;
     }
-    if (trainer->round_steps > 0) {
-        return; // the round goes on, and nothing was pushed
+    if (trainer->round_steps > 0) { // the round goes on, and nothing was pushed
+        slice->interval.staleness_sum += fate.staleness;
+        return;
     }
-    double dropped = fate.late_share * trainer->pushed_images;
-    trainer->interval.images_dropped += dropped;
-    trainer->period.images_dropped += dropped;
-    trainer->warm_dropped += fate.late_share * trainer->pushed_warm_images;
-    trainer->pushed_images = trainer->pushed_warm_images = 0;
+    trainer->warm_dropped += fate.late_share * slice->pushed_warm_images;
+    slice_note_fate(slice, fate.late_share, fate.staleness);
 }
 
 /* The learning rate of the step that was made last, `step` having been made: where servers make
@@ -59,16 +71,31 @@ static double rate_in_force(const struct trainer *trainer, uint64_t step)
 {
     bool is_theirs =
         trainer->phase->is_unsynchronised && trainer->base == NULL && trainer->applied_rate > 0;
-    return is_theirs ? trainer->applied_rate : schedule_rate(&trainer->schedule, step - 1);
+    return is_theirs ? trainer->applied_rate
+                     : schedule_rate(&trainer->schedule, step > 0 ? step - 1 : 0);
 }
 
 struct wire_report trainer_report_of(const struct wire_report *process,
                                      const struct slice_sums *own)
 {
     struct wire_report report = *process;
+    report.steps = own->steps;
     report.images = own->images;
     report.loss_sum = own->loss_sum;
+    report.staleness_sum = own->staleness_sum;
+    report.images_dropped = own->images_dropped;
     return report;
+}
+
+struct slice_sums trainer_open_period(const struct trainer *trainer, const struct slice *slice,
+                                      uint64_t steps)
+{
+    return is_ahead(trainer, steps) ? slice->next_period : slice->period;
+}
+
+bool trainer_has_interval(const struct trainer *trainer)
+{
+    return trainer->slices.list[0].interval.steps > 0; // none goes before the first
 }
 
 void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_t step)
@@ -88,6 +115,9 @@ void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_
     for (uint32_t i = 0; i < trainer->slices.count; i++) {
         struct slice *slice = &trainer->slices.list[i];
         const struct wire_report report = trainer_report_of(&trainer->interval, &slice->interval);
+        if (report.steps == 0) {
+            continue; // the phase was over before its turn
+        }
         link_report(link, slice->rank, step, &report);
         slice->interval = (struct slice_sums){0};
         trainer->interval.bytes_sent = trainer->interval.bytes_received = 0; // they count once
@@ -137,7 +167,7 @@ static enum status report_period(struct trainer *trainer, struct link *link, uin
             return status;
         }
         link_report(link, slice->rank, worker_step, &report);
-        slice->period = (struct slice_sums){0};
+        slice_close_period(slice);
     }
     trainer->period = (struct wire_report){0};
     return STATUS_OK;
@@ -165,7 +195,7 @@ static enum status close_period(struct trainer *trainer, struct link *link, uint
     if (is_evaluated && trainer->job->target_accuracy > 0) {
         status = link_await_decision(link, period, &trainer->is_enough);
     }
-    if (trainer->is_enough && trainer->interval.steps > 0) {
+    if (trainer->is_enough && trainer_has_interval(trainer)) {
         trainer_report_interval(trainer, link, worker_step); // no other will come
     }
     return status;
@@ -211,10 +241,12 @@ static enum status close_passed_marks(struct trainer *trainer, struct link *link
 {
     enum status status = STATUS_OK;
     uint64_t count = marks_count(&trainer->phase->marks);
-    bool is_due = step % trainer->job->report_every == 0;
+    // In the midst of a step only if no other will come.
+    bool is_due = trainer->turn + 1 >= exchange_turns(trainer->exchange) &&
+                  step % trainer->job->report_every == 0;
     while (status == STATUS_OK) {
         uint64_t passed = exchange_marks_passed(trainer->exchange);
-        if (trainer->interval.steps > 0 && (is_due || passed >= count)) {
+        if (trainer_has_interval(trainer) && (is_due || passed >= count)) {
             trainer_report_interval(trainer, link, step);
         }
         if (trainer->is_enough || trainer->marks_closed == (passed < count ? passed : count)) {

@@ -126,16 +126,28 @@ float *slice_statistics(const struct slices *slices, const struct slice *slice)
 
 static void add(struct slice_sums *sums, uint32_t images, double loss_sum)
 {
+    sums->steps++;
     sums->images += images;
     sums->loss_sum += loss_sum;
 }
 
-void slices_count_step(struct slices *slices, const struct job *job)
+void slice_count_step(struct slice *slice, uint32_t images, bool is_ahead)
 {
-    for (uint32_t i = 0; i < slices->count; i++) {
-        struct slice *slice = &slices->list[i];
-        uint32_t images = job_batch_of(job, slice->rank);
-        add(&slice->interval, images, slice->loss_sum);
-        add(&slice->period, images, slice->loss_sum);
-    }
+    add(&slice->interval, images, slice->loss_sum);
+    add(is_ahead ? &slice->next_period : &slice->period, images, slice->loss_sum);
+}
+
+void slice_note_fate(struct slice *slice, double late_share, double staleness)
+{
+    double dropped = late_share * slice->pushed_images;
+    slice->interval.staleness_sum += staleness;
+    slice->interval.images_dropped += dropped;
+    slice->period.images_dropped += dropped;
+    slice->pushed_images = slice->pushed_warm_images = 0;
+}
+
+void slice_close_period(struct slice *slice)
+{
+    slice->period = slice->next_period;
+    slice->next_period = (struct slice_sums){0};
 }

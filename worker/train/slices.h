@@ -19,8 +19,10 @@
 
 /* What a rank alone has of its reports. */
 struct slice_sums {
-    uint64_t images;
-    double loss_sum; // over images
+    uint64_t steps, images;
+    double loss_sum;      // over images
+    double staleness_sum; // over steps, as struct wire_report has it
+    double images_dropped;
 };
 
 struct slice {
@@ -32,6 +34,10 @@ struct slice {
                        // model's are its own, as there is one slice
     double loss_sum;   // of the step
     struct slice_sums interval, period;
+    struct slice_sums next_period; // what was made of it before the period before was closed
+
+    // Where workers are unsynchronised: images since the last push, which may come too late.
+    uint32_t pushed_images, pushed_warm_images;
 };
 
 struct slices {
@@ -65,7 +71,14 @@ void slice_leave(const struct slices *slices, const struct slice *slice);
 /* Where a slice's statistics are between steps. (statistic_count) */
 float *slice_statistics(const struct slices *slices, const struct slice *slice);
 
-/* A step was made: adds what is a slice's own to its sums. */
-void slices_count_step(struct slices *slices, const struct job *job);
+/* A step was made: adds what is the slice's own to its sums. is_ahead: the step belongs to the
+ * period behind the one that is open. */
+void slice_count_step(struct slice *slice, uint32_t images, bool is_ahead);
+
+/* What was pushed last was dropped, in so large a share; and how old it was. */
+void slice_note_fate(struct slice *slice, double late_share, double staleness);
+
+/* The open period is over: what was made of the next one is its beginning. */
+void slice_close_period(struct slice *slice);
 
 #endif

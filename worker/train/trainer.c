@@ -31,12 +31,39 @@ static enum status meet_devices(struct trainer *trainer)
                          &trainer->device_sums);
 }
 
+/* A step, or a turn of one: what follows it, and the checkpoint behind a step that is whole. */
+static enum status train_turn(struct trainer *trainer, struct link *link, uint64_t *step)
+{
+    uint64_t started_ns = clock_now_ns();
+    struct step_times times;
+    enum status status = trainer_step(trainer, *step, &times);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    uint64_t turn_ns = clock_now_ns() - started_ns;
+    bool is_whole = trainer->turn + 1 == exchange_turns(trainer->exchange);
+    trainer_count_step(trainer, *step, &times, turn_ns);
+    trainer->turns_ns += turn_ns;
+    *step += is_whole;
+    status = trainer_after_step(trainer, link, *step);
+    trainer->turn = is_whole ? 0 : trainer->turn + 1;
+    if (status != STATUS_OK || !is_whole) {
+        return status;
+    }
+    trial_add(&trainer->trial, trainer->turns_ns, trainer->round_steps == 0);
+    trainer->turns_ns = 0;
+    return trainer_checkpoint_after_step(trainer, link, *step);
+}
+
 /* All steps of a phase. *step counts those of the job that were made. */
 static enum status train_phase(struct trainer *trainer, struct link *link, uint64_t *step)
 {
     trainer->round_steps = 0;
     trainer->marks_closed = phase_marks_before(trainer->phase);
-    trainer->round = phase_rounds_before(trainer->phase, trainer->job->sync_every);
+    trainer->round = phase_rounds_before(trainer->phase, trainer->job->sync_every) *
+                     exchange_turns(trainer->exchange);
+    trainer->turn = 0;
+    trainer->turns_ns = 0;
     trainer->trial = (struct trial){0};
     enum status status = meet_devices(trainer);
     if (status != STATUS_OK) {
@@ -48,19 +75,7 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
     }
     status = trainer_before_steps(trainer, link, *step);
     while (status == STATUS_OK && !trainer_phase_is_over(trainer, *step)) {
-        uint64_t started_ns = clock_now_ns();
-        struct step_times times;
-        status = trainer_step(trainer, *step, &times);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        uint64_t step_ns = clock_now_ns() - started_ns;
-        trainer_count_step(trainer, *step, &times, step_ns);
-        trial_add(&trainer->trial, step_ns, trainer->round_steps == 0);
-        status = trainer_after_step(trainer, link, ++*step);
-        if (status == STATUS_OK) {
-            status = trainer_checkpoint_after_step(trainer, link, *step);
-        }
+        status = train_turn(trainer, link, step);
     }
     return status == STATUS_OK ? exchange_settle(trainer->exchange) : status;
 }

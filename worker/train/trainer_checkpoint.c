@@ -209,16 +209,37 @@ static enum status settle(struct trainer *trainer)
     return status == STATUS_OK && makes_updates(trainer) ? model_fetch(trainer->model) : status;
 }
 
+/* What a rank has of the period that is open after `steps` steps of the job. In a race the servers'
+ * copy has as many gradients as all ranks make in those, and nobody knows how many of each: so each
+ * rank counts with its share, and with the loss that its own had in the mean. */
+static struct slice_sums open_period(const struct trainer *trainer, const struct slice *slice,
+                                     uint64_t steps)
+{
+    struct slice_sums open = trainer_open_period(trainer, slice, steps);
+    if (!is_race(trainer) || !mode_updates_on_push(trainer->phase->mode.kind)) {
+        return open;
+    }
+    uint32_t batch = job_batch_of(trainer->job, slice->rank);
+    double loss = open.images > 0 ? open.loss_sum / (double)open.images : slice->loss_sum / batch;
+    uint64_t made = steps % phases_period(trainer->job, trainer->train_samples);
+    return (struct slice_sums){
+        .steps = made, .images = made * batch, .loss_sum = loss * (double)(made * batch)};
+}
+
 /* Offers the snapshot that is filled, with what each rank has not reported. */
 static void offer(struct trainer *trainer, struct link *link, uint64_t steps)
 {
     struct trainer_checkpoint *of = &trainer->checkpoint;
     const struct wire_slices open = {trainer->slices.count, of->open_images, of->open_loss_sums};
+    struct wire_report report = trainer->period;
     for (uint32_t i = 0; i < trainer->slices.count; i++) {
-        of->open_images[i] = trainer->slices.list[i].period.images;
-        of->open_loss_sums[i] = trainer->slices.list[i].period.loss_sum;
+        const struct slice_sums sums = open_period(trainer, &trainer->slices.list[i], steps);
+        of->open_images[i] = sums.images;
+        of->open_loss_sums[i] = sums.loss_sum;
+        report.steps = sums.steps;
+        report.images_dropped = sums.images_dropped; // of a process that carries one rank
     }
-    link_offer_snapshot(link, &of->snapshot, steps, &trainer->period, &open);
+    link_offer_snapshot(link, &of->snapshot, steps, &report, &open);
 }
 
 /* Offers a snapshot of what is now as one after `steps` steps; this worker's own are
@@ -232,7 +253,7 @@ static enum status take(struct trainer *trainer, struct link *link, uint64_t ste
     if (status != STATUS_OK) {
         return status;
     }
-    if (trainer->interval.steps > 0) {
+    if (trainer_has_interval(trainer)) {
         trainer_report_interval(trainer, link, worker_step); // results have all up to here
     }
     list_sources(trainer, &sources);
@@ -378,6 +399,8 @@ static enum status fetch_own(struct trainer *trainer, struct link *link)
     for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
         struct slice *slice = &slices->list[i];
         link_open_slice(link, i, &slice->period.images, &slice->period.loss_sum);
+        slice->period.steps = trainer->period.steps;
+        slice->period.images_dropped = slices->count == 1 ? trainer->period.images_dropped : 0;
         if (count > 0) {
             status = fetch_of_rank(link, slice->rank, "statistics", count,
                                    slice_statistics(slices, slice));

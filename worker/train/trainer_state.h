@@ -62,6 +62,10 @@ struct trainer {
     uint64_t round;             // of the phase: a step of the exchange
     uint32_t round_steps;       // that were made in it
 
+    // Where ranks take turns (see exchange.h): the slice that comes next in the step.
+    uint32_t turn;
+    uint64_t turns_ns; // that the turns of the step took so far
+
     uint64_t step;   // that was made last; with those before it
     bool is_pending; // parameters of that step may still be on their way
 
@@ -72,9 +76,8 @@ struct trainer {
     uint64_t warm_images, warm_ns;
     double warm_dropped; // of those images
 
-    // Where workers are unsynchronised: images since the last push, which may come too late, and
-    // the rate that the last one was applied with (0: not known).
-    uint32_t pushed_images, pushed_warm_images;
+    // Where workers are unsynchronised: the rate that the last push was applied with (0: not
+    // known).
     double applied_rate;
     double staleness_max; // of a gradient so far, in updates
     uint64_t sent_before, received_before;
@@ -88,7 +91,10 @@ struct step_times {
     uint64_t wire_ns; // from the first bucket posted to the last one complete
 };
 
-/* One step of the job: batch, forward and backward for each slice; exchange. */
+/* The slices that are computed at once: all of a step, or the one whose turn it is. */
+struct rank_block trainer_turn(const struct trainer *trainer);
+
+/* One step of the job, or a turn of one: batch, forward and backward for each slice; exchange. */
 enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times);
 
 /* What comes before the first step of a phase, where workers are unsynchronised: others may have
@@ -96,12 +102,19 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
  * made. */
 enum status trainer_before_steps(struct trainer *trainer, struct link *link, uint64_t step);
 
-/* Counts a step; reports, evaluates and closes what ends with it. */
+/* Counts a step, or the turn of one, that trainer_step has made. */
 void trainer_count_step(struct trainer *trainer, uint64_t step, const struct step_times *times,
                         uint64_t total_ns);
+
+/* Reports, evaluates and closes what ends with it. `step` counts those that are whole. */
 enum status trainer_after_step(struct trainer *trainer, struct link *link, uint64_t step);
 
-/* Reports the interval, which has steps, at `step`. */
+/* What a rank has of the period that is open after `steps` steps of its own. */
+struct slice_sums trainer_open_period(const struct trainer *trainer, const struct slice *slice,
+                                      uint64_t steps);
+
+/* Whether there is something to report; and: reports the interval, at `step`. */
+bool trainer_has_interval(const struct trainer *trainer);
 void trainer_report_interval(struct trainer *trainer, struct link *link, uint64_t step);
 
 /* What a rank reports: its own images, and the times of the process that carries it. */

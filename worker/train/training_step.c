@@ -150,6 +150,20 @@ static struct step_times times_of(struct trainer *trainer)
     };
 }
 
+struct rank_block trainer_turn(const struct trainer *trainer)
+{
+    return exchange_turns(trainer->exchange) > 1
+               ? (struct rank_block){trainer->turn, 1}
+               : (struct rank_block){0, trainer->slices.count};
+}
+
+/* Whether the exchange begins with this slice's gradients. */
+static bool is_last(const struct trainer *trainer, uint32_t index)
+{
+    const struct rank_block turn = trainer_turn(trainer);
+    return index + 1 == turn.first + turn.count;
+}
+
 /* Forward and backward of a slice. The input is the model's until backward is done. */
 static enum status compute(struct trainer *trainer, uint64_t step, uint32_t index,
                            const struct batch *batch)
@@ -161,8 +175,8 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     if (status != STATUS_OK) {
         return status;
     }
-    if (index == 0) {
-        status = round_pass(trainer); // the step before is over, gradients may be overwritten
+    if (index == trainer_turn(trainer).first) {
+        status = round_pass(trainer); // the one before is over, gradients may be overwritten
     }
     if (status != STATUS_OK) {
         return status;
@@ -175,8 +189,7 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     if (status != STATUS_OK) {
         return status;
     }
-    bool is_last = index + 1 == trainer->slices.count;
-    return is_last ? finish_and_send(trainer, step, begun) : finish_and_keep(trainer, index, begun);
+    return is_last(trainer, index) ? finish_and_send(trainer, step, begun) : finish_and_keep(trainer, index, begun);
 }
 
 /* Everything of a slice, from its batch on. */
@@ -185,7 +198,7 @@ static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t i
     struct slice *slice = &trainer->slices.list[index];
     struct batch batch;
     enum status status = batcher_next(slice->batcher, &batch);
-    if (status == STATUS_OK && index == 0) {
+    if (status == STATUS_OK && index == trainer_turn(trainer).first) {
         status = round_settle(trainer);
     }
     if (status != STATUS_OK) {
@@ -201,12 +214,14 @@ static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t i
 
 enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times)
 {
+    const struct rank_block turn = trainer_turn(trainer);
     uint64_t noted_ns = 0;
-    enum status status = faulting_strike(&trainer->faulting, step);
+    enum status status =
+        turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
     step_clock_start(&trainer->clock);
-    for (uint32_t i = 0; i < trainer->slices.count && status == STATUS_OK; i++) {
+    for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);
-        if (status == STATUS_OK && i + 1 == trainer->slices.count) {
+        if (status == STATUS_OK && is_last(trainer, i)) {
             status = round_step_done(trainer, step);
         }
         step_clock_enter(&trainer->clock, STEP_INPUT); // the next slice's, or step's

@@ -71,11 +71,11 @@ static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void 
 {
     (void)state;
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=5"), "--processes 5 is more than the 4");
-    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-async"),
-                      "mode ring or ps-sync, not ps-async or ps-ssp");
-    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-ssp:1"), "not ps-async or");
-    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "epochs=4", "switch=epoch:2=ps-async"),
-                      "mode ring or ps-sync");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-async",
+                                 "order=seeded:constant:2", "delay-model=per-worker"),
+                      "--delay-model server");
+    sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-async", "sync-every=4"),
+                      "--sync-every 1");
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "backup=1"), "--backup 0");
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "sync-every=4"), "--sync-every 1");
     sample_job_refuse(SAMPLE_JOB("workers=4", "processes=2", "sync-bn=true"), "--no-sync-bn");
@@ -87,6 +87,12 @@ static void fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep(void 
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "mode=ps-async"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=4", "sync-every=4"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "compress=fp16"));
+    sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "mode=ps-async", "compress=int8",
+                                   "gradients-per-update=3", "remedy=dc"));
+    sample_job_resolved(
+        SAMPLE_JOB("workers=4", "processes=3", "mode=ps-ssp:1", "order=seeded:uniform:0..4"));
+    sample_job_resolved(
+        SAMPLE_JOB("workers=4", "processes=2", "epochs=4", "switch=epoch:2=ps-async"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=1", "mode=ring"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "straggler=rank=3,factor=2"));
     sample_job_resolved(SAMPLE_JOB("workers=4", "processes=2", "checkpoint-every=5"));

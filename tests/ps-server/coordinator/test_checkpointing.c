@@ -357,6 +357,50 @@ static void with_minutes_a_step_ahead_of_everybody_is_named(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* Where workers race each other, servers count the steps of all: as many as workers make in the
+ * mean. */
+static void a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike(void **state)
+{
+    (void)state;
+    struct story story;
+    open_story(&story, (struct checkpoint_every){CHECKPOINT_MINUTES, 1});
+    struct checkpointing *of = &story.coordinator.checkpointing;
+    struct phase *phase = &of->phases.list[0];
+    phase->mode.kind = MODE_PS_ASYNC;
+    phase->is_unsynchronised = true;
+    phase->marks.end = of->plan.total = 700;
+    for (uint64_t i = 0; i < 2; i++) {
+        story_give(&story, 1 + i,
+                   (struct message){.kind = MESSAGE_HEARTBEAT, .step = i == 0 ? 50 : 650}, 60000);
+    }
+    checkpointing_tick(&story.coordinator, 60031);
+    assert_in_range(of->announced, 351, 649);
+
+    // A quick worker's 650 steps are 350 of the job, and so are a slow one's 50.
+    const struct wire_report quick = {.steps = 650,
+                                      .images = 650,
+                                      .images_dropped = 3,
+                                      .loss_sum = 1300,
+                                      .compute_ns = 6500};
+    const struct wire_report slow = {.steps = 50, .images = 50, .loss_sum = 50};
+    story_give(&story, 1,
+               (struct message){.kind = MESSAGE_REPORT, .step = 50, .report = &slow}, 60040);
+    story_give(&story, 2,
+               (struct message){.kind = MESSAGE_REPORT, .step = 650, .report = &quick}, 60040);
+    offer(&story, 1, 350, STATUS_OK);
+    offer(&story, 2, 350, STATUS_OK);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const struct results_rank *results = &of->ranks[rank].results;
+        assert_int_equal(results->steps, 350);
+        assert_int_equal(results->step, 350);
+        assert_int_equal(results->images, 350);
+        assert_true(results->images_dropped == 0);
+        assert_true(results->loss_sum == 350.0 * (1 + rank));
+    }
+    assert_int_equal(of->ranks[1].results.compute_ns, 3500);
+    coordinator_finish(&story.coordinator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_gap_is_not_committed),
         cmocka_unit_test(a_failure_is_said_once_with_the_last_good_one),
         cmocka_unit_test(the_end_of_the_job_waits_for_its_checkpoint_but_not_for_ever),
+        cmocka_unit_test(a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike),
         cmocka_unit_test(with_minutes_a_step_ahead_of_everybody_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Properties of a shard where every push is an update, over thousands of interleavings. */
 #include "common/base/random.h"
+#include "tests/support/common/float_envelope.h"
 #include "tests/support/ps-server/shard_cluster.h"
 
 // clang-format off
@@ -31,6 +32,7 @@ static void any_interleaving_loses_no_push_and_tears_no_read(void **state)
         struct cluster cluster;
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         struct shard_config config = cluster_config(modes[seed % 4], "free", workers);
+        config.processes = 1 + (uint32_t)random_below(&random, workers);
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = config.marks.end;
         cluster_open(&cluster, &config, seed);
@@ -76,6 +78,7 @@ static void marks_are_kept_for_every_worker_and_nobody_hangs(void **state)
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         struct shard_config config = cluster_config(modes[seed % 3], orders[seed / 3 % 3], workers);
         config.keeps_marks = true;
+        config.processes = 1 + (uint32_t)random_below(&random, workers);
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = 1 + random_below(&random, 4);
         cluster_open(&cluster, &config, seed);
@@ -96,6 +99,7 @@ static void a_seeded_order_has_the_staleness_that_was_drawn(void **state)
         struct random_sequence random = {.state = random_key(seed, RANDOM_SPLIT, 2, 0)};
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         struct shard_config config = cluster_config("ps-async", orders[seed % 5], workers);
+        config.processes = 1 + (uint32_t)random_below(&random, workers);
         config.marks.end = 12;
         config.marks.period = 5;
         config.keeps_marks = seed % 2 == 0;
@@ -122,6 +126,7 @@ static void an_update_takes_so_many_gradients_and_the_last_one_what_is_left(void
         uint32_t workers = 1 + (uint32_t)random_below(&random, CLUSTER_WORKERS_MAX);
         uint32_t each = 1 + (uint32_t)random_below(&random, workers);
         struct shard_config config = cluster_config("ps-async", "free", workers);
+        config.processes = 1 + (uint32_t)random_below(&random, workers);
         config.gradients_per_update = each;
         config.marks.end = 1 + random_below(&random, 12);
         config.marks.period = config.marks.end;
@@ -136,6 +141,66 @@ static void an_update_takes_so_many_gradients_and_the_last_one_what_is_left(void
     }
 }
 
+static void expect_no_answer(void *context, uint32_t rank, const struct message *message)
+{
+    (void)context;
+    fail_msg("rank %u is answered for step %llu", rank, (unsigned long long)message->step);
+}
+
+static void pull(struct shard *shard, uint32_t rank, uint64_t step, shard_send_fn *send,
+                 void *context)
+{
+    for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
+        const struct shard_config *config = shard_config(shard);
+        const struct message message = {.kind = MESSAGE_PULL,
+                                        .rank = rank,
+                                        .step = step,
+                                        .bucket = bucket,
+                                        .span = config->layout.buckets[bucket]};
+        struct envelope envelope = {0};
+        assert_int_equal(shard_receive(shard, &message, &envelope, send, context), STATUS_OK);
+    }
+}
+
+static void note_outcome(void *context, uint32_t rank, const struct message *message)
+{
+    (void)rank;
+    *(struct wire_outcome *)context = *message->outcome;
+}
+
+/* A process that carries ranks 0 and 1 pulls for the second as soon as it has pushed for the first:
+ * what it gets is what its own gradient has made, and says what became of that. */
+static void a_rank_is_answered_when_the_one_before_it_was_applied(void **state)
+{
+    (void)state;
+    struct shard_config config = cluster_config("ps-async", "free", 3);
+    struct cluster cluster;
+    config.processes = 2;
+    config.marks.end = config.marks.period = 50;
+    cluster_open(&cluster, &config, 1);
+    for (uint32_t i = 0; i < CLUSTER_BUCKETS; i++) {
+        cluster_deliver(&cluster, 0, 0); // the seeds
+    }
+    pull(cluster.shards[0], 1, 0, expect_no_answer, NULL);
+    struct wire_outcome outcome = {.staleness = UINT64_MAX};
+    for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
+        const float ones[CLUSTER_VALUES] = {1};
+        struct message push = {.kind = MESSAGE_PUSH,
+                               .bucket = bucket,
+                               .span = config.layout.buckets[bucket]};
+        struct envelope envelope;
+        assert_int_equal(float_envelope_make(ones, push.span.count, &envelope), STATUS_OK);
+        push.values = envelope.payload;
+        bool is_last = bucket + 1 == CLUSTER_BUCKETS;
+        assert_int_equal(shard_receive(cluster.shards[0], &push, &envelope,
+                                       is_last ? note_outcome : expect_no_answer, &outcome),
+                         STATUS_OK);
+    }
+    assert_int_equal(outcome.staleness, 0);
+    assert_true(outcome.rate == 1); // that of rank 0's, as rank 1 has had none
+    cluster_close(&cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +208,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_within_the_bound),
         cmocka_unit_test(marks_are_kept_for_every_worker_and_nobody_hangs),
         cmocka_unit_test(an_update_takes_so_many_gradients_and_the_last_one_what_is_left),
+        cmocka_unit_test(a_rank_is_answered_when_the_one_before_it_was_applied),
         cmocka_unit_test(a_seeded_order_has_the_staleness_that_was_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

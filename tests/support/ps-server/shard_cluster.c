@@ -21,7 +21,14 @@ static void add(struct deliveries *queue, const struct delivery *delivery)
     queue->items[(queue->head + queue->count++) % CLUSTER_QUEUE_MAX] = *delivery;
 }
 
-/* A pull of every bucket, each before the push of the step that it follows, if there is one. */
+/* Whose step a turn of a process is. */
+static void name_turn(const struct worker *worker, uint64_t turn, struct delivery *delivery)
+{
+    delivery->rank = worker->ranks.first + (uint32_t)(turn % worker->ranks.count);
+    delivery->step = turn / worker->ranks.count;
+}
+
+/* A pull of every bucket, each before the push of the turn that it follows, if there is one. */
 static void add_messages(struct cluster *cluster, struct worker *worker, bool has_push,
                          uint64_t mark)
 {
@@ -29,16 +36,16 @@ static void add_messages(struct cluster *cluster, struct worker *worker, bool ha
         struct delivery delivery = {.mark = mark};
         for (delivery.bucket = 0; delivery.bucket < CLUSTER_BUCKETS; delivery.bucket++) {
             delivery.kind = MESSAGE_PULL;
-            delivery.step = worker->step + has_push;
+            name_turn(worker, worker->turn + has_push, &delivery);
             add(&worker->queues[shard], &delivery);
             if (has_push) {
                 delivery.kind = MESSAGE_PUSH;
-                delivery.step = worker->step;
+                name_turn(worker, worker->turn, &delivery);
                 add(&worker->queues[shard], &delivery);
             }
         }
     }
-    worker->step += has_push;
+    worker->turn += has_push;
 }
 
 static struct span part_of(const struct cluster *cluster, uint32_t bucket, uint32_t shard)
@@ -47,14 +54,17 @@ static struct span part_of(const struct cluster *cluster, uint32_t bucket, uint3
 }
 
 /* Asks shards that are behind the newest again, as in exchange_ps.c. Whether there are any. */
-static bool ask_again(struct cluster *cluster, struct worker *worker, uint64_t step)
+static bool ask_again(struct cluster *cluster, struct worker *worker, const struct message *got)
 {
     uint64_t newest = 0;
     for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
         newest = worker->params_versions[i] > newest ? worker->params_versions[i] : newest;
     }
     for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
-        struct delivery pull = {.kind = MESSAGE_PULL, .step = step, .params_version = newest};
+        struct delivery pull = {.kind = MESSAGE_PULL,
+                                .rank = got->rank,
+                                .step = got->step,
+                                .params_version = newest};
         bool is_behind = worker->params_versions[i] < newest;
         for (pull.bucket = 0; is_behind && pull.bucket < CLUSTER_BUCKETS; pull.bucket++) {
             add(&worker->queues[i], &pull);
@@ -91,9 +101,18 @@ static void go_on(struct cluster *cluster, struct worker *worker)
     }
 }
 
+static const struct worker *worker_of(const struct cluster *cluster, uint32_t rank)
+{
+    const struct worker *worker = cluster->workers;
+    while (!rank_block_has(worker->ranks, rank)) {
+        worker++;
+    }
+    return worker;
+}
+
 static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t step)
 {
-    const struct worker *worker = &cluster->workers[rank];
+    const struct worker *worker = worker_of(cluster, rank);
     uint64_t version = (uint64_t)-worker->params[0],
              slack = cluster->config.consistency.slack_steps;
     for (uint32_t i = 1; i < CLUSTER_VALUES; i++) {
@@ -127,12 +146,12 @@ static void check_answer(const struct cluster *cluster, uint32_t rank, uint64_t 
 static void take_params(void *context, uint32_t rank, const struct message *message)
 {
     struct cluster *cluster = context;
-    struct worker *worker = &cluster->workers[rank];
+    struct worker *worker = &cluster->workers[worker_of(cluster, rank) - cluster->workers];
     memcpy(worker->params + message->span.offset, message->values,
            message->span.count * sizeof(float));
     worker->params_count += (uint32_t)message->span.count;
     worker->params_versions[cluster->shard_now] = message->params_version;
-    if (worker->params_count < CLUSTER_VALUES || ask_again(cluster, worker, message->step)) {
+    if (worker->params_count < CLUSTER_VALUES || ask_again(cluster, worker, message)) {
         return;
     }
     worker->params_count = 0;
@@ -154,9 +173,9 @@ static void take_params(void *context, uint32_t rank, const struct message *mess
     add_messages(cluster, worker, false, 0);
 }
 
-void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
+void cluster_deliver(struct cluster *cluster, uint32_t index, uint32_t shard)
 {
-    struct worker *worker = &cluster->workers[rank];
+    struct worker *worker = &cluster->workers[index];
     struct deliveries *queue = &worker->queues[shard];
     struct delivery delivery = queue->items[queue->head];
     queue->head = (queue->head + 1) % CLUSTER_QUEUE_MAX;
@@ -167,7 +186,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
     }
     struct message message = {
         .kind = delivery.kind,
-        .rank = rank,
+        .rank = delivery.rank,
         .step = delivery.step,
         .mark = delivery.mark,
         .params_version = delivery.params_version,
@@ -179,7 +198,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
     message.values = delivery.kind == MESSAGE_PULL ? NULL : envelope.payload;
     bool is_whole = delivery.kind == MESSAGE_PUSH && delivery.bucket == CLUSTER_BUCKETS - 1;
     if (is_whole) {
-        cluster->applied[rank]++;
+        cluster->applied[delivery.rank]++;
         uint64_t staleness = cluster->whole_pushes[shard] - worker->read_version;
         // Only without marks and orders is a push applied as soon as it is whole.
         if (cluster->whole_pushes[shard]++ < cluster_gradient_total(&cluster->config) &&
@@ -193,7 +212,7 @@ void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard)
     envelope_release(&envelope);
     if (status != STATUS_OK) {
         fail_msg("seed %llu: a %s of rank %u, step %llu, is refused",
-                 (unsigned long long)cluster->seed, message_kind_name(message.kind), rank,
+                 (unsigned long long)cluster->seed, message_kind_name(message.kind), message.rank,
                  (unsigned long long)message.step);
     }
 }
@@ -226,7 +245,10 @@ void cluster_open(struct cluster *cluster, const struct shard_config *config, ui
             add(&cluster->workers[0].queues[shard], &seed_of_part);
         }
     }
-    for (uint32_t i = 0; i < config->workers; i++) {
+    cluster->worker_count = config->processes > 0 ? config->processes : config->workers;
+    const struct carriers carriers = {config->workers, cluster->worker_count};
+    for (uint32_t i = 0; i < cluster->worker_count; i++) {
+        cluster->workers[i].ranks = carriers_block(carriers, i);
         cluster->workers[i].activity = PULLS_FIRST;
         add_messages(cluster, &cluster->workers[i], false, 0);
     }
@@ -241,14 +263,14 @@ void cluster_close(struct cluster *cluster)
 
 /* A message in flight from some of the workers, at random. False if there is none. */
 static bool pick(const struct cluster *cluster, struct random_sequence *random, struct span workers,
-                 uint32_t *ret_rank, uint32_t *ret_shard)
+                 uint32_t *ret_worker, uint32_t *ret_shard)
 {
     uint32_t count = 0;
-    for (uint64_t rank = workers.offset; rank < workers.offset + workers.count; rank++) {
+    for (uint64_t i = workers.offset; i < workers.offset + workers.count; i++) {
         for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
-            bool is_it = cluster->workers[rank].queues[shard].count > 0 &&
+            bool is_it = cluster->workers[i].queues[shard].count > 0 &&
                          random_below(random, ++count) == 0;
-            *ret_rank = is_it ? (uint32_t)rank : *ret_rank;
+            *ret_worker = is_it ? (uint32_t)i : *ret_worker;
             *ret_shard = is_it ? shard : *ret_shard;
         }
     }
@@ -258,26 +280,26 @@ static bool pick(const struct cluster *cluster, struct random_sequence *random, 
 static bool everybody_is_done(const struct cluster *cluster)
 {
     uint32_t done = 0;
-    for (uint32_t i = 0; i < cluster->config.workers; i++) {
+    for (uint32_t i = 0; i < cluster->worker_count; i++) {
         done += cluster->workers[i].activity == DONE;
     }
-    return done == cluster->config.workers;
+    return done == cluster->worker_count;
 }
 
 void cluster_run(struct cluster *cluster)
 {
     struct random_sequence random = {.state = cluster->seed};
-    const struct span all = {0, cluster->config.workers},
-                      favourite = {random_below(&random, cluster->config.workers), 1};
+    const struct span all = {0, cluster->worker_count},
+                      favourite = {random_below(&random, cluster->worker_count), 1};
     while (!everybody_is_done(cluster)) {
         // Workers of very different speed: one of them is asked first, half of the time.
-        uint32_t rank = 0, shard = 0;
+        uint32_t worker = 0, shard = 0;
         bool is_picked =
-            (random_below(&random, 2) == 0 && pick(cluster, &random, favourite, &rank, &shard)) ||
-            pick(cluster, &random, all, &rank, &shard);
+            (random_below(&random, 2) == 0 && pick(cluster, &random, favourite, &worker, &shard)) ||
+            pick(cluster, &random, all, &worker, &shard);
         if (!is_picked) {
             fail_msg("seed %llu: everybody waits", (unsigned long long)cluster->seed);
         }
-        cluster_deliver(cluster, rank, shard);
+        cluster_deliver(cluster, worker, shard);
     }
 }

@@ -8,6 +8,7 @@
 #ifndef TESTS_SUPPORT_PS_SERVER_SHARD_CLUSTER_H
 #define TESTS_SUPPORT_PS_SERVER_SHARD_CLUSTER_H
 
+#include "common/job/carriers.h"
 #include "ps-server/shard/shard.h"
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 
 struct delivery {
     enum message_kind kind;
+    uint32_t rank;
     uint64_t step, mark, params_version;
     uint32_t bucket;
 };
@@ -33,11 +35,14 @@ struct deliveries {
 
 enum activity { PULLS_FIRST, STEPS, PULLS_MARK, PULLS_NEXT, PULLS_LAST, DONE };
 
+/* A process, which carries some ranks. */
 struct worker {
+    struct rank_block ranks;
     enum activity activity;
     struct deliveries queues[CLUSTER_SHARDS_MAX];
     uint64_t params_versions[CLUSTER_SHARDS_MAX]; // of the answer that is coming
-    uint64_t step, marks_closed, marks_passed;
+    uint64_t turn; // steps of all of its ranks
+    uint64_t marks_closed, marks_passed;
     float params[CLUSTER_VALUES];
     uint32_t params_count; // of the answer that is coming
     uint64_t read_version; // of the last answer to go on with
@@ -49,8 +54,9 @@ struct cluster {
     struct shard_config config;
     struct shard *shards[CLUSTER_SHARDS_MAX]; // (config.shard_count)
     uint32_t shard_now;                       // the one that has a message at the moment
-    struct worker workers[CLUSTER_WORKERS_MAX];
-    uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each worker, as far as they were pushed whole
+    struct worker workers[CLUSTER_WORKERS_MAX]; // (worker_count)
+    uint32_t worker_count;
+    uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each rank, as far as they were pushed whole
     uint64_t staleness_counts[STALENESS_BINS]; // what the histogram must be
     uint64_t whole_pushes[CLUSTER_SHARDS_MAX];
     bool has_sums; // versions are not gradients: nothing is expected of them
@@ -73,8 +79,8 @@ uint64_t cluster_gradient_total(const struct shard_config *config);
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed);
 void cluster_close(struct cluster *cluster);
 
-/* Delivers the next message of a worker to a shard. */
-void cluster_deliver(struct cluster *cluster, uint32_t rank, uint32_t shard);
+/* Delivers the next message of a worker, a process, to a shard. */
+void cluster_deliver(struct cluster *cluster, uint32_t worker, uint32_t shard);
 
 /* Delivers until everybody is done. Fails if nothing is in flight before. */
 void cluster_run(struct cluster *cluster);

@@ -220,6 +220,98 @@ static void a_worker_that_carries_two_ranks_pushes_for_each_and_pulls_once(void 
     channel_destroy(shard, 0);
 }
 
+/* What a worker of two ranks has sent: a pull of each bucket for one turn, a push of another. */
+struct heard {
+    uint32_t pulls, pushes;
+    struct exchange_turn pulled, pushed; // index: the rank
+};
+
+/* Receives until there are so many; the first pulls were of the first turn. */
+static struct heard hear(struct channel *shard, struct worker *worker, uint32_t pulls,
+                         uint32_t pushes)
+{
+    struct heard heard = {0};
+    while (heard.pulls < pulls || heard.pushes < pushes) {
+        struct envelope envelope;
+        struct message message;
+        assert_int_equal(exchange_go_on(worker->exchange), STATUS_OK);
+        if (channel_receive(shard, 10, &envelope, &message) != STATUS_OK) {
+            continue;
+        }
+        heard.pulls += message.kind == MESSAGE_PULL;
+        heard.pushes += message.kind == MESSAGE_PUSH;
+        *(message.kind == MESSAGE_PULL ? &heard.pulled : &heard.pushed) =
+            (struct exchange_turn){message.step, message.rank};
+        envelope_release(&envelope);
+    }
+    return heard;
+}
+
+static void take_of(struct worker *worker, uint32_t rank, uint64_t step, uint32_t bucket,
+                    enum status expected)
+{
+    const struct message taken = {
+        .kind = MESSAGE_TAKEN, .rank = rank, .step = step, .bucket = bucket};
+    deliver(worker, 0, &taken, expected);
+}
+
+/* Both shards' parts, for a rank's step. */
+static void answer_turn(struct worker *worker, uint32_t rank, uint64_t step, enum status expected)
+{
+    const struct wire_outcome outcome = {0};
+    for (uint32_t i = 0; i < SHARDS * BUCKETS; i++) {
+        const struct message params = {
+            .kind = MESSAGE_PARAMS,
+            .rank = rank,
+            .step = step,
+            .bucket = i / SHARDS,
+            .outcome = &outcome,
+            .span = span_part(worker->layout.buckets[i / SHARDS], SHARDS, i % SHARDS),
+            .values = worker->grads,
+        };
+        deliver(worker, i % SHARDS, &params, expected);
+    }
+}
+
+static void the_ranks_of_an_unsynchronised_worker_take_turns(void **state)
+{
+    (void)state;
+    struct worker worker;
+    struct channel *shard;
+    char endpoint[TRANSPORT_ENDPOINT_BYTES];
+    assert_int_equal(channel_create(&shard), STATUS_OK);
+    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    open_carrier(&worker, "ps-async", endpoint, 2);
+    assert_int_equal(exchange_turns(worker.exchange), 2);
+    assert_int_equal(exchange_start(worker.exchange), STATUS_OK);
+    struct heard heard = hear(shard, &worker, SHARDS * BUCKETS, 0);
+    assert_true(heard.pulled.step == 0 && heard.pulled.index == 0);
+    for (uint64_t turn = 0; turn < 4; turn++) {
+        uint32_t rank = turn % 2, next = (turn + 1) % 2;
+        uint64_t step = turn / 2, next_step = (turn + 1) / 2;
+        answer_turn(&worker, next, step, STATUS_MALFORMED); // of another rank than has asked
+        answer_turn(&worker, rank, step, STATUS_OK);
+        assert_int_equal(exchange_begin_step(worker.exchange, turn), STATUS_OK);
+        for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
+            assert_int_equal(exchange_run_ready(worker.exchange, bucket), STATUS_OK);
+            take_of(&worker, next, next_step, bucket, STATUS_MALFORMED); // not pushed yet
+            for (uint32_t i = 0; i < SHARDS; i++) {
+                const struct message taken = {
+                    .kind = MESSAGE_TAKEN, .rank = rank, .step = step, .bucket = bucket};
+                deliver(&worker, i, &taken, STATUS_OK);
+            }
+        }
+        heard = hear(shard, &worker, SHARDS * BUCKETS, SHARDS * BUCKETS);
+        assert_true(heard.pushed.step == step && heard.pushed.index == rank);
+        assert_true(heard.pulled.step == next_step && heard.pulled.index == next);
+        take_of(&worker, rank, step, 0, STATUS_MALFORMED); // a second time
+    }
+    take_of(&worker, 0, 0, 0, STATUS_OK); // of a turn that is over
+    close_worker(&worker);
+    channel_destroy(shard, 0);
+}
+
 /* What waits for its turn here can be overtaken. Nobody listens, so that none ever leaves. */
 static void over_a_network_the_transport_is_given_one_push_at_a_time(void **state)
 {
@@ -359,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_a_network_pushes_wait_until_others_were_taken),
         cmocka_unit_test(a_worker_that_carries_two_ranks_pushes_for_each_and_pulls_once),
+        cmocka_unit_test(the_ranks_of_an_unsynchronised_worker_take_turns),
         cmocka_unit_test(over_a_network_the_transport_is_given_one_push_at_a_time),
         cmocka_unit_test(a_buckets_parameters_are_awaited_alone),
         cmocka_unit_test(a_stop_ends_the_wait_for_a_bucket),

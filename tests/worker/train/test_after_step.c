@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <stdlib.h>
 
 #define VALUES 4
@@ -33,6 +34,7 @@ static void answer(struct worker *worker, uint64_t passed)
     struct exchange *exchange = worker->trainer.exchange;
     const struct wire_outcome outcome = {0};
     const struct message params = {.kind = MESSAGE_PARAMS,
+                                   .rank = exchange->options.rank,
                                    .mark = passed,
                                    .outcome = &outcome,
                                    .span = worker->layout.buckets[0],
@@ -57,7 +59,11 @@ static void run_at_once(void *context, uint32_t bucket)
 static void open_worker(struct worker *worker)
 {
     *worker = (struct worker){.layout = {.value_count = VALUES, .bucket_count = 1},
-                              .job = {.report_every = 1, .eval = EVALUATION_NONE}};
+                              .job = {.report_every = 1,
+                                      .eval = EVALUATION_NONE,
+                                      .order = "free",
+                                      .workers = 3,
+                                      .global_batch = 12}};
     worker->layout.buckets[0] = (struct span){0, VALUES};
     worker->link = calloc(1, sizeof(*worker->link));
     assert_non_null(worker->link);
@@ -131,11 +137,42 @@ static void without_such_marks_training_begins(void **state)
     close_worker(&worker);
 }
 
+/* Where there is an order, a gradient of step 3 may be computed on older parameters than those of the
+ * mark at step 2. What a period counts follows from steps alone, or bits would not be all that is
+ * the same. In a race it counts in the period that is open. */
+static void a_step_of_an_order_counts_in_its_own_period(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"seeded:constant:4", "free"};
+    for (int is_free = 0; is_free < 2; is_free++) {
+        const struct step_times times = {.compute_ns = 1};
+        struct worker worker;
+        open_worker(&worker);
+        snprintf(worker.job.order, sizeof(worker.job.order), "%s", orders[is_free]);
+        worker.slice.loss_sum = 8;
+        for (uint64_t step = 0; step < 3; step++) {
+            trainer_count_step(&worker.trainer, step, &times, 1);
+        }
+        assert_int_equal(worker.slice.interval.images, 12);
+        assert_int_equal(worker.slice.period.images, is_free ? 12 : 8);
+        assert_int_equal(worker.slice.next_period.images, is_free ? 0 : 4);
+        // A checkpoint after the third step has what is counted of the second period.
+        const struct slice_sums open = trainer_open_period(&worker.trainer, &worker.slice, 3);
+        assert_true(open.images == (is_free ? 12 : 4) && open.loss_sum == (is_free ? 24 : 8));
+        slice_close_period(&worker.slice);
+        assert_int_equal(worker.slice.period.images, is_free ? 0 : 4);
+        assert_int_equal(worker.slice.next_period.images, 0);
+        answer(&worker, 0);
+        close_worker(&worker);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_that_others_passed_before_the_first_step_are_closed_before_it),
         cmocka_unit_test(without_such_marks_training_begins),
+        cmocka_unit_test(a_step_of_an_order_counts_in_its_own_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
