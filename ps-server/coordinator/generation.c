@@ -66,6 +66,7 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
         coordinator->workers_lost +=
             membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
     }
+    newcomers_tidy(&coordinator->newcomers, now_ms);
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
