@@ -215,6 +215,11 @@ void generation_change_job(const struct coordinator *last, const struct generati
     if (has_struck(last)) {
         faults_forget_kill(job);
     }
+    for (uint32_t i = 0; i < last->membership.worker_count; i++) {
+        if (last->membership.workers[i].state == SLOT_GONE) {
+            faults_forget_ranks(job, carriers_block(last->carriers, i), most_steps(last) + 1);
+        }
+    }
     job->processes = next->process_count;
     job->servers = next->server_count;
     faults_forget_shards(job);

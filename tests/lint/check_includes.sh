@@ -29,7 +29,7 @@ common/channel          common/base common/vector common/security common/transpo
 worker/device           common/base
 
 ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
-ps-server/coordinator   common/base common/vector common/transport common/job common/channel ps-server/shard
+ps-server/coordinator   common/base common/vector common/transport common/plan common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
 ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/checkpoint
@@ -47,7 +47,7 @@ worker/exchange         common/base common/vector common/transport common/codec 
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
 worker/exchange/shared  common/base common/vector common/job worker/exchange
 worker/link             common/base common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
-worker/train            common/base common/vector common/checkpoint common/transport common/optimizer common/job common/channel worker/device worker/data worker/model worker/exchange worker/link
+worker/train            common/base common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/exchange worker/link
 worker                  common/base common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job

@@ -83,7 +83,7 @@ static void of_two_that_do_not_reach_each_other_the_higher_number_goes(void **st
     story.job.stall_fail = 10;
     go_on_until(&story, waits, 7000);
     expect(story.transcript.last_error, "worker 2 (host node) and worker 1 (host node) do not "
-                                        "reach each other: worker 2 has waited 5 s for a chunk of "
+                                        "reach each other: worker 2 has waited 6 s for a chunk of "
                                         "worker 1");
     go_on_until(&story, waits, 11000);
     assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
