@@ -6,6 +6,7 @@
  * nothing else: other threads may hold any lock. */
 #include "common/base/fault.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -57,6 +58,7 @@ static enum status stop(double seconds)
 
 enum status fault_strike(enum fault_kind kind, double seconds)
 {
+    assert(kind != FAULT_PARTITION);
     if (kind == FAULT_KILL) {
         die();
     }

@@ -328,12 +328,40 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
     mark_stopped(member, STATUS_UNREACHABLE, "the coordinator was lost");
 }
 
+bool member_is_due(const struct member *member, uint64_t now_ms)
+{
+    return now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS;
+}
+
+/* Whether it is the same wait, which goes on: nothing that was awaited has come. */
+static bool is_same_wait(const struct wire_wait *wait, const struct wire_wait *other)
+{
+    return wait->role == other->role && wait->index == other->index && wait->what == other->what &&
+           wait->taken == other->taken;
+}
+
+void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms)
+{
+    if (wait == NULL) {
+        member->is_waiting = false;
+        return;
+    }
+    if (!member->is_waiting || !is_same_wait(wait, &member->wait)) {
+        member->waiting_since_ms = now_ms;
+    }
+    member->is_waiting = true;
+    member->wait = *wait;
+    member->wait.waited_ms = now_ms - member->waiting_since_ms;
+}
+
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
-    if (now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS) {
+    if (member_is_due(member, now_ms)) {
         member->heartbeat_sent_ms = now_ms;
-        struct message heartbeat = {
-            .kind = MESSAGE_HEARTBEAT, .rank = member->self.rank, .step = step};
+        struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
+                                    .rank = member->self.rank,
+                                    .step = step,
+                                    .wait = member->is_waiting ? &member->wait : NULL};
         // The silence of a coordinator shows that it is gone.
         if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=
             STATUS_OK) {

@@ -33,6 +33,9 @@ struct member {
     struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
     uint32_t stall_warn_ms;  // after this, and again, who waits to join says for whom; 0: never
     uint64_t heartbeat_sent_ms;
+    struct wire_wait wait; // what the next heartbeat says of it; `given` is the caller's
+    bool is_waiting;       // for that one
+    uint64_t waiting_since_ms;
 
     // Of a job that is resumed: how many steps were made, and what a worker has not reported of the
     // period that they ended in.
@@ -77,6 +80,13 @@ enum status member_connected(struct member *member);
  * message. */
 bool member_handle(struct member *member, const struct envelope *envelope,
                    const struct message *message);
+
+/* Whether a heartbeat is due, before which member_note_wait is to be called. */
+bool member_is_due(const struct member *member, uint64_t now_ms);
+
+/* Notes whom this member waits for, that has nothing else to do; NULL: it does not. Its `given` is
+ * borrowed until the next call. */
+void member_note_wait(struct member *member, const struct wire_wait *wait, uint64_t now_ms);
 
 /* Sends a heartbeat if one is due. Marks the member as stopped if the coordinator has been silent
  * for too long, or its connection was closed. `step` is this member's step. Call it before each

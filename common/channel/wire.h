@@ -99,6 +99,7 @@ struct message {
     const struct wire_offer *offer;       // OFFER
     const struct wire_piece *piece;       // PIECE, FETCH
     const struct wire_collect *collect;   // COLLECT
+    const struct wire_wait *wait;         // HEARTBEAT of a member that waits for another one
     const struct wire_loan *loan;         // RETURN; kinds that carry values: where they are
     const unsigned char *seal_key;        // WELCOME: (WIRE_SEAL_KEY_BYTES)
 
@@ -129,6 +130,7 @@ struct wire_scratch {
     struct wire_offer offer;
     struct wire_piece piece;
     struct wire_collect collect;
+    struct wire_wait wait;
     struct wire_loan loan;
 };
 

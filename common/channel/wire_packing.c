@@ -99,6 +99,11 @@
     X(size)               \
     X(nonce)
 
+#define WAIT_NUMBERS(X) \
+    X(index)            \
+    X(waited_ms)        \
+    X(taken)
+
 #define COLLECT_NUMBERS(X) X(credits)
 
 #define LOAN_NUMBERS(X) \
@@ -129,23 +134,30 @@ uint8_t *wire_bytes(const unsigned char *bytes)
     return cast.out;
 }
 
+static Wire__Role pack_role(enum member_role role)
+{
+    return role == ROLE_WORKER ? WIRE__ROLE__ROLE_WORKER : WIRE__ROLE__ROLE_SERVER;
+}
+
+static bool unpack_role(Wire__Role from, enum member_role *to)
+{
+    *to = from == WIRE__ROLE__ROLE_WORKER ? ROLE_WORKER : ROLE_SERVER;
+    return from == WIRE__ROLE__ROLE_WORKER || from == WIRE__ROLE__ROLE_SERVER;
+}
+
 static void pack_member(const struct wire_member *from, struct wire_packed *packed)
 {
     Wire__Member *to = &packed->member;
-    to->role = from->role == ROLE_WORKER ? WIRE__ROLE__ROLE_WORKER : WIRE__ROLE__ROLE_SERVER;
+    to->role = pack_role(from->role);
     MEMBER_NUMBERS(COPY)
     MEMBER_TEXTS(PACK_TEXT)
 }
 
 static bool unpack_member(const Wire__Member *from, struct wire_member *to)
 {
-    if (from->role != WIRE__ROLE__ROLE_WORKER && from->role != WIRE__ROLE__ROLE_SERVER) {
-        return false;
-    }
-    to->role = from->role == WIRE__ROLE__ROLE_WORKER ? ROLE_WORKER : ROLE_SERVER;
     MEMBER_NUMBERS(COPY)
     MEMBER_TEXTS(COPY)
-    return true;
+    return unpack_role(from->role, &to->role);
 }
 
 static void pack_layout(const struct layout *from, struct wire_packed *packed)
@@ -301,6 +313,33 @@ PLAIN_PART(hello, struct wire_hello, Wire__Hello, HELLO_NUMBERS)
 PLAIN_PART(probe, struct wire_probe, Wire__Probe, PROBE_NUMBERS)
 PLAIN_PART(collect, struct wire_collect, Wire__Collect, COLLECT_NUMBERS)
 PLAIN_PART(loan, struct wire_loan, Wire__Loan, LOAN_NUMBERS)
+
+static void pack_wait(const struct wire_wait *from, struct wire_packed *packed)
+{
+    Wire__Wait *to = &packed->wait;
+    union { // protobuf-c does not write through the pointer
+        const uint64_t *in;
+        uint64_t *out;
+    } given = {.in = from->given};
+    assert(from->given_count <= JOB_WORKERS_MAX && from->what < WIRE_WAIT_COUNT);
+    WAIT_NUMBERS(COPY)
+    to->role = pack_role(from->role);
+    to->what = (uint32_t)from->what;
+    to->n_given = from->given_count;
+    to->given = given.out;
+}
+
+static bool unpack_wait(const Wire__Wait *from, struct wire_wait *to)
+{
+    if (from->what >= WIRE_WAIT_COUNT || from->n_given > JOB_WORKERS_MAX) {
+        return false;
+    }
+    WAIT_NUMBERS(COPY)
+    to->what = (enum wire_wait_for)from->what;
+    to->given_count = (uint32_t)from->n_given;
+    to->given = from->given;
+    return unpack_role(from->role, &to->role);
+}
 
 static void pack_sum(const struct wire_sum *from, struct wire_packed *packed)
 {

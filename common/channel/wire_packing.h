@@ -24,6 +24,7 @@
     X(offer, PART_OFFER)       \
     X(piece, PART_PIECE)       \
     X(collect, PART_COLLECT)   \
+    X(wait, PART_WAIT)         \
     X(loan, PART_LOAN)
 
 enum wire_part {
@@ -44,6 +45,7 @@ enum wire_part {
     PART_PIECE = 1 << 14,
     PART_COLLECT = 1 << 15,
     PART_SLICES = 1 << 16,
+    PART_WAIT = 1 << 17,
 };
 
 /* What a packed header points to. */
@@ -69,6 +71,7 @@ struct wire_packed {
     Wire__Loan loan;
     Wire__Piece piece;
     Wire__Collect collect;
+    Wire__Wait wait;
 };
 
 /* Removes const for protobuf-c, which does not write through the pointer. */

@@ -162,6 +162,19 @@ struct wire_collect {
     uint32_t credits;
 };
 
+enum wire_wait_for { WIRE_WAIT_CHUNK, WIRE_WAIT_PARAMS, WIRE_WAIT_GRADIENTS, WIRE_WAIT_COUNT };
+
+/* Whom a member waits for, that has nothing else to do. */
+struct wire_wait {
+    enum member_role role; // of the one that it waits for
+    uint32_t index;        // a worker among the job's processes, or a shard
+    enum wire_wait_for what;
+    uint64_t waited_ms;
+    uint64_t taken;        // chunks that have come from the awaited one since the phase began
+    uint32_t given_count;  // processes of the job; 0: it does not wait for a chunk
+    const uint64_t *given; // (given_count) chunks that went to each since the phase began; borrowed
+};
+
 #define WIRE_NO_TICKET UINT32_MAX // of a loan that need not be returned
 
 /* Values that lie in the sender's region, not in the message. */

@@ -3,6 +3,7 @@
 
 #include "common/base/number.h"
 #include "common/job/job_modes.h"
+#include "common/transport/endpoints.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #define SHOWN_CHARS 60 // of a fault, in an error
 #define WHY_BYTES   256
 #define STOP        "stop="
+#define PARTITION   "partition="
 
 /* ==========================================================================================
  * Text
@@ -65,38 +67,48 @@ static const char *parse_place(struct piece piece, struct fault *fault)
     return NULL;
 }
 
-/* "stop=5s"; what is wrong with it, or NULL. */
-static const char *parse_stop(struct piece piece, struct fault *fault)
+/* "5s" behind the word of a kind; what is wrong with it, or NULL. */
+static const char *parse_seconds(struct piece piece, size_t skip, struct fault *fault)
 {
     char digits[32];
-    size_t skip = strlen(STOP), size = piece.size - skip;
+    size_t size = piece.size - skip;
     if (size >= sizeof(digits)) {
-        return "stops for more digits than that needs: write stop=5s or stop=0.5s";
+        return "lasts for more digits than that needs: write stop=5s or partition=0.5s";
     }
     memcpy(digits, piece.text + skip, size);
     digits[size] = '\0';
     size_t used = number_decimal(digits, &fault->seconds);
     if (used == 0 || strcmp(digits + used, "s") != 0) {
-        return "does not say how long it stops: write stop=5s or stop=0.5s";
+        return "does not say how long it lasts: write stop=5s or partition=0.5s";
     }
-    if (fault->seconds < 0.001 || fault->seconds > FAULTS_STOP_SECONDS) {
-        return "stops for too short or too long: 0.001 to 3600 s";
+    if (fault->seconds < 0.001 || fault->seconds > FAULTS_SECONDS_MAX) {
+        return "lasts for too short or too long: 0.001 to 3600 s";
     }
     return NULL;
 }
 
+static bool begins_with(struct piece piece, const char *word)
+{
+    return piece.size >= strlen(word) && memcmp(piece.text, word, strlen(word)) == 0;
+}
+
 static const char *parse_action(struct piece piece, struct fault *fault)
 {
-    fault->kind = FAULT_KILL;
     if (is_word(piece, "kill")) {
+        fault->kind = FAULT_KILL;
         return NULL;
     }
-    fault->kind = FAULT_STOP;
-    if (piece.size >= strlen(STOP) && memcmp(piece.text, STOP, strlen(STOP)) == 0) {
-        return parse_stop(piece, fault);
+    if (begins_with(piece, STOP)) {
+        fault->kind = FAULT_STOP;
+        return parse_seconds(piece, strlen(STOP), fault);
     }
-    return piece.size == 0 ? "does nothing there: it must end with kill or stop=5s"
-                           : "does what is not known: it must end with kill or stop=5s";
+    if (begins_with(piece, PARTITION)) {
+        fault->kind = FAULT_PARTITION;
+        return parse_seconds(piece, strlen(PARTITION), fault);
+    }
+    return piece.size == 0
+               ? "does nothing there: it must end with kill, stop=5s or partition=5s"
+               : "does what is not known: it must end with kill, stop=5s or partition=5s";
 }
 
 /* One fault; or what is wrong with it. */
@@ -183,7 +195,8 @@ void fault_format(const struct fault *fault, char ret_text[FAULT_TEXT_BYTES])
     if (fault->kind == FAULT_KILL) {
         snprintf(ret_text + used, left, "kill");
     } else {
-        snprintf(ret_text + used, left, "stop=%gs", fault->seconds);
+        snprintf(ret_text + used, left, "%s%gs", fault->kind == FAULT_STOP ? STOP : PARTITION,
+                 fault->seconds);
     }
 }
 
@@ -243,6 +256,23 @@ void faults_forget_kill(struct job *job)
         }
     }
     if (kill != NULL) {
+        write_list(&kept, job);
+    }
+}
+
+void faults_forget_ranks(struct job *job, struct rank_block ranks, uint64_t step)
+{
+    const struct faults faults = faults_of(job);
+    struct faults kept = {.count = 0};
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        bool has_struck = fault->place == FAULT_AT_RANK && fault->kind != FAULT_KILL &&
+                          rank_block_has(ranks, fault->number) && fault->step <= step;
+        if (!has_struck) {
+            kept.list[kept.count++] = *fault;
+        }
+    }
+    if (kept.count < faults.count) {
         write_list(&kept, job);
     }
 }
@@ -328,6 +358,23 @@ static enum status check_step(const struct fault *fault, uint64_t steps, char *r
     return STATUS_INVALID;
 }
 
+/* Shared memory is no network: it cannot be cut. */
+static enum status check_network(const struct job *job, const struct fault *fault, char *ret_error,
+                                 size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    if (fault->kind != FAULT_PARTITION || job->mode.kind == MODE_LOCAL ||
+        !endpoints_may_share(job->transport)) {
+        return STATUS_OK;
+    }
+    fault_format(fault, text);
+    snprintf(ret_error, error_size,
+             "--fault %s: processes of one host share memory, which is no network; add "
+             "--transport tcp or --transport ipc",
+             text);
+    return STATUS_INVALID;
+}
+
 enum status faults_check(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct faults faults = faults_of(job);
@@ -342,6 +389,9 @@ enum status faults_check(const struct job *job, char *ret_error, size_t error_si
         }
         if (status == STATUS_OK && job->steps > 0) {
             status = check_step(fault, job->steps, ret_error, error_size);
+        }
+        if (status == STATUS_OK) {
+            status = check_network(job, fault, ret_error, error_size);
         }
         if (status != STATUS_OK) {
             return status;

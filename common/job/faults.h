@@ -4,6 +4,8 @@
  *         the process that carries rank 2 kills itself when it is about to make step 100
  *     rank=2,step=100,stop=5s
  *         it stands still for 5 seconds instead
+ *     rank=2,step=100,partition=3s
+ *         its sockets neither send nor receive for 3 seconds, while it goes on (partition.h)
  *     shard=0,step=50,kill
  *         the process that holds shard 0 kills itself when the shard's parameters have had the
  *         updates of 50 steps: in ps-ssp and ps-async when it has had as many gradients as all
@@ -23,15 +25,16 @@
 
 #include "common/base/fault.h"
 #include "common/base/status.h"
+#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/phases.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAULTS_MAX          16
-#define FAULTS_STOP_SECONDS 3600 // at most
-#define FAULT_TEXT_BYTES    96
+#define FAULTS_MAX         16
+#define FAULTS_SECONDS_MAX 3600
+#define FAULT_TEXT_BYTES   96
 
 enum fault_place { FAULT_AT_RANK, FAULT_AT_SHARD }; // in the order of a step
 
@@ -40,7 +43,7 @@ struct fault {
     uint32_t number; // of the rank or the shard
     uint64_t step;   // from 1
     enum fault_kind kind;
-    double seconds; // of a stop
+    double seconds; // of a stop or a partition
 };
 
 struct faults {
@@ -69,6 +72,10 @@ const struct fault *faults_next_kill(const struct faults *faults);
 
 /* Strikes the first kill off the job's list, and what comes before it. */
 void faults_forget_kill(struct job *job);
+
+/* Strikes those off, but for kills, that have struck a process which is lost: at its ranks, up to
+ * the step that it was about to make. */
+void faults_forget_ranks(struct job *job, struct rank_block ranks, uint64_t step);
 
 /* Strikes those at the first so many steps off. */
 void faults_forget_steps(struct job *job, uint64_t steps);

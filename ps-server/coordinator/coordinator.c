@@ -85,6 +85,21 @@ static void send_heartbeat(struct coordinator *coordinator, uint64_t now_ms)
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &heartbeat);
 }
 
+/* A member that is given up may be there still. Who was silent may come again if the job goes on:
+ * see newcomers.h. Who has held the job up would do so again. */
+static void tell_lost(const struct coordinator *coordinator, const struct sender *lost,
+                      enum status status)
+{
+    bool may_come = coordinator->verdict == STATUS_AGAIN && status != STATUS_TIMED_OUT &&
+                    lost->role == ROLE_WORKER;
+    const struct message stop = {.kind = MESSAGE_STOP,
+                                 .reason = may_come ? STATUS_AGAIN : status,
+                                 .text = coordinator->reason};
+    if (lost->slot != NULL && lost->slot->closed_ms == 0) {
+        coordinator_port_send(&coordinator->port, lost->slot->peer, &stop);
+    }
+}
+
 /* Ends the job if a member is late or lost. Otherwise warns of members that may soon be. */
 static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t away_ms)
 {
@@ -94,6 +109,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
     enum status status = deadlines_check(coordinator, now_ms, &culprit, sentence, sizeof(sentence));
     if (status != STATUS_OK) {
         generation_lose(coordinator, status, sentence, &culprit, now_ms);
+        tell_lost(coordinator, &culprit, status);
         return;
     }
     if (deadlines_should_warn(coordinator, now_ms, sentence, sizeof(sentence))) {

@@ -209,8 +209,10 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
     case MESSAGE_FETCH:
         checkpointing_handle(coordinator, from, message, now_ms);
         break;
-    case MESSAGE_HEARTBEAT: // it was heard: that is all
-    case MESSAGE_JOIN:      // of a peer, not of a member
+    case MESSAGE_HEARTBEAT:
+        slot_note_wait(&coordinator->membership, from->slot, message->wait);
+        break;
+    case MESSAGE_JOIN: // of a peer, not of a member
     // Those below are for members.
     case MESSAGE_TRY:
     case MESSAGE_PROBE:

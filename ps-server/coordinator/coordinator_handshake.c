@@ -7,6 +7,7 @@
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/coordinator/newcomers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,14 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
     coordinator_port_send(&coordinator->port, peer, &message);
 }
 
+/* Whether a worker asks by a number that a later generation does not wait for: it was lost before.
+ */
+static bool is_from_before(const struct coordinator *coordinator, const struct wire_member *member)
+{
+    return coordinator->generation != NULL && member->role == ROLE_WORKER && member->has_rank &&
+           membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot == NULL;
+}
+
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
                     uint64_t now_ms)
 {
@@ -71,9 +80,10 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         refuse_version(port, peer, message->text);
         return;
     }
-    if (coordinator->state != COORDINATOR_GATHERING) {
-        if (!newcomers_take(coordinator, peer, message, now_ms)) {
-            refuse(port, peer, STATUS_INVALID, "the job has already begun");
+    if (coordinator->state != COORDINATOR_GATHERING || is_from_before(coordinator, member)) {
+        const char *why = newcomers_take(coordinator, peer, message, now_ms);
+        if (why != NULL) {
+            refuse(port, peer, STATUS_INVALID, why);
         }
         return;
     }

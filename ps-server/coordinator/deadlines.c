@@ -212,49 +212,6 @@ static enum status check_lost(struct coordinator *coordinator, enum member_role 
     return STATUS_UNREACHABLE;
 }
 
-/* Returns the worker that holds the others up: the one furthest behind or, of several, the one that
- * has been at its step for longest. Returns 0 if all are done. */
-static uint32_t find_slowest(const struct membership *membership)
-{
-    const struct slot *workers = membership->workers;
-    const struct slot *slowest = NULL;
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        const struct slot *slot = &workers[i];
-        if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
-            continue;
-        }
-        if (slowest == NULL || slot->step < slowest->step ||
-            (slot->step == slowest->step && slot->step_since_ms < slowest->step_since_ms)) {
-            slowest = slot;
-        }
-    }
-    return slowest != NULL ? (uint32_t)(slowest - workers) : 0;
-}
-
-/* How long the slowest worker has been at its step. */
-static double stalled_seconds(const struct membership *membership, uint64_t now_ms)
-{
-    const struct slot *slot = &membership->workers[find_slowest(membership)];
-    return slot->state != SLOT_DONE ? seconds_between(slot->step_since_ms, now_ms) : 0;
-}
-
-/* Names the worker if it has held the others up for too long. */
-static enum status check_stall(const struct membership *membership, double stall_fail,
-                               uint64_t now_ms, struct sender *ret_culprit, struct text ret_reason)
-{
-    double stalled_s = stalled_seconds(membership, now_ms);
-    if (stalled_s < stall_fail) {
-        return STATUS_OK;
-    }
-    uint32_t rank = find_slowest(membership);
-    const struct slot *slot = &membership->workers[rank];
-    snprintf(ret_reason.bytes, ret_reason.size,
-             "worker %u (host %s) has been at step %llu for %.0f s (--stall-fail)", slot->number,
-             slot->host, (unsigned long long)slot->step, stalled_s);
-    *ret_culprit = membership_member(membership, ROLE_WORKER, rank);
-    return STATUS_TIMED_OUT;
-}
-
 /* Marks those of a role as gone that have not come back to a later generation in time: nothing was
  * heard of them, or they are in a step that does not end. Says for how long the first one did not
  * come; 0: all may come still. */
@@ -329,7 +286,8 @@ static enum status check_state(struct coordinator *coordinator, uint64_t now_ms,
     case COORDINATOR_CONNECTING:
         return check_start(membership, job->start_timeout, true, now_ms, ret_reason);
     case COORDINATOR_TRAINING:
-        return check_stall(membership, job->stall_fail, now_ms, ret_culprit, ret_reason);
+        return stalls_check(membership, job->stall_fail, now_ms, ret_culprit, ret_reason.bytes,
+                            ret_reason.size);
     case COORDINATOR_CLOSING:
     case COORDINATOR_OVER:
         break;
@@ -399,30 +357,9 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     return true;
 }
 
-static bool should_warn_of_stall(struct coordinator *coordinator, uint64_t now_ms,
-                                 char *ret_sentence, size_t sentence_size)
-{
-    const struct membership *membership = &coordinator->membership;
-    double stall_warn = coordinator->job->stall_warn;
-    double stalled_s = stalled_seconds(membership, now_ms);
-    if (coordinator->state != COORDINATOR_TRAINING || stalled_s < stall_warn ||
-        seconds_between(coordinator->stall_warned_ms, now_ms) < stall_warn) {
-        return false;
-    }
-    coordinator->stall_warned_ms = now_ms;
-    uint32_t rank = find_slowest(membership);
-    const struct slot *slot = &membership->workers[rank];
-    snprintf(ret_sentence, sentence_size,
-             "the job is waiting for worker %u (host %s, pid %llu), which has been at step %llu "
-             "for %.0f s",
-             slot->number, slot->host, (unsigned long long)slot->process_id,
-             (unsigned long long)slot->step, stalled_s);
-    return true;
-}
-
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size)
 {
     return should_warn_of_silence(coordinator, now_ms, ret_sentence, sentence_size) ||
-           should_warn_of_stall(coordinator, now_ms, ret_sentence, sentence_size);
+           stalls_should_warn(coordinator, now_ms, ret_sentence, sentence_size);
 }

@@ -4,7 +4,12 @@
  * this host that exists and is not stopped is short of processor time; it is given as long as a
  * stalled one (--stall-fail). Where nothing but the silence is known, --lost-after is multiplied by
  * the number of members per core of the member's host, if it has more members than cores. Time
- * during which the coordinator itself was away counts against no member. */
+ * during which the coordinator itself was away counts against no member.
+ *
+ * A job that does not go on, though nobody is silent, is held up by a worker that computes for too
+ * long, or by two members that do not reach each other. Members say in their heartbeats whom they
+ * wait for, and blame.h follows that. Of two that do not reach each other one has to go: the
+ * worker if the other is a server, or else the one with the higher number. */
 #ifndef PS_SERVER_COORDINATOR_DEADLINES_H
 #define PS_SERVER_COORDINATOR_DEADLINES_H
 
@@ -34,5 +39,12 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
  * heard from one. The next such warning is due --stall-warn later. */
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size);
+
+/* stalls.c: the same for a worker, or a pair of members, that has held the others up for so many
+ * seconds. */
+enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
+                         struct sender *ret_culprit, char *ret_reason, size_t reason_size);
+bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                        size_t sentence_size);
 
 #endif

@@ -66,6 +66,7 @@ void generation_lose(struct coordinator *coordinator, enum status status, const 
         coordinator->workers_lost +=
             membership_note_gone(&coordinator->membership, lost, coordinator->job->servers, now_ms);
     }
+    newcomers_tidy(&coordinator->newcomers, now_ms);
     snprintf(reason, sizeof(reason), "%s%s%s", sentence, why[0] != '\0' ? "; " : "", why);
     coordinator_close(coordinator, may_follow ? STATUS_AGAIN : status, reason, lost, now_ms);
 }
@@ -213,6 +214,11 @@ void generation_change_job(const struct coordinator *last, const struct generati
 {
     if (has_struck(last)) {
         faults_forget_kill(job);
+    }
+    for (uint32_t i = 0; i < last->membership.worker_count; i++) {
+        if (last->membership.workers[i].state == SLOT_GONE) {
+            faults_forget_ranks(job, carriers_block(last->carriers, i), most_steps(last) + 1);
+        }
     }
     job->processes = next->process_count;
     job->servers = next->server_count;

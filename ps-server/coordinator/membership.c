@@ -18,6 +18,13 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
     for (uint32_t i = 0; i < worker_count; i++) {
         membership->workers[i].number = i;
     }
+    for (uint32_t i = 0; i < worker_count && worker_count <= MEMBERSHIP_GIVEN_MAX; i++) {
+        membership->workers[i].given = calloc(worker_count, sizeof(uint64_t));
+        if (membership->workers[i].given == NULL) {
+            membership_finish(membership);
+            return STATUS_NO_MEMORY;
+        }
+    }
     for (uint32_t i = 0; i < server_count; i++) {
         membership->servers[i].number = i;
     }
@@ -26,6 +33,9 @@ enum status membership_init(struct membership *membership, uint32_t worker_count
 
 void membership_finish(struct membership *membership)
 {
+    for (uint32_t i = 0; membership->workers != NULL && i < membership->worker_count; i++) {
+        free(membership->workers[i].given);
+    }
     free(membership->workers);
     free(membership->servers);
     *membership = (struct membership){0};
@@ -123,6 +133,7 @@ enum status membership_join(struct membership *membership, const struct wire_mem
     slot->sighting =
         (struct sighting){.host_id = member->host_id, .process_id = member->process_id};
     snprintf(slot->host, sizeof(slot->host), "%s", member->host);
+    slot->is_waiting = false;
     slot_hear(slot, 0, now_ms);
     *ret_index = index;
     return STATUS_OK;
@@ -259,6 +270,23 @@ void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms)
     if (step != slot->step || slot->step_since_ms == 0) {
         slot->step = step;
         slot->step_since_ms = now_ms;
+    }
+}
+
+void slot_note_wait(const struct membership *membership, struct slot *slot,
+                    const struct wire_wait *wait)
+{
+    slot->is_waiting =
+        wait != NULL && membership_member(membership, wait->role, wait->index).slot != NULL;
+    if (!slot->is_waiting) {
+        return;
+    }
+    slot->wait = *wait;
+    slot->wait.given = slot->given;
+    bool has_given = slot->given != NULL && wait->given_count == membership->worker_count;
+    slot->wait.given_count = has_given ? wait->given_count : 0;
+    if (has_given) {
+        memcpy(slot->given, wait->given, wait->given_count * sizeof(*slot->given));
     }
 }
 

@@ -34,6 +34,8 @@ enum slot_state {
     SLOT_GONE,      // left or lost
 };
 
+#define MEMBERSHIP_GIVEN_MAX 512 // workers; of more, what each has sent to each is not kept
+
 struct slot {
     enum slot_state state;
     uint32_t number; // by which the member asks for the slot, and by which messages call it
@@ -52,6 +54,11 @@ struct slot {
     uint64_t heard_ms;                      // last sign of life
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
+
+    // Whom it waits for, as its last heartbeat says.
+    bool is_waiting;
+    struct wire_wait wait; // its `given` is `given`
+    uint64_t *given;       // (worker_count) owned; NULL where workers are too many for that
 };
 
 struct membership {
@@ -118,6 +125,11 @@ bool membership_everybody_is(const struct membership *membership, enum slot_stat
 
 /* Notes a sign of life at `step`. */
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);
+
+/* Notes what a heartbeat says of whom the member waits for; NULL: for nobody. What names members
+ * that do not exist counts as nothing. */
+void slot_note_wait(const struct membership *membership, struct slot *slot,
+                    const struct wire_wait *wait);
 
 /* "0, 2 and 5": the numbers of the slots in a state. */
 void membership_list(const struct slot *slots, uint32_t count, enum slot_state state,

@@ -31,30 +31,41 @@ static bool is_taken(const struct coordinator *coordinator, uint32_t number)
     return membership_called(&coordinator->membership, ROLE_WORKER, number).slot != NULL;
 }
 
-/* The number that it asks for, or the lowest one that nobody has. */
+/* The number that it asks for, or the lowest one that nobody has: a worker that was lost may come
+ * back when another one has its number. */
 static bool pick_number(const struct coordinator *coordinator, const struct wire_member *member,
                         uint32_t *ret_number)
 {
     uint32_t number = member->has_rank ? member->rank : 0;
-    while (!member->has_rank && number < JOB_WORKERS_MAX && is_taken(coordinator, number)) {
+    if (number < JOB_WORKERS_MAX && !is_taken(coordinator, number)) {
+        *ret_number = number;
+        return true;
+    }
+    number = 0;
+    while (number < JOB_WORKERS_MAX && is_taken(coordinator, number)) {
         number++;
     }
     *ret_number = number;
-    return number < JOB_WORKERS_MAX && !is_taken(coordinator, number);
+    return number < JOB_WORKERS_MAX;
 }
 
-static bool has_place(const struct coordinator *coordinator)
+/* NULL, or why the job takes no more workers. */
+static const char *why_full(const struct coordinator *coordinator)
 {
     uint64_t processes =
         (uint64_t)coordinator->membership.worker_count + coordinator->newcomers.count;
-    return job_may_redeal(coordinator->job) && processes < coordinator->job->workers &&
-           coordinator->newcomers.count < NEWCOMERS_MAX &&
-           (coordinator->state == COORDINATOR_TRAINING ||
-            coordinator->state == COORDINATOR_CONNECTING);
+    if (!job_may_redeal(coordinator->job)) {
+        return "the job has already begun, and takes no other workers: that needs --on-loss redeal";
+    }
+    if (processes >= coordinator->job->workers || coordinator->newcomers.count == NEWCOMERS_MAX) {
+        return "the job has already begun, and each of its ranks has a worker: a place is free "
+               "once one is lost";
+    }
+    return coordinator->state < COORDINATOR_CLOSING ? NULL : "the job ends";
 }
 
-bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct message *join,
-                    uint64_t now_ms)
+const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
+                           const struct message *join, uint64_t now_ms)
 {
     struct newcomers *newcomers = &coordinator->newcomers;
     const struct wire_member *member = join->member;
@@ -62,9 +73,11 @@ bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct
     struct newcomer *newcomer = find(newcomers, peer);
     uint32_t number;
     if (newcomer == NULL) {
-        if (member->role != ROLE_WORKER || !has_place(coordinator) ||
-            !pick_number(coordinator, member, &number)) {
-            return false;
+        const char *why = member->role == ROLE_WORKER
+                              ? why_full(coordinator)
+                              : "the job has already begun, and takes no other servers";
+        if (why != NULL || !pick_number(coordinator, member, &number)) {
+            return why != NULL ? why : "the job has no more numbers for workers";
         }
         newcomer = &newcomers->list[newcomers->count++];
         *newcomer = (struct newcomer){.peer = peer, .number = number};
@@ -79,7 +92,7 @@ bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct
                                    .rank = newcomer->number,
                                    .text = "the job is under way; it takes this worker in soon"};
     coordinator_port_send(&coordinator->port, peer, &answer);
-    return true;
+    return NULL;
 }
 
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms)

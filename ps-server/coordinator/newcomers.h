@@ -28,9 +28,10 @@ struct newcomers {
     uint32_t count;
 };
 
-/* JOIN of a worker while the job is under way. False: there is no place for it. */
-bool newcomers_take(struct coordinator *coordinator, uint64_t peer, const struct message *join,
-                    uint64_t now_ms);
+/* JOIN of a worker while the job is under way. Returns NULL, or a sentence that says why there is
+ * no place for it; static. */
+const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
+                           const struct message *join, uint64_t now_ms);
 
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);

@@ -3,6 +3,7 @@
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
 #include "common/job/phases.h"
+#include "common/service/strike.h"
 #include "common/transport/endpoints.h"
 #include "common/vector/vector_device.h"
 #include "ps-server/shard/frame_limit.h"
@@ -228,19 +229,12 @@ static void begin_faults(struct service *service, const struct phase *phase)
 enum status service_strike(struct service *service)
 {
     const struct fault *fault = service->fault.next;
-    char text[FAULT_TEXT_BYTES];
     if (service->shard == NULL || fault == NULL ||
         !shard_checkpoint_is_reached(
             service->shard, shard_checkpoint_count(shard_config(service->shard), fault->step))) {
         return STATUS_OK;
     }
-    fault_format(fault, text);
-    log_warn("--fault %s: this server %s", text,
-             fault->kind == FAULT_KILL ? "kills itself" : "stands still");
-    enum status status = fault_strike(fault->kind, fault->seconds);
-    if (status != STATUS_OK) {
-        log_error("--fault %s: cannot start the process that would continue it", text);
-    }
+    enum status status = strike_fault(fault, "server");
     await_fault(service, fault->step);
     return status;
 }

@@ -222,6 +222,36 @@ enum status shard_receive(struct shard *shard, const struct message *message,
     return STATUS_OK;
 }
 
+/* The worker that is furthest behind in pushes to a unit. */
+static uint32_t find_last(const struct shard *shard, const struct unit *unit)
+{
+    uint32_t last = 0;
+    for (uint32_t rank = 1; rank < shard->config.workers; rank++) {
+        const struct seat *seat = &unit->seats[rank], *other = &unit->seats[last];
+        if (seat->clock < other->clock ||
+            (seat->clock == other->clock && seat->part_pushes < other->part_pushes)) {
+            last = rank;
+        }
+    }
+    return last;
+}
+
+bool shard_awaits(const struct shard *shard, uint32_t *ret_rank)
+{
+    for (uint32_t i = 0; i < shard->unit_count; i++) {
+        const struct unit *unit = &shard->units[i];
+        uint32_t last = unit->seeds_missing > 0 ? 0 : find_last(shard, unit);
+        bool is_here = unit->seeds_missing == 0 && shard_push_is_whole(unit, last);
+        for (uint32_t rank = 0; rank < shard->config.workers && !is_here; rank++) {
+            if (rank != last && unit->seats[rank].part_pulls > 0) {
+                *ret_rank = last;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 const struct shard_config *shard_config(const struct shard *shard)
 {
     return &shard->config;

@@ -122,6 +122,10 @@ bool shard_values_are_stable(const struct shard *shard);
 enum status shard_receive(struct shard *shard, const struct message *message,
                           struct envelope *envelope, shard_send_fn *send, void *context);
 
+/* Whether workers wait for an answer that another one has to make possible: which, the one whose
+ * gradients have not come, or rank 0 that has to seed. */
+bool shard_awaits(const struct shard *shard, uint32_t *ret_rank);
+
 /* Updates that were applied to the bucket that has had fewest. */
 uint64_t shard_version(const struct shard *shard);
 

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/job/carriers.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "ps-server/shard/frame_limit.h"
@@ -186,6 +187,20 @@ static enum status receive(struct service *service, struct envelope *envelope,
     return status;
 }
 
+/* Sends heartbeats, which say for which worker this shard waits. */
+static void tick(struct service *service, uint64_t now_ms)
+{
+    uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
+    struct wire_wait wait = {.role = ROLE_WORKER, .what = WIRE_WAIT_GRADIENTS, .taken = version};
+    uint32_t rank;
+    if (member_is_due(&service->member, now_ms)) {
+        bool is_waiting = service->shard != NULL && shard_awaits(service->shard, &rank);
+        wait.index = is_waiting ? carriers_process(job_carriers(&service->job), rank) : 0;
+        member_note_wait(&service->member, is_waiting ? &wait : NULL, now_ms);
+    }
+    member_tick(&service->member, now_ms, version);
+}
+
 static enum status serve(struct service *service)
 {
     service->started_ns = clock_now_ns();
@@ -194,10 +209,9 @@ static enum status serve(struct service *service)
             member_leave(&service->member, STATUS_INTERRUPTED, "interrupted by a signal");
             return STATUS_INTERRUPTED;
         }
-        uint64_t version = service->shard != NULL ? shard_version(service->shard) : 0;
         uint64_t now_ms = clock_now_ms();
         notify_alive(service->options->notify, now_ms);
-        member_tick(&service->member, now_ms, version);
+        tick(service, now_ms);
         if (pacer_go_on(service->far.pacer) != STATUS_OK) {
             log_warn("cannot send PARAMS: a worker is gone");
         }

@@ -200,6 +200,54 @@ static void who_stands_still_changes_no_bit(void **state)
     }
 }
 
+static void who_is_cut_off_for_a_time_changes_no_bit(void **state)
+{
+    (void)state;
+    static const char *const cuts[][3] = {
+        {"ring", "rank=1,step=3,partition=1s", "tcp"},
+        {"ps-sync", "rank=1,step=3,partition=1s", "ipc"},
+        {"ps-sync", "shard=0,step=3,partition=1s", "tcp"},
+    };
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    const char *const plain[] = {COMMON, "--mode", "ring", NULL};
+    programs_run_digest(plain, undisturbed);
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        const char *const args[] = {COMMON,     "--mode",      cuts[i][0], "--fault",
+                                    cuts[i][1], "--transport", cuts[i][2], NULL};
+        json_t *summary = programs_run_job(args);
+        check_text(summary, "params_digest", undisturbed);
+        // Nobody could go on without it.
+        assert_true(json_number_value(json_object_get(summary, "seconds")) >= 1);
+        json_decref(summary);
+    }
+}
+
+/* It is given up after a second, and asks to come back when it goes on. */
+static void who_was_lost_while_it_stood_still_joins_again(void **state)
+{
+    (void)state;
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    const char *const plain[] = {COMMON, "--steps", "80", "--mode", "ring", NULL};
+    programs_run_digest(plain, undisturbed);
+    const char *const args[] = {COMMON,
+                                "--steps",
+                                "80",
+                                "--mode",
+                                "ring",
+                                "--fault",
+                                "rank=1,step=3,stop=2s",
+                                "--lost-after",
+                                "1",
+                                "--straggler",
+                                "dist=exponential:mean=50ms,share=1",
+                                NULL};
+    json_t *summary = programs_run_job(args);
+    check_text(summary, "params_digest", undisturbed);
+    assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 1);
+    assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), 2);
+    json_decref(summary);
+}
+
 /* An epoch has ten steps, and the checkpoint is of the first one. */
 static void a_resumed_job_meets_the_faults_behind_its_checkpoint(void **state)
 {
@@ -258,7 +306,8 @@ static void what_cannot_strike_is_refused_before_the_job(void **state)
         {"ring", "shard=0,step=3,kill", "--fault would do nothing here"},
         {"local", "rank=1,step=3,kill", "--fault would do nothing here"},
         {"ps-sync", "shard=1,step=3,kill", "the job has one shard"},
-        {"ps-sync", "rank=1,step=3,faint", "it must end with kill or stop=5s"},
+        {"ps-sync", "rank=1,step=3,faint", "it must end with kill, stop=5s or partition=5s"},
+        {"ring", "rank=1,step=3,partition=1s", "share memory, which is no network"},
     };
     char folder[PROGRAM_PATH_BYTES];
     programs_make_folder(folder);
@@ -285,6 +334,8 @@ int main(void)
         cmocka_unit_test(too_few_workers_fail_the_job),
         cmocka_unit_test(a_worker_that_is_started_again_takes_its_ranks_back),
         cmocka_unit_test(who_stands_still_changes_no_bit),
+        cmocka_unit_test(who_is_cut_off_for_a_time_changes_no_bit),
+        cmocka_unit_test(who_was_lost_while_it_stood_still_joins_again),
         cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
         cmocka_unit_test(every_shard_of_a_server_may_be_named),
         cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),

@@ -73,6 +73,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.offer != NULL) == (second.offer != NULL));
     assert((first.loan != NULL) == (second.loan != NULL));
     assert((first.piece != NULL) == (second.piece != NULL));
+    assert((first.wait != NULL) == (second.wait != NULL));
+    assert(first.wait == NULL || first.wait->given_count == second.wait->given_count);
     assert((first.collect != NULL) == (second.collect != NULL));
     return 0;
 }

@@ -26,13 +26,9 @@ static bool may_be_blamed(const struct scenario *scenario, const struct cluster 
     return false;
 }
 
-/* What the reason begins with: "worker 2" or "server 1". Others blame nobody, and a stall says
- * where the job stands. */
+/* What the reason begins with: "worker 2" or "server 1". Others blame nobody. */
 static bool is_just(const struct scenario *scenario, const struct cluster *cluster)
 {
-    if (strstr(cluster->reason, "(--stall-fail)") != NULL) {
-        return true;
-    }
     static const char *const roles[] = {"worker ", "server "}, *const names[] = {"worker", "ps"};
     for (uint32_t i = 0; i < 2; i++) {
         size_t size = strlen(roles[i]);
@@ -94,19 +90,6 @@ static uint32_t count_losable(const struct scenario *scenario)
     return losable;
 }
 
-/* Whether two members, none of which has the coordinator, may not have reached each other for so
- * long that the job has stalled. */
-static bool may_stall(const struct scenario *scenario)
-{
-    uint64_t sum_ns = 0;
-    for (uint32_t i = 0; i < scenario->fault_count; i++) {
-        const struct fault *fault = &scenario->faults[i];
-        bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
-        sum_ns += has_two && fault->process != 0 && fault->other != 0 ? fault->duration_ns : 0;
-    }
-    return sum_ns >= SCENARIO_HARMLESS_NS;
-}
-
 /* Whether a job may fail that has gathered. */
 static bool may_fail(const struct scenario *scenario)
 {
@@ -121,7 +104,7 @@ static bool may_fail(const struct scenario *scenario)
         }
     }
     uint32_t min_workers = shape->min_workers > 0 ? shape->min_workers : 1;
-    return shape->workers - count_losable(scenario) < min_workers || may_stall(scenario);
+    return shape->workers - count_losable(scenario) < min_workers;
 }
 
 static bool has_expected_params(const struct cluster *cluster, const struct sim_worker *training)

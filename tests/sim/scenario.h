@@ -17,9 +17,9 @@
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
  *                     enough left
  *
- * A worker that was stopped or cut off and comes back may have been lost meanwhile. It ends with an
- * error then, and never as one that has completed the job. Between two workers that do not reach
- * each other, and both reach the coordinator, there is a stall: who is lost then is left open. */
+ * A worker that was stopped or cut off and comes back may have been lost meanwhile. It joins the
+ * job again then, or ends with an error. Of two workers that do not reach each other, and both
+ * reach the coordinator, one is lost, and no third one. */
 #ifndef TESTS_SIM_SCENARIO_H
 #define TESTS_SIM_SCENARIO_H
 

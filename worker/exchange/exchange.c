@@ -125,6 +125,11 @@ enum status exchange_deliver(struct exchange *exchange, const struct message *me
     return exchange->ops->deliver(exchange, message, envelope);
 }
 
+bool exchange_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
+{
+    return exchange->ops->awaits != NULL && exchange->ops->awaits(exchange, ret_wait);
+}
+
 void exchange_stop(struct exchange *exchange, enum status status)
 {
     assert(status != STATUS_OK);

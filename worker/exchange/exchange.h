@@ -90,6 +90,9 @@ struct exchange_ops {
     /* Sends what had to wait and may go now. NULL: nothing ever waits. */
     enum status (*go_on)(struct exchange *exchange);
 
+    /* See exchange_awaits. NULL: it is not known whom it waits for. */
+    bool (*awaits)(const struct exchange *exchange, struct wire_wait *ret_wait);
+
     /* Handles a data message. May take the envelope by envelope_move. Returns STATUS_MALFORMED for
      * what the protocol does not allow, and STATUS_DENIED for the wrong sender; the caller then
      * drops the message and logs. */
@@ -337,6 +340,10 @@ enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket); // o
 enum status exchange_go_on(struct exchange *exchange); // call it whenever the thread was woken
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope);
+
+/* Whether a step, or a pull, lacks nothing but what others have to send: then from whom it comes.
+ * The time of the wait is the caller's. `given` is the exchange's. */
+bool exchange_awaits(const struct exchange *exchange, struct wire_wait *ret_wait);
 
 /* Ends every wait with `status`, now and later. Any thread. */
 void exchange_stop(struct exchange *exchange, enum status status);

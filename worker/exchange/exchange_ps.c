@@ -398,6 +398,7 @@ const struct exchange_strategy exchange_ps = {
             .ready = ps_ready,
             .go_on = ps_go_on,
             .pull = ps_pull,
+            .awaits = ps_awaits,
             .deliver = ps_deliver,
             .destroy = ps_destroy,
         },

@@ -30,6 +30,7 @@ struct ps {
     bool is_open;             // shards can be sent to: where a device has the vectors, they have to
                               // reach them first
     uint32_t ready_count;     // buckets of this step that backward has completed, in their order
+    uint64_t answer_count;    // with parameters, that have come
     uint64_t *missing_counts; // per bucket: floats of the next step's parameters still to come
 };
 
@@ -72,6 +73,9 @@ enum status ps_push_on(struct exchange *exchange, uint32_t shard);
 /* ps_answers.c: a shard has taken a push, so there is room for another. */
 enum status ps_take_credit(struct exchange *exchange, const struct message *message,
                            uint32_t shard);
+
+/* The first shard that has not answered, if all buckets of the step were pushed. */
+bool ps_awaits(const struct exchange *exchange, struct wire_wait *ret_wait);
 
 /* Whether these parameters were requested and have not come yet; and takes them. */
 bool ps_expects(const struct exchange *exchange, const struct message *message, uint32_t shard);

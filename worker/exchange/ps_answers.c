@@ -46,6 +46,27 @@ bool ps_expects(const struct exchange *exchange, const struct message *message, 
             !exchange->options.is_unsynchronised);
 }
 
+bool ps_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
+{
+    const struct ps *ps = ps_of_const(exchange);
+    uint32_t bucket_count = exchange->options.layout->bucket_count;
+    if (ps->ready_count > 0 && ps->ready_count < bucket_count) {
+        return false; // backward goes on
+    }
+    for (uint32_t shard = 0; shard < ps->shard_count; shard++) {
+        for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
+            if (ps->shards[shard].is_pulled[bucket]) {
+                *ret_wait = (struct wire_wait){.role = ROLE_SERVER,
+                                               .index = shard,
+                                               .what = WIRE_WAIT_PARAMS,
+                                               .taken = ps->answer_count};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Handles that every requested part has come. */
 static bool has_everything(const struct exchange *exchange)
 {
@@ -110,6 +131,7 @@ enum status ps_take_params(struct exchange *exchange, const struct message *mess
 {
     struct ps_shard *state = &ps_of(exchange)->shards[shard];
     state->is_pulled[message->bucket] = false;
+    ps_of(exchange)->answer_count++;
     state->params_version = message->params_version;
     uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
     float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;

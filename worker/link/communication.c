@@ -184,12 +184,23 @@ static enum status check_doors(struct link *link)
     return STATUS_DENIED;
 }
 
+/* Sends heartbeats, which say whom this worker waits for. */
+static void tick(struct link *link, uint64_t now_ms)
+{
+    struct wire_wait wait;
+    if (member_is_due(&link->member, now_ms)) {
+        bool is_waiting = link->exchange != NULL && exchange_awaits(link->exchange, &wait);
+        member_note_wait(&link->member, is_waiting ? &wait : NULL, now_ms);
+    }
+    member_tick(&link->member, now_ms, link->step);
+}
+
 /* Takes one message, if there is one. */
 static enum status pump(struct link *link, int timeout_ms)
 {
     uint64_t now_ms = clock_now_ms();
     notify_alive(link->options.notify, now_ms);
-    member_tick(&link->member, now_ms, link->step);
+    tick(link, now_ms);
     struct envelope envelope;
     struct message message;
     enum status status = channel_receive(link->channel, timeout_ms, &envelope, &message);
@@ -408,6 +419,7 @@ static enum status run(struct link *link)
  * member may be silent: until it comes back, the coordinator hears that this process is there. */
 static void await_trainer(struct link *link)
 {
+    member_note_wait(&link->member, NULL, clock_now_ms());
     while (*link->options.is_interrupted == 0 && !is_closing(link)) {
         uint64_t now_ms = clock_now_ms();
         struct envelope envelope;

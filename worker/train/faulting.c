@@ -1,24 +1,11 @@
 /* Looks before each step for faults at the ranks of this process. */
 #include "worker/train/faulting.h"
 
-#include "common/base/log.h"
+#include "common/service/strike.h"
 
 void faulting_init(struct faulting *faulting, const struct job *job, struct rank_block ranks)
 {
     *faulting = (struct faulting){.faults = faults_of(job), .ranks = ranks};
-}
-
-static enum status strike(const struct fault *fault)
-{
-    char text[FAULT_TEXT_BYTES];
-    fault_format(fault, text);
-    log_warn("--fault %s: this worker %s", text,
-             fault->kind == FAULT_KILL ? "kills itself" : "stands still");
-    enum status status = fault_strike(fault->kind, fault->seconds);
-    if (status != STATUS_OK) {
-        log_error("--fault %s: cannot start the process that would continue it", text);
-    }
-    return status;
 }
 
 enum status faulting_strike(const struct faulting *faulting, uint64_t step)
@@ -32,7 +19,7 @@ enum status faulting_strike(const struct faulting *faulting, uint64_t step)
                                         .number = faulting->ranks.first + i};
         const struct fault *fault = faults_next(&faulting->faults, &seat, step);
         if (fault != NULL && fault->step == step + 1) {
-            status = strike(fault);
+            status = strike_fault(fault, "worker");
         }
     }
     return status;

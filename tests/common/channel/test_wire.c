@@ -168,7 +168,8 @@ static void a_truncated_header_is_never_taken_for_the_whole(void **state)
                 assert_true(got.patience_ms != sent.patience_ms || // the last that each kind has
                             (got.outcome != NULL) != (sent.outcome != NULL) ||
                             (got.slices != NULL) != (sent.slices != NULL) ||
-                            (got.nccl != NULL) != (sent.nccl != NULL));
+                            (got.nccl != NULL) != (sent.nccl != NULL) ||
+                            (got.wait != NULL) != (sent.wait != NULL));
             }
         }
     }

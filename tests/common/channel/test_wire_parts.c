@@ -18,7 +18,7 @@ static bool has_parts(const struct message *message)
         message->member, message->layout,   message->report, message->start,   message->path,
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
         message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
-        message->piece,  message->collect,  message->nccl,   message->slices};
+        message->piece,  message->collect,  message->nccl,   message->slices,  message->wait};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;
@@ -67,6 +67,19 @@ static void small_parts_come_back_field_by_field(void **state)
     sent = wire_sample(MESSAGE_COLLECT);
     got = wire_sample_send(&sent);
     assert_int_equal(got.collect->credits, sent.collect->credits);
+}
+
+static void a_heartbeat_says_whom_its_sender_waits_for(void **state)
+{
+    (void)state;
+    const struct message sent = wire_sample(MESSAGE_HEARTBEAT), got = wire_sample_send(&sent);
+    assert_int_equal(got.wait->role, sent.wait->role);
+    assert_int_equal(got.wait->index, sent.wait->index);
+    assert_int_equal(got.wait->what, sent.wait->what);
+    assert_int_equal(got.wait->waited_ms, sent.wait->waited_ms);
+    assert_int_equal(got.wait->taken, sent.wait->taken);
+    assert_int_equal(got.wait->given_count, 3);
+    assert_memory_equal(got.wait->given, sent.wait->given, 3 * sizeof(uint64_t));
 }
 
 static void a_piece_of_a_vector_that_cannot_be_is_malformed(void **state)
@@ -288,7 +301,7 @@ static void parts_that_the_kind_does_not_carry_are_refused(void **state)
     (void)state;
     for (unsigned kind = 0; kind < MESSAGE_KIND_COUNT; kind++) {
         struct message sent = wire_sample((enum message_kind)kind), got;
-        sent.kind = MESSAGE_HEARTBEAT; // which carries nothing
+        sent.kind = MESSAGE_GO; // which carries nothing
         assert_int_equal(wire_sample_decode(&sent, wire_sample_encode(&sent), &got),
                          has_parts(&sent) ? STATUS_MALFORMED : STATUS_OK);
     }
@@ -305,7 +318,8 @@ static void parts_that_the_kind_needs_are_missed(void **state)
             wire_sample_header[3]; // behind the version, and the number of its field
         size_t size = wire_sample_encode(&bare);
         wire_sample_header[3] = kind_byte;
-        bool needs_any = has_parts(&sent) && kind != MESSAGE_WELCOME && kind != MESSAGE_SNAPSHOT;
+        bool needs_any = has_parts(&sent) && kind != MESSAGE_WELCOME && kind != MESSAGE_SNAPSHOT &&
+                         kind != MESSAGE_HEARTBEAT;
         assert_int_equal(wire_sample_decode_as(size, NULL, 0, &got),
                          needs_any ? STATUS_MALFORMED : STATUS_OK);
     }
@@ -346,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_slices_of_the_largest_job_fit_beside_its_description),
         cmocka_unit_test(slices_of_no_rank_or_of_different_counts_are_malformed),
         cmocka_unit_test(small_parts_come_back_field_by_field),
+        cmocka_unit_test(a_heartbeat_says_whom_its_sender_waits_for),
         cmocka_unit_test(what_is_said_of_nccl_comes_back_and_of_its_size_alone),
         cmocka_unit_test(a_sum_has_its_doubles_as_payload),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),

@@ -25,7 +25,7 @@ static void what_is_read_is_written_as_it_was(void **state)
 {
     (void)state;
     static const char *const texts[] = {"rank=2,step=100,kill", "rank=0,step=1,stop=5s",
-                                        "shard=0,step=50,kill",
+                                        "shard=0,step=50,kill", "rank=2,step=100,partition=3s",
                                         "shard=12,step=1000000000000000,stop=0.25s"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const struct faults faults = parse(texts[i]);
@@ -63,7 +63,9 @@ static void what_is_no_fault_is_refused_and_says_why(void **state)
         {"rank=1,step=2,kill,", "does what is not known"},
         {"rank=1,step=2,kill=9", "does what is not known"},
         {"rank=1,step=2,stop", "does what is not known"},
-        {"rank=1,step=2,partition=3s", "does what is not known"},
+        {"rank=1,step=2,partition", "does what is not known"},
+        {"rank=1,step=2,partition=", "does not say how long"},
+        {"rank=1,step=2,partition=0s", "too short or too long"},
         {"rank=1,step=2,stop=", "does not say how long"},
         {"rank=1,step=2,stop=5", "does not say how long"},
         {"rank=1,step=2,stop=5ms", "does not say how long"},
@@ -87,6 +89,20 @@ static void what_is_no_fault_is_refused_and_says_why(void **state)
         }
         assert_int_equal(faults.count, 7);
     }
+}
+
+/* The process that is lost by a long stop may have its ranks carried by others, which make the step
+ * again. */
+static void what_has_struck_a_lost_process_does_not_strike_who_carries_its_ranks(void **state)
+{
+    (void)state;
+    struct job job = {.workers = 8};
+    snprintf(job.faults, sizeof(job.faults), "%s",
+             "rank=2,step=3,stop=9s;rank=3,step=4,partition=1s;rank=2,step=5,stop=1s;"
+             "rank=4,step=3,stop=1s;rank=2,step=4,kill");
+    faults_forget_ranks(&job, (struct rank_block){2, 2}, 4);
+    assert_string_equal(job.faults,
+                        "rank=2,step=5,stop=1s;rank=4,step=3,stop=1s;rank=2,step=4,kill");
 }
 
 static void sixteen_faults_are_taken_and_one_more_is_not(void **state)
@@ -254,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_read_is_written_as_it_was),
         cmocka_unit_test(what_is_no_fault_is_refused_and_says_why),
+        cmocka_unit_test(what_has_struck_a_lost_process_does_not_strike_who_carries_its_ranks),
         cmocka_unit_test(sixteen_faults_are_taken_and_one_more_is_not),
         cmocka_unit_test(a_fault_strikes_its_own_rank_or_shard_and_steps_that_are_still_to_come),
         cmocka_unit_test(nothing_strikes_behind_a_kill_that_is_yet_to_come),

@@ -207,7 +207,7 @@ static void expect_numbers(const struct generation *generation, const uint32_t *
 static void workers_keep_their_numbers_and_their_order(void **state)
 {
     (void)state;
-    static const uint32_t after_first[] = {0, 2, 3}, after_second[] = {2, 3};
+    static const uint32_t after_first[] = {0, 2, 3}, after_second[] = {1, 2, 3};
     struct story story;
     struct generation generation = {0};
     open_training(&story);
@@ -218,6 +218,7 @@ static void workers_keep_their_numbers_and_their_order(void **state)
     expect_numbers(&generation, after_first, 3);
     story_join(&story, 9, ROLE_WORKER, 1);
     assert_int_equal(story_last_kind(&story), MESSAGE_REFUSE);
+    assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].reason, STATUS_AGAIN);
     story_join(&story, 12, ROLE_WORKER, 2); // the first to come, in the second slot
     assert_int_equal(story_last_kind(&story), MESSAGE_WELCOME);
     assert_int_equal(story.transcript.sent[story.transcript.sent_count - 1].rank, 1);
@@ -229,9 +230,10 @@ static void workers_keep_their_numbers_and_their_order(void **state)
     expect_reason(&story, "worker 0");
     go_on(&story, &generation, 400);
     assert_int_equal(generation.number, 2);
-    expect_numbers(&generation, after_second, 2);
+    expect_numbers(&generation, after_second,
+                   3); // with the one that was lost and asks to come back
     assert_int_equal(story.coordinator.workers_lost, 2);
-    come_back(&story, after_second, 2);
+    come_back(&story, after_second, 3);
     leave(&story, 13, STATUS_IO, 500);
     expect_reason(&story, "worker 3");
     coordinator_finish(&story.coordinator);

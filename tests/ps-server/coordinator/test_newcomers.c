@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <string.h>
 
 /* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
 static void open_training(struct story *story)
@@ -52,19 +53,40 @@ static void one_that_asks_is_told_to_come_again_under_a_number(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+static void expect_told(const struct story *story, const char *why)
+{
+    if (strstr(story_last_text(story), why) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", why, story_last_text(story));
+    }
+}
+
+/* It may have been lost for its silence, and another one started in its place. */
+static void one_whose_number_another_has_gets_another_one(void **state)
+{
+    (void)state;
+    struct story story;
+    uint32_t number;
+    open_training(&story);
+    assert_int_equal(ask(&story, 9, 1, 100, &number), STATUS_AGAIN); // is there
+    assert_int_equal(number, 2);
+    assert_int_equal(ask(&story, 11, 2, 100, &number), STATUS_AGAIN); // so is this one
+    assert_int_equal(number, 3);
+    coordinator_finish(&story.coordinator);
+}
+
 static void where_there_is_no_place_one_is_refused(void **state)
 {
     (void)state;
     struct story story;
     uint32_t number;
     open_training(&story);
-    assert_int_equal(ask(&story, 9, 1, 100, &number), STATUS_INVALID); // is there
     assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
-    assert_int_equal(ask(&story, 11, 2, 100, &number), STATUS_INVALID); // so is this one
     assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_INVALID); // a fifth for four
+    expect_told(&story, "each of its ranks has a worker: a place is free once one is lost");
     story.job.on_loss = ON_LOSS_FAIL;
     assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_INVALID);
+    expect_told(&story, "that needs --on-loss redeal");
     coordinator_finish(&story.coordinator);
 }
 
@@ -104,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_asks_is_told_to_come_again_under_a_number),
+        cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),

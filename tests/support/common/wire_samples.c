@@ -97,6 +97,16 @@ static const struct wire_offer offer = {
 };
 static const struct wire_piece piece = {.vector = "rank-3/statistics", .total = 44};
 static const struct wire_collect collect = {.credits = 5};
+static const uint64_t given[3] = {1, 0, UINT64_MAX};
+static const struct wire_wait wait_of_member = {
+    .role = ROLE_SERVER,
+    .index = 22,
+    .what = WIRE_WAIT_GRADIENTS,
+    .waited_ms = 23,
+    .taken = 24,
+    .given_count = 3,
+    .given = given,
+};
 static const struct wire_loan loan = {.offset = 4096, .ticket = 17};
 static const unsigned char seal_key[WIRE_SEAL_KEY_BYTES] = {1, 0, 255, 4};
 
@@ -145,6 +155,7 @@ struct message wire_sample(enum message_kind kind)
     message.offer = kind == MESSAGE_OFFER ? &offer : NULL;
     message.piece = kind == MESSAGE_PIECE || kind == MESSAGE_FETCH ? &piece : NULL;
     message.collect = kind == MESSAGE_COLLECT ? &collect : NULL;
+    message.wait = kind == MESSAGE_HEARTBEAT ? &wait_of_member : NULL;
     message.loan = kind == MESSAGE_RETURN ? &loan : NULL;
     message.seal_key = kind == MESSAGE_WELCOME ? seal_key : NULL;
     return message;

@@ -144,6 +144,34 @@ static bool direct_is_expected(const struct chunks *chunks, const struct message
     return is_known && chunks_is_segment(chunk_of(options, message->bucket, chunk), message->span);
 }
 
+/* A rank whose values lack in a sum that is made here, or else one that has not sent its mean: who
+ * makes a mean may wait for a third one. */
+static uint32_t direct_awaits(const struct chunks *chunks, uint32_t bucket)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    for (uint32_t own = 0; own < options->block.count; own++) {
+        uint32_t chunk = options->rank + own, others = options->world - own;
+        for (uint32_t i = 0; i < segments_of(options, bucket, chunk); i++) {
+            uint32_t position = *position_of(chunks, bucket, chunk, i);
+            if (position < others) {
+                return carriers_process(options->carriers, (chunk + position) % options->world);
+            }
+        }
+    }
+    const unsigned char *marks = chunks->buckets[bucket].store;
+    for (uint32_t rank = 0; rank < options->world; rank++) {
+        const unsigned char *mark = marks + (size_t)rank * chunks_segments_max(options, bucket);
+        uint32_t count =
+            rank_block_has(options->block, rank) ? 0 : segments_of(options, bucket, rank);
+        for (uint32_t i = 0; i < count; i++) {
+            if (mark[i] == 0) {
+                return carriers_process(options->carriers, rank);
+            }
+        }
+    }
+    return options->process; // none: the bucket is done
+}
+
 /* All others' values are in the sum: adds those of ranks before the chunk's own that are here, and
  * hands out the mean. */
 static enum status complete(struct chunks *chunks, const struct message *message, uint32_t chunk)
@@ -209,5 +237,6 @@ const struct chunk_algorithm chunk_direct = {
     .store_bytes = direct_store_bytes,
     .begin = direct_begin,
     .is_expected = direct_is_expected,
+    .awaits = direct_awaits,
     .handle = direct_handle,
 };

@@ -384,6 +384,30 @@ static enum status halving_handle(struct chunks *chunks, const struct message *m
     return status;
 }
 
+/* The sender of the next hop of a slice: of the one that is furthest behind, which others may wait
+ * for. */
+static uint32_t halving_awaits(const struct chunks *chunks, uint32_t bucket)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    uint32_t least = halving_hop_count(options->world) + 1, from = options->rank;
+    for (uint32_t i = 0; i < slice_count(options, bucket); i++) {
+        for (uint32_t k = 0; k < options->block.count; k++) {
+            struct slice slice = slice_at(chunks, bucket, i, options->rank + k);
+            uint32_t hop = *slice.position;
+            if (hop >= least) {
+                continue;
+            }
+            uint32_t sender =
+                (slice.rank + halving_hop_at(options->world, hop).distance) % options->world;
+            if (!rank_block_has(options->block, sender)) {
+                least = hop;
+                from = sender;
+            }
+        }
+    }
+    return carriers_process(options->carriers, from);
+}
+
 /* What a rank has of a slice sets out. */
 static enum status begin_slice(struct chunks *chunks, const struct slice *slice)
 {
@@ -417,5 +441,6 @@ const struct chunk_algorithm chunk_halving = {
     .store_bytes = halving_store_bytes,
     .begin = halving_begin,
     .is_expected = halving_is_expected,
+    .awaits = halving_awaits,
     .handle = halving_handle,
 };

@@ -56,6 +56,13 @@ static uint32_t chunk_of(const struct chunks *chunks, const struct message *mess
                          message->span.offset);
 }
 
+static uint32_t ring_awaits(const struct chunks *chunks, uint32_t bucket)
+{
+    const struct exchange_options *options = &chunks->base.options;
+    (void)bucket;
+    return (options->process + options->processes - 1) % options->processes;
+}
+
 static bool ring_is_expected(const struct chunks *chunks, const struct message *message)
 {
     const struct exchange_options *options = &chunks->base.options;
@@ -140,5 +147,6 @@ const struct chunk_algorithm chunk_ring = {
     .count = ring_count,
     .begin = ring_begin,
     .is_expected = ring_is_expected,
+    .awaits = ring_awaits,
     .handle = ring_handle,
 };

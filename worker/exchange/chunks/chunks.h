@@ -46,6 +46,9 @@ struct chunk_algorithm {
     /* Whether this worker gets such a segment in any step. */
     bool (*is_expected)(const struct chunks *chunks, const struct message *message);
 
+    /* The process that has to send the next segment of a bucket that is ready and not done. */
+    uint32_t (*awaits)(const struct chunks *chunks, uint32_t bucket);
+
     /* Handles a segment of this step, in a bucket that is ready. */
     enum status (*handle)(struct chunks *chunks, const struct message *message,
                           enum chunk_fate *ret_fate);
@@ -83,6 +86,7 @@ struct chunks {
     struct chunk_held *held_pool; // segments of all buckets that came too early; owned
     struct chunk_held *held_free;
     uint32_t held_max;
+    uint64_t *given, *taken; // (processes) segments to and from each, since the phase began; owned
 };
 
 /* Sends a segment to a process, without a copy: the values or the code that the message points to.

@@ -40,6 +40,8 @@ static void chunks_destroy(struct exchange *exchange)
     encoder_destroy(&chunks->encoder);
     pacer_destroy(chunks->pacer);
     memory_destroy_large(chunks->store, chunks->store_bytes);
+    free(chunks->given);
+    free(chunks->taken);
     free(chunks->held_pool);
     free(chunks->positions);
     free(chunks->buckets);
@@ -115,6 +117,12 @@ static enum status chunks_create(const struct exchange_options *options,
     if (status != STATUS_OK) {
         goto fail;
     }
+    chunks->given = calloc(options->processes, sizeof(*chunks->given));
+    chunks->taken = calloc(options->processes, sizeof(*chunks->taken));
+    if (chunks->given == NULL || chunks->taken == NULL) {
+        status = STATUS_NO_MEMORY;
+        goto fail;
+    }
     status = encoder_create(&options->codec, options->layout, &chunks->encoder);
     if (status != STATUS_OK) {
         goto fail;
@@ -157,6 +165,7 @@ enum status chunks_send(struct chunks *chunks, uint32_t to, const struct message
     chunk.step = exchange->step;
     const struct lanes *lanes = &exchange->options.peers[to];
     assert(lanes->count > 0);
+    chunks->given[to]++;
     if (transport_is_near(exchange->options.channel->transport, lanes->peers[0])) {
         return exchange_send(exchange, lanes->peers[0], &chunk); // no wire that segments share
     }
@@ -314,6 +323,29 @@ static enum status hold(struct chunks *chunks, const struct message *message,
     return STATUS_OK;
 }
 
+/* Handles a segment that may be due. */
+static enum status take_chunk(struct chunks *chunks, const struct message *message,
+                              struct envelope *envelope)
+{
+    // Reads the step once, because the trainer may begin the next one meanwhile. Before the first
+    // step `step` is UINT64_MAX, and its successor is 0.
+    uint64_t step = chunks->base.step;
+    bool is_now = message->step == step;
+    struct chunk_bucket *bucket = &chunks->buckets[message->bucket];
+    if ((!is_now && message->step != step + 1) || message->step < bucket->next_step) {
+        return STATUS_MALFORMED;
+    }
+    enum chunk_fate fate = CHUNK_EARLY;
+    if (is_now && bucket->is_ready) {
+        enum status status = bucket->algorithm->handle(chunks, message, &fate);
+        if (status != STATUS_OK || fate == CHUNK_REFUSED) {
+            return status != STATUS_OK ? status : STATUS_MALFORMED;
+        }
+    }
+    return fate == CHUNK_EARLY ? hold(chunks, message, envelope)
+                               : release_all(chunks, message->bucket);
+}
+
 static enum status chunks_deliver(struct exchange *exchange, const struct message *message,
                                   struct envelope *envelope)
 {
@@ -334,23 +366,37 @@ static enum status chunks_deliver(struct exchange *exchange, const struct messag
         !chunks->buckets[message->bucket].algorithm->is_expected(chunks, message)) {
         return STATUS_MALFORMED;
     }
-    // Reads the step once, because the trainer may begin the next one meanwhile. Before the first
-    // step `step` is UINT64_MAX, and its successor is 0.
+    uint32_t rank = message->rank;
+    enum status status = take_chunk(chunks, message, envelope);
+    chunks->taken[carriers_process(options->carriers, rank)] += status == STATUS_OK;
+    return status;
+}
+
+/* The trainer has nothing else to do once backward has completed every bucket. */
+static bool chunks_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
+{
+    const struct chunks *chunks = (const struct chunks *)exchange;
     uint64_t step = exchange->step;
-    bool is_now = message->step == step;
-    struct chunk_bucket *bucket = &chunks->buckets[message->bucket];
-    if ((!is_now && message->step != step + 1) || message->step < bucket->next_step) {
-        return STATUS_MALFORMED;
-    }
-    enum chunk_fate fate = CHUNK_EARLY;
-    if (is_now && bucket->is_ready) {
-        enum status status = bucket->algorithm->handle(chunks, message, &fate);
-        if (status != STATUS_OK || fate == CHUNK_REFUSED) {
-            return status != STATUS_OK ? status : STATUS_MALFORMED;
+    uint32_t first = chunks->bucket_count; // that is not done
+    for (uint32_t i = chunks->bucket_count; i > 0; i--) {
+        const struct chunk_bucket *bucket = &chunks->buckets[i - 1];
+        bool is_done = bucket->next_step == step + 1;
+        if (!is_done && !bucket->is_ready) {
+            return false;
         }
+        first = is_done ? first : i - 1;
     }
-    return fate == CHUNK_EARLY ? hold(chunks, message, envelope)
-                               : release_all(chunks, message->bucket);
+    if (first == chunks->bucket_count) {
+        return false;
+    }
+    uint32_t process = chunks->buckets[first].algorithm->awaits(chunks, first);
+    *ret_wait = (struct wire_wait){.role = ROLE_WORKER,
+                                   .index = process,
+                                   .what = WIRE_WAIT_CHUNK,
+                                   .taken = chunks->taken[process],
+                                   .given_count = exchange->options.processes,
+                                   .given = chunks->given};
+    return true;
 }
 
 const struct exchange_strategy exchange_chunks = {
@@ -360,6 +406,7 @@ const struct exchange_strategy exchange_chunks = {
             .start = chunks_start,
             .ready = chunks_ready,
             .go_on = chunks_go_on,
+            .awaits = chunks_awaits,
             .deliver = chunks_deliver,
             .destroy = chunks_destroy,
         },

@@ -1,0 +1,199 @@
+/* Finds who holds a job up whose members are all there. */
+#include "common/plan/blame.h"
+#include "ps-server/coordinator/deadlines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WAIT_BYTES 128 // of a sentence about who waits for whom
+
+/* Who holds the others up. */
+struct stall {
+    struct sender culprit; // a worker
+    struct sender other;   // that it does not reach; its slot is NULL: none
+    struct sender waiter;  // for the culprit, or for the other; its slot is NULL: not known
+    double seconds;        // that the slowest worker has been at its step
+};
+
+static double seconds_between(uint64_t from_ms, uint64_t to_ms)
+{
+    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
+}
+
+/* Returns the worker that is furthest behind or, of several, the one that has been at its step for
+ * longest. Returns 0 if all are done. */
+static uint32_t find_slowest(const struct membership *membership)
+{
+    const struct slot *workers = membership->workers;
+    const struct slot *slowest = NULL;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        const struct slot *slot = &workers[i];
+        if (slot->state == SLOT_DONE || slot->state == SLOT_GONE) {
+            continue;
+        }
+        if (slowest == NULL || slot->step < slowest->step ||
+            (slot->step == slowest->step && slot->step_since_ms < slowest->step_since_ms)) {
+            slowest = slot;
+        }
+    }
+    return slowest != NULL ? (uint32_t)(slowest - workers) : 0;
+}
+
+/* How long the slowest worker has been at its step. */
+static double stalled_seconds(const struct membership *membership, uint64_t now_ms)
+{
+    const struct slot *slot = &membership->workers[find_slowest(membership)];
+    return slot->state != SLOT_DONE ? seconds_between(slot->step_since_ms, now_ms) : 0;
+}
+
+/* Workers come first, then servers. */
+static struct sender member_at(const struct membership *membership, uint32_t index)
+{
+    uint32_t workers = membership->worker_count;
+    return index < workers ? membership_member(membership, ROLE_WORKER, index)
+                           : membership_member(membership, ROLE_SERVER, index - workers);
+}
+
+static struct blame_member blame_member_of(const struct membership *membership,
+                                           const struct slot *slot)
+{
+    const struct wire_wait *wait = &slot->wait;
+    uint32_t offset = wait->role == ROLE_SERVER ? membership->worker_count : 0;
+    return (struct blame_member){
+        .awaits = slot->is_waiting ? offset + wait->index : BLAME_NOBODY,
+        .taken = wait->taken,
+        .given = wait->given,
+        .given_count = slot->is_waiting ? wait->given_count : 0,
+    };
+}
+
+/* Follows who waits for whom from a worker. False: there is no memory for it. */
+static bool follow(const struct membership *membership, uint32_t first, struct blame *ret_blame)
+{
+    uint32_t count = membership->worker_count + membership->server_count;
+    struct blame_member *members = calloc(count, sizeof(*members));
+    for (uint32_t i = 0; members != NULL && i < count; i++) {
+        members[i] = blame_member_of(membership, member_at(membership, i).slot);
+    }
+    if (members == NULL) {
+        return false;
+    }
+    *ret_blame = blame_find(members, count, first);
+    free(members);
+    return true;
+}
+
+/* Of two that do not reach each other, the one that has to go: servers hold what others cannot
+ * replace at once. */
+static bool goes_first(const struct sender *member, const struct sender *other)
+{
+    return other->role == ROLE_SERVER ||
+           (member->role == ROLE_WORKER && member->slot->number > other->slot->number);
+}
+
+static struct stall find_stall(const struct membership *membership, uint64_t now_ms)
+{
+    uint32_t first = find_slowest(membership);
+    struct stall stall = {
+        .culprit = membership_member(membership, ROLE_WORKER, first),
+        .seconds = stalled_seconds(membership, now_ms),
+    };
+    struct blame blame;
+    if (!follow(membership, first, &blame) || blame.waiter == BLAME_NOBODY) {
+        return stall;
+    }
+    struct sender waiter = member_at(membership, blame.waiter);
+    struct sender awaited = member_at(membership, blame.awaited);
+    stall.waiter = waiter;
+    // A server that waits for nobody, and is heard, has not got what the worker has sent.
+    if (blame.is_pair || awaited.role == ROLE_SERVER) {
+        bool is_waiter = goes_first(&waiter, &awaited);
+        stall.culprit = is_waiter ? waiter : awaited;
+        stall.other = is_waiter ? awaited : waiter;
+    } else if (blame.is_known) {
+        stall.culprit = awaited;
+    } else {
+        stall.waiter.slot = NULL; // all wait, and nothing shows for what
+    }
+    return stall;
+}
+
+/* "worker 1 has waited 10 s for a chunk of worker 3" */
+static void describe_wait(const struct membership *membership, const struct sender *waiter,
+                          char ret_text[WAIT_BYTES])
+{
+    static const char *const names[] = {
+        [WIRE_WAIT_CHUNK] = "a chunk",
+        [WIRE_WAIT_PARAMS] = "parameters",
+        [WIRE_WAIT_GRADIENTS] = "gradients",
+    };
+    const struct wire_wait *wait = &waiter->slot->wait;
+    const struct sender awaited = membership_member(membership, wait->role, wait->index);
+    snprintf(ret_text, WAIT_BYTES, "%s %u has waited %.0f s for %s of %s %u",
+             role_name(waiter->role), waiter->slot->number, (double)wait->waited_ms / 1000,
+             names[wait->what], role_name(awaited.role), awaited.slot->number);
+}
+
+/* "worker 3 (host a) and worker 1 (host b) do not reach each other: …" */
+static void describe_pair(const struct stall *stall, const char *wait, char *ret_text, size_t size)
+{
+    const struct slot *slot = stall->culprit.slot, *other = stall->other.slot;
+    snprintf(ret_text, size, "%s %u (host %s) and %s %u (host %s) do not reach each other: %s",
+             role_name(stall->culprit.role), slot->number, slot->host, role_name(stall->other.role),
+             other->number, other->host, wait);
+}
+
+enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
+                         struct sender *ret_culprit, char *ret_reason, size_t reason_size)
+{
+    char wait[WAIT_BYTES] = "", pair[MEMBERSHIP_ERROR_BYTES];
+    if (stalled_seconds(membership, now_ms) < stall_fail) {
+        return STATUS_OK;
+    }
+    const struct stall stall = find_stall(membership, now_ms);
+    const struct slot *slot = stall.culprit.slot;
+    if (stall.waiter.slot != NULL) {
+        describe_wait(membership, &stall.waiter, wait);
+    }
+    if (stall.other.slot != NULL) {
+        describe_pair(&stall, wait, pair, sizeof(pair));
+        snprintf(ret_reason, reason_size, "%s (--stall-fail)", pair);
+    } else {
+        snprintf(ret_reason, reason_size,
+                 "worker %u (host %s) has been at step %llu for %.0f s%s%s (--stall-fail)",
+                 slot->number, slot->host, (unsigned long long)slot->step,
+                 seconds_between(slot->step_since_ms, now_ms), wait[0] != '\0' ? ": " : "", wait);
+    }
+    *ret_culprit = stall.culprit;
+    return STATUS_TIMED_OUT;
+}
+
+bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
+                        size_t sentence_size)
+{
+    const struct membership *membership = &coordinator->membership;
+    double stall_warn = coordinator->job->stall_warn;
+    char wait[WAIT_BYTES] = "";
+    if (coordinator->state != COORDINATOR_TRAINING ||
+        stalled_seconds(membership, now_ms) < stall_warn ||
+        seconds_between(coordinator->stall_warned_ms, now_ms) < stall_warn) {
+        return false;
+    }
+    coordinator->stall_warned_ms = now_ms;
+    const struct stall stall = find_stall(membership, now_ms);
+    const struct slot *slot = stall.culprit.slot;
+    if (stall.waiter.slot != NULL) {
+        describe_wait(membership, &stall.waiter, wait);
+    }
+    if (stall.other.slot != NULL) {
+        describe_pair(&stall, wait, ret_sentence, sentence_size);
+        return true;
+    }
+    snprintf(ret_sentence, sentence_size,
+             "the job is waiting for worker %u (host %s, pid %llu), which has been at step %llu "
+             "for %.0f s%s%s",
+             slot->number, slot->host, (unsigned long long)slot->process_id,
+             (unsigned long long)slot->step, seconds_between(slot->step_since_ms, now_ms),
+             wait[0] != '\0' ? ": " : "", wait);
+    return true;
+}

@@ -1,0 +1,123 @@
+/* Tests of who is named when a job does not go on: by what members say of whom they wait for. */
+#include "ps-server/coordinator/deadlines.h"
+#include "tests/support/ps-server/coordinator_story.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+#define WORKERS 4
+
+/* What each worker of a ring says: NULL: it computes. All are heard twice a second at step 3. */
+static void go_on_until(struct story *story, const struct wire_wait *const waits[WORKERS],
+                        uint64_t end_ms)
+{
+    for (uint64_t now_ms = 500; now_ms <= end_ms; now_ms += 500) {
+        for (uint32_t i = 0; i < WORKERS; i++) {
+            struct wire_wait wait = waits[i] != NULL ? *waits[i] : (struct wire_wait){.index = 0};
+            wait.waited_ms = now_ms;
+            const struct message heartbeat = {
+                .kind = MESSAGE_HEARTBEAT, .step = 3, .wait = waits[i] != NULL ? &wait : NULL};
+            story_give(story, 1 + i, heartbeat, now_ms);
+        }
+        coordinator_tick(&story->coordinator, now_ms, 0);
+    }
+}
+
+static struct wire_wait for_chunk_of(uint32_t index)
+{
+    return (struct wire_wait){.role = ROLE_WORKER, .index = index, .what = WIRE_WAIT_CHUNK};
+}
+
+static void expect(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", part, text);
+    }
+}
+
+static void the_one_that_computes_is_named_with_one_that_waits_for_it(void **state)
+{
+    (void)state;
+    struct story story;
+    const struct wire_wait for_0 = for_chunk_of(0), for_2 = for_chunk_of(2),
+                           for_3 = for_chunk_of(3);
+    const struct wire_wait *const waits[WORKERS] = {&for_3, &for_0, NULL, &for_2};
+    story_open_training(&story, WORKERS);
+    story.job.stall_warn = 10;
+    story.job.stall_fail = 20;
+    go_on_until(&story, waits, 11000);
+    expect(story.transcript.last_error, "the job is waiting for worker 2 (host node, pid 102)");
+    expect(story.transcript.last_error, "worker 3 has waited 10 s for a chunk of worker 2");
+    go_on_until(&story, waits, 21000);
+    assert_int_equal(story.coordinator.verdict, STATUS_TIMED_OUT);
+    expect(story.coordinator.reason, "worker 2 (host node) has been at step 3 for 20 s: worker 3 "
+                                     "has waited 20 s for a chunk of worker 2 (--stall-fail)");
+    coordinator_finish(&story.coordinator);
+}
+
+/* A ring that is cut between workers 1 and 2: all wait. */
+static void of_two_that_do_not_reach_each_other_the_higher_number_goes(void **state)
+{
+    (void)state;
+    struct story story;
+    static const uint64_t given[WORKERS][WORKERS] = {
+        {0, 5, 0, 0}, {0, 0, 6, 0}, {0, 0, 0, 5}, {5, 0, 0, 0}};
+    static const uint64_t taken[WORKERS] = {5, 5, 4, 5};
+    struct wire_wait said[WORKERS];
+    const struct wire_wait *waits[WORKERS];
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        said[i] = for_chunk_of((i + WORKERS - 1) % WORKERS);
+        said[i].taken = taken[i];
+        said[i].given = given[i];
+        said[i].given_count = WORKERS;
+        waits[i] = &said[i];
+    }
+    story_open_training(&story, WORKERS);
+    story.job.on_loss = ON_LOSS_REDEAL;
+    story.job.stall_warn = 5;
+    story.job.stall_fail = 10;
+    go_on_until(&story, waits, 7000);
+    expect(story.transcript.last_error, "worker 2 (host node) and worker 1 (host node) do not "
+                                        "reach each other: worker 2 has waited 6 s for a chunk of "
+                                        "worker 1");
+    go_on_until(&story, waits, 11000);
+    assert_int_equal(story.coordinator.verdict, STATUS_AGAIN);
+    assert_int_equal(story.coordinator.workers_lost, 1);
+    assert_int_equal(story.coordinator.membership.workers[2].state, SLOT_GONE);
+    // It is told to end, since it would hold the job up again.
+    uint32_t last = story.transcript.sent_count - 1;
+    assert_int_equal(story.transcript.sent[last].peer, 3);
+    assert_int_equal(story.transcript.sent[last].kind, MESSAGE_STOP);
+    assert_int_equal(story.transcript.sent[last].reason, STATUS_TIMED_OUT);
+    coordinator_finish(&story.coordinator);
+}
+
+static void what_names_nobody_counts_as_nothing(void **state)
+{
+    (void)state;
+    struct story story;
+    const struct wire_wait for_nobody = for_chunk_of(77);
+    const struct wire_wait for_server = {.role = ROLE_SERVER, .index = 3};
+    const struct wire_wait *const waits[WORKERS] = {&for_nobody, NULL, &for_server, NULL};
+    story_open_training(&story, WORKERS);
+    story.job.stall_fail = 20;
+    go_on_until(&story, waits, 21000);
+    expect(story.coordinator.reason,
+           "worker 0 (host node) has been at step 3 for 20 s (--stall-fail)");
+    coordinator_finish(&story.coordinator);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_one_that_computes_is_named_with_one_that_waits_for_it),
+        cmocka_unit_test(of_two_that_do_not_reach_each_other_the_higher_number_goes),
+        cmocka_unit_test(what_names_nobody_counts_as_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
