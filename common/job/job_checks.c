@@ -371,7 +371,7 @@ static const char *beyond_redeal(const struct job *job)
     return sentence != NULL ? sentence : beyond_checkpoints(job);
 }
 
-bool job_keeps_bits_on_loss(const struct job *job)
+bool job_can_redeal(const struct job *job)
 {
     return job->mode.kind != MODE_LOCAL && job->workers > 1 && beyond_redeal(job) == NULL;
 }

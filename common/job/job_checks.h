@@ -11,7 +11,8 @@
 /* STATUS_INVALID: ret_error says what to change. */
 enum status job_check(const struct job *job, char *ret_error, size_t error_size);
 
-/* Whether a lost process leaves a job that can go on with the same bits (--on-loss redeal). */
-bool job_keeps_bits_on_loss(const struct job *job);
+/* Whether a lost process leaves a job that can go on (--on-loss redeal): with the same bits, if it
+ * has any that do not depend on speed. */
+bool job_can_redeal(const struct job *job);
 
 #endif

@@ -110,13 +110,13 @@ const struct option_choice remedy_choices[] = {
 };
 
 const struct option_choice on_loss_choices[] = {
-    [ON_LOSS_AUTO] = {"auto", "redeal in jobs whose bits that keeps, fail in others"},
+    [ON_LOSS_AUTO] = {"auto", "redeal in jobs that it is for, fail in others"},
     [ON_LOSS_FAIL] = {"fail", "the job fails, and says which process was lost, and how"},
     [ON_LOSS_REDEAL] =
         {"redeal",
          "the job goes on from the newest copy of what it had, within a second: the other workers "
          "carry the ranks of a lost one, the other servers the parameters. It ends with the bits "
-         "of an undisturbed job. In ring and ps-sync"},
+         "of an undisturbed job, unless gradients race each other"},
     {NULL, NULL},
 };
 

@@ -42,7 +42,7 @@ const struct option job_options[] = {
      .metavar = "COUNT",
      .help = "worker processes, where they are fewer than --workers: each carries several workers' "
              "ranks and computes one after the other, so a smaller machine ends with the same "
-             "bits; ring and ps-sync; 0: one for each worker"},
+             "bits, or in a race with as many gradients of each rank; 0: one for each worker"},
     {.name = "servers",
      .letter = 's',
      FIELD(U32, servers),

@@ -114,7 +114,7 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
         return STATUS_INVALID;
     }
     if (job->on_loss == ON_LOSS_AUTO) {
-        job->on_loss = job_keeps_bits_on_loss(job) ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
+        job->on_loss = job_can_redeal(job) ? ON_LOSS_REDEAL : ON_LOSS_FAIL;
     }
     status = job_check(job, ret_error, error_size);
     if (status != STATUS_OK) {

@@ -1,13 +1,13 @@
 /* Generations of a job's processes: a job that loses a worker goes on with those that are left.
  * Pure.
  *
- * With --on-loss redeal a lost process does not end a synchronous job. The coordinator sends
- * STOP to all members with the reason AGAIN, and begins a new generation: a coordinator of the same
- * job with one process less to carry its ranks, or its parameters if a server was lost. The others
- * join again, by new connections and under the numbers that they had, and go on from the newest
+ * With --on-loss redeal a lost process does not end the job. The coordinator sends STOP to all
+ * members with the reason AGAIN, and begins a new generation: a coordinator of the same job with
+ * one process less to carry its ranks, or its parameters if a server was lost. The others join
+ * again, by new connections and under the numbers that they had, and go on from the newest
  * checkpoint, or from the beginning if there is none. So the way on after a loss is the way on
  * after a restart (--resume), without the restart. Bits follow from ranks, not from processes
- * (common/job/carriers.h), so the job ends with those of an undisturbed one.
+ * (common/job/carriers.h), so the job ends with those of an undisturbed one, unless gradients race.
  *
  *     generation 0: workers 0 1 2 3    worker 2 is lost
  *     generation 1: workers 0 1   3    slots 0 1 2 of the membership; ranks 0-1, 2, 3

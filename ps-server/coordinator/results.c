@@ -42,9 +42,9 @@ void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t imag
     if (rank->steps == 0 || rank->images == 0) {
         return; // there are no means
     }
-    uint64_t *const sums[] = {&rank->compute_ns,       &rank->exchange_wait_ns, &rank->input_wait_ns,
-                              &rank->total_ns,         &rank->copy_ns,          &rank->wire_ns,
-                              &rank->bytes_sent,       &rank->bytes_received};
+    uint64_t *const sums[] = {&rank->compute_ns, &rank->exchange_wait_ns, &rank->input_wait_ns,
+                              &rank->total_ns,   &rank->copy_ns,          &rank->wire_ns,
+                              &rank->bytes_sent, &rank->bytes_received};
     double factor = (double)steps / (double)rank->steps;
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
         *sums[i] = (uint64_t)((double)*sums[i] * factor);

@@ -64,8 +64,8 @@ void results_finish(struct results *results);
 /* Goes on with what a checkpoint has of periods and ranks, which are taken out of `from`. */
 void results_go_on(struct results *results, struct results *from);
 
-/* Makes the sums of a rank those of so many steps and images, of which none came too late: its means
- * stay as they are. */
+/* Makes the sums of a rank those of so many steps and images, of which none came too late: its
+ * means stay as they are. */
 void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t images);
 
 /* REPORT of a worker: an interval, or a period. STATUS_MALFORMED for a period that cannot be the

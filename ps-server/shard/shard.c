@@ -162,9 +162,9 @@ static enum status receive_pull(struct shard *shard, struct part *part,
     struct seat *seat = &unit->seats[message->rank];
     bool is_first = seat->part_pulls == 0;
     uint64_t marks_read = shard_reader(shard, unit, message->rank)->marks_read;
-    bool is_mark_wrong = message->mark > 0 &&
-                         (!shard_is_unsynchronised(shard) || message->mark <= marks_read ||
-                          message->mark > marks_count(&shard->config.marks));
+    bool is_mark_wrong =
+        message->mark > 0 && (!shard_is_unsynchronised(shard) || message->mark <= marks_read ||
+                              message->mark > marks_count(&shard->config.marks));
     // One pull at a time, all parts for the same, for a step that can still come.
     if (part->is_pulled[message->rank] || message->step == UINT64_MAX || is_mark_wrong ||
         (!is_first && (message->step != seat->pull_step || message->mark != seat->pull_mark ||

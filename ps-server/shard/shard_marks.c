@@ -61,8 +61,7 @@ struct answer shard_answer_mark(const struct shard *shard, const struct unit *un
 {
     uint64_t mark = unit->seats[rank].pull_mark;
     bool is_kept = shard->mark_copy.mark == mark && shard->mark_copy.values != NULL;
-    bool is_end =
-        shard_is_final(shard, unit) && gradients_at(shard, mark) >= shard->gradient_total;
+    bool is_end = shard_is_final(shard, unit) && gradients_at(shard, mark) >= shard->gradient_total;
     if (is_end && !is_kept) {
         bool is_quiet = shard_is_quiet(shard, unit, rank);
         return (struct answer){is_quiet ? shard->params : NULL, unit->version, true};

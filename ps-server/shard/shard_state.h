@@ -30,10 +30,10 @@ struct seat {
     uint64_t pull_mark;    // 0: to go on; e: the parameters of the e-th mark
     uint64_t pull_version; // to go on: at least so many updates
     uint64_t read_version; // what its next gradient is computed on
-    uint64_t marks_read;   // the last copy that its process has pulled: the first rank's seat counts
-    uint64_t staleness;    // of its last gradient
-    double rate;           // that it was applied with; 0: none was yet
-    bool is_late;          // it was dropped
+    uint64_t marks_read; // the last copy that its process has pulled: the first rank's seat counts
+    uint64_t staleness;  // of its last gradient
+    double rate;         // that it was applied with; 0: none was yet
+    bool is_late;        // it was dropped
 };
 
 /* Parts that are updated and read together. */

@@ -25,8 +25,7 @@ static bool has_order(const struct trainer *trainer)
  * before the mark between them is passed, which depends on speed; what is counted does not. */
 static bool is_ahead(const struct trainer *trainer, uint64_t step)
 {
-    return has_order(trainer) &&
-           step / trainer->phase->marks.period > trainer->periods_closed;
+    return has_order(trainer) && step / trainer->phase->marks.period > trainer->periods_closed;
 }
 
 void trainer_count_step(struct trainer *trainer, uint64_t step, const struct step_times *times,

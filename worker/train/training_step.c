@@ -152,9 +152,8 @@ static struct step_times times_of(struct trainer *trainer)
 
 struct rank_block trainer_turn(const struct trainer *trainer)
 {
-    return exchange_turns(trainer->exchange) > 1
-               ? (struct rank_block){trainer->turn, 1}
-               : (struct rank_block){0, trainer->slices.count};
+    return exchange_turns(trainer->exchange) > 1 ? (struct rank_block){trainer->turn, 1}
+                                                 : (struct rank_block){0, trainer->slices.count};
 }
 
 /* Whether the exchange begins with this slice's gradients. */
@@ -189,7 +188,8 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     if (status != STATUS_OK) {
         return status;
     }
-    return is_last(trainer, index) ? finish_and_send(trainer, step, begun) : finish_and_keep(trainer, index, begun);
+    return is_last(trainer, index) ? finish_and_send(trainer, step, begun)
+                                   : finish_and_keep(trainer, index, begun);
 }
 
 /* Everything of a slice, from its batch on. */
@@ -216,8 +216,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
 {
     const struct rank_block turn = trainer_turn(trainer);
     uint64_t noted_ns = 0;
-    enum status status =
-        turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
+    enum status status = turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
     step_clock_start(&trainer->clock);
     for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);

@@ -377,16 +377,13 @@ static void a_copy_of_a_race_is_named_by_the_mean_and_counts_every_rank_alike(vo
     assert_in_range(of->announced, 351, 649);
 
     // A quick worker's 650 steps are 350 of the job, and so are a slow one's 50.
-    const struct wire_report quick = {.steps = 650,
-                                      .images = 650,
-                                      .images_dropped = 3,
-                                      .loss_sum = 1300,
-                                      .compute_ns = 6500};
+    const struct wire_report quick = {
+        .steps = 650, .images = 650, .images_dropped = 3, .loss_sum = 1300, .compute_ns = 6500};
     const struct wire_report slow = {.steps = 50, .images = 50, .loss_sum = 50};
-    story_give(&story, 1,
-               (struct message){.kind = MESSAGE_REPORT, .step = 50, .report = &slow}, 60040);
-    story_give(&story, 2,
-               (struct message){.kind = MESSAGE_REPORT, .step = 650, .report = &quick}, 60040);
+    story_give(&story, 1, (struct message){.kind = MESSAGE_REPORT, .step = 50, .report = &slow},
+               60040);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_REPORT, .step = 650, .report = &quick},
+               60040);
     offer(&story, 1, 350, STATUS_OK);
     offer(&story, 2, 350, STATUS_OK);
     for (uint32_t rank = 0; rank < 2; rank++) {

@@ -185,9 +185,8 @@ static void a_rank_is_answered_when_the_one_before_it_was_applied(void **state)
     struct wire_outcome outcome = {.staleness = UINT64_MAX};
     for (uint32_t bucket = 0; bucket < CLUSTER_BUCKETS; bucket++) {
         const float ones[CLUSTER_VALUES] = {1};
-        struct message push = {.kind = MESSAGE_PUSH,
-                               .bucket = bucket,
-                               .span = config.layout.buckets[bucket]};
+        struct message push = {
+            .kind = MESSAGE_PUSH, .bucket = bucket, .span = config.layout.buckets[bucket]};
         struct envelope envelope;
         assert_int_equal(float_envelope_make(ones, push.span.count, &envelope), STATUS_OK);
         push.values = envelope.payload;

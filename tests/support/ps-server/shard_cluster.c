@@ -61,10 +61,8 @@ static bool ask_again(struct cluster *cluster, struct worker *worker, const stru
         newest = worker->params_versions[i] > newest ? worker->params_versions[i] : newest;
     }
     for (uint32_t i = 0; i < cluster->config.shard_count; i++) {
-        struct delivery pull = {.kind = MESSAGE_PULL,
-                                .rank = got->rank,
-                                .step = got->step,
-                                .params_version = newest};
+        struct delivery pull = {
+            .kind = MESSAGE_PULL, .rank = got->rank, .step = got->step, .params_version = newest};
         bool is_behind = worker->params_versions[i] < newest;
         for (pull.bucket = 0; is_behind && pull.bucket < CLUSTER_BUCKETS; pull.bucket++) {
             add(&worker->queues[i], &pull);
@@ -268,8 +266,8 @@ static bool pick(const struct cluster *cluster, struct random_sequence *random, 
     uint32_t count = 0;
     for (uint64_t i = workers.offset; i < workers.offset + workers.count; i++) {
         for (uint32_t shard = 0; shard < cluster->config.shard_count; shard++) {
-            bool is_it = cluster->workers[i].queues[shard].count > 0 &&
-                         random_below(random, ++count) == 0;
+            bool is_it =
+                cluster->workers[i].queues[shard].count > 0 && random_below(random, ++count) == 0;
             *ret_worker = is_it ? (uint32_t)i : *ret_worker;
             *ret_shard = is_it ? shard : *ret_shard;
         }

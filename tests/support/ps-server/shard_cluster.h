@@ -41,7 +41,7 @@ struct worker {
     enum activity activity;
     struct deliveries queues[CLUSTER_SHARDS_MAX];
     uint64_t params_versions[CLUSTER_SHARDS_MAX]; // of the answer that is coming
-    uint64_t turn; // steps of all of its ranks
+    uint64_t turn;                                // steps of all of its ranks
     uint64_t marks_closed, marks_passed;
     float params[CLUSTER_VALUES];
     uint32_t params_count; // of the answer that is coming
@@ -52,8 +52,8 @@ struct worker {
 struct cluster {
     uint64_t seed;
     struct shard_config config;
-    struct shard *shards[CLUSTER_SHARDS_MAX]; // (config.shard_count)
-    uint32_t shard_now;                       // the one that has a message at the moment
+    struct shard *shards[CLUSTER_SHARDS_MAX];   // (config.shard_count)
+    uint32_t shard_now;                         // the one that has a message at the moment
     struct worker workers[CLUSTER_WORKERS_MAX]; // (worker_count)
     uint32_t worker_count;
     uint64_t applied[CLUSTER_WORKERS_MAX]; // steps of each rank, as far as they were pushed whole

@@ -137,9 +137,9 @@ static void without_such_marks_training_begins(void **state)
     close_worker(&worker);
 }
 
-/* Where there is an order, a gradient of step 3 may be computed on older parameters than those of the
- * mark at step 2. What a period counts follows from steps alone, or bits would not be all that is
- * the same. In a race it counts in the period that is open. */
+/* Where there is an order, a gradient of step 3 may be computed on older parameters than those of
+ * the mark at step 2. What a period counts follows from steps alone, or bits would not be all that
+ * is the same. In a race it counts in the period that is open. */
 static void a_step_of_an_order_counts_in_its_own_period(void **state)
 {
     (void)state;
