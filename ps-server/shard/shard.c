@@ -242,8 +242,9 @@ bool shard_awaits(const struct shard *shard, uint32_t *ret_rank)
         const struct unit *unit = &shard->units[i];
         uint32_t last = unit->seeds_missing > 0 ? 0 : find_last(shard, unit);
         bool is_here = unit->seeds_missing == 0 && shard_push_is_whole(unit, last);
+        const struct rank_block block = shard_block(shard, last);
         for (uint32_t rank = 0; rank < shard->config.workers && !is_here; rank++) {
-            if (rank != last && unit->seats[rank].part_pulls > 0) {
+            if (!rank_block_has(block, rank) && unit->seats[rank].part_pulls > 0) {
                 *ret_rank = last;
                 return true;
             }
