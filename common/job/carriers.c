@@ -1,6 +1,8 @@
 /* Deals ranks to processes. */
 #include "common/job/carriers.h"
 
+#include "common/job/job_modes.h"
+
 #include <assert.h>
 
 struct carriers job_carriers(const struct job *job)
@@ -25,6 +27,13 @@ struct rank_block carriers_block(struct carriers carriers, uint32_t process)
         .first = process * base + (process < rest ? process : rest),
         .count = base + (process < rest ? 1 : 0),
     };
+}
+
+uint32_t carriers_gradient_count(const struct job *job, uint32_t ranks)
+{
+    bool take_turns = !job_has_mode(job, MODE_LOCAL) && !job_has_mode(job, MODE_RING) &&
+                      !job_has_mode(job, MODE_PS_SYNC);
+    return take_turns ? 1 : ranks;
 }
 
 uint32_t carriers_process(struct carriers carriers, uint32_t rank)

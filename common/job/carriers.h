@@ -35,6 +35,10 @@ struct rank_block carriers_block(struct carriers carriers, uint32_t process);
 /* The process that carries a rank, below carriers.ranks. */
 uint32_t carriers_process(struct carriers carriers, uint32_t rank);
 
+/* Vectors of gradients that a process with so many ranks needs: one for each of them; or a single
+ * one, where its ranks take turns from the first step to the last. */
+uint32_t carriers_gradient_count(const struct job *job, uint32_t ranks);
+
 static inline bool rank_block_has(struct rank_block block, uint32_t rank)
 {
     return rank - block.first < block.count; // below the first it wraps around

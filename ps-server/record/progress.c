@@ -71,16 +71,17 @@ static void print_carriers(const struct coordinator *coordinator)
     }
     uint32_t most = carriers_block(carriers, 0).count;
     uint32_t least = carriers_block(carriers, carriers.processes - 1).count;
+    uint32_t vectors = carriers_gradient_count(coordinator->job, most);
     printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
            carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
     if (least != most) {
         printf("%u or ", least);
     }
-    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, most,
+    printf("%u each; gradients take %u x %.1f MiB in %s\n", most, vectors,
            (double)(coordinator->layout.value_count * sizeof(float)) / (1 << 20),
-           carriers.processes == 1 ? "it"
-           : least == most         ? "each"
-                                   : "the largest");
+           carriers.processes == 1         ? "it"
+           : least == most || vectors == 1 ? "each"
+                                           : "the largest");
 }
 
 static void print_batches(const struct job *job)

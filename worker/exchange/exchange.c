@@ -35,7 +35,7 @@ static void find_block(struct exchange_options *options)
     options->block = carriers_block(options->carriers, options->process);
     assert(options->block.first == options->rank);
     assert(
-        options->block.count == 1 ||
+        options->block.count == 1 || options->is_unsynchronised ||
         (options->vectors != NULL && options->vectors[options->block.count - 1] == options->grads));
 }
 

@@ -125,7 +125,8 @@ struct exchange_options {
 
     // Where processes carry several ranks (carriers.h): how many there are, 0: one for each rank;
     // and the gradients of each rank of this one, in their order, the last of which are `grads`.
-    // What is delivered goes to grads; the others are of no use behind end_step.
+    // What is delivered goes to grads; the others are of no use behind end_step. Where ranks take
+    // turns there may be grads alone.
     uint32_t processes;
     float *const *vectors; // (block.count, layout->value_count); NULL: grads alone
 

@@ -213,7 +213,7 @@ static enum status create_model(struct trainer *trainer, struct device *device,
     const struct job *job = trainer->job;
     struct model_options options =
         job_model_options(job, job_batch_max(job), device, train, &trainer->source);
-    options.gradient_count = trainer->ranks.count;
+    options.gradient_count = carriers_gradient_count(job, trainer->ranks.count);
     trainer->takes_bytes = options.source != NULL;
     enum status status = model_create(&options, device, &trainer->model);
     if (status != STATUS_OK) {

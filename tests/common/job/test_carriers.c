@@ -1,6 +1,7 @@
 /* Tests of which process carries which ranks. */
 #include "common/job/carriers.h"
 #include "common/vector/layout.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -61,11 +62,27 @@ static void a_job_has_a_process_for_each_worker_unless_it_says_otherwise(void **
     assert_int_equal(job_carriers(&job).ranks, 8);
 }
 
+static void ranks_that_take_turns_share_a_vector_of_gradients(void **state)
+{
+    (void)state;
+    const struct job job = sample_job_resolved(SAMPLE_JOB("workers=4", "mode=ps-async"));
+    assert_int_equal(carriers_gradient_count(&job, 3), 1);
+    const struct job bounded = sample_job_resolved(
+        SAMPLE_JOB("workers=4", "mode=ps-ssp:2", "epochs=4", "switch=epoch:2=ps-async"));
+    assert_int_equal(carriers_gradient_count(&bounded, 3), 1);
+    const struct job switched = sample_job_resolved(
+        SAMPLE_JOB("workers=4", "mode=ps-async", "epochs=4", "switch=epoch:2=ps-sync"));
+    assert_int_equal(carriers_gradient_count(&switched, 3), 3);
+    const struct job ring = sample_job_resolved(SAMPLE_JOB("workers=4", "mode=ring"));
+    assert_int_equal(carriers_gradient_count(&ring, 3), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_is_carried_by_one_process_and_blocks_are_in_order),
         cmocka_unit_test(blocks_are_the_parts_of_a_span),
+        cmocka_unit_test(ranks_that_take_turns_share_a_vector_of_gradients),
         cmocka_unit_test(a_job_has_a_process_for_each_worker_unless_it_says_otherwise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
