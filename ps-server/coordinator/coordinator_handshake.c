@@ -83,7 +83,8 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
     if (coordinator->state != COORDINATOR_GATHERING || is_from_before(coordinator, member)) {
         const char *why = newcomers_take(coordinator, peer, message, now_ms);
         if (why != NULL) {
-            refuse(port, peer, STATUS_INVALID, why);
+            // One that was lost, and is started again before that is known, may come back later.
+            refuse(port, peer, STATUS_UNREACHABLE, why);
         }
         return;
     }

@@ -82,10 +82,10 @@ static void where_there_is_no_place_one_is_refused(void **state)
     open_training(&story);
     assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
-    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_INVALID); // a fifth for four
+    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_UNREACHABLE); // a fifth for four
     expect_told(&story, "each of its ranks has a worker: a place is free once one is lost");
     story.job.on_loss = ON_LOSS_FAIL;
-    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_INVALID);
+    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_UNREACHABLE);
     expect_told(&story, "that needs --on-loss redeal");
     coordinator_finish(&story.coordinator);
 }
