@@ -50,6 +50,8 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .keys = options->security.keys,
         .folder = options->out,
         .resume = options->resume,
+        .goes_on = options->goes_on,
+        .restarted = options->restarted,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .has_tensorboard = options->tensorboard,
@@ -122,5 +124,5 @@ int main(int argc, char **argv)
     enum status status = run(&options, &job, health, notify);
     notify_stopping(notify);
     notify_destroy(notify);
-    return (int)exit_code(status);
+    return (int)exit_code_of_member(status);
 }

@@ -75,7 +75,15 @@ static const struct option rows[] = {
      .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
-             "--epochs may become more. Continues the folder unless --out names another one"},
+             "--epochs may become more. Continues the folder unless --out names another one. auto: "
+             "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
+    {.name = "restarted",
+     FIELD(TEXT, restarted),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "REASON",
+     .help = "why a launcher starts the job again in the folder of --out, as with --resume auto; "
+             "details.json will say so"},
     {.name = "announce-fd",
      FIELD(U32, announce_fd),
      .fallback = "0",
@@ -153,6 +161,16 @@ static enum status check_effects(const struct option_program *program, const str
 static enum status choose_folder(struct ps_options *options, const struct job *job)
 {
     char path[sizeof(options->resume) + 16];
+    bool is_auto = strcmp(options->resume, "auto") == 0;
+    options->goes_on = is_auto || options->restarted[0] != '\0';
+    if (options->goes_on && options->out[0] == '\0') {
+        log_error("%s needs a run folder to go on in: --out DIR",
+                  is_auto ? "--resume auto" : "--restarted");
+        return STATUS_INVALID;
+    }
+    if (is_auto) {
+        options->resume[0] = '\0';
+    }
     snprintf(path, sizeof(path), "%s/job.json", options->resume);
     if (options->resume[0] != '\0' && options->out[0] == '\0') {
         if (access(path, F_OK) != 0) {

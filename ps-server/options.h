@@ -22,7 +22,9 @@ struct ps_options {
     uint32_t port;
     char port_range[16]; // "": any
     char out[1024];
-    char resume[1024];
+    char resume[1024]; // folder to go on from; "": none
+    bool goes_on;      // from the newest checkpoint of `out`, if there is one
+    char restarted[512];
     double join_timeout;  // seconds; of shards beyond 0
     uint32_t announce_fd; // 0: none
     uint32_t launcher_fd; // 0: none

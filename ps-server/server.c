@@ -7,6 +7,7 @@
 #include "common/transport/port_range.h"
 #include "ps-server/coordinator/deadlines.h"
 #include "ps-server/invitation.h"
+#include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
 #include <sodium.h>
@@ -152,23 +153,14 @@ static enum status open_keeper(struct server *server)
         .job = &server->job,
         .resume = server->options->resume,
         .folder = server->options->folder,
+        .goes_on = server->options->goes_on,
+        .was_completed = server->options->goes_on && history_is_complete(server->options->folder),
         .vault = server->vault,
         .member_count = server->job.workers + job_shard_count(&server->job),
         .wake = wake,
         .context = server,
     };
     return keeper_create(&keeper, &server->keeper);
-}
-
-/* No recorder without a folder. */
-static enum status open_record(const struct server_options *options, struct recorder **ret_recorder)
-{
-    const struct recorder_options record = {
-        .folder = options->folder,
-        .is_resumed = options->resume[0] != '\0',
-        .has_tensorboard = options->has_tensorboard,
-    };
-    return options->folder[0] != '\0' ? recorder_create(&record, ret_recorder) : STATUS_OK;
 }
 
 static enum status open_live(struct server *server)
@@ -348,34 +340,12 @@ static void loop(struct server *server)
     }
 }
 
-/* Completes the run folder, as far as it can be written. */
-static void finish_record(struct server *server)
-{
-    struct coordinator *coordinator = &server->coordinator;
-    if (server->record_status == STATUS_OK) {
-        server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
-    }
-    if (coordinator->started_ms == 0) {
-        server_note_record(server, recorder_write_job(server->recorder, coordinator));
-    }
-    server_note_record(server, recorder_write_details(server->recorder, coordinator));
-    if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
-        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
-                          NULL);
-    }
-    // The summary comes last: it says how the job ended, and the exit code has to agree.
-    enum status status = recorder_write_summary(server->recorder, coordinator);
-    if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
-        coordinator_amend(coordinator, status, recorder_error(server->recorder), NULL);
-    }
-}
-
 static enum status finish(struct server *server)
 {
     // A job that could not be resumed leaves what is there as it was.
-    bool has_begun = server->has_started || server->coordinator.resume == NULL;
+    bool has_begun = server->has_started || server->is_again || server->coordinator.resume == NULL;
     if (server->recorder != NULL && has_begun) {
-        finish_record(server);
+        server_finish_record(server);
     }
     live_ended(server->live, &server->coordinator);
     progress_closing(&server->progress, &server->coordinator);
@@ -387,7 +357,7 @@ static enum status give_up(struct server *server, enum status status, const char
 {
     coordinator_stop(&server->coordinator, status, reason, clock_now_ms());
     if (server->recorder != NULL) {
-        finish_record(server);
+        server_finish_record(server);
     }
     return status;
 }
@@ -395,7 +365,11 @@ static enum status give_up(struct server *server, enum status status, const char
 static enum status start(struct server *server)
 {
     const struct server_options *options = server->options;
-    enum status status = channel_create(&server->channel);
+    enum status status = server_hold_folder(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = channel_create(&server->channel);
     if (status != STATUS_OK) {
         return status;
     }
@@ -419,7 +393,7 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_record(options, &server->recorder);
+    status = server_open_record(server);
     if (status != STATUS_OK) {
         return status;
     }
@@ -446,6 +420,7 @@ static void destroy(struct server *server)
     keeper_destroy(server->keeper); // wakes the channel
     vault_destroy(server->vault);
     channel_destroy(server->channel, 200);
+    folder_lock_release(&server->lock);
     coordinator_finish(&server->coordinator);
     generation_finish(&server->generation);
     sodium_memzero(server->seal_key, sizeof(server->seal_key));
@@ -468,6 +443,9 @@ enum status server_run(const struct server_options *options)
             loop(server);
         } while (goes_on(server));
         status = finish(server);
+    } else if (status == STATUS_END_OF_DATA) {
+        log_warn("the job in %s is complete: nothing is left to do", options->folder);
+        status = STATUS_OK;
     }
     destroy(server);
     return status;

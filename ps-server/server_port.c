@@ -1,6 +1,7 @@
 /* Does what the coordinator asks for. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "ps-server/record/history.h"
 #include "ps-server/server_state.h"
 
 static void port_send(void *context, uint64_t peer, const struct message *message)
@@ -24,11 +25,16 @@ static void port_log(void *context, bool is_error, const char *sentence)
     log_write(is_error ? LOG_ERROR : LOG_INFO, "%s", sentence);
 }
 
-void server_note_record(struct server *server, enum status status)
+static void note_generation(struct server *server, uint64_t step)
 {
-    if (server->record_status == STATUS_OK) {
-        server->record_status = status;
-    }
+    const struct coordinator *coordinator = &server->coordinator;
+    const struct generation *generation = &server->generation;
+    struct history_entry entry = {.begin_step = step,
+                                  .restarts = generation_restarts(coordinator),
+                                  .workers_lost = coordinator->workers_lost};
+    snprintf(entry.reason, sizeof(entry.reason), "%s",
+             generation->recoveries[generation->recovery_count - 1].reason);
+    server_note_record(server, recorder_note_restart(server->recorder, &entry));
 }
 
 /* Training goes on with other processes: what was recorded of later steps than it goes on from is
@@ -43,6 +49,7 @@ static void go_on(struct server *server)
         return;
     }
     uint64_t step = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    note_generation(server, step);
     server_note_record(server, recorder_go_on(server->recorder, server->options->folder, step));
     if (server->record_status == STATUS_OK) {
         server_note_record(server, keeper_begin_writing(server->keeper));
@@ -63,9 +70,12 @@ static void port_started(void *context)
     }
     progress_started(&server->progress, &server->coordinator);
     live_started(server->live, &server->coordinator);
-    if (server->recorder != NULL && resume != NULL) {
+    const struct server_options *options = server->options;
+    if (server->recorder != NULL && (server->is_again || resume != NULL)) {
         server_note_record(server,
-                           recorder_go_on(server->recorder, server->options->resume, resume->step));
+                           recorder_go_on(server->recorder,
+                                          server->is_again ? options->folder : options->resume,
+                                          resume != NULL ? resume->step : 0));
     }
     if (server->recorder != NULL && server->record_status == STATUS_OK) {
         server_note_record(server, keeper_begin_writing(server->keeper));

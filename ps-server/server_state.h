@@ -1,10 +1,11 @@
-/* The coordinator's process: what its loop has, and what it does for the coordinator. Of server.c
- * and server_port.c alone. */
+/* The coordinator's process: what its loop has, and what it does for the coordinator. Of server.c,
+ * server_port.c and server_record.c alone. */
 #ifndef PS_SERVER_SERVER_STATE_H
 #define PS_SERVER_SERVER_STATE_H
 
 #include "common/base/attention.h"
 #include "common/base/departures.h"
+#include "common/base/folder_lock.h"
 #include "common/channel/channel.h"
 #include "common/job/job_text.h"
 #include "ps-server/checkpoint/keeper.h"
@@ -25,12 +26,14 @@ struct server {
     struct job job; // of this generation: fewer processes may carry it than it asks for
     struct generation generation; // zeroed: the first
     struct vault *vault;          // what a next generation goes on from; NULL: there is none
+    bool is_again;                // somebody has begun the job in its run folder before
     bool has_started;             // some generation has trained
     struct channel *channel;
     struct coordinator coordinator;
     struct attention attention;
     struct departures *departures; // of the transport
     struct recorder *recorder;     // NULL: no run folder
+    struct folder_lock lock;       // on the run folder; a launcher has its own
     struct keeper *keeper;
     struct progress progress;
     struct live *live; // NULL: nobody looks
@@ -48,6 +51,16 @@ struct server {
 /* What the coordinator asks for, done for the server: messages, the log, the run folder, progress
  * and checkpoints. */
 struct coordinator_port server_port(struct server *server);
+
+/* Takes the lock of the run folder, unless a launcher has it: nobody else writes there meanwhile,
+ * such as a coordinator before this one that has been stopped, and goes on later. Logs. */
+enum status server_hold_folder(struct server *server);
+
+/* Opens the run folder, if there is one, once the coordinator knows what it begins with. Logs. */
+enum status server_open_record(struct server *server);
+
+/* Completes the run folder, as far as it can be written. */
+void server_finish_record(struct server *server);
 
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);

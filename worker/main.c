@@ -223,5 +223,5 @@ int main(int argc, char **argv)
     if (status != STATUS_OK) {
         log_error("the job ended early for this worker: %s", status_text(status));
     }
-    return (int)exit_code(status);
+    return (int)exit_code_of_member(status);
 }

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static atomic_int flag;
@@ -38,4 +39,10 @@ enum exit_code exit_code(enum status verdict)
         return EXIT_COMPLETED;
     }
     return verdict == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
+enum exit_code exit_code_of_member(enum status verdict)
+{
+    bool is_lost = verdict == STATUS_UNREACHABLE || verdict == STATUS_TIMED_OUT;
+    return is_lost ? EXIT_LOST : exit_code(verdict);
 }

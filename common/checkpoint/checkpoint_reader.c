@@ -219,8 +219,9 @@ static enum status open_step(int parent, const char *parent_path, struct step_fo
     return status;
 }
 
-static enum status open_newest(int parent, const char *path, struct checkpoint_reader **ret_reader,
-                               struct text *error, struct text *notes)
+static enum status open_newest(int parent, const char *path, uint64_t before,
+                               struct checkpoint_reader **ret_reader, struct text *error,
+                               struct text *notes)
 {
     struct step_folder *folders;
     size_t count;
@@ -233,7 +234,7 @@ static enum status open_newest(int parent, const char *path, struct checkpoint_r
     for (size_t i = 0; i < count && status != STATUS_OK; i++) {
         char name[STEP_FOLDER_BYTES], reason[REASON_BYTES];
         step_folder_name(folders[i], name);
-        if (folders[i].kind == STEP_FOLDER_NEW) {
+        if (folders[i].kind == STEP_FOLDER_NEW || folders[i].step >= before) {
             continue;
         }
         status = open_step(parent, path, folders[i], ret_reader, reason);
@@ -319,8 +320,9 @@ static enum status open_single(int folder, const char *path, struct checkpoint_r
 }
 
 /* The folder of checkpoints of a run. */
-static enum status open_run(int run, const char *path, struct checkpoint_reader **ret_reader,
-                            struct text *error, struct text *notes)
+static enum status open_run(int run, const char *path, uint64_t before,
+                            struct checkpoint_reader **ret_reader, struct text *error,
+                            struct text *notes)
 {
     char *below;
     int folder = step_folder_open(run, RUN_SUBFOLDER);
@@ -333,15 +335,17 @@ static enum status open_run(int run, const char *path, struct checkpoint_reader 
         close(folder);
         return STATUS_NO_MEMORY;
     }
-    enum status status = open_newest(folder, below, ret_reader, error, notes);
+    enum status status = open_newest(folder, below, before, ret_reader, error, notes);
     free(below);
     close(folder);
     return status;
 }
 
-enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
-                            char *ret_error, size_t error_size, char *ret_notes, size_t notes_size)
+enum status checkpoint_open_before(const struct checkpoint_place *place,
+                                   struct checkpoint_reader **ret_reader, char *ret_error,
+                                   size_t error_size, char *ret_notes, size_t notes_size)
 {
+    const char *folder = place->folder;
     struct text error = {ret_error, error_size, 0}, notes = {ret_notes, notes_size, 0};
     struct checkpoint_reader *reader = NULL;
     int fd;
@@ -354,15 +358,22 @@ enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_r
     if (has_entry(fd, MANIFEST_FILE) || is_step_path(folder)) {
         status = open_single(fd, folder, &reader, &error);
     } else if (has_entry(fd, RUN_SUBFOLDER)) {
-        status = open_run(fd, folder, &reader, &error, &notes);
+        status = open_run(fd, folder, place->before, &reader, &error, &notes);
     } else {
-        status = open_newest(fd, folder, &reader, &error, &notes);
+        status = open_newest(fd, folder, place->before, &reader, &error, &notes);
     }
     close(fd);
     if (status == STATUS_OK) {
         *ret_reader = reader;
     }
     return status;
+}
+
+enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
+                            char *ret_error, size_t error_size, char *ret_notes, size_t notes_size)
+{
+    const struct checkpoint_place place = {folder, UINT64_MAX};
+    return checkpoint_open_before(&place, ret_reader, ret_error, error_size, ret_notes, notes_size);
 }
 
 uint64_t checkpoint_step(const struct checkpoint_reader *reader)

@@ -19,6 +19,19 @@ struct checkpoint_reader;
  * the folder or file, what was expected and what to do, if there is none. */
 enum status checkpoint_open(const char *folder, struct checkpoint_reader **ret_reader,
                             char *ret_error, size_t error_size, char *ret_notes, size_t notes_size);
+
+/* Where to look for the newest whole checkpoint. */
+struct checkpoint_place {
+    const char *folder; // as above
+    uint64_t before;    // of steps below this one; UINT64_MAX: any
+};
+
+/* The same for steps below a bound, which the folder of one step does not mind. STATUS_END_OF_DATA
+ * if there is no such checkpoint. */
+enum status checkpoint_open_before(const struct checkpoint_place *place,
+                                   struct checkpoint_reader **ret_reader, char *ret_error,
+                                   size_t error_size, char *ret_notes, size_t notes_size);
+
 void checkpoint_reader_close(struct checkpoint_reader *reader); // NULL is fine
 
 uint64_t checkpoint_step(const struct checkpoint_reader *reader);

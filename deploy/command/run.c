@@ -1,6 +1,5 @@
 /* ringside run: one job. */
 #include "common/base/log.h"
-#include "common/job/carriers.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
@@ -51,12 +50,6 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     const struct job asked = *job;
     const struct job_list jobs = {job, 1, sizeof(*job)};
     status = job_resolve(job, error, sizeof(error));
-    if (status == STATUS_OK && options->restarts > 0 && !job_may_redeal(job)) {
-        snprintf(error, sizeof(error),
-                 "--restarts would do nothing here: it needs --on-loss redeal, and more than one "
-                 "worker");
-        status = STATUS_INVALID;
-    }
     if (status == STATUS_OK) {
         status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));
     }
@@ -103,6 +96,11 @@ static enum exit_code run(struct session *session, const struct job *job)
     enum status status = begin(session, job);
     if (status != STATUS_OK) {
         return exit_code(status);
+    }
+    if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+        log_warn(
+            "without --checkpoint-every a job that has to be started again begins at its first "
+            "step");
     }
     const struct launch_options launch = {
         .job = job,

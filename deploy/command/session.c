@@ -28,7 +28,8 @@ enum status session_end_preflight(struct session *session, const char *inner)
 {
     enum status status = preflight_end(&session->preflight);
     const struct launcher_options *options = &session->options;
-    bool goes_on = options->resume[0] != '\0' && strcmp(options->resume, options->out) == 0;
+    bool goes_on = launcher_resumes_itself(options) ||
+                   (options->resume[0] != '\0' && strcmp(options->resume, options->out) == 0);
     if (status != STATUS_OK) {
         return status;
     }

@@ -170,7 +170,7 @@ uint32_t hosts_slots(const struct hosts *hosts)
 {
     uint32_t sum = 0;
     for (size_t i = 0; i < hosts->count; i++) {
-        sum += hosts->list[i].slots;
+        sum += hosts->list[i].is_away ? 0 : hosts->list[i].slots;
     }
     return sum;
 }

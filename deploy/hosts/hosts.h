@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/options/options.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@
 struct host {
     char name[HOST_NAME_BYTES]; // as ssh takes it: "node1", "ada@node1"
     uint32_t slots;             // workers that it takes
+    bool is_away;               // it was lost, and takes nobody until it is back
 };
 
 struct hosts {
@@ -38,6 +40,6 @@ size_t hosts_find(const struct hosts *hosts, const char *name);
 enum status hosts_add_idle(struct hosts *hosts, const char *name,
                            char ret_error[OPTION_ERROR_BYTES]);
 
-uint32_t hosts_slots(const struct hosts *hosts); // of all hosts; pure
+uint32_t hosts_slots(const struct hosts *hosts); // of all hosts that are not away; pure
 
 #endif

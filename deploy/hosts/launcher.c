@@ -248,6 +248,23 @@ enum status launcher_recover(struct launcher *launcher)
     return status;
 }
 
+enum status launcher_recover_some(struct launcher *launcher)
+{
+    size_t there = 0;
+    crew_step(&launcher->crew, 0); // takes what happened since the last step
+    enum status status = crew_reopen(&launcher->crew);
+    for (size_t i = 0; status == STATUS_OK && i < launcher->crew.count; i++) {
+        const struct host_link *link = &launcher->crew.links[i];
+        bool is_away = link->state == HOST_LINK_LOST;
+        if (is_away) {
+            log_warn("%s is not available: %s; the job goes on without it", link->name, link->why);
+        }
+        launcher->hosts.list[i].is_away = is_away;
+        there += !is_away;
+    }
+    return status == STATUS_OK && there == 0 ? STATUS_UNREACHABLE : status;
+}
+
 void launcher_describe_address(const struct launcher *launcher, size_t host, char *ret_text,
                                size_t text_size)
 {

@@ -42,6 +42,10 @@ void launcher_close(struct launcher *launcher);
 /* Starts lost agents again. Logs hosts that are not available. */
 enum status launcher_recover(struct launcher *launcher);
 
+/* The same for a job that may go on with the hosts that are there: marks the others as away.
+ * STATUS_UNREACHABLE if there is none. */
+enum status launcher_recover_some(struct launcher *launcher);
+
 /* Describes a host's address for messages: "eth0 10.0.0.7". */
 void launcher_describe_address(const struct launcher *launcher, size_t host, char *ret_text,
                                size_t text_size);

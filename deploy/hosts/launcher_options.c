@@ -47,14 +47,16 @@ static const struct option run_rows[] = {
      .is_valid = options_text_is_there,
      .metavar = "DIR",
      .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
-             "--epochs may become more. Continues the folder unless --out names another one"},
+             "--epochs may become more. Continues the folder unless --out names another one. auto: "
+             "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
     {.name = "restarts",
      FIELD(U32, restarts),
      .fallback = "0",
      OPTION_RANGE(0, 1000),
      .metavar = "COUNT",
-     .help = "with --on-loss redeal: how often worker processes that were lost are started again, "
-             "on the same host, after half a second and longer from time to time"},
+     .help = "how often what was lost is started again, after half a second and longer from time "
+             "to time: a worker, where the job goes on without it; otherwise the whole job, from "
+             "its newest checkpoint"},
     {.name = "tensorboard",
      FIELD(FLAG, tensorboard),
      .fallback = "false",
@@ -78,9 +80,18 @@ struct option_set launcher_run_option_set(struct launcher_options *options)
                                .values = options};
 }
 
+bool launcher_resumes_itself(const struct launcher_options *options)
+{
+    return strcmp(options->resume, "auto") == 0;
+}
+
 enum status launcher_resume_folder(struct launcher_options *options)
 {
     char path[sizeof(options->resume) + 16];
+    if (launcher_resumes_itself(options) && options->out[0] == '\0') {
+        log_error("--resume auto needs a run folder to go on in: --out DIR");
+        return STATUS_INVALID;
+    }
     if (options->resume[0] == '\0' || options->out[0] != '\0') {
         return STATUS_OK;
     }

@@ -7,12 +7,13 @@
 #include "common/options/options.h"
 #include "common/security/security.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct launcher_options {
     char out[1024];
-    char resume[1024];    // run folder to go on in; "": none
-    uint32_t restarts;    // of lost workers, at most
+    char resume[1024];    // run folder to go on from; "": none; "auto": launcher_resumes_itself
+    uint32_t restarts;    // of what was lost, at most
     uint32_t health_port; // of the coordinator; 0: none
     bool tensorboard;
     char bind[128];
@@ -25,6 +26,10 @@ struct option_set launcher_option_set(struct launcher_options *options);
 
 /* Of `ringside run` alone. */
 struct option_set launcher_run_option_set(struct launcher_options *options);
+
+/* Whether the run goes on in the folder of --out, if that has a checkpoint, and begins otherwise.
+ */
+bool launcher_resumes_itself(const struct launcher_options *options);
 
 /* A job that is resumed goes on in its folder, if --out names no other. STATUS_INVALID if that is
  * none of a run. Logs. */

@@ -8,6 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The first host from this one on that is not away, round the list; there is one. */
+static size_t next_present(const struct hosts *hosts, size_t host)
+{
+    while (hosts->list[host % hosts->count].is_away) {
+        host++;
+    }
+    return host % hosts->count;
+}
+
 enum status placement_make(const struct hosts *hosts, const struct job *job, size_t coordinator,
                            struct placement *ret_placement, char ret_error[OPTION_ERROR_BYTES])
 {
@@ -28,13 +37,16 @@ enum status placement_make(const struct hosts *hosts, const struct job *job, siz
                                     .server_count = job->servers > 1 ? job->servers : 1};
     uint32_t process = 0;
     for (size_t host = 0; host < hosts->count; host++) {
-        while (process < processes && placement->local_size[host] < hosts->list[host].slots) {
+        while (!hosts->list[host].is_away && process < processes &&
+               placement->local_size[host] < hosts->list[host].slots) {
             placement->host_of_worker[process] = host;
             placement->local_rank[process++] = placement->local_size[host]++;
         }
     }
-    for (uint32_t i = 0; i < placement->server_count; i++) {
-        placement->host_of_server[i] = (coordinator + i) % hosts->count;
+    size_t host = coordinator;
+    for (uint32_t i = 0; i < placement->server_count; i++, host++) {
+        host = next_present(hosts, host);
+        placement->host_of_server[i] = host;
     }
     return STATUS_OK;
 }

@@ -64,6 +64,26 @@ static struct progress read_progress(const char *folder, uint32_t workers)
     return progress;
 }
 
+/* What the job has gone through: see docs/RUN-FOLDER.md. The last line may be cut. */
+static void read_restarts(const char *folder, json_int_t *ret_restarts, json_int_t *ret_lost)
+{
+    char path[PATH_BYTES], line[LINE_BYTES];
+    *ret_restarts = *ret_lost = 0;
+    path_of(folder, "restarts.jsonl", path);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        json_t *entry = json_loads(line, 0, NULL);
+        json_int_t restarts = json_integer_value(json_object_get(entry, "restarts"));
+        json_int_t lost = json_integer_value(json_object_get(entry, "workers_lost"));
+        *ret_restarts = restarts > *ret_restarts ? restarts : *ret_restarts;
+        *ret_lost = lost > *ret_lost ? lost : *ret_lost;
+        json_decref(entry);
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
 /* job.json has the number of parameters once all members have joined. */
 static json_t *read_parameters(const char *folder)
 {
@@ -99,13 +119,16 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
         batch_json(job), "global_batch", (int)job->global_batch, "optimizer",
         names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
         job_schedule(job, 0).base_rate, "steps", steps, "seconds", seconds, "images_per_second");
+    json_int_t restarts, lost;
+    read_restarts(folder, &restarts, &lost);
     json_t *rest = json_pack(
-        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:s, s:n, "
-        "s:i, s:s, s:s}",
+        "{s:[], s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:n, s:n}, s:{s:n, s:n, s:[]}, s:n, s:s, s:o, "
+        "s:I, s:s, s:s}",
         "epochs", "ms_per_step", "compute", "exchange_wait", "input_wait", "total",
         "bytes_per_step", "worker_sent", "worker_received", "server_sent", "server_received",
         "staleness", "mean", "max", "histogram", "params_digest", "bits_of",
-        job_has_nccl(job) ? "nccl" : "ringside", "workers_lost", "restarts", 0, "outcome", "failed",
+        job_has_nccl(job) ? "nccl" : "ringside", "workers_lost",
+        lost > 0 ? json_integer(lost) : json_null(), "restarts", restarts, "outcome", "failed",
         "reason", reason);
     if (rest == NULL || json_object_update(summary, rest) != 0) {
         json_decref(summary);

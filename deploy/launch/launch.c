@@ -13,6 +13,7 @@
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/launch_start.h"
 #include "deploy/launch/log_tail.h"
+#include "deploy/launch/restart.h"
 #include "deploy/system/process.h"
 
 #include <signal.h>
@@ -29,11 +30,6 @@
 
 // A killed process is gone within this time, unless its host is gone.
 #define KILL_MS 3000
-
-// A worker that was lost is started again after this time, and after twice that for each one before
-// it, but no longer than the last.
-#define RESTART_MS        500
-#define RESTART_DOUBLINGS 6
 
 void launch_block_signals(void)
 {
@@ -137,44 +133,25 @@ static enum status start_all(struct launch *launch)
  * says when the job is over. */
 static bool may_be_done_without(const struct launch *launch, size_t index)
 {
-    return job_may_redeal(launch->options->job) && index > 0;
+    return job_may_redeal(&launch->job) && index > 0;
 }
 
-/* Where its host is lost, nothing can be started. */
-static void plan_restart(struct launch *launch, struct member *member)
+/* Whether a worker runs, or is to run. A coordinator that has lost all of them cannot go on. */
+static bool is_anybody_left(const struct launch *launch)
 {
-    bool is_worker = member >= &launch->members.list[launch->placement.server_count];
-    if (launch->restarts >= launch->options->restarts || member->is_lost || !is_worker) {
-        return;
-    }
-    uint32_t doublings =
-        launch->restarts < RESTART_DOUBLINGS ? launch->restarts : RESTART_DOUBLINGS;
-    member->restart_ms = clock_now_ms() + ((uint64_t)RESTART_MS << doublings);
-    launch->restarts++;
-}
-
-/* Starts the workers again for which it is time. Returns when the next one is due. */
-static uint64_t restart_workers(struct launch *launch)
-{
-    uint64_t next_ms = UINT64_MAX, now_ms = clock_now_ms();
-    size_t servers = launch->placement.server_count;
-    for (size_t i = servers; i < launch->members.count; i++) {
-        const struct member *member = &launch->members.list[i];
-        if (member->restart_ms != 0 && now_ms >= member->restart_ms) {
-            log_warn("%s is started again", member->name);
-            // What cannot be started was said, and is missing as it was before.
-            (void)launch_start_worker(launch, (uint32_t)(i - servers));
-        } else if (member->restart_ms != 0 && member->restart_ms < next_ms) {
-            next_ms = member->restart_ms;
+    for (size_t i = launch->placement.server_count; i < launch->members.count; i++) {
+        if (!launch->members.list[i].is_over) {
+            return true;
         }
     }
-    return next_ms;
+    return restart_is_planned(launch);
 }
 
 /* Tells the coordinator how a member ended, unless that follows from what it was told before. */
 static void note_end(struct launch *launch, size_t index)
 {
     struct member *member = &launch->members.list[index];
+    const struct member *coordinator = &launch->members.list[0];
     char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES], kind[64];
     bool is_killed = member_was_killed(member);
     member->is_noted = true;
@@ -186,13 +163,18 @@ static void note_end(struct launch *launch, size_t index)
     snprintf(sentence, sizeof(sentence), "%s %s", member->name, end);
     snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
     tell(launch, kind, sentence, member);
-    if (may_be_done_without(launch, index)) {
+    bool may_go_on = may_be_done_without(launch, index);
+    if (may_go_on) {
         launch->cause[0] = '\0'; // whatever ends the job is yet to come
         launch->culprit = NULL;
-        plan_restart(launch, member);
-        return;
+        if (!coordinator->is_over && coordinator->stopped == 0) {
+            restart_plan_worker(launch, member);
+        }
+        if (coordinator->stopped == 0 && is_anybody_left(launch)) {
+            return; // the coordinator decides
+        }
     }
-    launch->is_certain = is_killed;
+    launch->is_certain = is_killed && !may_go_on;
     if (launch->deadline_ms == 0) {
         launch->deadline_ms =
             clock_now_ms() + (uint64_t)(1000 * (launch->options->job->lost_after + 3));
@@ -312,7 +294,11 @@ static enum exit_code conclude(struct launch *launch, enum status brought)
     struct last_summary summary = {.reason = ""};
     last_summary_tidy(options->folder);
     bool is_new = last_summary_stamp(options->folder) != launch->old_summary;
-    bool is_its_own = is_new && last_summary_read(options->folder, &summary) == STATUS_OK;
+    // A coordinator that ends well without a new one found that nothing was left to do.
+    bool is_done = coordinator->is_over && !member_was_killed(coordinator) &&
+                   WEXITSTATUS(coordinator->result) == EXIT_COMPLETED;
+    bool is_its_own =
+        (is_new || is_done) && last_summary_read(options->folder, &summary) == STATUS_OK;
     const struct member *culprit = find_member(launch, &summary);
     if (!is_its_own) {
         culprit = explain(launch, brought, summary.reason, sizeof(summary.reason));
@@ -345,7 +331,8 @@ static enum status start_with_keys(struct launch *launch)
     return status == STATUS_OK ? start_all(launch) : status;
 }
 
-static enum exit_code run(struct launch *launch)
+/* From the start of its processes to the end of the last one. */
+static void attempt(struct launch *launch)
 {
     enum status status = start_with_keys(launch);
     if (launch->options->restarts == 0) {
@@ -356,10 +343,25 @@ static enum exit_code run(struct launch *launch)
     }
     handover_end(&launch->handover);
     bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
-    end_all(launch, may_close ? CLOSE_MS : 0);
-    enum status brought = bring_folder(launch);
-    crew_listen(&launch->launcher->crew, NULL, NULL);
-    return conclude(launch, brought);
+    bool has_coordinator = !member_was_killed(&launch->members.list[0]);
+    end_all(launch, may_close && has_coordinator ? CLOSE_MS : 0);
+}
+
+/* Uses the hosts that are there: those of before, or, where some were lost, the others. Then fewer
+ * processes may have to do. */
+static enum status find_hosts(struct launch *launch)
+{
+    struct launcher *launcher = launch->launcher;
+    if (launch->attempts == 0) {
+        return launcher_recover(launcher);
+    }
+    enum status status = launcher_recover_some(launcher);
+    uint32_t slots = hosts_slots(&launcher->hosts), least = launch->job.min_workers;
+    if (status == STATUS_OK && job_may_redeal(&launch->job) && slots >= least && slots > 0 &&
+        job_carriers(&launch->job).processes > slots) {
+        launch->job.processes = slots;
+    }
+    return status;
 }
 
 /* Chooses each member's host, and checks whether the hosts can hold them. */
@@ -368,17 +370,18 @@ static enum status prepare(struct launch *launch)
     const struct launch_options *options = launch->options;
     struct launcher *launcher = launch->launcher;
     char error[OPTION_ERROR_BYTES];
-    enum status status = placement_make(&launcher->hosts, options->job, launcher->coordinator,
-                                        &launch->placement, error);
+    launch->old_summary = last_summary_stamp(options->folder);
+    enum status status = find_hosts(launch);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = placement_make(&launcher->hosts, &launch->job, launcher->coordinator,
+                            &launch->placement, error);
     if (status != STATUS_OK) {
         log_error("%s", error);
         return status;
     }
-    status = launcher_recover(launcher);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = host_limits_check(&launcher->crew, &launch->placement, options->job, error);
+    status = host_limits_check(&launcher->crew, &launch->placement, &launch->job, error);
     if (status != STATUS_OK) {
         log_error("%s", error);
         last_summary_write(options->folder, options->job, error);
@@ -390,6 +393,58 @@ static enum status prepare(struct launch *launch)
     return status;
 }
 
+/* Waits for the pause before the next attempt. False: somebody has interrupted it. */
+static bool pause_before(struct launch *launch, const char *reason)
+{
+    uint64_t pause_ms = restart_delay_ms(launch), deadline_ms = clock_now_ms() + pause_ms;
+    log_warn("%s; the job is started again in %.1f s (restart %u of %u)", reason,
+             (double)pause_ms / 1000, launch->restarts + 1, launch->options->restarts);
+    while (launch->interrupts == 0 && clock_now_ms() < deadline_ms) {
+        step(launch, deadline_ms);
+    }
+    return launch->interrupts == 0;
+}
+
+/* After an attempt: whether there is another one. */
+static bool starts_again(struct launch *launch)
+{
+    struct last_summary summary = {.reason = ""};
+    const char *folder = launch->options->folder;
+    bool is_new = last_summary_stamp(folder) != launch->old_summary;
+    bool has_summary = is_new && last_summary_read(folder, &summary) == STATUS_OK;
+    if (summary.is_completed || !restart_may_follow(launch)) {
+        return false;
+    }
+    if (!has_summary) {
+        explain(launch, STATUS_OK, summary.reason, sizeof(summary.reason));
+    }
+    if (!pause_before(launch, summary.reason)) {
+        return false;
+    }
+    restart_begin(launch, summary.reason);
+    return true;
+}
+
+static enum exit_code run(struct launch *launch)
+{
+    enum status status;
+    do {
+        status = prepare(launch);
+        if (status == STATUS_OK) {
+            attempt(launch);
+        }
+    } while (status == STATUS_OK && starts_again(launch));
+    enum status brought = status == STATUS_OK ? bring_folder(launch) : STATUS_OK;
+    crew_listen(&launch->launcher->crew, NULL, NULL);
+    if (status == STATUS_OK) {
+        return conclude(launch, brought);
+    }
+    if (launch->attempts > 0) {
+        last_summary_write(launch->options->folder, launch->options->job, launch->restart_reason);
+    }
+    return status == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options)
 {
     struct launch *launch = calloc(1, sizeof(*launch));
@@ -399,10 +454,9 @@ enum exit_code launch_job(struct launcher *launcher, const struct launch_options
     }
     launch->launcher = launcher;
     launch->options = options;
-    launch->old_summary = last_summary_stamp(options->folder);
-    enum status status = prepare(launch);
-    enum exit_code code = status == STATUS_OK ? run(launch) : EXIT_FAILED;
+    launch->job = *options->job;
+    enum exit_code code = run(launch);
     members_finish(&launch->members);
     free(launch);
-    return status == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : code;
+    return code;
 }

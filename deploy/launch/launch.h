@@ -16,10 +16,11 @@
 struct launch_options {
     const struct job *job;           // resolved
     const char *folder;              // run folder, which exists
-    const char *resume;              // run folder to go on from; NULL or "": none
+    const char *resume;              // run folder to go on from; "auto": this one, if it has a
+                                     // checkpoint; NULL or "": none
     uint32_t port;                   // of the coordinator; 0: any
     uint32_t health_port;            // of the coordinator; 0: none
-    uint32_t restarts;               // of workers that were lost, at most
+    uint32_t restarts;               // of what was lost, at most: a worker, or the whole job
     const struct security *security; // what the user said about keys
     const char *log_level;
     bool shows_progress;
@@ -29,8 +30,9 @@ struct launch_options {
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */
 void launch_block_signals(void);
 
-/* Runs the job until it is over. Returns EXIT_INTERRUPTED after Ctrl-C. From the start of its first
- * process on, there is a summary.json whatever happens. */
+/* Runs the job until it is over. A job that fails because of a loss is started again, as a whole,
+ * for as long as there are restarts. Returns EXIT_INTERRUPTED after Ctrl-C. From the start of its
+ * first process on, there is a summary.json whatever happens. */
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options);
 
 #endif

@@ -22,7 +22,7 @@ static const char *const *environment_of(const struct launch *launch, size_t hos
 {
     static const char *const passive[] = {"OMP_WAIT_POLICY=passive", "GOMP_SPINCOUNT=0", NULL};
     static const char *const none[] = {NULL};
-    const struct job *job = launch->options->job;
+    const struct job *job = &launch->job;
     uint64_t threads =
         (uint64_t)(job->threads > 0 ? job->threads : 1) * launch->placement.local_size[host];
     return threads > facts_of(launch, host)->cores ? passive : none;
@@ -82,10 +82,19 @@ static bool is_resumed(const struct launch_options *options)
     return options->resume != NULL && options->resume[0] != '\0';
 }
 
+/* Whether what the job goes on from lies on the launcher's host. */
+static bool needs_this_host(const struct launch *launch)
+{
+    return is_resumed(launch->options) && launch->attempts == 0;
+}
+
 /* Chooses the folder that the coordinator writes: the user's, or one that the agent on its host
  * makes. */
 static enum status choose_folder(struct launch *launch, size_t host)
 {
+    if (launch->folder[0] != '\0') {
+        return STATUS_OK; // of the attempt before: it has the checkpoints
+    }
     snprintf(launch->folder, sizeof(launch->folder), "%s", launch->options->folder);
     return launch_is_remote(launch, host)
                ? fetch_make_folder(&launch->launcher->crew, host, launch->folder,
@@ -98,7 +107,7 @@ enum status launch_start_coordinator(struct launch *launch)
     const struct launch_options *options = launch->options;
     size_t host = launch->placement.host_of_server[0];
     struct member_command command;
-    if (is_resumed(options) && launch_is_remote(launch, host)) {
+    if (needs_this_host(launch) && launch_is_remote(launch, host)) {
         snprintf(launch->cause, sizeof(launch->cause), "%s",
                  "--resume needs the coordinator on this host, which has the checkpoints");
         return STATUS_UNSUPPORTED;
@@ -125,7 +134,10 @@ enum status launch_start_coordinator(struct launch *launch)
     if (is_resumed(options)) {
         member_command_add_option(&command, "--resume", options->resume);
     }
-    member_command_add_job(&command, options->job);
+    if (launch->attempts > 0) {
+        member_command_add_option(&command, "--restarted", launch->restart_reason);
+    }
+    member_command_add_job(&command, &launch->job);
     status = start(launch, 0, host, command.argv);
     member_command_destroy(&command);
     return status;
@@ -140,7 +152,7 @@ enum status launch_start_server(struct launch *launch, uint32_t index)
         return status;
     }
     member_command_add_option(&command, "--server", launch->endpoint);
-    member_command_add_seconds(&command, "--stall-warn", launch->options->job->stall_warn);
+    member_command_add_seconds(&command, "--stall-warn", launch->job.stall_warn);
     member_command_add_number(&command, "--shard-index", index);
     status = start(launch, index, host, command.argv);
     member_command_destroy(&command);
@@ -158,7 +170,7 @@ enum status launch_start_worker(struct launch *launch, uint32_t rank)
         return status;
     }
     member_command_add_option(&command, "--server", launch->endpoint);
-    member_command_add_seconds(&command, "--stall-warn", launch->options->job->stall_warn);
+    member_command_add_seconds(&command, "--stall-warn", launch->job.stall_warn);
     member_command_add_number(&command, "--rank", rank);
     member_command_add_number(&command, "--local-rank", placement->local_rank[rank]);
     member_command_add_number(&command, "--local-size", placement->local_size[host]);

@@ -16,16 +16,19 @@
 struct launch {
     struct launcher *launcher;
     const struct launch_options *options;
+    struct job job; // as it is tried this time
     struct placement placement;
     struct members members;
     struct handover handover;     // of keys
     bool is_private;              // nobody listens at a port
     char folder[LAUNCH_PATH_MAX]; // that the coordinator writes, on its host
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    uint64_t deadline_ms; // when all that still runs is killed; 0: not set
-    unsigned interrupts;  // that have been taken
-    uint32_t restarts;    // of workers, that were made or are to come
-    uint64_t old_summary; // see last_summary_stamp
+    uint64_t deadline_ms;                    // when all that still runs is killed; 0: not set
+    unsigned interrupts;                     // that have been taken
+    uint32_t restarts;                       // that were made
+    uint32_t attempts;                       // of the job as a whole, before this one
+    char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
+    uint64_t old_summary;                    // see last_summary_stamp
 
     // Why the job ends, as the coordinator was told. "": not known here.
     char cause[OPTION_ERROR_BYTES];

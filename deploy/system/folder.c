@@ -168,6 +168,7 @@ static bool is_of_a_run(const char *name)
                                         "summary.json",
                                         "details.json",
                                         "metrics.jsonl",
+                                        "restarts.jsonl",
                                         "job.json.part",
                                         "summary.json.part",
                                         "details.json.part",

@@ -272,7 +272,8 @@ static enum status check_phases(const struct job *job, const struct coordinator_
                  ", where the checkpoint is: resume with as many --epochs as before",
                  resume->step);
     }
-    return status == STATUS_OK ? STATUS_OK : STATUS_INVALID;
+    bool is_known = status == STATUS_OK || status == STATUS_END_OF_DATA;
+    return is_known ? status : STATUS_INVALID;
 }
 
 enum status job_part_read(const json_t *tree, const struct job *job, uint64_t step,

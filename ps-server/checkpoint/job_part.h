@@ -25,8 +25,9 @@ struct job_part {
     struct results results; // of a coordinator's kind, owned
 };
 
-/* Checks that the job is the one of the checkpoint. STATUS_INVALID with a sentence. `step` is that
- * of the checkpoint. */
+/* Checks that the job is the one of the checkpoint. STATUS_INVALID with a sentence, or
+ * STATUS_END_OF_DATA, also with one, if nothing of the job is left to do. `step` is that of the
+ * checkpoint. */
 enum status job_part_read(const json_t *tree, const struct job *job, uint64_t step,
                           struct job_part *ret_part, char *ret_error, size_t error_size);
 void job_part_finish(struct job_part *part); // zeroed is fine

@@ -37,26 +37,64 @@ static void log_lines(const char *notes)
     }
 }
 
+static enum status read_part_of_reader(struct keeper *keeper, char ret_error[ERROR_BYTES])
+{
+    return job_part_read(checkpoint_job_part(keeper->reader), keeper->options.job,
+                         checkpoint_step(keeper->reader), &keeper->part, ret_error, ERROR_BYTES);
+}
+
+static enum status take_checkpoint(struct keeper *keeper)
+{
+    keeper->has_part = true;
+    keeper->piece = malloc(SNAPSHOT_PIECE_FLOATS * sizeof(float));
+    return keeper->piece != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static enum status refuse_checkpoint(const struct keeper *keeper, const char *error)
+{
+    log_error("cannot resume from %s: %s", checkpoint_path(keeper->reader), error);
+    return STATUS_INVALID;
+}
+
+/* Of the folder that the user has named. */
 static enum status open_checkpoint(struct keeper *keeper)
 {
-    const struct keeper_options *options = &keeper->options;
     char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
-    enum status status = checkpoint_open(options->resume, &keeper->reader, error, sizeof(error),
-                                         notes, sizeof(notes));
+    enum status status = checkpoint_open(keeper->options.resume, &keeper->reader, error,
+                                         sizeof(error), notes, sizeof(notes));
     log_lines(notes);
     if (status != STATUS_OK) {
         log_error("cannot resume: %s", error);
         return STATUS_INVALID;
     }
-    status = job_part_read(checkpoint_job_part(keeper->reader), options->job,
-                           checkpoint_step(keeper->reader), &keeper->part, error, sizeof(error));
-    if (status != STATUS_OK) {
-        log_error("cannot resume from %s: %s", checkpoint_path(keeper->reader), error);
-        return STATUS_INVALID;
+    status = read_part_of_reader(keeper, error);
+    return status == STATUS_OK ? take_checkpoint(keeper) : refuse_checkpoint(keeper, error);
+}
+
+/* Of the job's own folder, if there is a whole one: *ret_has_some. A job that was lost between its
+ * last checkpoint and its result goes on from the checkpoint before that. */
+static enum status open_own(struct keeper *keeper, bool *ret_has_some)
+{
+    struct checkpoint_place place = {keeper->options.folder, UINT64_MAX};
+    char error[ERROR_BYTES] = "", notes[NOTES_BYTES] = "";
+    while (checkpoint_open_before(&place, &keeper->reader, error, sizeof(error), notes,
+                                  sizeof(notes)) == STATUS_OK) {
+        log_lines(notes);
+        enum status status = read_part_of_reader(keeper, error);
+        bool is_complete = status == STATUS_END_OF_DATA;
+        *ret_has_some = status == STATUS_OK || !is_complete || keeper->options.was_completed;
+        if (*ret_has_some) {
+            return status == STATUS_OK ? take_checkpoint(keeper)
+                   : is_complete       ? status
+                                       : refuse_checkpoint(keeper, error);
+        }
+        place.before = checkpoint_step(keeper->reader);
+        checkpoint_reader_close(keeper->reader);
+        keeper->reader = NULL;
     }
-    keeper->has_part = true;
-    keeper->piece = malloc(SNAPSHOT_PIECE_FLOATS * sizeof(float));
-    return keeper->piece != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    log_lines(notes);
+    *ret_has_some = false;
+    return STATUS_OK;
 }
 
 /* What to go on from is in memory. */
@@ -84,6 +122,11 @@ static enum status find_beginning(struct keeper *keeper)
 {
     if (is_in_memory(keeper)) {
         return take_vault(keeper);
+    }
+    bool has_some = false;
+    enum status status = keeper->options.goes_on ? open_own(keeper, &has_some) : STATUS_OK;
+    if (has_some) {
+        return status;
     }
     return keeper->options.resume[0] != '\0' ? open_checkpoint(keeper) : STATUS_OK;
 }

@@ -18,6 +18,8 @@ struct keeper_options {
     const struct job *job; // resolved; borrowed
     const char *resume;    // folder to go on from; "": the job begins
     const char *folder;    // run folder; "" for none
+    bool goes_on;          // from the folder's newest checkpoint, before resume, if it has one
+    bool was_completed;    // the run in the folder
     struct vault *vault;   // borrowed; where it has a checkpoint, that is the one to go on from.
                            // NULL: none is kept in memory
     uint32_t member_count;
@@ -25,7 +27,8 @@ struct keeper_options {
     void *context;
 };
 
-/* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs. */
+/* Opens the checkpoint to go on from, and checks that it is of this job; writes nothing. Logs.
+ * STATUS_END_OF_DATA, without a word: it goes on in a folder in which nothing is left to do. */
 enum status keeper_create(const struct keeper_options *options, struct keeper **ret_keeper);
 void keeper_destroy(struct keeper *keeper); // what is queued is written; NULL is fine
 

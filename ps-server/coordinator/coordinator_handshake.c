@@ -59,12 +59,17 @@ static void welcome(const struct coordinator *coordinator, uint64_t peer, enum m
     coordinator_port_send(&coordinator->port, peer, &message);
 }
 
-/* Whether a worker asks by a number that a later generation does not wait for: it was lost before.
- */
-static bool is_from_before(const struct coordinator *coordinator, const struct wire_member *member)
+/* Whether a member has no place in this generation. The places of all but the first are kept for
+ * the processes that come back to them. */
+static bool is_newcomer(const struct coordinator *coordinator, const struct wire_member *member)
 {
-    return coordinator->generation != NULL && member->role == ROLE_WORKER && member->has_rank &&
-           membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot == NULL;
+    if (coordinator->state != COORDINATOR_GATHERING) {
+        return true;
+    }
+    bool has_place =
+        member->has_rank &&
+        membership_called(&coordinator->membership, ROLE_WORKER, member->rank).slot != NULL;
+    return coordinator->generation != NULL && member->role == ROLE_WORKER && !has_place;
 }
 
 void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct message *message,
@@ -80,10 +85,11 @@ void handshake_join(struct coordinator *coordinator, uint64_t peer, const struct
         refuse_version(port, peer, message->text);
         return;
     }
-    if (coordinator->state != COORDINATOR_GATHERING || is_from_before(coordinator, member)) {
+    if (is_newcomer(coordinator, member)) {
         const char *why = newcomers_take(coordinator, peer, message, now_ms);
         if (why != NULL) {
-            refuse(port, peer, STATUS_INVALID, why);
+            // One that was lost, and is started again before that is known, may come back later.
+            refuse(port, peer, STATUS_UNREACHABLE, why);
         }
         return;
     }

@@ -300,5 +300,6 @@ uint32_t generation_restarts(const struct coordinator *coordinator)
     if (generation != NULL) {
         return generation->restarts_before + generation->number;
     }
-    return resume != NULL ? resume->restarts : 0;
+    uint32_t known = resume != NULL ? resume->restarts : 0;
+    return known > coordinator->restarts_before ? known : coordinator->restarts_before;
 }

@@ -66,16 +66,21 @@ static enum status cut_metrics(const char *from, const char *folder, uint64_t st
     return STATUS_OK;
 }
 
-enum status continuation_begin(const char *from, const char *folder, uint64_t step)
+enum status continuation_remove_results(const char *folder)
 {
     static const char *const results[] = {"summary.json", "details.json"};
     char path[PATH_BYTES];
-    enum status status = cut_metrics(from, folder, step);
-    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]) && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
         path_of(folder, results[i], path);
         if (unlink(path) != 0 && errno != ENOENT) {
-            status = STATUS_IO;
+            return STATUS_IO;
         }
     }
-    return status;
+    return STATUS_OK;
+}
+
+enum status continuation_begin(const char *from, const char *folder, uint64_t step)
+{
+    enum status status = cut_metrics(from, folder, step);
+    return status == STATUS_OK ? continuation_remove_results(folder) : status;
 }

@@ -11,4 +11,7 @@
  * may be the same; a file changes as a whole or not at all. STATUS_IO and errno. */
 enum status continuation_begin(const char *from, const char *folder, uint64_t step);
 
+/* Removes the results alone. STATUS_IO and errno. */
+enum status continuation_remove_results(const char *folder);
+
 #endif

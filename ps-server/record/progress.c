@@ -169,6 +169,12 @@ void progress_started(struct progress *progress, const struct coordinator *coord
         printf("%s\n", buckets);
     }
     print_history(coordinator);
+    if (coordinator->resume != NULL) {
+        printf("the job goes on from the checkpoint of step %llu\n",
+               (unsigned long long)coordinator->resume->step);
+    } else if (coordinator->restarts_before > 0) {
+        printf("the job begins again: there is no checkpoint to go on from\n");
+    }
     fflush(stdout);
 }
 

@@ -29,9 +29,10 @@ struct recorder {
     FILE *metrics_file;
     bool has_tensorboard;            // is asked for
     struct tensorboard *tensorboard; // NULL before training
-    uint64_t begin_step;             // that training went on from; 0: it began
-    bool has_reserve;                // the file JOB_RESERVE_NAME is there
-    char error[ERROR_BYTES];         // of the first thing that could not be written
+    bool has_gone_on;                // from begin_step, maybe 0, in a folder with results
+    uint64_t begin_step;
+    bool has_reserve;        // the file JOB_RESERVE_NAME is there
+    char error[ERROR_BYTES]; // of the first thing that could not be written
 };
 
 static void path_of(const struct recorder *recorder, const char *name, char path[PATH_BYTES])
@@ -122,7 +123,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
         goto fail;
     }
     path_of(recorder, "summary.json", path);
-    if (!options->is_resumed && access(path, F_OK) == 0) {
+    if (!options->goes_on && access(path, F_OK) == 0) {
         log_error("%s already holds a run: choose another folder with --out", folder);
         status = STATUS_INVALID;
         goto fail;
@@ -165,10 +166,26 @@ static enum status open_tensorboard(struct recorder *recorder, const struct job 
     if (recorder->tensorboard == NULL) {
         return refuse_file(recorder, recorder->folder);
     }
-    if (status == STATUS_OK && recorder->begin_step > 0) {
+    if (status == STATUS_OK && recorder->has_gone_on) {
         status = tensorboard_go_on(recorder->tensorboard, recorder->begin_step);
     }
     return check_tensorboard(recorder, status);
+}
+
+enum status recorder_note_restart(struct recorder *recorder, const struct history_entry *entry)
+{
+    char path[PATH_BYTES];
+    path_of(recorder, HISTORY_FILE, path);
+    return history_add(recorder->folder, entry) == STATUS_OK ? STATUS_OK
+                                                             : refuse_file(recorder, path);
+}
+
+enum status recorder_remove_results(struct recorder *recorder)
+{
+    char path[PATH_BYTES];
+    path_of(recorder, "summary.json", path);
+    return continuation_remove_results(recorder->folder) == STATUS_OK ? STATUS_OK
+                                                                      : refuse_file(recorder, path);
 }
 
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step)
@@ -188,6 +205,7 @@ enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t
     if (recorder->metrics_file == NULL) {
         return refuse_file(recorder, path);
     }
+    recorder->has_gone_on = true;
     recorder->begin_step = step;
     return recorder->tensorboard != NULL
                ? check_tensorboard(recorder, tensorboard_go_on(recorder->tensorboard, step))
@@ -254,7 +272,9 @@ enum status recorder_write_summary(struct recorder *recorder, const struct coord
 
 enum status recorder_write_details(struct recorder *recorder, const struct coordinator *coordinator)
 {
-    return write_json(recorder, "details.json", summary_details_json(coordinator));
+    json_t *details = summary_details_json(coordinator);
+    json_object_set_new(details, "restarts", history_json(recorder->folder));
+    return write_json(recorder, "details.json", details);
 }
 
 /* Appends a line to the file. */

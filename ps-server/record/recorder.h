@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "ps-server/coordinator/coordinator.h"
+#include "ps-server/record/history.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,13 +14,13 @@ struct recorder;
 
 struct recorder_options {
     const char *folder;
-    bool is_resumed;
+    bool goes_on; // a run that is there
     bool has_tensorboard; // writes event files of TensorBoard's as well
 };
 
 /* Makes the folder (and those above it) if it is not there, and sets aside disk space in it, so
  * that a full disk cannot stop the summary. STATUS_INVALID if it already holds a run, unless
- * that is resumed. Logs. */
+ * that goes on. Logs. */
 enum status recorder_create(const struct recorder_options *options, struct recorder **ret_recorder);
 void recorder_destroy(struct recorder *recorder); // NULL is fine
 
@@ -27,9 +28,15 @@ void recorder_destroy(struct recorder *recorder); // NULL is fine
  * Borrowed. */
 const char *recorder_error(const struct recorder *recorder);
 
+/* Removes the results of a run that was here: they are written anew at the end. Logs. */
+enum status recorder_remove_results(struct recorder *recorder);
+
 /* Of a job that goes on at a step, before it trains: keeps the metrics up to there, which `from`, a
  * run folder and maybe this one, has; what was the result of that run goes. */
 enum status recorder_go_on(struct recorder *recorder, const char *from, uint64_t step);
+
+/* Notes that the job goes on, which details.json will tell: see history.h. Logs. */
+enum status recorder_note_restart(struct recorder *recorder, const struct history_entry *entry);
 
 /* Once everybody is ready. All of these log what cannot be written. */
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator);

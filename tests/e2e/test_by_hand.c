@@ -99,7 +99,7 @@ static void a_worker_whose_ps_is_gone_says_for_whom_it_waits_and_why(void **stat
     const char *const args[] = {"--server", endpoint, "--stall-warn", "0.2", "--join-timeout",
                                 "1.5",      NULL};
     program_start(&worker, folder, "worker/worker", false, args, NULL);
-    assert_int_equal(program_wait(&worker), 1);
+    assert_int_equal(program_wait(&worker), EXIT_CODE_LOST);
     const char *said = strstr(program_output(&worker), " warn worker ");
     assert_non_null(said);
     const char *given_up = strstr(said, " error worker ");

@@ -93,7 +93,7 @@ static void expect_completed(struct trio *trio, char ret_digest[PROGRAM_DIGEST_B
 
 static void expect_reason(struct trio *trio, const char *who, const char *what)
 {
-    assert_int_equal(program_wait(&trio->ps), 1);
+    assert_int_equal(program_wait(&trio->ps), EXIT_CODE_LOST);
     json_t *summary = programs_read_json(trio->out, "summary.json");
     const char *reason = json_string_value(json_object_get(summary, "reason"));
     if (strstr(reason, who) == NULL || strstr(reason, what) == NULL) {
@@ -140,7 +140,7 @@ static void a_worker_that_is_killed_is_named_without_waiting_for_its_silence(voi
     program_kill(&trio.workers[1], SIGKILL);
     assert_int_equal(program_wait(&trio.workers[1]), 128 + SIGKILL);
     expect_reason(&trio, "worker 1 (host ", "its connection was closed");
-    assert_int_equal(program_wait(&trio.workers[0]), 1);
+    assert_int_equal(program_wait(&trio.workers[0]), EXIT_CODE_LOST);
     programs_remove_folder(trio.folder);
 }
 
@@ -152,7 +152,7 @@ static void a_coordinator_that_is_killed_is_missed_without_waiting_for_its_silen
     program_kill(&trio.ps, SIGKILL);
     assert_int_equal(program_wait(&trio.ps), 128 + SIGKILL);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(program_wait(&trio.workers[i]), 1);
+        assert_int_equal(program_wait(&trio.workers[i]), EXIT_CODE_LOST);
         if (strstr(program_output(&trio.workers[i]), "its connection was closed") == NULL) {
             fail_msg("%s", program_output(&trio.workers[i]));
         }
@@ -169,7 +169,7 @@ static void a_worker_that_stays_stopped_is_found(void **state)
     expect_reason(&trio, "worker 1 (host ", "its process is stopped");
     program_kill(&trio.workers[1], SIGKILL);
     assert_int_equal(program_wait(&trio.workers[1]), 128 + SIGKILL);
-    assert_int_equal(program_wait(&trio.workers[0]), 1);
+    assert_int_equal(program_wait(&trio.workers[0]), EXIT_CODE_LOST);
     programs_remove_folder(trio.folder);
 }
 

@@ -237,7 +237,7 @@ static void abandon(struct job_run *run)
 /* The job must fail and say so: exit code 1, and `reason` in summary.json and in the output. */
 static void expect_failure(struct job_run *run, const char *reason)
 {
-    if (program_wait(&run->ps[0]) != 1) {
+    if (program_wait(&run->ps[0]) != EXIT_CODE_LOST) {
         fail_msg("ps did not fail: %s", program_output(&run->ps[0]));
     }
     json_t *summary = programs_read_json(run->out, "summary.json");
@@ -264,7 +264,7 @@ static void a_worker_that_is_killed_in_training_is_named(void **state)
     program_wait(&run.workers[1]);
     run.workers[1].pid = 0;
     expect_failure(&run, "worker 1 (host ");
-    assert_int_equal(program_wait(&run.workers[0]), 1);
+    assert_int_equal(program_wait(&run.workers[0]), EXIT_CODE_LOST);
     run.workers[0].pid = 0;
     abandon(&run);
 }
@@ -403,7 +403,7 @@ static void a_shard_waits_for_its_coordinator_as_long_as_it_is_told(void **state
     const char *const args[] = {"--shard-index",  "1",   "--server", "ipc://@ringside-nobody",
                                 "--join-timeout", "0.1", NULL};
     program_start(&run, folder, "ps-server/ps", false, args, NULL);
-    assert_int_equal(program_wait(&run), 1);
+    assert_int_equal(program_wait(&run), EXIT_CODE_LOST);
     assert_non_null(
         strstr(program_output(&run),
                "within 0.1 s: nobody listens there: is `ps` running still, on this host and "

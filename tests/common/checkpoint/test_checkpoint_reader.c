@@ -287,6 +287,23 @@ static void parts_of_vectors_can_be_read_and_nothing_beyond_them(void **state)
     checkpoint_reader_close(reader);
 }
 
+static void one_below_a_step_is_found(void **state)
+{
+    struct checkpoint_reader *reader;
+    struct texts texts = {"", ""};
+    struct checkpoint_place place = {*state, 200};
+    sample_write_steps(*state, 2, two_steps, 2);
+    assert_int_equal(checkpoint_open_before(&place, &reader, texts.error, sizeof(texts.error),
+                                            texts.notes, sizeof(texts.notes)),
+                     STATUS_OK);
+    assert_int_equal(checkpoint_step(reader), 100);
+    checkpoint_reader_close(reader);
+    place.before = 100;
+    assert_int_equal(checkpoint_open_before(&place, &reader, texts.error, sizeof(texts.error),
+                                            texts.notes, sizeof(texts.notes)),
+                     STATUS_END_OF_DATA);
+}
+
 static void texts_that_are_too_long_are_cut_off(void **state)
 {
     struct checkpoint_reader *reader;
@@ -315,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_file_that_is_missing_is_named),
+        IN_FOLDER(one_below_a_step_is_found),
         IN_FOLDER(a_file_that_is_cut_short_or_longer_is_named),
         IN_FOLDER(a_bit_that_is_flipped_is_found_in_every_region_of_every_file),
         IN_FOLDER(a_manifest_of_a_newer_version_is_named_as_such),

@@ -52,6 +52,23 @@ static void ranks_are_dealt_host_by_host(void **state)
     assert_false(placement_uses(&placement, 1));
 }
 
+static void hosts_that_are_away_take_nobody(void **state)
+{
+    (void)state;
+    const struct job *job = make_job("ps-sync", 3, 3);
+    place("a:2,b:2,c:2", job, 1);
+    hosts.list[1].is_away = true;
+    assert_int_equal(hosts_slots(&hosts), 4);
+    assert_int_equal(placement_make(&hosts, job, 1, &placement, error), STATUS_OK);
+    assert_int_equal(placement.host_of_worker[2], 2);
+    assert_int_equal(placement.local_rank[2], 0);
+    assert_int_equal(placement.host_of_server[0], 2);
+    assert_int_equal(placement.host_of_server[1], 0);
+    assert_int_equal(placement.host_of_server[2], 2);
+    hosts.list[2].is_away = true;
+    assert_int_equal(placement_make(&hosts, job, 1, &placement, error), STATUS_INVALID);
+}
+
 static void servers_go_round_the_hosts_from_the_coordinator_on(void **state)
 {
     (void)state;
@@ -106,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_dealt_host_by_host),
+        cmocka_unit_test(hosts_that_are_away_take_nobody),
         cmocka_unit_test(servers_go_round_the_hosts_from_the_coordinator_on),
         cmocka_unit_test(more_workers_than_slots_are_refused_with_both_numbers),
         cmocka_unit_test(everybody_connects_to_the_coordinator_and_to_whom_the_mode_says),

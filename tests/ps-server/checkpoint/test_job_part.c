@@ -109,7 +109,8 @@ static void a_job_that_is_complete_wants_more_epochs(void **state)
     struct job_part part;
     char error[512];
     json_t *tree = written(&coordinator);
-    assert_int_equal(job_part_read(tree, &job, 40, &part, error, sizeof(error)), STATUS_INVALID);
+    assert_int_equal(job_part_read(tree, &job, 40, &part, error, sizeof(error)),
+                     STATUS_END_OF_DATA);
     assert_non_null(strstr(error, "--epochs"));
     json_decref(tree);
     coordinator_finish(&coordinator);

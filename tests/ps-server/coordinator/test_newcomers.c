@@ -82,10 +82,10 @@ static void where_there_is_no_place_one_is_refused(void **state)
     open_training(&story);
     assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
     assert_int_equal(ask(&story, 12, 3, 100, &number), STATUS_AGAIN);
-    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_INVALID); // a fifth for four
+    assert_int_equal(ask(&story, 13, -1, 100, &number), STATUS_UNREACHABLE); // a fifth for four
     expect_told(&story, "each of its ranks has a worker: a place is free once one is lost");
     story.job.on_loss = ON_LOSS_FAIL;
-    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_INVALID);
+    assert_int_equal(ask(&story, 14, 5, 5000, &number), STATUS_UNREACHABLE);
     expect_told(&story, "that needs --on-loss redeal");
     coordinator_finish(&story.coordinator);
 }
@@ -112,6 +112,31 @@ static void the_next_generation_has_a_place_for_those_who_still_ask(void **state
     coordinator_finish(&story.coordinator);
 }
 
+/* One that was started again may come before those who come back. */
+static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    uint32_t number;
+    open_training(&story);
+    const struct coordinator_port port = story.coordinator.port;
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    newcomers_admit(&story.coordinator, 200);
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    coordinator_finish(&story.coordinator);
+    story.job.processes = next.process_count;
+    assert_int_equal(coordinator_init(&story.coordinator, &story.job, "the job", &port, 300),
+                     STATUS_OK);
+    generation_begin(&next, &story.coordinator);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    assert_int_equal(ask(&story, 12, -1, 400, &number), STATUS_AGAIN);
+    assert_int_equal(number, 2);                                            // 0, 1 and 3 come back
+    assert_int_equal(ask(&story, 13, 7, 400, &number), STATUS_UNREACHABLE); // a fifth for four
+    coordinator_finish(&story.coordinator);
+    generation_finish(&next);
+}
+
 static void without_newcomers_a_copy_changes_nothing(void **state)
 {
     (void)state;
@@ -129,6 +154,7 @@ int main(void)
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
+        cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

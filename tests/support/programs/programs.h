@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+// Of ps and worker: another process of the job was lost.
+#define EXIT_CODE_LOST 75
+
 #define PROGRAM_ARGS_MAX   48
 #define PROGRAM_PATH_BYTES 512
 #define PROGRAM_TEXT_BYTES 65536

@@ -1,0 +1,202 @@
+/* Decides what is started again after a loss, and when. */
+#include "deploy/launch/restart.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/signals.h"
+#include "common/job/carriers.h"
+#include "common/job/faults.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+// After the first loss there is this pause, and after each further one twice that, but no more than
+// the last.
+#define PAUSE_MS        500
+#define PAUSE_DOUBLINGS 6
+
+static bool is_planned(const struct member *member)
+{
+    return member->restart_ms != 0;
+}
+
+static uint32_t count_planned(const struct launch *launch)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < launch->members.count; i++) {
+        count += is_planned(&launch->members.list[i]);
+    }
+    return count;
+}
+
+bool restart_is_planned(const struct launch *launch)
+{
+    return count_planned(launch) > 0;
+}
+
+static uint64_t pause_ms(uint32_t restarts)
+{
+    return (uint64_t)PAUSE_MS << (restarts < PAUSE_DOUBLINGS ? restarts : PAUSE_DOUBLINGS);
+}
+
+/* Whether the member ended by itself, with an error that is its own. */
+static bool has_failed(const struct member *member)
+{
+    if (!member->is_over || member_was_killed(member)) {
+        return false;
+    }
+    int code = WEXITSTATUS(member->result);
+    return code != EXIT_COMPLETED && code != EXIT_LOST && code != EXIT_INTERRUPTED;
+}
+
+/* ==========================================================================================
+ * A worker
+ * ========================================================================================== */
+
+/* Whether a worker runs, or will, with this place on a host. */
+static bool is_taken(const struct launch *launch, size_t host, uint32_t local_rank)
+{
+    const struct placement *placement = &launch->placement;
+    for (uint32_t i = 0; i < placement->worker_count; i++) {
+        const struct member *member = &launch->members.list[placement->server_count + i];
+        if (placement->host_of_worker[i] == host && placement->local_rank[i] == local_rank &&
+            (!member->is_over || is_planned(member))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t count_running(const struct launch *launch)
+{
+    uint32_t count = 0;
+    for (size_t i = launch->placement.server_count; i < launch->members.count; i++) {
+        count += !launch->members.list[i].is_over;
+    }
+    return count;
+}
+
+/* Gives a worker a free slot of a host that is there. False: there is none. */
+static bool move_worker(struct launch *launch, uint32_t rank)
+{
+    struct placement *placement = &launch->placement;
+    const struct hosts *hosts = &launch->launcher->hosts;
+    for (size_t host = 0; host < hosts->count; host++) {
+        if (launch->launcher->crew.links[host].state != HOST_LINK_UP) {
+            continue;
+        }
+        for (uint32_t slot = 0; slot < hosts->list[host].slots; slot++) {
+            if (!is_taken(launch, host, slot)) {
+                uint32_t *size = &placement->local_size[host];
+                placement->host_of_worker[rank] = host;
+                placement->local_rank[rank] = slot;
+                *size = slot + 1 > *size ? slot + 1 : *size;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void restart_plan_worker(struct launch *launch, struct member *member)
+{
+    size_t index = (size_t)(member - launch->members.list),
+           servers = launch->placement.server_count;
+    uint32_t used = launch->restarts + count_planned(launch);
+    if (count_running(launch) < launch->job.min_workers) {
+        return; // the job fails
+    }
+    if (used >= launch->options->restarts || index < servers || has_failed(member) ||
+        (member->is_lost && !move_worker(launch, (uint32_t)(index - servers)))) {
+        return;
+    }
+    member->restart_ms = clock_now_ms() + pause_ms(used);
+}
+
+uint64_t restart_workers(struct launch *launch)
+{
+    uint64_t next_ms = UINT64_MAX, now_ms = clock_now_ms();
+    size_t servers = launch->placement.server_count;
+    for (size_t i = servers; i < launch->members.count; i++) {
+        const struct member *member = &launch->members.list[i];
+        if (is_planned(member) && now_ms >= member->restart_ms) {
+            size_t host = launch->placement.host_of_worker[i - servers];
+            bool has_moved = host != member->host;
+            log_warn("%s is started again%s%s", member->name, has_moved ? ", on " : "",
+                     has_moved ? launch->launcher->crew.links[host].name : "");
+            launch->restarts++;
+            // What cannot be started was said, and is missing as it was before.
+            (void)launch_start_worker(launch, (uint32_t)(i - servers));
+        } else if (is_planned(member) && member->restart_ms < next_ms) {
+            next_ms = member->restart_ms;
+        }
+    }
+    return next_ms;
+}
+
+/* ==========================================================================================
+ * The whole job
+ * ========================================================================================== */
+
+static bool is_loss(const struct launch *launch)
+{
+    const struct member *coordinator = &launch->members.list[0];
+    if (!coordinator->is_started || !coordinator->is_over) {
+        return false;
+    }
+    if (member_was_killed(coordinator)) {
+        return true;
+    }
+    for (size_t i = 1; i < launch->members.count; i++) {
+        if (has_failed(&launch->members.list[i])) {
+            return false;
+        }
+    }
+    return WEXITSTATUS(coordinator->result) == EXIT_LOST;
+}
+
+bool restart_may_follow(const struct launch *launch)
+{
+    return launch->interrupts == 0 && launch->restarts < launch->options->restarts &&
+           members_all_over(&launch->members) && is_loss(launch);
+}
+
+uint64_t restart_delay_ms(const struct launch *launch)
+{
+    return pause_ms(launch->restarts);
+}
+
+/* Each fault of --fault strikes once. */
+static void forget_fault(struct launch *launch)
+{
+    const struct faults faults = faults_of(&launch->job);
+    const struct fault *kill = faults_next_kill(&faults);
+    if (kill == NULL) {
+        return;
+    }
+    size_t servers = launch->placement.server_count;
+    size_t index = kill->place == FAULT_AT_SHARD
+                       ? kill->number % servers
+                       : servers + carriers_process(job_carriers(&launch->job), kill->number);
+    if (index < launch->members.count && member_was_killed(&launch->members.list[index])) {
+        faults_forget_kill(&launch->job);
+    }
+}
+
+void restart_begin(struct launch *launch, const char *reason)
+{
+    forget_fault(launch);
+    if (launch->members.list[0].is_lost) {
+        launch->folder[0] = '\0'; // with its host
+    }
+    snprintf(launch->restart_reason, sizeof(launch->restart_reason), "%s", reason);
+    launch->restarts++;
+    launch->attempts++;
+    launch->endpoint[0] = '\0';
+    launch->deadline_ms = 0;
+    launch->cause[0] = '\0';
+    launch->is_certain = false;
+    launch->culprit = NULL;
+    members_finish(&launch->members);
+}

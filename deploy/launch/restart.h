@@ -1,0 +1,39 @@
+/* Starts again what was lost: single workers, where the job goes on without them, or the whole job.
+ * For files of this folder.
+ *
+ * The whole job is started again if it ended because something was lost: the coordinator, which was
+ * killed, stopped for too long, or gone with its host; or another member, so that the coordinator
+ * says so by its exit code (EXIT_LOST). A member that ended by itself with another error would do
+ * so again, and so would a job that diverged, or whose disk is full. Nobody of the attempt before
+ * may be left, because there is one run folder.
+ *
+ * Workers and whole jobs share the count of --restarts. */
+#ifndef DEPLOY_LAUNCH_RESTART_H
+#define DEPLOY_LAUNCH_RESTART_H
+
+#include "deploy/launch/launch_start.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A worker has ended that the job may go on without. If it was lost, and did not fail by itself, it
+ * is started again later: on another host if its own is lost and another has a free slot. */
+void restart_plan_worker(struct launch *launch, struct member *member);
+
+/* Starts the workers for which it is time. Returns when the next one is due; UINT64_MAX: none is.
+ */
+uint64_t restart_workers(struct launch *launch);
+
+/* Whether any worker is to be started again. */
+bool restart_is_planned(const struct launch *launch);
+
+/* After all members have ended: whether the job is started again as a whole. */
+bool restart_may_follow(const struct launch *launch);
+
+/* How long to wait before that. */
+uint64_t restart_delay_ms(const struct launch *launch);
+
+/* Makes ready for the next attempt, whose reason the sentence is. */
+void restart_begin(struct launch *launch, const char *reason);
+
+#endif

@@ -1,0 +1,77 @@
+/* The run folder of a coordinator: its lock, its history, its results. */
+#include "ps-server/record/history.h"
+#include "ps-server/server_state.h"
+
+#include <stdio.h>
+
+void server_note_record(struct server *server, enum status status)
+{
+    if (server->record_status == STATUS_OK) {
+        server->record_status = status;
+    }
+}
+
+enum status server_hold_folder(struct server *server)
+{
+    const struct server_options *options = server->options;
+    bool is_ours = options->folder[0] != '\0' && options->launcher_fd < 0;
+    return is_ours ? folder_lock_take(options->folder, &server->lock) : STATUS_OK;
+}
+
+/* Of a job that was here before: what it has gone through, and why it is here again. */
+static enum status note_restart(struct server *server)
+{
+    const struct server_options *options = server->options;
+    struct coordinator *coordinator = &server->coordinator;
+    const struct coordinator_resume *resume = coordinator->resume;
+    struct history_entry entry = {.is_whole = true,
+                                  .begin_step = resume != NULL ? resume->step : 0,
+                                  .restarts = resume != NULL ? resume->restarts : 0};
+    snprintf(entry.reason, sizeof(entry.reason), "%s", options->restarted);
+    history_complete_entry(options->folder, &entry);
+    coordinator->restarts_before = entry.restarts;
+    coordinator->workers_lost = entry.workers_lost;
+    enum status status = recorder_note_restart(server->recorder, &entry);
+    return status == STATUS_OK ? recorder_remove_results(server->recorder) : status;
+}
+
+enum status server_open_record(struct server *server)
+{
+    const struct server_options *options = server->options;
+    const char *folder = options->folder;
+    if (folder[0] == '\0') {
+        return STATUS_OK;
+    }
+    bool goes_on = options->goes_on && !history_is_complete(folder);
+    bool has_resume = options->resume[0] != '\0' || server->coordinator.resume != NULL;
+    const struct recorder_options record = {
+        .folder = folder,
+        .goes_on = goes_on || has_resume,
+        .has_tensorboard = options->has_tensorboard,
+    };
+    enum status status = recorder_create(&record, &server->recorder);
+    server->is_again =
+        options->goes_on && (options->restarted[0] != '\0' || history_has_run(folder));
+    return status == STATUS_OK && server->is_again ? note_restart(server) : status;
+}
+
+void server_finish_record(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    if (server->record_status == STATUS_OK) {
+        server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
+    }
+    if (coordinator->started_ms == 0) {
+        server_note_record(server, recorder_write_job(server->recorder, coordinator));
+    }
+    server_note_record(server, recorder_write_details(server->recorder, coordinator));
+    if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
+        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
+                          NULL);
+    }
+    // The summary comes last: it says how the job ended, and the exit code has to agree.
+    enum status status = recorder_write_summary(server->recorder, coordinator);
+    if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {
+        coordinator_amend(coordinator, status, recorder_error(server->recorder), NULL);
+    }
+}

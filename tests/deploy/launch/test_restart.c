@@ -1,0 +1,236 @@
+/* Tests of what is started again after a loss. */
+#include "common/base/signals.h"
+#include "common/job/job_options.h"
+#include "deploy/launch/restart.h"
+#include "tests/support/common/choices.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXITED(code) ((code) << 8) // as waitpid gives it
+
+/* A job of a coordinator and three workers on two hosts with two slots each, of which all run. */
+static struct launcher launcher;
+static struct host_link links[2];
+static struct launch_options options;
+static struct launch launch;
+
+static int set_up(void **state)
+{
+    (void)state;
+    const struct option_set set = job_option_set(&launch.job);
+    memset(&launcher, 0, sizeof(launcher));
+    memset(&launch, 0, sizeof(launch));
+    memset(links, 0, sizeof(links));
+    options_reset(&set);
+    launch.job.mode = mode_of("ps-sync");
+    launch.job.workers = 3;
+    launch.job.servers = 1;
+    options = (struct launch_options){.job = &launch.job, .restarts = 2};
+    launcher.hosts = (struct hosts){.list = {{"a", 2, false}, {"b", 2, false}}, .count = 2};
+    launcher.crew = (struct crew){.links = links, .count = 2};
+    links[0].state = links[1].state = HOST_LINK_UP;
+    launch.launcher = &launcher;
+    launch.options = &options;
+    launch.placement = (struct placement){.worker_count = 3,
+                                          .server_count = 1,
+                                          .host_of_worker = {0, 0, 1},
+                                          .local_rank = {0, 1, 0},
+                                          .local_size = {2, 1}};
+    launch.members = (struct members){.list = calloc(4, sizeof(struct member)), .count = 4};
+    assert_non_null(launch.members.list);
+    for (size_t i = 0; i < 4; i++) {
+        launch.members.list[i] = (struct member){.is_started = true, .log_fd = -1};
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    members_finish(&launch.members);
+    return 0;
+}
+
+static void end(size_t index, int result)
+{
+    launch.members.list[index].is_over = true;
+    launch.members.list[index].result = result;
+}
+
+static void end_workers(int result)
+{
+    for (size_t i = 1; i < 4; i++) {
+        end(i, result);
+    }
+}
+
+static void a_job_whose_coordinator_is_killed_is_started_again(void **state)
+{
+    (void)state;
+    end_workers(EXITED(EXIT_FAILED)); // whatever they make of it
+    end(0, 9);
+    assert_true(restart_may_follow(&launch));
+    launch.members.list[0].result = EXITED(EXIT_FAILED);
+    assert_false(restart_may_follow(&launch)); // such as a disk that is full
+    launch.members.list[0].is_lost = true;
+    assert_true(restart_may_follow(&launch));
+}
+
+static void a_coordinator_that_has_lost_somebody_says_so(void **state)
+{
+    (void)state;
+    end_workers(EXITED(EXIT_LOST));
+    end(2, 9);
+    end(0, EXITED(EXIT_LOST));
+    assert_true(restart_may_follow(&launch));
+    launch.members.list[2].result = EXITED(EXIT_FAILED); // of its own: it would do so again
+    assert_false(restart_may_follow(&launch));
+}
+
+static void nobody_of_the_attempt_before_may_be_left(void **state)
+{
+    (void)state;
+    end_workers(EXITED(EXIT_LOST));
+    end(0, 9);
+    launch.members.list[3].is_over = false;
+    assert_false(restart_may_follow(&launch));
+}
+
+static void an_interrupted_job_is_not_started_again(void **state)
+{
+    (void)state;
+    end_workers(EXITED(EXIT_LOST));
+    end(0, 9);
+    launch.interrupts = 1;
+    assert_false(restart_may_follow(&launch));
+}
+
+static void restarts_are_counted_and_pauses_become_longer(void **state)
+{
+    (void)state;
+    uint64_t before = 0;
+    end_workers(EXITED(EXIT_LOST));
+    end(0, 9);
+    for (uint32_t i = 0; i < 12; i++) {
+        launch.restarts = i;
+        assert_int_equal(restart_may_follow(&launch), i < 2);
+        assert_true(restart_delay_ms(&launch) > before || i > 6);
+        before = restart_delay_ms(&launch);
+    }
+    assert_int_equal(before, 32000);
+}
+
+static void the_next_attempt_knows_why_and_meets_no_fault_twice(void **state)
+{
+    (void)state;
+    snprintf(launch.job.faults, sizeof(launch.job.faults), "%s",
+             "shard=0,step=5,kill;rank=1,step=9,kill");
+    snprintf(launch.folder, sizeof(launch.folder), "/tmp/there");
+    end_workers(EXITED(EXIT_LOST));
+    end(0, 9);
+    restart_begin(&launch, "it was killed");
+    assert_string_equal(launch.restart_reason, "it was killed");
+    assert_string_equal(launch.job.faults, "rank=1,step=9,kill");
+    assert_string_equal(launch.folder, "/tmp/there"); // it has the checkpoints
+    assert_int_equal(launch.attempts, 1);
+    assert_int_equal(launch.restarts, 1);
+}
+
+static void a_folder_is_lost_with_its_host(void **state)
+{
+    (void)state;
+    snprintf(launch.folder, sizeof(launch.folder), "/tmp/there");
+    end_workers(EXITED(EXIT_LOST));
+    end(0, 0);
+    launch.members.list[0].is_lost = true;
+    restart_begin(&launch, "it was lost with b");
+    assert_string_equal(launch.folder, "");
+}
+
+static void a_worker_comes_back_where_it_was(void **state)
+{
+    (void)state;
+    end(2, 9);
+    restart_plan_worker(&launch, &launch.members.list[2]);
+    assert_true(restart_is_planned(&launch));
+    assert_int_equal(launch.placement.host_of_worker[1], 0);
+}
+
+static void a_worker_of_a_lost_host_gets_a_free_slot(void **state)
+{
+    (void)state;
+    struct member *worker = &launch.members.list[2]; // of the first host
+    end(2, 0);
+    worker->is_lost = true;
+    links[0].state = HOST_LINK_LOST;
+    restart_plan_worker(&launch, worker);
+    assert_true(restart_is_planned(&launch));
+    assert_int_equal(launch.placement.host_of_worker[1], 1);
+    assert_int_equal(launch.placement.local_rank[1], 1);
+    assert_int_equal(launch.placement.local_size[1], 2);
+    struct member *other = &launch.members.list[1]; // there is no slot for it
+    end(1, 0);
+    other->is_lost = true;
+    restart_plan_worker(&launch, other);
+    assert_int_equal(other->restart_ms, 0);
+}
+
+static void no_worker_is_started_for_a_job_that_fails(void **state)
+{
+    (void)state;
+    launch.job.min_workers = 3;
+    end(2, 9);
+    restart_plan_worker(&launch, &launch.members.list[2]);
+    assert_false(restart_is_planned(&launch));
+}
+
+static void a_worker_that_has_failed_would_do_so_again(void **state)
+{
+    (void)state;
+    end(2, EXITED(EXIT_FAILED));
+    restart_plan_worker(&launch, &launch.members.list[2]);
+    assert_false(restart_is_planned(&launch));
+    launch.members.list[2].result = EXITED(EXIT_LOST); // the coordinator, say
+    restart_plan_worker(&launch, &launch.members.list[2]);
+    assert_true(restart_is_planned(&launch));
+}
+
+static void planned_workers_count(void **state)
+{
+    (void)state;
+    for (size_t i = 1; i < 4; i++) {
+        end(i, 9);
+        restart_plan_worker(&launch, &launch.members.list[i]);
+    }
+    assert_int_equal(launch.members.list[3].restart_ms, 0);
+    assert_true(launch.members.list[2].restart_ms > 0);
+}
+
+#define RESTART_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RESTART_TEST(a_job_whose_coordinator_is_killed_is_started_again),
+        RESTART_TEST(a_coordinator_that_has_lost_somebody_says_so),
+        RESTART_TEST(nobody_of_the_attempt_before_may_be_left),
+        RESTART_TEST(an_interrupted_job_is_not_started_again),
+        RESTART_TEST(restarts_are_counted_and_pauses_become_longer),
+        RESTART_TEST(the_next_attempt_knows_why_and_meets_no_fault_twice),
+        RESTART_TEST(a_folder_is_lost_with_its_host),
+        RESTART_TEST(a_worker_comes_back_where_it_was),
+        RESTART_TEST(a_worker_of_a_lost_host_gets_a_free_slot),
+        RESTART_TEST(no_worker_is_started_for_a_job_that_fails),
+        RESTART_TEST(a_worker_that_has_failed_would_do_so_again),
+        RESTART_TEST(planned_workers_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
