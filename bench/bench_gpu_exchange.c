@@ -156,7 +156,8 @@ static enum status meet_peers(struct bench *bench)
         return status;
     }
     pthread_barrier_wait(&meeting->barrier);
-    return peers_meet(&bench->peers, &options, bench->grads, bench->value_count);
+    return peers_meet(&bench->peers, &options, bench->grads, bench->value_count,
+                      bench->transfer.down);
 }
 
 static enum status join_nccl(struct bench *bench)

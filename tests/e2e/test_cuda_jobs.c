@@ -60,7 +60,7 @@ static bool is_for_devices(const struct job *job)
                    strcmp(job->args[i], "--processes") != 0 && strncmp(job->args[i], "ps-", 3) != 0;
     }
     return has_ring && strstr(job->runtime, "ipc") != NULL &&
-           strstr(job->runtime, "unreachable") == NULL;
+           strstr(job->runtime, "unreachable") == NULL && strstr(job->runtime, "wordless") == NULL;
 }
 
 /* All jobs must end with the same parameters, and have evaluated the same; those sum on devices
@@ -226,6 +226,7 @@ static void sums_on_devices_have_the_bits_of_the_hosts(void **state)
         {"lazy,ipc,pageable", {"-n", "3", "--mode", "ring", "--no-cuda-peers"}},
         {"eager,ipc", {"-n", "3", "--mode", "ring", "--no-cuda-graphs"}},
         {"eager,ipc,unreachable", {"-n", "3", "--mode", "ring"}},
+        {"eager,ipc,wordless", {"-n", "3", "--mode", "ring"}},
     };
     struct job jobs[sizeof(kinds) / sizeof(kinds[0])];
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -53,6 +53,15 @@ def read_about():
                          "start the first-hour that is in it") from error
 
 
+def read_all(folder):
+    """The files of a folder, one behind the other; nothing if there is none."""
+    texts = []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            texts.append(file.read())
+    return "".join(texts)
+
+
 def end_session(process):
     """Ends a command, and what it has started: workers and peers would go on using the GPU. What they
     said."""
@@ -80,6 +89,7 @@ class Hour:
         self.path = os.path.join(out, f"part-{part}.json")
         self.report = {"part": part, **self.about, "machine": {}, "steps": [], "outcome": "cut off"}
         self.stopped_by = None
+        self.log = ""  # of all processes of the last job
         self.limit_s = limit_s
         self.folder = tempfile.mkdtemp(prefix="ringside-hour-")
         # Not what RINGSIDE_ variables would make of the jobs' options.
@@ -189,6 +199,7 @@ class Hour:
                   "--out", out, *options])
         with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
             summary = json.load(file)
+        self.log = read_all(os.path.join(out, "logs"))
         if summary["device"] != "cuda":
             raise Failed(f"the job ran on {summary['device']}")
         shutil.rmtree(out, ignore_errors=True)

@@ -395,8 +395,8 @@ static void part(struct program *base)
 static enum status meet(struct program *base, const struct program_peers *options)
 {
     struct cuda_program *program = (struct cuda_program *)base;
-    enum status status =
-        peers_meet(&program->peers, options, program->context.grads, program->value_count);
+    enum status status = peers_meet(&program->peers, options, program->context.grads,
+                                    program->value_count, program->transfer.down);
     if (status != STATUS_OK) {
         peers_finish(&program->peers);
     }

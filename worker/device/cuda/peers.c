@@ -38,6 +38,45 @@ enum status peers_share(const float *grads, const void *allocation, size_t value
 }
 
 /* ============================================================================================
+ * Flags
+ * ========================================================================================== */
+
+static size_t flag_index(const struct peers *peers, uint32_t bucket, enum program_flag flag,
+                         uint32_t rank)
+{
+    return ((size_t)bucket * PROGRAM_FLAG_COUNT + flag) * peers->world + rank;
+}
+
+static CUdeviceptr flag_of(const struct peers *peers, uint32_t bucket, enum program_flag flag,
+                           uint32_t rank)
+{
+    return peers->flag_address + flag_index(peers, bucket, flag, rank) * sizeof(uint32_t);
+}
+
+static CUstreamBatchMemOpParams barrier(void)
+{
+    return (CUstreamBatchMemOpParams){
+        .memoryBarrier = {.operation = CU_STREAM_MEM_OP_BARRIER,
+                          .flags = CU_STREAM_MEMORY_BARRIER_TYPE_SYS}};
+}
+
+static CUstreamBatchMemOpParams write_flag(CUdeviceptr flag, uint32_t value)
+{
+    return (CUstreamBatchMemOpParams){.writeValue = {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
+                                                     .address = flag,
+                                                     .value = value}};
+}
+
+static CUstreamBatchMemOpParams wait_for_flag(const struct peers *peers, CUdeviceptr flag,
+                                              uint32_t value)
+{
+    return (CUstreamBatchMemOpParams){.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+                                                    .address = flag,
+                                                    .value = value,
+                                                    .flags = peers->wait_flags}};
+}
+
+/* ============================================================================================
  * Meeting
  * ========================================================================================== */
 
@@ -78,6 +117,22 @@ static enum status lock_flags(struct peers *peers, const struct program_peers *o
     return check_support(result, "the flags of workers cannot be page-locked");
 }
 
+/* Whether a stream does what sums are to queue, with one of this worker's flags as it is. Some
+ * virtual machines have the driver's functions, and refuse what they are asked for. */
+static enum status try_operations(const struct peers *peers, cudaStream_t stream)
+{
+    const size_t index = flag_index(peers, 0, PROGRAM_FLAG_READY, peers->rank);
+    const uint32_t value = ((const volatile uint32_t *)peers->flags)[index];
+    const CUdeviceptr flag = flag_of(peers, 0, PROGRAM_FLAG_READY, peers->rank);
+    CUstreamBatchMemOpParams operations[] = {barrier(), write_flag(flag, value),
+                                             wait_for_flag(peers, flag, value)};
+    int result = (int)peers->queue_operations(stream, 3, operations, 0);
+    if (result == 0) {
+        result = (int)cudaStreamSynchronize(stream);
+    }
+    return check_support(result, "streams cannot write words of memory, and wait for them");
+}
+
 static enum status map_peer(struct peers *peers, uint32_t rank, const unsigned char *share,
                             size_t value_count)
 {
@@ -104,7 +159,7 @@ static enum status create_buckets(struct peers *peers, uint32_t bucket_count)
 }
 
 enum status peers_meet(struct peers *peers, const struct program_peers *options, float *grads,
-                       size_t value_count)
+                       size_t value_count, cudaStream_t stream)
 {
     peers->rank = options->rank;
     peers->world = options->world;
@@ -117,6 +172,9 @@ enum status peers_meet(struct peers *peers, const struct program_peers *options,
         return status;
     }
     status = lock_flags(peers, options);
+    if (status == STATUS_OK) {
+        status = try_operations(peers, stream);
+    }
     for (uint32_t rank = 0; rank < options->world && status == STATUS_OK; rank++) {
         peers->grads[rank] = grads;
         if (rank != options->rank) {
@@ -168,33 +226,19 @@ void peers_finish(struct peers *peers)
  * Sums
  * ========================================================================================== */
 
-static CUdeviceptr flag_of(const struct peers *peers, uint32_t bucket, enum program_flag flag,
-                           uint32_t rank)
-{
-    size_t index = ((size_t)bucket * PROGRAM_FLAG_COUNT + flag) * peers->world + rank;
-    return peers->flag_address + index * sizeof(uint32_t);
-}
-
 /* Queues: what was queued is visible to all GPUs, this one's flag says so, and those of all others
  * say the same. */
 static enum status queue_flags(const struct peers *peers, cudaStream_t stream,
                                const struct program_sum *sum, enum program_flag flag)
 {
-    CUstreamBatchMemOpParams operations[CUDA_PEERS_MAX + 1] = {0};
+    CUstreamBatchMemOpParams operations[CUDA_PEERS_MAX + 1];
     unsigned count = 0;
-    operations[count++].memoryBarrier = (struct CUstreamMemOpMemoryBarrierParams_st){
-        .operation = CU_STREAM_MEM_OP_BARRIER, .flags = CU_STREAM_MEMORY_BARRIER_TYPE_SYS};
-    operations[count++].writeValue = (struct CUstreamMemOpWriteValueParams_st){
-        .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32,
-        .address = flag_of(peers, sum->bucket, flag, peers->rank),
-        .value = sum->round};
+    operations[count++] = barrier();
+    operations[count++] = write_flag(flag_of(peers, sum->bucket, flag, peers->rank), sum->round);
     for (uint32_t rank = 0; rank < peers->world; rank++) {
         if (rank != peers->rank) {
-            operations[count++].waitValue = (struct CUstreamMemOpWaitValueParams_st){
-                .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
-                .address = flag_of(peers, sum->bucket, flag, rank),
-                .value = sum->round,
-                .flags = peers->wait_flags};
+            operations[count++] =
+                wait_for_flag(peers, flag_of(peers, sum->bucket, flag, rank), sum->round);
         }
     }
     CUresult result = peers->queue_operations(stream, count, operations, 0);

@@ -48,9 +48,10 @@ struct peers {
 enum status peers_share(const float *grads, const void *allocation, size_t value_count,
                         unsigned char ret_share[PROGRAM_SHARE_BYTES]);
 
-/* Zeroed before. What it holds is peers_finish's, also if it fails. Logs. */
+/* Zeroed before. What it holds is peers_finish's, also if it fails. Waits for the stream, on which
+ * it tries what sums queue. Logs. */
 enum status peers_meet(struct peers *peers, const struct program_peers *options, float *grads,
-                       size_t value_count);
+                       size_t value_count, cudaStream_t stream);
 
 /* The same by NCCL, for which the collective is joined if it has not been; zeroed before, or joined
  * with other buckets, whose sums have all been applied. */

@@ -204,6 +204,9 @@ static CUresult queue_operations(CUstream stream, unsigned count,
                                  CUstreamBatchMemOpParams *operations, unsigned flags)
 {
     assert(flags == 0);
+    if (fake_has_mode("wordless")) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     for (unsigned i = 0; i < count; i++) {
         struct word word = {0};
         const struct fake_task task = task_of(&operations[i], &word);

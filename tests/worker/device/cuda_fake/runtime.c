@@ -5,6 +5,7 @@
  *     pageable         no host memory can be page-locked
  *     ipc              other processes can map device memory: see ipc.c
  *     unreachable      and no GPU reaches that of another
+ *     wordless         and streams refuse to write words of memory, and to wait for them
  *     small            a device without memory for more than a few vectors
  *     allocating       libraries ask for memory in every run, which spoils a capture
  *     uninstantiable   there is no memory for the graphs of captures
