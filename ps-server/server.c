@@ -173,7 +173,9 @@ static enum status open_record(const struct server_options *options, struct reco
 
 static enum status open_live(struct server *server)
 {
-    const struct live_options live = {.job = &server->job, .health = server->options->health};
+    const struct live_options live = {.job = &server->job,
+                                      .health = server->options->health,
+                                      .dashboard = server->options->dashboard};
     return live_create(&live, &server->live);
 }
 
@@ -419,14 +421,15 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = open_live(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = open_record(options, &server->recorder);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_live(server);
-    if (status != STATUS_OK) {
-        return give_up(server, status, "the coordinator cannot show the job");
-    }
+    live_print_url(server->live);
     status = announce(server);
     if (status != STATUS_OK) {
         return give_up(server, status, "the coordinator could not say where it listens");

@@ -34,7 +34,7 @@ ps-server/coordinator   common/base common/vector common/transport common/job co
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
+ps-server               common/base common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -54,7 +54,7 @@ worker                  common/base common/vector common/options common/security
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
-deploy/hosts            common/base common/options common/security common/transport common/job common/service deploy/system deploy/agent
+deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
 deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
@@ -73,6 +73,7 @@ worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/v
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
+common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
@@ -84,6 +85,7 @@ zmq.*                           common/transport/(context|dealer|envelope|frames
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/service/web\.c
 tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
+live_page_text\.h                common/live/live_page\.c
 wire\.pb-c\.h|protobuf-c/.*     common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
@@ -97,7 +99,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 
 # Decisions are pure: these open nothing, log nothing and read no clock. (stdio.h is allowed, for
 # snprintf; what else it declares is not.)
-pure_files='(common/(base/(bump|crc32c|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|live/live_state|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|live/live_fill|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
+pure_files='(common/(base/(bump|crc32c|number)|checkpoint/(manifest|pieces)|codec/codec[a-z0-9_]*|vector/layout|transport/port_range|security/z85|channel/(fetch|piece_name|snapshot|wire)|plan/(halving_plan|order)|live/live_(request|state)|job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler))|ps-server/(coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|sums|topology|tuning)|shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)|live/live_fill|record/metrics)|deploy/(export/tensors|system/advice|hosts/placement)|worker/(exchange/chunks/ring_plan|model/(description|network)|train/trial))\.[ch]'
 pure_never_includes='common/base/(clock|log)\.h|(time|unistd|fcntl|poll|threads|pthread|signal|netdb|ifaddrs)\.h|(sys|net|netinet|arpa)/.*'
 pure_never_calls='transport_(create|open|bind|connect|send|receive|wake)|channel_[a-z]+|log_(error|warn|info|debug|write)|clock_[a-z_]+|f?(open|read|write|printf|puts|putc)|fdopen|popen|time|getenv'
 
