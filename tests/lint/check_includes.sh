@@ -58,8 +58,9 @@ deploy/hosts            common/base common/options common/security common/transp
 deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
+deploy/watch            common/base common/live deploy/system
 deploy/report           common/base common/job deploy/system deploy/sweep
-deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/report
+deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
