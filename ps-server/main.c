@@ -45,6 +45,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .port = options->port,
         .port_range = options->port_range,
         .health = health,
+        .dashboard = options->dashboard,
         .notify = notify,
         .security = security,
         .keys = options->security.keys,

@@ -30,6 +30,7 @@ struct ps_options {
     uint32_t launcher_fd; // 0: none
     enum progress_choice progress;
     bool tensorboard;
+    char dashboard[80]; // where the live page is served; "": nowhere
     enum log_level log_level;
     struct security_options security;
 };

@@ -165,7 +165,9 @@ static enum status open_keeper(struct server *server)
 
 static enum status open_live(struct server *server)
 {
-    const struct live_options live = {.job = &server->job, .health = server->options->health};
+    const struct live_options live = {.job = &server->job,
+                                      .health = server->options->health,
+                                      .dashboard = server->options->dashboard};
     return live_create(&live, &server->live);
 }
 
@@ -393,14 +395,15 @@ static enum status start(struct server *server)
     if (status != STATUS_OK) {
         return status;
     }
+    status = open_live(server);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = server_open_record(server);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_live(server);
-    if (status != STATUS_OK) {
-        return give_up(server, status, "the coordinator cannot show the job");
-    }
+    live_print_url(server->live);
     status = announce(server);
     if (status != STATUS_OK) {
         return give_up(server, status, "the coordinator could not say where it listens");

@@ -71,6 +71,10 @@ struct option {
     /* OPTION_PARSED: reads a text into the field, or writes why it is refused; and the way back. */
     bool (*parse)(const char *text, void *ret_field, char *ret_why, size_t why_size);
     void (*format)(const void *field, char *ret_text, size_t text_size);
+
+    /* Of a text, NULL if there is none: what the option stands for on the command line where no
+     * value follows. */
+    const char *alone;
     const char *metavar; // "MIB" in --help
     const char *help;    // one sentence, with the unit
 };

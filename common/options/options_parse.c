@@ -175,7 +175,10 @@ static enum status take_row(struct option_program *program, const struct option 
 {
     const char *value = attached;
     if (value == NULL) {
-        value = row->type == OPTION_FLAG ? "true" : take_value(NULL, argc, argv, index);
+        bool is_alone = *index + 1 >= argc || argv[*index + 1][0] == '-';
+        value = row->type == OPTION_FLAG         ? "true"
+                : row->alone != NULL && is_alone ? row->alone
+                                                 : take_value(NULL, argc, argv, index);
     }
     if (value == NULL) {
         return refuse_missing_value(row->name);

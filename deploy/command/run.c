@@ -112,6 +112,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .security = &session->security,
         .log_level = log_level_choices[options->log_level].name,
         .shows_progress = true,
+        .dashboard = options->dashboard,
         .has_tensorboard = options->tensorboard,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);

@@ -16,6 +16,7 @@ struct launcher_options {
     uint32_t restarts;    // of what was lost, at most
     uint32_t health_port; // of the coordinator; 0: none
     bool tensorboard;
+    char dashboard[80]; // where the live page is served; "": nowhere
     char bind[128];
     uint32_t port;
     enum log_level log_level;

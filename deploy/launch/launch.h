@@ -24,7 +24,8 @@ struct launch_options {
     const struct security *security; // what the user said about keys
     const char *log_level;
     bool shows_progress;
-    bool has_tensorboard; // the coordinator writes event files of TensorBoard's
+    const char *dashboard; // where the coordinator serves the live page; NULL or "": nowhere
+    bool has_tensorboard;  // the coordinator writes event files of TensorBoard's
 };
 
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */

@@ -123,6 +123,9 @@ enum status launch_start_coordinator(struct launch *launch)
     if (!launch->is_private) {
         member_command_add_number(&command, "--port", options->port);
     }
+    if (options->dashboard != NULL && options->dashboard[0] != '\0') {
+        member_command_add_option(&command, "--dashboard", options->dashboard);
+    }
     if (options->has_tensorboard) {
         member_command_add(&command, "--tensorboard");
     }

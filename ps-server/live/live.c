@@ -3,16 +3,20 @@
 
 #include "common/live/live_board.h"
 #include "common/live/live_metrics.h"
+#include "common/live/live_page.h"
+#include "common/live/live_request.h"
 #include "ps-server/live/live_fill.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-#define PUBLISH_MS 250
+#define PUBLISH_MS 500
 
 struct live {
     struct live_options options;
     struct live_state state; // of the coordinator's thread
     struct live_board *board;
+    struct live_page *page; // NULL: there is none
     uint64_t published_ms;
 
     struct live_state scraped; // of the health endpoint's thread
@@ -29,11 +33,31 @@ static char *make_metrics(void *context)
 static void publish(struct live *live)
 {
     live_board_publish(live->board, &live->state);
+    if (live->page != NULL) {
+        live_page_wake(live->page);
+    }
+}
+
+static enum status open_page(struct live *live)
+{
+    char address[LIVE_ADDRESS_BYTES], why[128];
+    uint32_t port;
+    if (!live_read_address(live->options.dashboard, address, &port, why, sizeof(why))) {
+        return STATUS_INVALID; // the option's row has refused it
+    }
+    const struct live_page_options page = {
+        .address = address,
+        .port = port,
+        .board = live->board,
+        .workers = live->state.workers,
+    };
+    return live_page_create(&page, &live->page);
 }
 
 enum status live_create(const struct live_options *options, struct live **ret_live)
 {
-    if (options->health == NULL) {
+    bool has_page = options->dashboard[0] != '\0';
+    if (options->health == NULL && !has_page) {
         *ret_live = NULL;
         return STATUS_OK;
     }
@@ -56,6 +80,10 @@ enum status live_create(const struct live_options *options, struct live **ret_li
     }
     live_fill_job(&live->state, options->job);
     publish(live);
+    status = has_page ? open_page(live) : STATUS_OK;
+    if (status != STATUS_OK) {
+        goto fail;
+    }
     health_set_metrics(options->health, make_metrics, live);
     *ret_live = live;
     return STATUS_OK;
@@ -70,10 +98,21 @@ void live_destroy(struct live *live)
         return;
     }
     health_set_metrics(live->options.health, NULL, NULL);
+    live_page_destroy(live->page);
     live_board_destroy(live->board);
     live_state_finish(&live->state);
     live_state_finish(&live->scraped);
     free(live);
+}
+
+void live_print_url(const struct live *live)
+{
+    char url[LIVE_URL_BYTES];
+    if (live != NULL && live->page != NULL) {
+        live_page_url(live->page, url);
+        printf("live page: %s\n", url);
+        fflush(stdout);
+    }
 }
 
 void live_started(struct live *live, const struct coordinator *coordinator)

@@ -29,7 +29,6 @@ void live_fill_job(struct live_state *state, const struct job *job)
     SET_TEXT(state->device, job->device);
     SET_TEXT(state->optimizer, names_optimizers[job->optimizer].name);
     state->servers = job->servers;
-    state->processes = job->processes;
     state->global_batch = job->global_batch;
 }
 
@@ -51,6 +50,9 @@ void live_fill_start(struct live_state *state, const struct coordinator *coordin
     const char *device = coordinator->membership.workers[0].device;
     char way[LIVE_TEXT_BYTES];
     SET_TEXT(state->mode, mode_text(mode).text);
+    if (strcmp(state->outcome, "training") != 0) {
+        state->processes = coordinator->carriers.processes; // later, more of them are news
+    }
     SET_TEXT(state->outcome, "training");
     if (device[0] != '\0') {
         SET_TEXT(state->device, device);

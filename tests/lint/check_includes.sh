@@ -34,7 +34,7 @@ ps-server/coordinator   common/base common/vector common/transport common/plan c
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
+ps-server               common/base common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -55,12 +55,13 @@ worker                  common/base common/vector common/options common/security
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
-deploy/hosts            common/base common/options common/security common/transport common/job common/service deploy/system deploy/agent
+deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
 deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
+deploy/watch            common/base common/live deploy/system
 deploy/report           common/base common/job deploy/system deploy/sweep
-deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/report
+deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -74,6 +75,7 @@ worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/v
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
+common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
@@ -85,6 +87,7 @@ zmq.*                           common/transport/(context|dealer|envelope|frames
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/service/web\.c
 tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
+live_page_text\.h                common/live/live_page\.c
 wire\.pb-c\.h|protobuf-c/.*     common/channel/wire(\.c|_packing\.[ch])
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
@@ -106,7 +109,7 @@ common/vector/layout
 common/transport/port_range
 common/security/z85
 common/channel/(fetch|piece_name|snapshot|wire)
-common/live/live_state
+common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)

@@ -1,0 +1,131 @@
+/* Tests of what a terminal shows of a job. */
+#include "deploy/watch/screen.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void open_sample(struct live_state *state, uint32_t workers)
+{
+    assert_int_equal(live_state_init(state, workers), STATUS_OK);
+    snprintf(state->mode, sizeof(state->mode), "ring");
+    snprintf(state->outcome, sizeof(state->outcome), "training");
+    state->step = 25;
+    state->total_steps = 100;
+    state->seconds = 30;
+    state->loss = 1.25;
+    state->slowest = 1;
+    for (uint32_t i = 0; i < workers; i++) {
+        state->ranks[i] = (struct live_rank){.steps = 1, .compute_ms = i == 1 ? 30 : 10};
+        state->ranks[i].exchange_wait_ms = i == 1 ? 0 : 20;
+    }
+}
+
+/* What the screen or the line is; the caller frees it. */
+static char *text_of(const struct live_state *state, uint32_t columns)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    if (columns > 0) {
+        screen_write(state, columns, out);
+    } else {
+        screen_write_line(state, out);
+    }
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void expect(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) {
+        fail_msg("no '%s' in\n%s", part, text);
+    }
+}
+
+static void a_screen_says_where_the_job_is_and_who_is_slowest(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 2);
+    char *text = text_of(&sample, 80);
+    expect(text, "step 25 of 100, 30 s, 1 min 30 s to go");
+    expect(text, "]  25 %");
+    expect(text, "slowest to compute: rank 1 (30 ms)");
+    // A third of the bar is computing in rank 0, all of it in rank 1.
+    expect(text, " ##################################################\n");
+    expect(text, " #################=================================\n");
+    free(text);
+    live_state_finish(&sample);
+}
+
+static void no_line_is_wider_than_the_terminal(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 300);
+    for (uint64_t i = 1; i <= LIVE_POINTS_MAX; i++) {
+        live_add_point(&sample.progress,
+                       &(struct live_point){.step = i, .value = {i == 9 ? (double)NAN : (double)i, 1}});
+    }
+    for (uint32_t columns = SCREEN_COLUMNS_MIN; columns <= SCREEN_COLUMNS_MAX; columns += 20) {
+        char *text = text_of(&sample, columns);
+        uint32_t width = 0;
+        for (const char *at = text; *at != '\0'; at++) {
+            bool is_first_byte = ((unsigned char)*at & 0xC0) != 0x80;
+            width = *at == '\n' ? 0 : width + is_first_byte;
+            assert_true(width <= columns);
+        }
+        expect(text, "and 284 more");
+        free(text);
+    }
+    live_state_finish(&sample);
+}
+
+static void text_of_another_host_cannot_steer_the_terminal(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 1);
+    snprintf(sample.model, sizeof(sample.model), "\033[2Jevil");
+    live_add_event(&sample, "lost", "a\nb\033c");
+    char *text = text_of(&sample, 80);
+    assert_null(strchr(text, '\033'));
+    expect(text, "?[2Jevil");
+    free(text);
+    live_state_finish(&sample);
+}
+
+static void a_failed_job_says_why_in_its_line(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 1);
+    snprintf(sample.outcome, sizeof(sample.outcome), "failed");
+    snprintf(sample.reason, sizeof(sample.reason), "worker 0 was killed");
+    char *text = text_of(&sample, 0);
+    assert_string_equal(text,
+                        "failed: epoch 0, step 25 of 100, loss 1.25, 0 images/s: worker 0 was "
+                        "killed\n");
+    free(text);
+    live_state_finish(&sample);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_screen_says_where_the_job_is_and_who_is_slowest),
+        cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(text_of_another_host_cannot_steer_the_terminal),
+        cmocka_unit_test(a_failed_job_says_why_in_its_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
