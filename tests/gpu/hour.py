@@ -211,9 +211,12 @@ class Hour:
         machine.update({"host": platform.node(), "cores": os.cpu_count(),
                         "python": platform.python_version()})
         if shutil.which("nvidia-smi"):
-            machine["gpus"] = self.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,"
-                                        "clocks.max.sm,clocks.max.mem,power.limit",
-                                        "--format=csv,noheader"]).strip().splitlines()
+            try:
+                machine["gpus"] = self.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,"
+                                            "clocks.max.sm,clocks.max.mem,power.limit",
+                                            "--format=csv,noheader"]).strip().splitlines()
+            except Failed as failed:  # not every driver tells everybody
+                machine["gpus"] = str(failed).splitlines()
         said = self.run([self.program("deploy/ringside"), "check"])
         machine["ringside"] = [line.strip() for line in said.splitlines() if line.strip()]
         if not re.search(r"^device\s+cuda\s+yes", said, re.MULTILINE):
