@@ -53,6 +53,10 @@ static void note_fate(struct trainer *trainer)
     const struct exchange_fate fate = exchange_fate(trainer->exchange);
     struct slice *slice = &trainer->slices.list[trainer->turn];
     trainer->applied_rate = fate.rate;
+    trace_note(trainer->clock.trace, &(struct trace_mark){.kind = TRACE_STALENESS,
+                                                          .bucket = TRACE_NO_BUCKET,
+                                                          .step = trainer->clock.step,
+                                                          .value = fate.staleness});
     if (fate.staleness > trainer->staleness_max) {
         trainer->staleness_max = fate.staleness;
     }
