@@ -337,7 +337,8 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
 bool member_is_due(const struct member *member, uint64_t now_ms)
 {
     bool has_trace = member->channel->trace != NULL;
-    return now_ms - member->heartbeat_sent_ms >= (has_trace ? MEMBER_CLOCK_MS : MEMBER_HEARTBEAT_MS);
+    return now_ms - member->heartbeat_sent_ms >=
+           (has_trace ? MEMBER_CLOCK_MS : MEMBER_HEARTBEAT_MS);
 }
 
 /* Whether it is the same wait, which goes on: nothing that was awaited has come. */

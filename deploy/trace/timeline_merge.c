@@ -3,7 +3,7 @@
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
-#include "deploy/trace/clock_fit.h"
+#include "deploy/trace/drift.h"
 #include "deploy/trace/flow_ends.h"
 #include "deploy/trace/trace_bytes.h"
 
@@ -22,7 +22,7 @@ struct part {
     uint64_t host_id;
     struct clock_ping *pings; // (ping_count), owned
     size_t ping_count;
-    struct clock_fit fit;
+    struct drift fit;
     bool shares_clock; // with the coordinator
 };
 
@@ -130,7 +130,7 @@ static enum status read_facts(struct merge *merge, struct part *part)
         }
     }
     qsort(part->pings, part->ping_count, sizeof(*part->pings), compare_pings);
-    clock_fit_make(part->pings, part->ping_count, &part->fit);
+    drift_make(part->pings, part->ping_count, &part->fit);
     free(part->pings);
     part->pings = NULL;
     part->file.at = 0;
@@ -147,7 +147,7 @@ static void choose_clocks(struct merge *merge)
     for (size_t i = 0; i < merge->part_count; i++) {
         struct part *part = merge->parts[i];
         bool is_near = coordinator != NULL && part->host_id == coordinator->host_id;
-        part->shares_clock = part == coordinator || (is_near && clock_fit_allows_zero(&part->fit));
+        part->shares_clock = part == coordinator || (is_near && drift_allows_zero(&part->fit));
         if (is_near && !part->shares_clock) {
             log_warn("%s: its clock differs from the coordinator's, though both are of one host; "
                      "what was measured counts",
@@ -163,7 +163,7 @@ static void choose_clocks(struct merge *merge)
 
 static int64_t offset_of(const struct part *part, uint64_t time_ns)
 {
-    return part->shares_clock ? 0 : clock_fit_offset(&part->fit, time_ns);
+    return part->shares_clock ? 0 : drift_offset(&part->fit, time_ns);
 }
 
 static enum status add_entry(struct merge *merge, const struct entry *entry)

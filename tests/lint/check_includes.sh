@@ -122,7 +122,7 @@ ps-server/record/metrics
 deploy/export/tensors
 deploy/system/advice
 deploy/hosts/placement
-deploy/trace/(clock_fit|critical_path|flow_ends|replay|segments)
+deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 worker/data/augment/[a-z_]+
 worker/exchange/chunks/ring_plan
 worker/model/(description|network)

@@ -43,22 +43,6 @@ static enum status follow_turn(struct trainer *trainer, struct link *link, uint6
     return status;
 }
 
-static void trace_images_per_second(struct trainer *trainer, uint64_t turn_ns)
-{
-    const struct rank_block turn = trainer_turn(trainer);
-    double images = 0;
-    if (trainer->clock.trace == NULL || turn_ns == 0) {
-        return;
-    }
-    for (uint32_t i = turn.first; i < turn.first + turn.count; i++) {
-        images += job_batch_of(trainer->job, trainer->slices.list[i].rank);
-    }
-    trace_note(trainer->clock.trace, &(struct trace_mark){.kind = TRACE_IMAGES_PER_SECOND,
-                                                          .bucket = TRACE_NO_BUCKET,
-                                                          .step = trainer->clock.step,
-                                                          .value = images * 1e9 / (double)turn_ns});
-}
-
 /* A step, or a turn of one: what follows it, and the checkpoint behind a step that is whole. */
 static enum status train_turn(struct trainer *trainer, struct link *link, uint64_t *step)
 {
@@ -71,7 +55,6 @@ static enum status train_turn(struct trainer *trainer, struct link *link, uint64
     uint64_t turn_ns = clock_now_ns() - started_ns;
     bool is_whole = trainer->turn + 1 == exchange_turns(trainer->exchange);
     trainer_count_step(trainer, *step, &times, turn_ns);
-    trace_images_per_second(trainer, turn_ns);
     trainer->turns_ns += turn_ns;
     *step += is_whole;
     status = follow_turn(trainer, link, *step);

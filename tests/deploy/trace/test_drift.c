@@ -1,5 +1,5 @@
 /* Offsets between clocks, from messages with known delays. */
-#include "deploy/trace/clock_fit.h"
+#include "deploy/trace/drift.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #define MS UINT64_C(1000000)
 
-static struct clock_fit fit;
+static struct drift fit;
 
 /* A message that takes so long there, and back, where the other clock is ahead by `ahead`. */
 static struct clock_ping ping(uint64_t sent_ns, uint64_t there_ns, uint64_t back_ns, int64_t ahead)
@@ -27,12 +27,12 @@ static void the_quickest_message_tells_the_offset(void **state)
     const struct clock_ping pings[] = {ping(1000 * MS, 9 * MS, MS, ahead),
                                        ping(1100 * MS, MS / 10, MS / 10, ahead),
                                        ping(1200 * MS, MS, 20 * MS, ahead)};
-    clock_fit_make(pings, 3, &fit);
+    drift_make(pings, 3, &fit);
     assert_int_equal(fit.count, 1);
     assert_int_equal(fit.points[0].offset_ns, ahead);
     assert_int_equal(fit.uncertainty_ns, MS / 10);
-    assert_int_equal(clock_fit_offset(&fit, 5), ahead);
-    assert_false(clock_fit_allows_zero(&fit));
+    assert_int_equal(drift_offset(&fit, 5), ahead);
+    assert_false(drift_allows_zero(&fit));
 }
 
 static void an_offset_is_never_further_off_than_it_says(void **state)
@@ -41,8 +41,8 @@ static void an_offset_is_never_further_off_than_it_says(void **state)
     for (uint64_t there = 0; there <= 10; there++) {
         const int64_t ahead = 3 * (int64_t)MS;
         const struct clock_ping only = ping(MS, there * 1000, (10 - there) * 1000, ahead);
-        clock_fit_make(&only, 1, &fit);
-        int64_t error = clock_fit_offset(&fit, MS) - ahead;
+        drift_make(&only, 1, &fit);
+        int64_t error = drift_offset(&fit, MS) - ahead;
         assert_true((uint64_t)(error < 0 ? -error : error) <= fit.uncertainty_ns);
     }
 }
@@ -55,10 +55,10 @@ static void clocks_that_drift_are_followed(void **state)
         uint64_t at = i * 100 * MS;
         pings[i] = ping(at, 1000, 1000, (int64_t)(at / 10000));
     }
-    clock_fit_make(pings, 600, &fit);
+    drift_make(pings, 600, &fit);
     assert_int_equal(fit.count, 6);
     for (uint64_t second = 0; second < 50; second++) {
-        int64_t error = clock_fit_offset(&fit, second * 1000 * MS) - (int64_t)(second * MS / 10);
+        int64_t error = drift_offset(&fit, second * 1000 * MS) - (int64_t)(second * MS / 10);
         assert_in_range(error + 5000, 0, 10000);
     }
 }
@@ -67,17 +67,17 @@ static void clocks_that_are_the_same_are_taken_for_the_same(void **state)
 {
     (void)state;
     const struct clock_ping pings[] = {ping(MS, 40000, 2000, 0), ping(2 * MS, 3000, 80000, 0)};
-    clock_fit_make(pings, 2, &fit);
-    assert_true(clock_fit_allows_zero(&fit));
+    drift_make(pings, 2, &fit);
+    assert_true(drift_allows_zero(&fit));
 }
 
 static void nonsense_is_passed_over(void **state)
 {
     (void)state;
     const struct clock_ping pings[] = {{5, 5, 1}, {1, UINT64_MAX, 2}, {1, 2, UINT64_MAX}};
-    clock_fit_make(pings, 3, &fit);
+    drift_make(pings, 3, &fit);
     assert_int_equal(fit.count, 0);
-    assert_int_equal(clock_fit_offset(&fit, 7), 0);
+    assert_int_equal(drift_offset(&fit, 7), 0);
 }
 
 int main(void)

@@ -4,14 +4,14 @@
  * received at r says that the coordinator's clock is ahead by t - (s + r) / 2, give or take
  * (r - s) / 2. The quickest message of each ten seconds counts; between them the offset changes
  * evenly, as clocks that drift do. */
-#ifndef DEPLOY_TRACE_CLOCK_FIT_H
-#define DEPLOY_TRACE_CLOCK_FIT_H
+#ifndef DEPLOY_TRACE_DRIFT_H
+#define DEPLOY_TRACE_DRIFT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLOCK_FIT_POINTS_MAX 512
+#define DRIFT_POINTS_MAX 512
 
 struct clock_ping {
     uint64_t sent_ns, there_ns, received_ns;
@@ -24,19 +24,19 @@ struct clock_point {
 };
 
 /* Without a point: there was no message, and the offset is not known. */
-struct clock_fit {
-    struct clock_point points[CLOCK_FIT_POINTS_MAX]; // (count), by time
+struct drift {
+    struct clock_point points[DRIFT_POINTS_MAX]; // (count), by time
     size_t count;
     uint64_t uncertainty_ns; // the largest radius
 };
 
 /* Takes pings in the order of `received_ns`; those that make no sense are passed over. */
-void clock_fit_make(const struct clock_ping *pings, size_t count, struct clock_fit *ret_fit);
+void drift_make(const struct clock_ping *pings, size_t count, struct drift *ret_fit);
 
 /* The offset at a time of the process; 0 where it is not known. */
-int64_t clock_fit_offset(const struct clock_fit *fit, uint64_t time_ns);
+int64_t drift_offset(const struct drift *fit, uint64_t time_ns);
 
 /* Whether the two clocks may be the same one. */
-bool clock_fit_allows_zero(const struct clock_fit *fit);
+bool drift_allows_zero(const struct drift *fit);
 
 #endif

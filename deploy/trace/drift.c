@@ -1,5 +1,5 @@
 /* Picks the quickest messages, and interpolates between them. */
-#include "deploy/trace/clock_fit.h"
+#include "deploy/trace/drift.h"
 
 #define WINDOW_NS UINT64_C(10000000000)
 
@@ -16,7 +16,7 @@ static struct clock_point point_of(const struct clock_ping *ping)
     return (struct clock_point){middle_ns, (int64_t)ping->there_ns - (int64_t)middle_ns, radius_ns};
 }
 
-void clock_fit_make(const struct clock_ping *pings, size_t count, struct clock_fit *ret_fit)
+void drift_make(const struct clock_ping *pings, size_t count, struct drift *ret_fit)
 {
     uint64_t window_end_ns = 0;
     ret_fit->count = 0;
@@ -26,8 +26,8 @@ void clock_fit_make(const struct clock_ping *pings, size_t count, struct clock_f
             continue;
         }
         struct clock_point point = point_of(&pings[i]);
-        bool begins = ret_fit->count == 0 || (pings[i].received_ns >= window_end_ns &&
-                                              ret_fit->count < CLOCK_FIT_POINTS_MAX);
+        bool begins = ret_fit->count == 0 ||
+                      (pings[i].received_ns >= window_end_ns && ret_fit->count < DRIFT_POINTS_MAX);
         if (begins) {
             ret_fit->points[ret_fit->count++] = point;
             window_end_ns = pings[i].received_ns + WINDOW_NS;
@@ -43,7 +43,7 @@ void clock_fit_make(const struct clock_ping *pings, size_t count, struct clock_f
     }
 }
 
-int64_t clock_fit_offset(const struct clock_fit *fit, uint64_t time_ns)
+int64_t drift_offset(const struct drift *fit, uint64_t time_ns)
 {
     if (fit->count == 0) {
         return 0;
@@ -60,7 +60,7 @@ int64_t clock_fit_offset(const struct clock_fit *fit, uint64_t time_ns)
     return a->offset_ns + (int64_t)(part * (double)(b->offset_ns - a->offset_ns));
 }
 
-bool clock_fit_allows_zero(const struct clock_fit *fit)
+bool drift_allows_zero(const struct drift *fit)
 {
     for (size_t i = 0; i < fit->count; i++) {
         int64_t offset_ns = fit->points[i].offset_ns;
