@@ -6,6 +6,7 @@
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
+#include "common/trace/trace.h"
 #include "ps-server/options.h"
 #include "ps-server/server.h"
 #include "ps-server/shard/shard_service.h"
@@ -27,7 +28,7 @@ static enum status check_limits(enum resources_role role, const struct job *job)
 
 static enum status run_coordinator(const struct ps_options *options, struct job *job,
                                    const struct security *security, struct health *health,
-                                   struct notify *notify)
+                                   struct notify *notify, struct trace *trace)
 {
     char error[OPTION_ERROR_BYTES];
     if (job_resolve(job, error, sizeof(error)) != STATUS_OK) {
@@ -47,6 +48,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .health = health,
         .dashboard = options->dashboard,
         .notify = notify,
+        .trace = trace,
         .security = security,
         .keys = options->security.keys,
         .folder = options->out,
@@ -63,7 +65,8 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
 }
 
 static enum status run_shard(const struct ps_options *options, double stall_warn,
-                             const struct security *security, struct notify *notify)
+                             const struct security *security, struct notify *notify,
+                             struct trace *trace)
 {
     enum status status = check_limits(RESOURCES_SHARD, NULL); // its job is not known yet
     if (status != STATUS_OK) {
@@ -75,6 +78,7 @@ static enum status run_shard(const struct ps_options *options, double stall_warn
         .port_range = options->port_range,
         .security = security,
         .number = options->shard,
+        .trace = trace,
         .notify = notify,
         .join_timeout_ms = (uint32_t)(1000 * options->join_timeout),
         .stall_warn_ms = (uint32_t)(1000 * stall_warn),
@@ -87,12 +91,20 @@ static enum status run(const struct ps_options *options, struct job *job, struct
                        struct notify *notify)
 {
     struct security security;
-    enum status status = security_open(&options->security, &security);
+    struct trace *trace;
+    enum status status = trace_create(options->timeline_dir, &trace);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = security_open(&options->security, &security);
     if (status == STATUS_OK) {
-        status = options->shard == 0 ? run_coordinator(options, job, &security, health, notify)
-                                     : run_shard(options, job->stall_warn, &security, notify);
+        status = options->shard == 0
+                     ? run_coordinator(options, job, &security, health, notify, trace)
+                     : run_shard(options, job->stall_warn, &security, notify, trace);
     }
     security_close(&security);
+    (void)trace_write(trace); // which has said so; the job is what it is
+    trace_destroy(trace);
     return status;
 }
 

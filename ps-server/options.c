@@ -78,6 +78,13 @@ static const struct option rows[] = {
      .help = "go on from the newest checkpoint of this run folder, with the options of its job; "
              "--epochs may become more. Continues the folder unless --out names another one. auto: "
              "go on in the folder of --out, if it has a checkpoint, and begin otherwise"},
+    {.name = "timeline-dir",
+     FIELD(TEXT, timeline_dir),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "DIR",
+     .help = "folder for this process's part of the timeline, if its job asks for one "
+             "(--timeline); the coordinator's default is DIR/timeline of its --out DIR"},
     {.name = "restarted",
      FIELD(TEXT, restarted),
      .fallback = "",
@@ -167,6 +174,28 @@ static enum status check_effects(const struct option_program *program, const str
     return status;
 }
 
+/* Where the coordinator's part of a timeline goes. Logs. */
+static enum status choose_timeline(struct ps_options *options, struct job *job)
+{
+    char error[OPTION_ERROR_BYTES];
+    struct job resolved = *job;
+    if (job_resolve(&resolved, error, sizeof(error)) != STATUS_OK || !resolved.timeline ||
+        options->timeline_dir[0] != '\0') {
+        return STATUS_OK; // what cannot be resolved is said where it is run
+    }
+    if (options->out[0] == '\0') {
+        log_error("--timeline needs a folder to write to: --out DIR, or --timeline-dir DIR");
+        return STATUS_INVALID;
+    }
+    int size =
+        snprintf(options->timeline_dir, sizeof(options->timeline_dir), "%s/timeline", options->out);
+    if (size >= (int)sizeof(options->timeline_dir)) {
+        log_error("--out is too long for a timeline below it; --timeline-dir names another place");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 /* A job that is resumed goes on in its folder. Logs. */
 static enum status choose_folder(struct ps_options *options, const struct job *job)
 {
@@ -235,6 +264,9 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         return STATUS_INVALID;
     }
     if (ret_options->shard == 0 && choose_folder(ret_options, ret_job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    if (ret_options->shard == 0 && choose_timeline(ret_options, ret_job) != STATUS_OK) {
         return STATUS_INVALID;
     }
     bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;

@@ -25,9 +25,10 @@ struct ps_options {
     char resume[1024]; // folder to go on from; "": none
     bool goes_on;      // from the newest checkpoint of `out`, if there is one
     char restarted[512];
-    double join_timeout;  // seconds; of shards beyond 0
-    uint32_t announce_fd; // 0: none
-    uint32_t launcher_fd; // 0: none
+    char timeline_dir[1024]; // "": none
+    double join_timeout;     // seconds; of shards beyond 0
+    uint32_t announce_fd;    // 0: none
+    uint32_t launcher_fd;    // 0: none
     enum progress_choice progress;
     bool tensorboard;
     char dashboard[80]; // where the live page is served; "": nowhere

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/channel/channel_trace.h"
 #include "common/job/faults.h"
 #include "common/transport/port_range.h"
 #include "ps-server/coordinator/deadlines.h"
@@ -95,6 +96,7 @@ static enum status start_shard(struct server *server)
         .port_range = options->port_range,
         .security = options->security,
         .number = 0,
+        .trace = options->trace,
         .join_timeout_ms = (uint32_t)(1000 * options->job->start_timeout),
         .stall_warn_ms = (uint32_t)(1000 * options->job->stall_warn),
         // A signal is the coordinator's to handle: it stops its shard with the others.
@@ -182,6 +184,9 @@ static void take_launcher_news(struct server *server)
 /* Hands a message to the coordinator if it belongs to this job, or asks to join it. */
 static void hand_over(struct server *server, uint64_t peer, const struct message *message)
 {
+    if (message->kind == MESSAGE_HEARTBEAT && message->clock != NULL) {
+        server_tell_clock(server, peer, message);
+    }
     if (message->kind == MESSAGE_JOIN || message->job_id == server->channel->job_id) {
         coordinator_receive(&server->coordinator, peer, message, clock_now_ms());
     } else if (message->kind == MESSAGE_HEARTBEAT) {
@@ -206,7 +211,9 @@ static bool take_one(struct server *server, int timeout_ms)
     struct message message;
     enum status status = channel_receive(server->channel, timeout_ms, &envelope, &message);
     if (status == STATUS_OK) {
+        uint64_t began_ns = trace_begin(server->channel->trace);
         hand_over(server, envelope.peer, &message);
+        channel_trace_message(server->channel, TRACE_CONTROL, &message, began_ns);
         envelope_release(&envelope);
     } else if (status == STATUS_MISMATCH) {
         refuse_version(server, envelope.peer);
@@ -376,6 +383,10 @@ static enum status start(struct server *server)
         return status;
     }
     status = channel_secure(server->channel, options->security);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = server_open_trace(server);
     if (status != STATUS_OK) {
         return status;
     }

@@ -8,6 +8,7 @@
 #include "common/security/security.h"
 #include "common/service/health.h"
 #include "common/service/notify.h"
+#include "common/trace/trace.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@ struct server_options {
     const char *address;             // to listen on
     uint32_t port;                   // 0: any free one
     const char *port_range;          // of all sockets; "": any
+    struct trace *trace;             // borrowed; of the process, for a timeline; NULL: none
     const struct security *security; // borrowed
     const char *keys;                // file of its keys; "": none
     const char *folder;              // run folder; "" for none

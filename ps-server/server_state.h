@@ -1,5 +1,5 @@
 /* The coordinator's process: what its loop has, and what it does for the coordinator. Of server.c,
- * server_port.c and server_record.c alone. */
+ * server_port.c, server_record.c and server_trace.c alone. */
 #ifndef PS_SERVER_SERVER_STATE_H
 #define PS_SERVER_SERVER_STATE_H
 
@@ -64,5 +64,12 @@ void server_finish_record(struct server *server);
 
 /* Notes how writing to the run folder went; the first failure ends the job. */
 void server_note_record(struct server *server, enum status status);
+
+/* Opens the lane of the loop, if the job has a timeline. */
+enum status server_open_trace(struct server *server);
+
+/* A member asks what time it is here, for a timeline. Answered at once: the shorter the way there
+ * and back takes, the more the answer tells. */
+void server_tell_clock(struct server *server, uint64_t peer, const struct message *message);
 
 #endif

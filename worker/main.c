@@ -2,10 +2,13 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/signals.h"
+#include "common/job/job_modes.h"
 #include "common/security/security.h"
 #include "common/service/notify.h"
 #include "common/service/resources.h"
+#include "common/trace/trace.h"
 #include "common/transport/local_address.h"
+#include "common/transport/transport.h"
 #include "worker/link/link.h"
 #include "worker/link/rank.h"
 #include "worker/options.h"
@@ -15,6 +18,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What this host has differently from the job's description. */
 static void apply_overrides(const struct worker_options *options, struct job *job)
@@ -53,6 +57,22 @@ static enum status build(struct workplace *workplace, struct link *link, const s
     return status;
 }
 
+/* What its part of a timeline says of this process. */
+static void describe_trace(struct trace *trace, const struct job *job, uint32_t number)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    if (job->timeline && !trace_has_folder(trace)) {
+        log_warn("the job has a timeline, and this process has no part of it: --timeline-dir says "
+                 "where that would go");
+    }
+    trace_describe(trace, &(struct trace_process){.role = "worker",
+                                                  .number = number,
+                                                  .host = host,
+                                                  .host_id = transport_host_id(),
+                                                  .is_unsynchronised = job_is_unsynchronised(job)});
+}
+
 /* *number: by which the process joins later generations. */
 static enum status train(const struct worker_options *options, struct link *link,
                          struct workplace *workplace, struct job *job, uint32_t *number)
@@ -78,6 +98,7 @@ static enum status train(const struct worker_options *options, struct link *link
         return status;
     }
     apply_overrides(options, job);
+    describe_trace(workplace->trace, job, *number);
     const struct workplace_seat seat = {
         .process = process,
         .local_rank = options->has_local_rank ? options->local_rank : process,
@@ -128,7 +149,8 @@ static enum status train_generation(const struct worker_options *options,
 }
 
 static enum status join_and_train(const struct worker_options *options,
-                                  const struct security *security, struct notify *notify)
+                                  const struct security *security, struct notify *notify,
+                                  struct trace *trace)
 {
     struct link_options link_options = {
         .coordinator = options->server,
@@ -142,7 +164,7 @@ static enum status join_and_train(const struct worker_options *options,
         .notify = notify,
         .is_interrupted = signals_flag(),
     };
-    struct workplace workplace = {0};
+    struct workplace workplace = {.trace = trace};
     struct job job;
     char error[RESOURCES_ERROR_BYTES];
     enum status status = resources_check(RESOURCES_WORKER, NULL, error);
@@ -161,11 +183,18 @@ static enum status join_and_train(const struct worker_options *options,
 static enum status run(const struct worker_options *options, struct notify *notify)
 {
     struct security security;
-    enum status status = security_open(&options->security, &security);
+    struct trace *trace;
+    enum status status = trace_create(options->timeline_dir, &trace);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = security_open(&options->security, &security);
     if (status == STATUS_OK) {
-        status = join_and_train(options, &security, notify);
+        status = join_and_train(options, &security, notify, trace);
     }
     security_close(&security);
+    (void)trace_write(trace); // which has said so; the job is what it is
+    trace_destroy(trace);
     return status;
 }
 

@@ -115,6 +115,13 @@ static const struct option rows[] = {
      FIELD(FLAG, backends),
      .fallback = "false",
      .help = "print the device backends of this build, one JSON object a line, end"},
+    {.name = "timeline-dir",
+     FIELD(TEXT, timeline_dir),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "DIR",
+     .help =
+         "folder for this process's part of the timeline, if its job asks for one (--timeline)"},
     {.name = "health-port",
      FIELD(U32, health_port),
      .fallback = "0",

@@ -22,8 +22,9 @@ struct worker_options {
     char device[32];     // "": the job's
     uint32_t threads;    // 0: the job's
     double join_timeout, stall_warn;
-    uint32_t health_port; // 0: none
-    char evaluate[1024];  // folder of checkpoints; "": none
+    uint32_t health_port;    // 0: none
+    char timeline_dir[1024]; // "": none
+    char evaluate[1024];     // folder of checkpoints; "": none
     bool probe, backends, describe_model;
     enum log_level log_level;
     struct security_options security;

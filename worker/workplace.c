@@ -86,7 +86,7 @@ static enum status open_data_and_device(struct workplace *workplace, const struc
 enum status workplace_open(struct workplace *workplace, const struct job *job,
                            const struct workplace_seat *seat)
 {
-    *workplace = (struct workplace){0};
+    *workplace = (struct workplace){.trace = workplace->trace};
     enum status status = open_data_and_device(workplace, job, seat);
     if (status != STATUS_OK) {
         goto fail;
@@ -103,8 +103,14 @@ fail:
 
 enum status workplace_build(struct workplace *workplace, const struct job *job, uint32_t process)
 {
-    return trainer_create(job, carriers_block(job_carriers(job), process), workplace->device,
-                          workplace->train, workplace->test, &workplace->trainer);
+    const struct trainer_tools tools = {
+        .device = workplace->device,
+        .train = workplace->train,
+        .test = workplace->test,
+        .trace = job->timeline ? workplace->trace : NULL,
+    };
+    return trainer_create(job, carriers_block(job_carriers(job), process), &tools,
+                          &workplace->trainer);
 }
 
 void workplace_clear(struct workplace *workplace)
@@ -153,7 +159,7 @@ enum status workplace_probe(void)
     if (read_job(&job) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    struct workplace workplace;
+    struct workplace workplace = {0};
     job.cuda_engines = JOB_ENGINES_HEURISTIC; // timing is for the job itself
     enum status status = workplace_open(&workplace, &job, &(struct workplace_seat){.process = 0});
     if (status == STATUS_OK) {

@@ -14,6 +14,7 @@ struct workplace {
     struct dataset *train, *test;
     struct device *device;
     struct trainer *trainer;
+    struct trace *trace; // borrowed; of the process, for a timeline; NULL: none
 };
 
 /* Which of the worker processes it is for. */

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/slice.h"
 #include "common/channel/arrivals.h"
+#include "common/channel/channel_trace.h"
 #include "common/job/job_choices.h"
 
 #include <assert.h>
@@ -236,6 +237,7 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
                          void (*release)(void *hint), void *hint)
 {
     struct message stamped = *message;
+    uint64_t began_ns = trace_begin(channel->trace);
     // A peer that knows the job's id may belong to the job. One that is refused does not.
     stamped.job_id = message->kind == MESSAGE_REFUSE ? 0 : channel->job_id;
     const struct wire_payload values = wire_payload(message);
@@ -245,14 +247,13 @@ enum status channel_send(struct channel *channel, uint64_t peer, const struct me
     struct wire_loan loan;
     bool is_lent = payload.size > 0 && release != NULL && to.peer != NULL &&
                    sharing_lend(&channel->sharing, &to.peer->sharing, &payload, &loan);
-    if (!is_lent) {
-        return encode_and_send(channel, &to, &stamped, &payload);
-    }
-    stamped.loan = &loan;
-    enum status status = encode_and_send(channel, &to, &stamped, NULL);
-    if (status != STATUS_OK) {
+    stamped.flow = channel_trace_flow(channel, message);
+    stamped.loan = is_lent ? &loan : message->loan;
+    enum status status = encode_and_send(channel, &to, &stamped, is_lent ? NULL : &payload);
+    if (status != STATUS_OK && is_lent) {
         sharing_cancel_loan(&channel->sharing, loan.ticket);
     }
+    channel_trace_message(channel, TRACE_SEND, &stamped, began_ns);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "common/base/region.h"
 #include "common/channel/peers.h"
 #include "common/channel/wire.h"
+#include "common/trace/trace.h"
 #include "common/transport/endpoints.h"
 #include "common/transport/transport.h"
 
@@ -28,6 +29,7 @@ struct channel {
     bool is_far;         // see channel_go_far
     struct envelope held;
     struct wire_scratch scratch;
+    struct trace_lane *trace; // of its thread; borrowed, set by its owner; NULL: none
 };
 
 enum status channel_create(struct channel **ret_channel);

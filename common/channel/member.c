@@ -36,6 +36,12 @@ bool member_handle(struct member *member, const struct envelope *envelope,
     if (message->kind == MESSAGE_HEARTBEAT && message->patience_ms > 0) {
         member->patience_ms = message->patience_ms;
     }
+    if (message->kind == MESSAGE_HEARTBEAT && message->clock != NULL) {
+        trace_add_ping(member->channel->trace,
+                       &(struct trace_ping){.sent_ns = message->clock->asked_ns,
+                                            .received_ns = clock_now_ns(),
+                                            .there_ns = message->clock->told_ns});
+    }
     if (message->kind == MESSAGE_STOP) {
         mark_stopped(member, message->reason, message->text);
         return true;
@@ -330,7 +336,9 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
 
 bool member_is_due(const struct member *member, uint64_t now_ms)
 {
-    return now_ms - member->heartbeat_sent_ms >= MEMBER_HEARTBEAT_MS;
+    bool has_trace = member->channel->trace != NULL;
+    return now_ms - member->heartbeat_sent_ms >=
+           (has_trace ? MEMBER_CLOCK_MS : MEMBER_HEARTBEAT_MS);
 }
 
 /* Whether it is the same wait, which goes on: nothing that was awaited has come. */
@@ -357,11 +365,14 @@ void member_note_wait(struct member *member, const struct wire_wait *wait, uint6
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (member_is_due(member, now_ms)) {
+        bool has_trace = member->channel->trace != NULL;
+        const struct wire_clock clock = {.asked_ns = has_trace ? clock_now_ns() : 0};
         member->heartbeat_sent_ms = now_ms;
         struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,
                                     .rank = member->self.rank,
                                     .step = step,
-                                    .wait = member->is_waiting ? &member->wait : NULL};
+                                    .wait = member->is_waiting ? &member->wait : NULL,
+                                    .clock = has_trace ? &clock : NULL};
         // The silence of a coordinator shows that it is gone.
         if (channel_send(member->channel, member->coordinator, &heartbeat, NULL, NULL) !=
             STATUS_OK) {

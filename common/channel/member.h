@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #define MEMBER_HEARTBEAT_MS 500
+#define MEMBER_CLOCK_MS     100 // between questions for the coordinator's clock, for a timeline
 #define MEMBER_TURN_MS      250
 
 // When the coordinator's connection closes, its last messages may still have to be received.

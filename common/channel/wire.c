@@ -35,7 +35,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_TRIED] = {"TRIED", WIRE__KIND__KIND_TRIED, PART_PATH, 0},
     [MESSAGE_CONNECTED] = {"CONNECTED", WIRE__KIND__KIND_CONNECTED, 0, 0},
     [MESSAGE_GO] = {"GO", WIRE__KIND__KIND_GO, 0, 0},
-    [MESSAGE_HEARTBEAT] = {"HEARTBEAT", WIRE__KIND__KIND_HEARTBEAT, 0, PART_WAIT},
+    [MESSAGE_HEARTBEAT] = {"HEARTBEAT", WIRE__KIND__KIND_HEARTBEAT, 0, PART_WAIT | PART_CLOCK},
     [MESSAGE_REPORT] = {"REPORT", WIRE__KIND__KIND_REPORT, PART_REPORT, 0},
     [MESSAGE_DONE] = {"DONE", WIRE__KIND__KIND_DONE, PART_MEMBER | PART_REPORT, 0},
     [MESSAGE_LEAVE] = {"LEAVE", WIRE__KIND__KIND_LEAVE, 0, 0},
@@ -72,6 +72,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     X(params_version)     \
     X(mark)               \
     X(patience_ms)        \
+    X(flow)               \
     X(generation)
 
 #define COPY(field) to->field = from->field;

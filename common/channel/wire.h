@@ -78,6 +78,7 @@ struct message {
     uint64_t mark;           // PULL: whose parameters are wanted, from 1; 0: those to go on with.
                              // PARAMS: whose these are, or how many marks were passed
     uint64_t patience_ms;    // HEARTBEAT of the coordinator: how long it may be silent; 0: not said
+    uint64_t flow;           // its number in a timeline; 0: it is in none
     uint32_t generation;     // WELCOME: how often the job has gone on with other processes
     enum status reason;
     const char *text; // never NULL after decode
@@ -100,6 +101,7 @@ struct message {
     const struct wire_piece *piece;       // PIECE, FETCH
     const struct wire_collect *collect;   // COLLECT
     const struct wire_wait *wait;         // HEARTBEAT of a member that waits for another one
+    const struct wire_clock *clock;       // HEARTBEAT, where there is a timeline
     const struct wire_loan *loan;         // RETURN; kinds that carry values: where they are
     const unsigned char *seal_key;        // WELCOME: (WIRE_SEAL_KEY_BYTES)
 
@@ -131,6 +133,7 @@ struct wire_scratch {
     struct wire_piece piece;
     struct wire_collect collect;
     struct wire_wait wait;
+    struct wire_clock clock;
     struct wire_loan loan;
 };
 

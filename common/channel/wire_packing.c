@@ -104,6 +104,10 @@
     X(waited_ms)        \
     X(taken)
 
+#define CLOCK_NUMBERS(X) \
+    X(asked_ns)          \
+    X(told_ns)
+
 #define COLLECT_NUMBERS(X) X(credits)
 
 #define LOAN_NUMBERS(X) \
@@ -311,6 +315,7 @@ PLAIN_PART(passed, struct wire_passed, Wire__Passed, PASSED_NUMBERS)
 PLAIN_PART(decision, struct wire_decision, Wire__Decision, DECISION_NUMBERS)
 PLAIN_PART(hello, struct wire_hello, Wire__Hello, HELLO_NUMBERS)
 PLAIN_PART(probe, struct wire_probe, Wire__Probe, PROBE_NUMBERS)
+PLAIN_PART(clock, struct wire_clock, Wire__Clock, CLOCK_NUMBERS)
 PLAIN_PART(collect, struct wire_collect, Wire__Collect, COLLECT_NUMBERS)
 PLAIN_PART(loan, struct wire_loan, Wire__Loan, LOAN_NUMBERS)
 

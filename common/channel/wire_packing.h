@@ -25,6 +25,7 @@
     X(piece, PART_PIECE)       \
     X(collect, PART_COLLECT)   \
     X(wait, PART_WAIT)         \
+    X(clock, PART_CLOCK)       \
     X(loan, PART_LOAN)
 
 enum wire_part {
@@ -46,6 +47,7 @@ enum wire_part {
     PART_COLLECT = 1 << 15,
     PART_SLICES = 1 << 16,
     PART_WAIT = 1 << 17,
+    PART_CLOCK = 1 << 18,
 };
 
 /* What a packed header points to. */
@@ -72,6 +74,7 @@ struct wire_packed {
     Wire__Piece piece;
     Wire__Collect collect;
     Wire__Wait wait;
+    Wire__Clock clock;
 };
 
 /* Removes const for protobuf-c, which does not write through the pointer. */

@@ -158,6 +158,11 @@ struct wire_piece {
 };
 
 /* How many more pieces of a snapshot may come. */
+struct wire_clock {
+    uint64_t asked_ns; // of the member, when it asked
+    uint64_t told_ns;  // of the coordinator, when it answered; 0: the member asks
+};
+
 struct wire_collect {
     uint32_t credits;
 };

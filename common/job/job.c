@@ -52,6 +52,11 @@ static uint64_t steps_of(double epochs, uint64_t steps_per_epoch)
     return steps < 0x1p63 ? (uint64_t)steps : UINT64_C(1) << 63;
 }
 
+struct trace_window job_timeline(const struct job *job)
+{
+    return job->timeline ? job->timeline_steps : (struct trace_window){0};
+}
+
 uint32_t job_timing_seconds(const struct job *job)
 {
     return job->cuda_engines == JOB_ENGINES_TIMED ? 120 : 0; // as --help says

@@ -20,6 +20,7 @@
 #include "common/job/schedule.h"
 #include "common/optimizer/optimizer.h"
 #include "common/options/names.h"
+#include "common/trace/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,9 +92,11 @@ struct job {
     enum transport_kind transport;
     uint32_t connections; // of each two that exchange over a network
     enum security_kind security;
-    struct codec compress;             // of gradients on the wire
-    enum all_reduce_choice all_reduce; // of ring
-    uint32_t report_every;             // steps between metrics
+    struct codec compress;              // of gradients on the wire
+    enum all_reduce_choice all_reduce;  // of ring
+    uint32_t report_every;              // steps between metrics
+    bool timeline;                      // its processes record what they do
+    struct trace_window timeline_steps; // that are recorded then
     struct checkpoint_every checkpoint_every;
     uint32_t keep; // checkpoints
     enum on_loss on_loss;
@@ -115,6 +118,9 @@ uint64_t job_total_steps(const struct job *job, uint64_t sample_count);
 
 /* --bucket-mb auto: the size is found in the first steps. */
 bool job_tunes_buckets(const struct job *job);
+
+/* The steps that its processes record; none without a timeline. */
+struct trace_window job_timeline(const struct job *job);
 
 /* How long a worker may time what its GPU's library offers, before it trains (--cuda-engines). */
 uint32_t job_timing_seconds(const struct job *job);

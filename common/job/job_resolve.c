@@ -89,6 +89,9 @@ enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
                  job->stall_warn, job->stall_fail);
         return STATUS_INVALID;
     }
+    if (job->timeline_steps.first > 0 || job->timeline_steps.end < UINT64_MAX) {
+        job->timeline = true;
+    }
     if (job->lr_scale != LR_SCALE_LINEAR) {
         job->lr_workers = 1; // counts for nothing: jobs that differ in it are the same
     } else if (job->lr_workers == 0) {

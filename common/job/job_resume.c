@@ -11,12 +11,12 @@
 /* Options that may differ when a job is resumed. This is the one place that says so: they are
  * about how a job is carried out, and leave its bits as they are. */
 static const char *const may_differ[] = {
-    "threads",     "server-threads",  "servers",      "transport",
-    "connections", "security",        "all-reduce",   "cuda-peers",
-    "cuda-graphs", "cuda-sync-check", "report-every", "start-timeout",
-    "lost-after",  "stall-warn",      "stall-fail",   "checkpoint-every",
-    "keep",        "processes",       "on-loss",      "min-workers",
-    "fault",
+    "threads",     "server-threads",  "servers",        "transport",
+    "connections", "security",        "all-reduce",     "cuda-peers",
+    "cuda-graphs", "cuda-sync-check", "report-every",   "start-timeout",
+    "lost-after",  "stall-warn",      "stall-fail",     "checkpoint-every",
+    "keep",        "processes",       "on-loss",        "min-workers",
+    "fault",       "timeline",        "timeline-steps",
 };
 
 static bool may_change(const char *name, const struct job *job)

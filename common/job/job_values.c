@@ -113,6 +113,36 @@ void job_checkpoints_format(const void *field, char *ret_text, size_t text_size)
     }
 }
 
+bool job_timeline_steps_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
+{
+    struct trace_window window = {0, UINT64_MAX};
+    const char *dots = strstr(text, "..");
+    if (strcmp(text, "all") != 0) {
+        uint64_t first;
+        if (dots == NULL ||
+            !parse_number(text, (size_t)(dots - text), CHECKPOINT_STEPS_MAX, &first) ||
+            !parse_number(dots + 2, strlen(dots + 2), CHECKPOINT_STEPS_MAX, &window.end) ||
+            first > window.end) {
+            snprintf(ret_why, why_size,
+                     "it is all, or the first and the last step, such as 100..120");
+            return false;
+        }
+        window.first = first - 1;
+    }
+    *(struct trace_window *)ret_field = window;
+    return true;
+}
+
+void job_timeline_steps_format(const void *field, char *ret_text, size_t text_size)
+{
+    const struct trace_window *window = field;
+    if (window->first == 0 && window->end == UINT64_MAX) {
+        snprintf(ret_text, text_size, "all");
+    } else {
+        snprintf(ret_text, text_size, "%" PRIu64 "..%" PRIu64, window->first + 1, window->end);
+    }
+}
+
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     char name[JOB_NAME_BYTES];

@@ -10,6 +10,7 @@ enum exit_code command_compare(int argc, char **argv);
 enum exit_code command_sweep(int argc, char **argv);
 enum exit_code command_watch(int argc, char **argv);
 enum exit_code command_report(int argc, char **argv);
+enum exit_code command_timeline(int argc, char **argv);
 enum exit_code command_check(int argc, char **argv);
 enum exit_code command_evaluate(int argc, char **argv);
 enum exit_code command_export(int argc, char **argv);

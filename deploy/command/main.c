@@ -21,6 +21,8 @@ static const struct command commands[] = {
     {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"watch", command_watch, "a job that runs or has run: in the terminal, or on a page"},
+    {"timeline", command_timeline,
+     "what happened when in a job with --timeline, and what limits it"},
     {"evaluate", command_evaluate, "a checkpoint: test loss and accuracy"},
     {"export", command_export, "a checkpoint -> a file that PyTorch or Keras can load"},
     {"check", command_check, "what this build and this machine can do"},

@@ -12,6 +12,7 @@
 #include "deploy/launch/handover.h"
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/launch_start.h"
+#include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/log_tail.h"
 #include "deploy/launch/restart.h"
 #include "deploy/system/process.h"
@@ -334,7 +335,10 @@ static enum status start_with_keys(struct launch *launch)
 /* From the start of its processes to the end of the last one. */
 static void attempt(struct launch *launch)
 {
-    enum status status = start_with_keys(launch);
+    enum status status = launch_timeline_begin(launch);
+    if (status == STATUS_OK) {
+        status = start_with_keys(launch);
+    }
     if (launch->options->restarts == 0) {
         handover_end(&launch->handover); // nobody else needs the keys
     }
@@ -435,6 +439,7 @@ static enum exit_code run(struct launch *launch)
         }
     } while (status == STATUS_OK && starts_again(launch));
     enum status brought = status == STATUS_OK ? bring_folder(launch) : STATUS_OK;
+    launch_timeline_end(launch);
     crew_listen(&launch->launcher->crew, NULL, NULL);
     if (status == STATUS_OK) {
         return conclude(launch, brought);

@@ -2,6 +2,7 @@
 #include "deploy/launch/launch_start.h"
 
 #include "deploy/launch/fetch.h"
+#include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/member_command.h"
 
 #include <stdio.h>
@@ -58,10 +59,14 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
 
 /* Begins a command with what all members have: where they may listen, and whether they have
  * keys. */
-static enum status begin_command(const struct launch *launch, size_t host, const char *program,
+static enum status begin_command(struct launch *launch, size_t host, const char *program,
                                  struct member_command *ret_command)
 {
-    enum status status = member_command_create(program, ret_command);
+    enum status status = launch_timeline_choose(launch, host);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = member_command_create(program, ret_command);
     if (status != STATUS_OK) {
         return status;
     }
@@ -71,6 +76,9 @@ static enum status begin_command(const struct launch *launch, size_t host, const
                                   launch->launcher->host_options->port_range);
     }
     member_command_add_option(ret_command, "--log-level", launch->options->log_level);
+    if (launch->timelines != NULL) {
+        member_command_add_option(ret_command, "--timeline-dir", launch->timelines[host]);
+    }
     for (const char *const *at = launch->handover.arguments; *at != NULL; at++) {
         member_command_add(ret_command, *at);
     }

@@ -22,6 +22,9 @@ struct launch {
     struct handover handover;     // of keys
     bool is_private;              // nobody listens at a port
     char folder[LAUNCH_PATH_MAX]; // that the coordinator writes, on its host
+    char **timelines; // (timeline_count), owned: where members of each host write their parts of a
+                      // timeline, on that host; NULL: not known yet, or there is none
+    size_t timeline_count; // hosts
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
     uint64_t deadline_ms;                    // when all that still runs is killed; 0: not set
     unsigned interrupts;                     // that have been taken

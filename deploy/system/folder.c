@@ -173,6 +173,9 @@ static bool is_of_a_run(const char *name)
                                         "summary.json.part",
                                         "details.json.part",
                                         "checkpoint",
+                                        "timeline",
+                                        "timeline.pftrace",
+                                        "critical_path.json",
                                         FOLDER_LOCK_NAME};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(names[i], name) == 0) {

@@ -265,6 +265,7 @@ enum status service_begin_phase(struct service *service, const struct message *m
     shard_destroy(service->shard);
     service->shard = NULL;
     const struct phase *phase = &phases.list[message->start->phase];
+    trace_begin_phase(service->channel->trace, phase->begin, service->job.sync_every);
     if (phase->mode.kind != MODE_RING) {
         status = create_shard(service, message, phase, is_resumed);
     }

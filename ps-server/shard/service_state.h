@@ -57,6 +57,10 @@ struct service {
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
 
+    // The push that is handled, for a timeline: since when, until the first answer; 0: none.
+    uint64_t push_ns;
+    struct trace_mark push;
+
     // Its load.
     uint64_t started_ns, busy_ns;
     uint64_t backlog, backlog_max; // messages that came without a wait between them

@@ -3,7 +3,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/channel/channel_trace.h"
 #include "common/job/carriers.h"
+#include "common/job/job_modes.h"
 #include "common/job/phases.h"
 #include "common/transport/endpoints.h"
 #include "ps-server/shard/frame_limit.h"
@@ -40,9 +42,31 @@ static uint64_t worker_peer(const struct service *service, uint32_t rank)
     return callers_lanes(&service->far.callers, rank)->peers[0];
 }
 
+/* The first answer behind a push: in between, gradients were summed and parameters updated. */
+static void trace_update(struct service *service)
+{
+    if (service->push_ns != 0) {
+        trace_end(service->channel->trace, service->push_ns, &service->push);
+        service->push_ns = 0;
+    }
+}
+
+/* A push, until it is handled; or NULL: it is. */
+static void note_push(struct service *service, const struct message *push)
+{
+    const struct trace_lane *trace = service->channel->trace;
+    service->push_ns = 0;
+    if (trace != NULL && push != NULL && push->kind == MESSAGE_PUSH && push->flow != 0) {
+        service->push_ns = trace_begin(trace);
+        service->push = (struct trace_mark){TRACE_UPDATE, push->bucket,
+                                            .step = trace_step_of(trace, push->step)};
+    }
+}
+
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
 {
     struct service *service = context;
+    trace_update(service);
     struct message answer = *message;
     answer_encoder_encode(&service->answer_encoder, &answer);
     bool is_stable = answer.encoded != NULL || shard_values_are_stable(service->shard) ||
@@ -222,7 +246,9 @@ static enum status serve(struct service *service)
             continue;
         }
         uint64_t began_ns = clock_now_ns();
+        note_push(service, &message);
         status = handle(service, &message, &envelope);
+        channel_trace_message(service->channel, TRACE_SHARD_RECEIVE, &message, began_ns);
         envelope_release(&envelope);
         service->busy_ns += clock_now_ns() - began_ns;
         if (status != STATUS_OK) {
@@ -324,6 +350,28 @@ static void join_threads(struct service *service)
     free(service->threads);
 }
 
+static enum status open_trace(struct service *service, const char *host)
+{
+    const struct job *job = &service->job;
+    const struct trace_window window = job_timeline(job);
+    struct trace *trace = job->timeline ? service->options->trace : NULL;
+    bool is_first = service->index < job->servers; // of the process
+    if (is_first && job->timeline && !trace_has_folder(trace)) {
+        log_warn("the job has a timeline, and this process has no part of it: --timeline-dir says "
+                 "where that would go");
+    }
+    if (is_first) {
+        trace_describe(trace, &(struct trace_process){
+                                  .role = "ps",
+                                  .number = service->index,
+                                  .host = host,
+                                  .host_id = transport_host_id(),
+                                  .is_unsynchronised = job_is_unsynchronised(job),
+                              });
+    }
+    return trace_open_lane(trace, TRACE_SHARD, service->index, &window, &service->channel->trace);
+}
+
 static enum status join_and_serve(struct service *service)
 {
     const struct shard_service_options *options = service->options;
@@ -334,6 +382,11 @@ static enum status join_and_serve(struct service *service)
     }
     status = join(service, place, host, sizeof(host));
     if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_trace(service, host);
+    if (status != STATUS_OK) {
+        member_leave(&service->member, status, "it has no memory for its timeline");
         return status;
     }
     status = start_threads(service);

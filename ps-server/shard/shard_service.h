@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/security/security.h"
 #include "common/service/notify.h"
+#include "common/trace/trace.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct shard_service_options {
     uint32_t number; // by which it joins: of its shard, as long as the job has lost no server
     uint32_t join_timeout_ms;
     uint32_t stall_warn_ms; // until there is a job; 0: no warning
+    struct trace *trace;    // borrowed; of the process, for a timeline; NULL: none
     struct notify *notify;  // is told of joining, and of the loop's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave
 };

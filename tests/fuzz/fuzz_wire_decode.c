@@ -75,6 +75,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((first.piece != NULL) == (second.piece != NULL));
     assert((first.wait != NULL) == (second.wait != NULL));
     assert(first.wait == NULL || first.wait->given_count == second.wait->given_count);
+    assert(first.flow == second.flow);
+    assert((first.clock != NULL) == (second.clock != NULL));
     assert((first.collect != NULL) == (second.collect != NULL));
     return 0;
 }

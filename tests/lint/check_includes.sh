@@ -15,6 +15,7 @@ cd "${1:-$(dirname "$0")/../..}" || exit 2
 rooms='
 common/base
 common/vector           common/base
+common/trace            common/base
 common/options          common/base
 common/security         common/base common/options
 common/checkpoint       common/base
@@ -22,19 +23,19 @@ common/transport        common/base common/vector common/security
 common/codec            common/base common/vector
 common/optimizer        common/base common/vector common/options
 common/plan             common/base
-common/job              common/base common/vector common/options common/transport common/codec common/optimizer common/plan
+common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan
 common/service          common/base common/transport common/job
 common/live             common/base common/service
-common/channel          common/base common/vector common/security common/transport common/job common/service
+common/channel          common/base common/trace common/vector common/security common/transport common/job common/service
 
 worker/device           common/base
 
-ps-server/shard         common/base common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
+ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
 ps-server/coordinator   common/base common/vector common/transport common/plan common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
-ps-server               common/base common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
+ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
 
 worker/device/ref       common/base common/vector worker/device
 worker/device/cpu       common/base common/vector worker/device
@@ -44,24 +45,25 @@ worker/device/cuda/kernels common/base common/optimizer worker/device
 worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
 worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/nccl
 worker/data/augment     common/base common/plan worker/device
-worker/data             common/base common/vector common/options common/plan worker/device worker/data/augment
+worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
 worker/model            common/base common/vector common/options common/optimizer worker/device
-worker/exchange         common/base common/vector common/transport common/codec common/job common/channel
+worker/exchange         common/base common/trace common/vector common/transport common/codec common/job common/channel
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
 worker/exchange/shared  common/base common/vector common/job worker/exchange
-worker/link             common/base common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
-worker/train            common/base common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/exchange worker/link
-worker                  common/base common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/model worker/link worker/train
+worker/link             common/base common/trace common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
+worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/exchange worker/link
+worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
 deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
 deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
-deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
+deploy/trace            common/base common/trace
+deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/live deploy/system
-deploy/report           common/base common/job deploy/system deploy/sweep
-deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report
+deploy/report           common/base common/trace common/job deploy/system deploy/sweep
+deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -77,6 +79,7 @@ worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
+common/trace/trace_packet\.c    common/(base|trace)/[^/]+\.h|perfetto_trace\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
 
@@ -88,7 +91,9 @@ common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frame
 microhttpd.*                    common/service/web\.c
 tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
 live_page_text\.h                common/live/live_page\.c
-wire\.pb-c\.h|protobuf-c/.*     common/channel/wire(\.c|_packing\.[ch])
+wire\.pb-c\.h                   common/channel/wire(\.c|_packing\.[ch])
+perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c
+protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -103,6 +108,7 @@ our_folders='(bench|common|deploy|ps-server|tests|worker)'
 # snprintf; what else it declares is not.) A line for each room.
 pure_rooms='
 common/base/(bump|crc32c|number)
+common/trace/trace_(kinds|packet)
 common/checkpoint/(manifest|pieces)
 common/codec/codec[a-z0-9_]*
 common/vector/layout
@@ -119,6 +125,7 @@ ps-server/record/metrics
 deploy/export/tensors
 deploy/system/advice
 deploy/hosts/placement
+deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 worker/data/augment/[a-z_]+
 worker/exchange/chunks/ring_plan
 worker/model/(description|network)

@@ -2,6 +2,7 @@
  * end. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/channel/channel_trace.h"
 #include "common/job/job_modes.h"
 #include "worker/link/link_checkpoint.h"
 #include "worker/link/link_phases.h"
@@ -40,6 +41,21 @@ static void note_exchange(struct link *link, enum status status)
     }
 }
 
+/* A bucket that the trainer has posted, or EXCHANGE_PULL. */
+static void run_bucket(struct link *link, uint32_t bucket)
+{
+    struct trace_lane *trace = link->channel->trace;
+    uint64_t step = link->exchange->step; // the trainer may begin the next one meanwhile
+    uint64_t began_ns = trace_begin(trace);
+    note_exchange(link, exchange_run_ready(link->exchange, bucket));
+    if (trace != NULL) {
+        trace_end(trace, began_ns,
+                  &(struct trace_mark){.kind = TRACE_POSTED,
+                                       .bucket = bucket == EXCHANGE_PULL ? TRACE_NO_BUCKET : bucket,
+                                       .step = trace_step_of(trace, step)});
+    }
+}
+
 static void run_ready(struct link *link)
 {
     for (;;) {
@@ -54,7 +70,7 @@ static void run_ready(struct link *link)
         if (!has_bucket) {
             break;
         }
-        note_exchange(link, exchange_run_ready(link->exchange, bucket));
+        run_bucket(link, bucket);
     }
     if (link->exchange != NULL) {
         note_exchange(link, exchange_go_on(link->exchange));
@@ -208,6 +224,7 @@ static enum status pump(struct link *link, int timeout_ms)
         status = check_sharing(link);
         return status == STATUS_OK ? check_doors(link) : status;
     }
+    uint64_t began_ns = trace_begin(link->channel->trace);
     if (!member_handle(&link->member, &envelope, &message)) {
         if (envelope.peer != link->member.coordinator) {
             deliver(link, &message, &envelope);
@@ -215,6 +232,7 @@ static enum status pump(struct link *link, int timeout_ms)
             status = handle_coordinator(link, &message);
         }
     }
+    channel_trace_message(link->channel, TRACE_RECEIVE, &message, began_ns);
     envelope_release(&envelope);
     return status;
 }
@@ -350,7 +368,14 @@ static uint64_t digest_choices(const char *choices)
 
 static enum status say_ready(struct link *link)
 {
-    enum status status = listen(link);
+    const struct trace_window window = job_timeline(&link->job);
+    enum status status = trace_open_lane(link->prepared.trace, TRACE_COMMUNICATION,
+                                         link->ranks.first, &window, &link->channel->trace);
+    if (status != STATUS_OK) {
+        member_leave(&link->member, status, "it has no memory for its timeline");
+        return status;
+    }
+    status = listen(link);
     if (status != STATUS_OK) {
         member_leave(&link->member, status, "it cannot listen for other workers");
         return status;

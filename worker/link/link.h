@@ -17,6 +17,7 @@
 #include "common/job/job.h"
 #include "common/security/security.h"
 #include "common/service/notify.h"
+#include "common/trace/trace.h"
 #include "common/vector/layout.h"
 #include "worker/exchange/exchange.h"
 
@@ -52,6 +53,7 @@ struct link_prepared {
     uint64_t data_digest;         // of some of the samples
     uint64_t parameters;          // of the model, as its authors count them
     const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
+    struct trace *trace;          // for a timeline; NULL: none
     const char *choices;          // of the device: how it computes; NULL: it has none
 };
 

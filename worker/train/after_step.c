@@ -32,10 +32,12 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, const struct ste
                         uint64_t total_ns)
 {
     const struct rank_block turn = trainer_turn(trainer);
+    double turn_images = 0;
     bool is_warm = step >= trainer->warmup_steps;
     for (uint32_t i = turn.first; i < turn.first + turn.count; i++) {
         struct slice *slice = &trainer->slices.list[i];
         uint32_t images = job_batch_of(trainer->job, slice->rank);
+        turn_images += images;
         slice_count_step(slice, images, is_ahead(trainer, step));
         slice->pushed_images += images;
         slice->pushed_warm_images += is_warm ? images : 0;
@@ -44,6 +46,11 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, const struct ste
     trainer->warm_ns += is_warm ? total_ns : 0;
     add_step(&trainer->interval, times, total_ns);
     add_step(&trainer->period, times, total_ns);
+    trace_note(trainer->clock.trace,
+               &(struct trace_mark){.kind = TRACE_IMAGES_PER_SECOND,
+                                    .bucket = TRACE_NO_BUCKET,
+                                    .step = step,
+                                    .value = turn_images * 1e9 / (double)(total_ns + 1)});
 }
 
 /* What became of the gradient of the round that has ended, where workers are unsynchronised: that
@@ -53,6 +60,10 @@ static void note_fate(struct trainer *trainer)
     const struct exchange_fate fate = exchange_fate(trainer->exchange);
     struct slice *slice = &trainer->slices.list[trainer->turn];
     trainer->applied_rate = fate.rate;
+    trace_note(trainer->clock.trace, &(struct trace_mark){.kind = TRACE_STALENESS,
+                                                          .bucket = TRACE_NO_BUCKET,
+                                                          .step = trainer->clock.step,
+                                                          .value = fate.staleness});
     if (fate.staleness > trainer->staleness_max) {
         trainer->staleness_max = fate.staleness;
     }

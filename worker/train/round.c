@@ -62,11 +62,14 @@ static enum status apply_gradients(void *context, uint32_t bucket)
     struct trainer *trainer = context;
     enum status status = STATUS_OK;
     enum step_activity before = step_clock_enter(&trainer->clock, STEP_COMPUTE);
+    uint64_t began_ns = trace_begin(trainer->clock.trace);
     if (trainer->averager != NULL) {
         apply_mean_change(trainer, bucket);
     } else {
         status = update_params(trainer, bucket);
     }
+    trace_end(trainer->clock.trace, began_ns,
+              &(struct trace_mark){TRACE_OPTIMIZER, bucket, .step = trainer->step});
     step_clock_enter(&trainer->clock, before);
     return status;
 }
@@ -154,6 +157,7 @@ void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step)
     if (ends) {
         // It may add up gradients on this thread.
         enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
+        trace_note(trainer->clock.trace, &(struct trace_mark){TRACE_READY, bucket, .step = step});
         exchange_bucket_ready(trainer->exchange, bucket);
         step_clock_enter(&trainer->clock, before);
     }

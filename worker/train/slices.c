@@ -35,11 +35,18 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
         .depth = READ_AHEAD,
         .device = sources->device,
     };
-    enum status status = batcher_create(&options, sources->train, &slice->batcher);
+    const struct trace_window window = job_timeline(job);
+    enum status status =
+        trace_open_lane(sources->trace, TRACE_INPUT, slice->rank, &window, &options.trace);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = batcher_create(&options, sources->train, &slice->batcher);
     if (status != STATUS_OK) {
         return status;
     }
     options.is_training = options.is_local = false;
+    options.trace = NULL;
     options.sample_count = sources->test_samples;
     options.depth = 1;
     return evaluator_create(&options, sources->test, sources->model, &slice->evaluator);

@@ -54,7 +54,8 @@ struct slices_sources {
     uint64_t train_samples, test_samples; // the first so many of each
     struct model *model;
     struct device *device;
-    bool takes_bytes; // the device makes pixels
+    bool takes_bytes;    // the device makes pixels
+    struct trace *trace; // for a timeline; NULL: none
 };
 
 /* Zeroed is fine for finish, also after a failure. */

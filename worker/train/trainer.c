@@ -31,6 +31,18 @@ static enum status meet_devices(struct trainer *trainer)
                          &trainer->device_sums);
 }
 
+/* What comes between two steps, or turns. `step` counts those that were made. */
+static enum status follow_turn(struct trainer *trainer, struct link *link, uint64_t step)
+{
+    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    enum status status = trainer_after_step(trainer, link, step);
+    trace_end(trainer->clock.trace, began_ns,
+              &(struct trace_mark){.kind = TRACE_AFTER_STEP,
+                                   .bucket = TRACE_NO_BUCKET,
+                                   .step = trainer->clock.step});
+    return status;
+}
+
 /* A step, or a turn of one: what follows it, and the checkpoint behind a step that is whole. */
 static enum status train_turn(struct trainer *trainer, struct link *link, uint64_t *step)
 {
@@ -45,7 +57,7 @@ static enum status train_turn(struct trainer *trainer, struct link *link, uint64
     trainer_count_step(trainer, *step, &times, turn_ns);
     trainer->turns_ns += turn_ns;
     *step += is_whole;
-    status = trainer_after_step(trainer, link, *step);
+    status = follow_turn(trainer, link, *step);
     trainer->turn = is_whole ? 0 : trainer->turn + 1;
     if (status != STATUS_OK || !is_whole) {
         return status;
@@ -304,18 +316,18 @@ static void plan_warmup(struct trainer *trainer)
     }
 }
 
-static enum status create_slices(struct trainer *trainer, struct device *device,
-                                 const struct dataset *train, const struct dataset *test)
+static enum status create_slices(struct trainer *trainer, const struct trainer_tools *tools)
 {
     const struct slices_sources sources = {
         .job = trainer->job,
         .ranks = trainer->ranks,
-        .train = train,
-        .test = test,
+        .train = tools->train,
+        .test = tools->test,
+        .trace = tools->trace,
         .train_samples = trainer->train_samples,
         .test_samples = trainer->test_samples,
         .model = trainer->model,
-        .device = device,
+        .device = tools->device,
         .takes_bytes = trainer->takes_bytes,
     };
     return slices_init(&trainer->slices, &sources);
@@ -372,22 +384,27 @@ static enum status introduce_device(struct trainer *trainer, struct device *devi
     return STATUS_OK;
 }
 
-static enum status create_parts(struct trainer *trainer, struct device *device,
-                                const struct dataset *train, const struct dataset *test)
+static enum status create_parts(struct trainer *trainer, const struct trainer_tools *tools)
 {
+    const struct trace_window window = job_timeline(trainer->job);
     enum status status = plan_phases(trainer);
     if (status == STATUS_OK && job_has_nccl(trainer->job)) {
-        status = introduce_device(trainer, device);
+        status = introduce_device(trainer, tools->device);
     }
     if (status != STATUS_OK) {
         return status;
     }
     plan_warmup(trainer);
-    status = create_model(trainer, device, train);
+    status = trace_open_lane(tools->trace, TRACE_COMPUTE, trainer->ranks.first, &window,
+                             &trainer->clock.trace);
     if (status != STATUS_OK) {
         return status;
     }
-    status = create_slices(trainer, device, train, test);
+    status = create_model(trainer, tools->device, tools->train);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = create_slices(trainer, tools);
     if (status != STATUS_OK) {
         return status;
     }
@@ -397,23 +414,24 @@ static enum status create_parts(struct trainer *trainer, struct device *device,
                                                                     : status;
 }
 
-enum status trainer_create(const struct job *job, struct rank_block ranks, struct device *device,
-                           const struct dataset *train, const struct dataset *test,
-                           struct trainer **ret_trainer)
+enum status trainer_create(const struct job *job, struct rank_block ranks,
+                           const struct trainer_tools *tools, struct trainer **ret_trainer)
 {
+    const struct dataset *train = tools->train, *test = tools->test;
     struct trainer *trainer = calloc(1, sizeof(*trainer));
     if (trainer == NULL) {
         return STATUS_NO_MEMORY;
     }
     trainer->job = job;
     trainer->ranks = ranks;
+    trainer->trace = tools->trace;
     trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
     trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
     trainer->data_digest = dataset_digest(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
     trainer->data_digest = dataset_digest(test, trainer->test_samples, trainer->data_digest);
     trainer->schedule = job_schedule(job, trainer->train_samples);
-    snprintf(trainer->device, sizeof(trainer->device), "%s", device->ops->name);
-    enum status status = create_parts(trainer, device, train, test);
+    snprintf(trainer->device, sizeof(trainer->device), "%s", tools->device->ops->name);
+    enum status status = create_parts(trainer, tools);
     if (status != STATUS_OK) {
         if (status != STATUS_INVALID) { // what does not fit was said where it was found
             log_error("cannot prepare training of %s on %s: %s", job->model, job->data,
@@ -462,6 +480,7 @@ void trainer_describe(const struct trainer *trainer, struct link_prepared *ret_p
         .data_digest = trainer->data_digest,
         .parameters = model_published_count(trainer->model),
         .nccl = job_has_nccl(trainer->job) ? &trainer->nccl : NULL,
+        .trace = trainer->trace,
     };
     if (trainer->device_memory.vectors != NULL) {
         ret_prepared->params = trainer->exposed.params;

@@ -17,10 +17,16 @@
 
 struct trainer;
 
-/* For a process that carries these ranks. Borrows device, train and test. Logs. */
-enum status trainer_create(const struct job *job, struct rank_block ranks, struct device *device,
-                           const struct dataset *train, const struct dataset *test,
-                           struct trainer **ret_trainer);
+/* What a trainer works with. Borrowed. */
+struct trainer_tools {
+    struct device *device;
+    const struct dataset *train, *test;
+    struct trace *trace; // for a timeline; NULL: none
+};
+
+/* For a process that carries these ranks. Logs. */
+enum status trainer_create(const struct job *job, struct rank_block ranks,
+                           const struct trainer_tools *tools, struct trainer **ret_trainer);
 void trainer_destroy(struct trainer *trainer); // NULL is fine; after the link
 
 /* After link_welcome, before link_prepare: a job that is resumed goes on with what its checkpoint

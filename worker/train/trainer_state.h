@@ -24,6 +24,7 @@
 struct trainer {
     const struct job *job;
     struct rank_block ranks; // that this process carries
+    struct trace *trace;     // borrowed; NULL: no timeline
     struct model *model;
     struct slices slices; // of each rank
     struct faulting faulting;

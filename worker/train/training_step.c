@@ -93,9 +93,15 @@ static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 /* Computes the gradients of a bucket, unless its backward has begun, and waits for them. */
 static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint32_t begun)
 {
+    uint64_t began_ns = trace_begin(trainer->clock.trace);
     enum status status = bucket < begun ? STATUS_OK : model_backward(trainer->model, bucket);
     bool awaits = !keeps_gradients(trainer) || trainer->device_memory.vectors != NULL;
-    return status == STATUS_OK && awaits ? model_await_gradients(trainer->model, bucket) : status;
+    if (status == STATUS_OK && awaits) {
+        status = model_await_gradients(trainer->model, bucket);
+    }
+    trace_end(trainer->clock.trace, began_ns,
+              &(struct trace_mark){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
+    return status;
 }
 
 /* Whether means go up to the device while gradients of later buckets still come down. */
@@ -169,7 +175,9 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
 {
     struct slice *slice = &trainer->slices.list[index];
     const struct program_input input = input_of(trainer, batch);
+    struct trace_lane *trace = trainer->clock.trace;
     uint32_t begun;
+    uint64_t began_ns = trace_begin(trace);
     enum status status = model_begin_forward(trainer->model, &input);
     if (status != STATUS_OK) {
         return status;
@@ -185,11 +193,25 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
         return status;
     }
     status = await_loss(trainer, &slice->loss_sum);
+    trace_end(trace, began_ns,
+              &(struct trace_mark){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});
     if (status != STATUS_OK) {
         return status;
     }
     return is_last(trainer, index) ? finish_and_send(trainer, step, begun)
                                    : finish_and_keep(trainer, index, begun);
+}
+
+/* --straggler */
+static void wait_as_straggler(struct trainer *trainer, struct slice *slice, uint64_t step)
+{
+    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    straggling_wait(&slice->straggling, trainer->exchange, step);
+    if (slice->straggling.waited_ns > 0) {
+        trace_end(
+            trainer->clock.trace, began_ns,
+            &(struct trace_mark){.kind = TRACE_DELAY, .bucket = TRACE_NO_BUCKET, .step = step});
+    }
 }
 
 /* Everything of a slice, from its batch on. */
@@ -205,7 +227,7 @@ static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t i
         return status;
     }
     step_clock_enter(&trainer->clock, STEP_COMPUTE);
-    straggling_wait(&slice->straggling, trainer->exchange, step);
+    wait_as_straggler(trainer, slice, step);
     slice_enter(&trainer->slices, slice);
     status = compute(trainer, step, index, &batch);
     slice_leave(&trainer->slices, slice);
@@ -217,7 +239,8 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     const struct rank_block turn = trainer_turn(trainer);
     uint64_t noted_ns = 0;
     enum status status = turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
-    step_clock_start(&trainer->clock);
+    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    step_clock_start(&trainer->clock, step);
     for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);
         if (status == STATUS_OK && is_last(trainer, i)) {
@@ -231,5 +254,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     if (status == STATUS_OK) {
         *ret_times = times_of(trainer);
     }
+    trace_end(trainer->clock.trace, began_ns,
+              &(struct trace_mark){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});
     return status;
 }

@@ -18,7 +18,8 @@ static bool has_parts(const struct message *message)
         message->member, message->layout,   message->report, message->start,   message->path,
         message->passed, message->decision, message->sum,    message->outcome, message->hello,
         message->probe,  message->offer,    message->loan,   message->values,  message->seal_key,
-        message->piece,  message->collect,  message->nccl,   message->slices,  message->wait};
+        message->piece,  message->collect,  message->nccl,   message->slices,  message->wait,
+        message->clock};
     bool has_any = false;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         has_any = has_any || parts[i] != NULL;
@@ -55,6 +56,10 @@ static void small_parts_come_back_field_by_field(void **state)
     got = wire_sample_send(&sent);
     assert_int_equal(got.hello->lane, sent.hello->lane);
     assert_true(got.hello->is_far);
+    sent = wire_sample(MESSAGE_HEARTBEAT);
+    got = wire_sample_send(&sent);
+    assert_int_equal(got.clock->asked_ns, sent.clock->asked_ns);
+    assert_true(got.clock->told_ns == sent.clock->told_ns);
     sent = wire_sample(MESSAGE_PROBE);
     got = wire_sample_send(&sent);
     assert_int_equal(got.probe->round, sent.probe->round);

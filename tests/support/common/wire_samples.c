@@ -86,6 +86,7 @@ static const struct wire_decision decision = {.period = 5, .is_enough = true};
 static const double numbers[2] = {0.5, -3};
 static const struct wire_sum sum = {.round = 19, .count = 2, .values = numbers};
 static const struct wire_outcome outcome = {.staleness = 8, .rate = 0.25, .is_late = true};
+static const struct wire_clock clock_sample = {.asked_ns = 1u << 20, .told_ns = UINT64_MAX};
 static const struct wire_hello hello = {.lane = 16, .is_far = true};
 static const struct wire_probe probe = {.round = 18, .is_answer = true};
 static const struct wire_offer offer = {
@@ -150,6 +151,7 @@ struct message wire_sample(enum message_kind kind)
     message.decision = kind == MESSAGE_PROCEED ? &decision : NULL;
     message.sum = kind == MESSAGE_SUM ? &sum : NULL;
     message.outcome = kind == MESSAGE_PARAMS ? &outcome : NULL;
+    message.clock = kind == MESSAGE_HEARTBEAT ? &clock_sample : NULL;
     message.hello = kind == MESSAGE_HELLO ? &hello : NULL;
     message.probe = kind == MESSAGE_PROBE ? &probe : NULL;
     message.offer = kind == MESSAGE_OFFER ? &offer : NULL;

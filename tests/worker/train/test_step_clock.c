@@ -12,7 +12,7 @@ static void a_step_begins_with_its_input(void **state)
 {
     (void)state;
     struct step_clock clock = {.ns = {1, 2, 3}};
-    step_clock_start(&clock);
+    step_clock_start(&clock, 0);
     assert_int_equal(clock.activity, STEP_INPUT);
     for (int i = 0; i < STEP_ACTIVITIES; i++) {
         assert_int_equal(clock.ns[i], 0);
@@ -22,8 +22,8 @@ static void a_step_begins_with_its_input(void **state)
 static void what_is_entered_gives_back_what_went_on(void **state)
 {
     (void)state;
-    struct step_clock clock;
-    step_clock_start(&clock);
+    struct step_clock clock = {0};
+    step_clock_start(&clock, 0);
     assert_int_equal(step_clock_enter(&clock, STEP_COMPUTE), STEP_INPUT);
     enum step_activity before = step_clock_enter(&clock, STEP_EXCHANGE);
     assert_int_equal(before, STEP_COMPUTE);
@@ -39,8 +39,8 @@ static void every_nanosecond_counts_once(void **state)
     (void)state;
     static const enum step_activity order[] = {STEP_COMPUTE,  STEP_EXCHANGE, STEP_COMPUTE,
                                                STEP_EXCHANGE, STEP_INPUT,    STEP_EXCHANGE};
-    struct step_clock clock;
-    step_clock_start(&clock);
+    struct step_clock clock = {0};
+    step_clock_start(&clock, 0);
     uint64_t started_ns = clock.since_ns;
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         uint64_t since_ns = clock.since_ns, before_ns = clock.ns[clock.activity];

@@ -1,0 +1,149 @@
+/* Records what the threads of a process do, for a timeline (--timeline).
+ *
+ * A process that may take part in a job has one `struct trace`, which knows where its file goes.
+ * Each thread that records opens a lane, which has room for its events from the beginning: within a
+ * step nothing is allocated, locked or written. What does not fit is counted. A lane belongs to its
+ * thread; the file is written when all of them have ended.
+ *
+ * Without a timeline there are no lanes. Recording on NULL is one branch:
+ *
+ *     uint64_t begin_ns = trace_begin(lane);
+ *     ...
+ *     trace_end(lane, begin_ns, &(struct trace_mark){TRACE_BACKWARD, .step = step, ...});
+ */
+#ifndef COMMON_TRACE_TRACE_H
+#define COMMON_TRACE_TRACE_H
+
+#include "common/base/clock.h"
+#include "common/base/status.h"
+#include "common/trace/trace_kinds.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRACE_EVENTS_MAX (1u << 18) // of a lane
+#define TRACE_PINGS_MAX  (1u << 12) // of a lane
+#define TRACE_LANES_MAX  1024u      // of a process
+
+#define TRACE_NO_BUCKET UINT32_MAX
+
+/* Steps of the job, from 0, that are recorded: [first, end). */
+struct trace_window {
+    uint64_t first, end;
+};
+
+/* What an event is about. What it does not say is zero. */
+struct trace_mark {
+    enum trace_kind kind;
+    uint32_t bucket;     // TRACE_NO_BUCKET: it is of none
+    uint64_t step;       // of the job, from 0
+    uint64_t flow;       // of a message: its number among all of the job; 0: none
+    const char *message; // its kind, static; NULL: it is no message
+    uint32_t rank;       // that a message is from or for
+    uint32_t hop;        // of an all-reduce
+    uint64_t bytes;      // of a message's values
+    double value;        // of a counter
+};
+
+struct trace_event {
+    uint64_t begin_ns, end_ns; // equal: an instant, or a counter
+    struct trace_mark mark;
+};
+
+/* A message to the coordinator and back, by the clocks of both. */
+struct trace_ping {
+    uint64_t sent_ns, received_ns; // here
+    uint64_t there_ns;             // of the coordinator, when it answered at once
+};
+
+struct trace;
+
+struct trace_lane {
+    struct trace_window window;
+    enum trace_thread thread;
+    uint32_t number;            // of the rank, worker or shard
+    uint64_t flow_seed;         // of the messages that it sends
+    struct trace_event *events; // (TRACE_EVENTS_MAX), owned
+    uint32_t count;
+    uint64_t dropped;         // events for which there was no room
+    uint64_t flows;           // that were given out
+    struct trace_ping *pings; // (TRACE_PINGS_MAX), owned
+    uint32_t ping_count;
+
+    // A message counts the rounds of a phase: which step of the job a round is.
+    uint64_t phase_step;
+    uint32_t round_steps;
+};
+
+/* What the file says of its process. Texts are copied. */
+struct trace_process {
+    const char *role; // "worker", "ps"
+    uint32_t number;  // of the worker, or of the server's first shard
+    const char *host;
+    uint64_t host_id;
+    bool is_coordinator;
+    bool is_unsynchronised; // its workers make steps independently
+};
+
+/* `folder` is where the file goes; "": nowhere, and no lane is opened. Copied. */
+enum status trace_create(const char *folder, struct trace **ret_trace);
+void trace_destroy(struct trace *trace); // NULL is fine; lanes end with it
+
+/* Whether it has a folder. NULL: no. */
+bool trace_has_folder(const struct trace *trace);
+
+/* The same words again are fine. Any thread. */
+void trace_describe(struct trace *trace, const struct trace_process *process);
+
+/* The lane of a thread, with room for its events; the same one for the same thread and number, in
+ * all generations of a job. NULL in *ret_lane: the trace has no folder, or is NULL. Any thread. */
+enum status trace_open_lane(struct trace *trace, enum trace_thread thread, uint32_t number,
+                            const struct trace_window *window, struct trace_lane **ret_lane);
+
+/* Writes FOLDER/ROLE-NUMBER.PID.pftrace, if anything was recorded; makes the folder. After the
+ * threads of all lanes. Logs. */
+enum status trace_write(const struct trace *trace);
+
+/* From here on messages count the rounds of a phase that begins behind `step` steps. */
+void trace_begin_phase(struct trace_lane *lane, uint64_t step, uint32_t round_steps);
+
+/* The step of the job in which the phase's `round` begins. */
+static inline uint64_t trace_step_of(const struct trace_lane *lane, uint64_t round)
+{
+    return lane->phase_step + round * lane->round_steps;
+}
+
+/* For recording, below. */
+void trace_record(struct trace_lane *lane, uint64_t begin_ns, uint64_t end_ns,
+                  const struct trace_mark *mark);
+
+static inline uint64_t trace_begin(const struct trace_lane *lane)
+{
+    return lane != NULL ? clock_now_ns() : 0;
+}
+
+static inline void trace_end(struct trace_lane *lane, uint64_t begin_ns,
+                             const struct trace_mark *mark)
+{
+    if (lane != NULL) {
+        trace_record(lane, begin_ns, clock_now_ns(), mark);
+    }
+}
+
+/* An instant, or the value of a counter. */
+static inline void trace_note(struct trace_lane *lane, const struct trace_mark *mark)
+{
+    if (lane != NULL) {
+        uint64_t now_ns = clock_now_ns();
+        trace_record(lane, now_ns, now_ns, mark);
+    }
+}
+
+/* A number for a message of this step that nobody else gives; 0: the step is not recorded. */
+uint64_t trace_next_flow(struct trace_lane *lane, uint64_t step);
+
+/* NULL is fine. */
+void trace_add_ping(struct trace_lane *lane, const struct trace_ping *ping);
+
+#endif

@@ -1,0 +1,281 @@
+/* Turns lanes into tracks, and events into packets. */
+#include "common/trace/trace_file.h"
+
+#include "common/base/log.h"
+#include "common/base/new_file.h"
+#include "common/base/random.h"
+#include "common/trace/trace_packet.h"
+#include "common/trace/trace_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES      (TRACE_FOLDER_BYTES + 64)
+#define NAME_BYTES      64
+#define NESTING_MAX     16
+#define TRACKS_PER_LANE (1 + TRACE_KIND_COUNT) // its slices, its counters
+
+/* A file that is being written, and the lane whose turn it is. */
+struct writer {
+    FILE *file;
+    const struct trace *trace;
+    const struct trace_lane *lane;
+    uint64_t process_track, track;
+    uint32_t sequence;
+    bool has_failed;
+};
+
+static void put(struct writer *writer, struct trace_packet *packet)
+{
+    unsigned char bytes[TRACE_PACKET_BYTES];
+    packet->sequence = writer->sequence;
+    size_t size = trace_packet_encode(packet, bytes);
+    writer->has_failed =
+        writer->has_failed || size == 0 || fwrite(bytes, 1, size, writer->file) != size;
+}
+
+static void add_number(struct trace_packet *packet, const char *name, uint64_t number)
+{
+    packet->notes[packet->note_count++] =
+        (struct trace_note){.name = name, .number = (int64_t)number};
+}
+
+static void add_text(struct trace_packet *packet, const char *name, const char *text)
+{
+    packet->notes[packet->note_count++] = (struct trace_note){.name = name, .text = text};
+}
+
+static void put_process(struct writer *writer)
+{
+    const struct trace_process *process = &writer->trace->process;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof(name), "%s %u", process->role, process->number);
+    struct trace_packet track = {.type = TRACE_PACKET_PROCESS,
+                                 .track = writer->process_track,
+                                 .pid = (int32_t)getpid(),
+                                 .name = name};
+    put(writer, &track);
+    struct trace_packet facts = {.type = TRACE_PACKET_INSTANT,
+                                 .track = writer->process_track,
+                                 .time_ns = clock_now_ns(),
+                                 .name = "process"};
+    add_text(&facts, "role", process->role);
+    add_number(&facts, "number", process->number);
+    add_text(&facts, "host", process->host);
+    add_number(&facts, "host-id", process->host_id);
+    add_number(&facts, "coordinator", process->is_coordinator);
+    add_number(&facts, "unsynchronised", process->is_unsynchronised);
+    put(writer, &facts);
+}
+
+static void put_thread(struct writer *writer, uint32_t index)
+{
+    const struct trace_lane *lane = writer->lane;
+    char name[NAME_BYTES];
+    snprintf(name, sizeof(name), lane->thread == TRACE_COORDINATOR ? "%s" : "%s %u",
+             trace_threads[lane->thread], lane->number);
+    struct trace_packet track = {.type = TRACE_PACKET_THREAD,
+                                 .track = writer->track,
+                                 .parent = writer->process_track,
+                                 .pid = (int32_t)getpid(),
+                                 // The threads are over: what counts is that numbers differ.
+                                 .tid = (int64_t)getpid() * TRACE_LANES_MAX + index,
+                                 .name = name};
+    put(writer, &track);
+    struct trace_packet facts = {.type = TRACE_PACKET_INSTANT,
+                                 .track = writer->track,
+                                 .time_ns = clock_now_ns(),
+                                 .name = "thread"};
+    add_text(&facts, "thread", trace_threads[lane->thread]);
+    add_number(&facts, "number", lane->number);
+    add_number(&facts, "dropped", lane->dropped);
+    put(writer, &facts);
+}
+
+static void put_pings(struct writer *writer)
+{
+    for (uint32_t i = 0; i < writer->lane->ping_count; i++) {
+        const struct trace_ping *ping = &writer->lane->pings[i];
+        struct trace_packet packet = {.type = TRACE_PACKET_INSTANT,
+                                      .track = writer->track,
+                                      .time_ns = ping->received_ns,
+                                      .name = "ping"};
+        add_number(&packet, "sent", ping->sent_ns);
+        add_number(&packet, "there", ping->there_ns);
+        add_number(&packet, "received", ping->received_ns);
+        put(writer, &packet);
+    }
+}
+
+/* "backward 3", "send PUSH 0". */
+static void name_event(const struct trace_mark *mark, char ret_name[NAME_BYTES])
+{
+    char bucket[16] = "";
+    if (mark->bucket != TRACE_NO_BUCKET) {
+        snprintf(bucket, sizeof(bucket), " %u", mark->bucket);
+    }
+    snprintf(ret_name, NAME_BYTES, "%s%s%s%s", trace_kinds[mark->kind].name,
+             mark->message != NULL ? " " : "", mark->message != NULL ? mark->message : "", bucket);
+}
+
+static void annotate(const struct trace_mark *mark, struct trace_packet *packet)
+{
+    add_number(packet, "step", mark->step);
+    if (mark->bucket != TRACE_NO_BUCKET) {
+        add_number(packet, "bucket", mark->bucket);
+    }
+    if (mark->message != NULL) {
+        add_text(packet, "message", mark->message);
+        add_number(packet, "rank", mark->rank);
+        add_number(packet, "hop", mark->hop);
+        add_number(packet, "bytes", mark->bytes);
+    }
+}
+
+static void put_begin(struct writer *writer, const struct trace_event *event)
+{
+    const struct trace_mark *mark = &event->mark;
+    char name[NAME_BYTES];
+    bool is_instant = event->begin_ns == event->end_ns && mark->flow == 0;
+    name_event(mark, name);
+    struct trace_packet packet = {.type = is_instant ? TRACE_PACKET_INSTANT : TRACE_PACKET_BEGIN,
+                                  .track = writer->track,
+                                  .time_ns = event->begin_ns,
+                                  .name = name,
+                                  .category = trace_kinds[mark->kind].key,
+                                  .flow = mark->flow,
+                                  .ends_flow = mark->kind != TRACE_SEND};
+    annotate(mark, &packet);
+    put(writer, &packet);
+}
+
+static void put_end(struct writer *writer, uint64_t time_ns)
+{
+    struct trace_packet packet = {
+        .type = TRACE_PACKET_END, .track = writer->track, .time_ns = time_ns};
+    put(writer, &packet);
+}
+
+static uint64_t counter_track(const struct writer *writer, enum trace_kind kind)
+{
+    return writer->track + 1 + kind;
+}
+
+static void put_counter(struct writer *writer, const struct trace_event *event)
+{
+    struct trace_packet packet = {.type = TRACE_PACKET_COUNTER,
+                                  .track = counter_track(writer, event->mark.kind),
+                                  .time_ns = event->begin_ns,
+                                  .category = trace_kinds[event->mark.kind].key,
+                                  .value = event->mark.value};
+    add_number(&packet, "step", event->mark.step);
+    put(writer, &packet);
+}
+
+/* The counters that the lane has values of. */
+static void put_counter_tracks(struct writer *writer)
+{
+    bool has[TRACE_KIND_COUNT] = {false};
+    for (uint32_t i = 0; i < writer->lane->count; i++) {
+        has[writer->lane->events[i].mark.kind] = true;
+    }
+    for (unsigned kind = 0; kind < TRACE_KIND_COUNT; kind++) {
+        if (has[kind] && trace_kinds[kind].unit != NULL) {
+            struct trace_packet track = {.type = TRACE_PACKET_COUNTER_TRACK,
+                                         .track = counter_track(writer, (enum trace_kind)kind),
+                                         .parent = writer->process_track,
+                                         .name = trace_kinds[kind].name,
+                                         .unit = trace_kinds[kind].unit};
+            put(writer, &track);
+        }
+    }
+}
+
+/* By their beginning; what contains others goes before them. */
+static int compare_events(const void *a, const void *b)
+{
+    const struct trace_event *left = a, *right = b;
+    if (left->begin_ns != right->begin_ns) {
+        return left->begin_ns < right->begin_ns ? -1 : 1;
+    }
+    return (left->end_ns < right->end_ns) - (left->end_ns > right->end_ns);
+}
+
+static void put_events(struct writer *writer)
+{
+    const struct trace_lane *lane = writer->lane;
+    uint64_t ends[NESTING_MAX]; // of the slices that are open
+    uint32_t depth = 0;
+    qsort(lane->events, lane->count, sizeof(*lane->events), compare_events);
+    for (uint32_t i = 0; i < lane->count; i++) {
+        struct trace_event event = lane->events[i];
+        while (depth > 0 && ends[depth - 1] <= event.begin_ns) {
+            put_end(writer, ends[--depth]);
+        }
+        if (trace_kinds[event.mark.kind].unit != NULL) {
+            put_counter(writer, &event);
+            continue;
+        }
+        if (depth == NESTING_MAX) {
+            continue; // none of ours are nested as deep
+        }
+        put_begin(writer, &event);
+        if (event.begin_ns < event.end_ns || event.mark.flow != 0) {
+            bool is_cut = depth > 0 && ends[depth - 1] < event.end_ns;
+            ends[depth] = is_cut ? ends[depth - 1] : event.end_ns;
+            depth++;
+        }
+    }
+    while (depth > 0) {
+        put_end(writer, ends[--depth]);
+    }
+}
+
+static void put_all(struct writer *writer)
+{
+    const struct trace *trace = writer->trace;
+    uint64_t key = random_mix(trace->process.host_id ^ (uint64_t)getpid());
+    writer->process_track = key & ~(UINT64_C(0xFFFF)); // below it, those of its lanes
+    writer->sequence = (uint32_t)(key >> 32) | 1;
+    put_process(writer);
+    for (uint32_t i = 0; i < trace->lane_count; i++) {
+        writer->lane = trace->lanes[i];
+        writer->track = writer->process_track + 1 + (uint64_t)i * TRACKS_PER_LANE;
+        writer->sequence++;
+        put_thread(writer, i);
+        put_counter_tracks(writer);
+        put_pings(writer);
+        put_events(writer);
+    }
+}
+
+enum status trace_file_write(const struct trace *trace)
+{
+    char path[PATH_BYTES];
+    struct writer writer = {.trace = trace};
+    if (mkdir(trace->folder, 0777) != 0 && errno != EEXIST) {
+        log_error("the timeline of this process is lost: cannot make the folder %s: %m",
+                  trace->folder);
+        return STATUS_IO;
+    }
+    snprintf(path, sizeof(path), "%s/%s-%u.%d.pftrace", trace->folder, trace->role,
+             trace->process.number, (int)getpid());
+    writer.file = new_file_stream(path, true);
+    if (writer.file != NULL) {
+        put_all(&writer);
+    }
+    bool is_written = writer.file != NULL && !writer.has_failed;
+    if (writer.file != NULL && fclose(writer.file) != 0) {
+        is_written = false;
+    }
+    if (!is_written) {
+        log_error("the timeline of this process is lost: cannot write %s: %m", path);
+        unlink(path);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
+}

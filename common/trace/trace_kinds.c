@@ -1,0 +1,53 @@
+/* Names the kinds of events, and the threads that they are of. */
+#include "common/trace/trace_kinds.h"
+
+#include <string.h>
+
+const struct trace_kind_row trace_kinds[TRACE_KIND_COUNT] = {
+    [TRACE_STEP] = {"step", "step", NULL},
+    [TRACE_INPUT_WAIT] = {"input-wait", "wait for a batch", NULL},
+    [TRACE_FORWARD] = {"forward", "forward", NULL},
+    [TRACE_BACKWARD] = {"backward", "backward", NULL},
+    [TRACE_DELAY] = {"delay", "delay (--straggler)", NULL},
+    [TRACE_READY] = {"ready", "ready", NULL},
+    [TRACE_EXCHANGE] = {"exchange", "exchange", NULL},
+    [TRACE_OPTIMIZER] = {"optimizer", "optimizer", NULL},
+    [TRACE_AFTER_STEP] = {"after-step", "report and evaluation", NULL},
+    [TRACE_POSTED] = {"posted", "post", NULL},
+    [TRACE_SEND] = {"send", "send", NULL},
+    [TRACE_RECEIVE] = {"receive", "receive", NULL},
+    [TRACE_READ] = {"read", "read a batch", NULL},
+    [TRACE_SHARD_RECEIVE] = {"shard", "receive", NULL},
+    [TRACE_UPDATE] = {"update", "sum and update", NULL},
+    [TRACE_CONTROL] = {"control", "receive", NULL},
+    [TRACE_IMAGES_PER_SECOND] = {"images-per-second", "images per second", "images/s"},
+    [TRACE_STALENESS] = {"staleness", "staleness", "updates"},
+    [TRACE_QUEUED_BYTES] = {"queued-bytes", "bytes waiting to be sent", "bytes"},
+};
+
+const char *const trace_threads[TRACE_THREAD_COUNT] = {
+    [TRACE_COMPUTE] = "compute", [TRACE_COMMUNICATION] = "communication", [TRACE_INPUT] = "input",
+    [TRACE_SHARD] = "shard",     [TRACE_COORDINATOR] = "coordinator",
+};
+
+bool trace_kind_find(const char *key, enum trace_kind *ret_kind)
+{
+    for (unsigned i = 0; i < TRACE_KIND_COUNT; i++) {
+        if (strcmp(trace_kinds[i].key, key) == 0) {
+            *ret_kind = (enum trace_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool trace_thread_find(const char *name, enum trace_thread *ret_thread)
+{
+    for (unsigned i = 0; i < TRACE_THREAD_COUNT; i++) {
+        if (strcmp(trace_threads[i], name) == 0) {
+            *ret_thread = (enum trace_thread)i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,20 @@
+/* What a trace holds. Of trace.c and trace_file.c alone. */
+#ifndef COMMON_TRACE_TRACE_STATE_H
+#define COMMON_TRACE_TRACE_STATE_H
+
+#include "common/trace/trace.h"
+
+#include <pthread.h>
+
+#define TRACE_FOLDER_BYTES 1100
+
+struct trace {
+    char folder[TRACE_FOLDER_BYTES];
+    pthread_mutex_t mutex;        // of all that follows, until the threads have ended
+    struct trace_process process; // with the texts below
+    char role[16], host[256];
+    struct trace_lane *lanes[TRACE_LANES_MAX]; // (lane_count), owned
+    uint32_t lane_count;
+};
+
+#endif

@@ -1,0 +1,125 @@
+/* ringside timeline: what the timeline of a run holds; as JSON for older viewers. */
+#include "deploy/trace/timeline.h"
+
+#include "common/base/log.h"
+#include "common/base/new_file.h"
+#include "common/options/options.h"
+#include "deploy/command/commands.h"
+#include "deploy/trace/chrome_json.h"
+#include "deploy/trace/timeline_merge.h"
+#include "deploy/trace/timeline_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4200
+
+struct timeline_options {
+    char json[1024];
+};
+
+static const struct option rows[] = {
+    {.name = "json",
+     OPTION_FIELD(TEXT, timeline_options, json),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "FILE",
+     .help = "write the timeline as JSON of Chrome's trace format as well"},
+};
+
+static enum status write_json(const char *path, const struct timeline *timeline,
+                              const struct timeline_flow *flows, size_t flow_count)
+{
+    FILE *file = new_file_stream(path, true);
+    if (file != NULL) {
+        chrome_json_write(file, timeline, flows, flow_count);
+    }
+    bool is_written = file != NULL && ferror(file) == 0;
+    if (file != NULL && fclose(file) != 0) {
+        is_written = false;
+    }
+    if (!is_written) {
+        log_error("cannot write %s: %m", path);
+        return STATUS_IO;
+    }
+    printf("%s: for chrome://tracing and other viewers of its format\n", path);
+    return STATUS_OK;
+}
+
+/* Of a job that was started by hand, or whose launcher was killed: what its processes have left. */
+static enum status find_timeline(const char *run, char ret_path[PATH_BYTES])
+{
+    enum status status = timeline_merge(run);
+    snprintf(ret_path, PATH_BYTES, "%.4000s/" TIMELINE_NAME, run);
+    if (status == STATUS_OK || status != STATUS_END_OF_DATA) {
+        return status;
+    }
+    if (access(ret_path, F_OK) != 0) {
+        log_error("%s has no timeline (no " TIMELINE_NAME "): run the job with --timeline", run);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status show(const char *run, const struct timeline_options *options)
+{
+    char path[PATH_BYTES];
+    struct timeline timeline = {0};
+    struct timeline_flow *flows = NULL;
+    size_t flow_count = 0;
+    enum status status = find_timeline(run, path);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = timeline_read(path, &timeline);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = timeline_list_flows(&timeline, &flows, &flow_count);
+    if (status == STATUS_OK) {
+        timeline_report_print(stdout, run, &timeline, flows, flow_count);
+        status = options->json[0] != '\0' ? write_json(options->json, &timeline, flows, flow_count)
+                                          : STATUS_OK;
+    }
+    free(flows);
+    timeline_finish(&timeline);
+    return status;
+}
+
+enum exit_code command_timeline(int argc, char **argv)
+{
+    struct timeline_options options;
+    struct option_program program = {
+        .name = "ringside timeline",
+        .usage = "ringside timeline RUN [--json FILE]",
+        .summary = "Prints what the timeline of a run folder holds (a job with --timeline). Its "
+                   "file, timeline.pftrace,\nis for https://ui.perfetto.dev.",
+        .example = "  ringside run -n 2 --mode ring --timeline --out runs/a\n"
+                   "  ringside timeline runs/a --json a.json\n",
+        .sets = {{.title = "Options",
+                  .rows = rows,
+                  .count = sizeof(rows) / sizeof(rows[0]),
+                  .values = &options}},
+        .set_count = 1,
+        .takes_arguments_alone = true,
+    };
+    const char *run = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
+    bool is_done = false;
+    if (run != NULL) {
+        argv[1] = argv[0]; // the options are those behind it
+    }
+    if (options_parse(&program, run != NULL ? argc - 1 : argc, run != NULL ? argv + 1 : argv,
+                      &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    if (run == NULL) {
+        log_error("name the run folder first: ringside timeline RUN");
+        return EXIT_USAGE;
+    }
+    return exit_code(show(run, &options));
+}

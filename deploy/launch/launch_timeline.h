@@ -1,0 +1,18 @@
+/* The parts of a job's timeline: where its members write them, and how they come together. */
+#ifndef DEPLOY_LAUNCH_LAUNCH_TIMELINE_H
+#define DEPLOY_LAUNCH_LAUNCH_TIMELINE_H
+
+#include "deploy/launch/launch_start.h"
+
+/* Before each attempt: removes what an earlier job or attempt has left in the folder, whose steps
+ * are not those to come. Nothing without a timeline. Logs. */
+enum status launch_timeline_begin(struct launch *launch);
+
+/* Chooses where the members of a host write their parts: launch->timelines[host]. Logs. */
+enum status launch_timeline_choose(struct launch *launch, size_t host);
+
+/* Fetches the parts and makes one timeline of them. Without one the job is what it is: what is
+ * missing is logged. */
+void launch_timeline_end(struct launch *launch);
+
+#endif

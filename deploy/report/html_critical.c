@@ -1,0 +1,103 @@
+/* Draws a bar of links for each run. */
+#include "deploy/report/html_critical.h"
+
+#include "deploy/report/html.h"
+
+#include <jansson.h>
+
+#include <string.h>
+
+#define LEAST_SHARE 0.005 // that is drawn
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *found = json_string_value(json_object_get(object, key));
+    return found != NULL ? found : "";
+}
+
+/* A colour for what is done, the same in all rows. */
+static const char *colour_of(const char *what)
+{
+    static const struct {
+        const char *what, *colour;
+    } colours[] = {
+        {"forward", "#56B4E9"},
+        {"backward", "#0072B2"},
+        {"optimizer", "#009E73"},
+        {"delay (--straggler)", "#D55E00"},
+        {"exchange", "#E69F00"},
+        {"input", "#F0E442"},
+        {"handling of messages", "#CC79A7"},
+        {"sum and update", "#7F5FA8"},
+        {"link", "#D62728"},
+    };
+    for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {
+        if (strcmp(colours[i].what, what) == 0) {
+            return colours[i].colour;
+        }
+    }
+    return "#888888";
+}
+
+static void write_link(FILE *page, const json_t *share)
+{
+    double part = number(share, "share");
+    if (!(part >= LEAST_SHARE)) {
+        return;
+    }
+    fprintf(page,
+            "<span style=\"display:inline-block;overflow:hidden;white-space:nowrap;height:1.7rem;"
+            "width:%.2f%%;background:%s;color:#000\" title=\"",
+            99 * part, colour_of(text(share, "what")));
+    html_escape(page, text(share, "name"));
+    fprintf(page, ": %.3f ms a step, %.1f %%\">", number(share, "ms_per_step"), 100 * part);
+    html_escape(page, text(share, "name"));
+    fprintf(page, "</span>");
+}
+
+static void write_run(FILE *page, const struct run_folder *run, const json_t *path)
+{
+    size_t i;
+    json_t *share, *change;
+    fprintf(page, "<p><strong>");
+    html_escape(page, run->label);
+    fprintf(page, "</strong>: ");
+    html_escape(page, text(path, "limiter"));
+    fprintf(page, ".</p>\n<div style=\"font-size:0\"><div style=\"font-size:.8rem\">");
+    json_array_foreach(json_object_get(path, "shares"), i, share)
+    {
+        write_link(page, share);
+    }
+    fprintf(page, "</div></div>\n<p>%.3f ms a step.", number(path, "ms_per_step"));
+    json_array_foreach(json_object_get(path, "what_if"), i, change)
+    {
+        fprintf(page, " With ");
+        html_escape(page, text(change, "change"));
+        fprintf(page, ": %+.0f %%.", number(change, "percent"));
+    }
+    fprintf(page, "</p>\n");
+}
+
+void html_critical(FILE *page, const struct run_folder *runs, size_t count)
+{
+    bool has_head = false;
+    for (size_t i = 0; i < count; i++) {
+        char path[RUN_FOLDER_PATH_MAX + 64];
+        snprintf(path, sizeof(path), "%s/critical_path.json", runs[i].path);
+        json_t *found = json_load_file(path, 0, NULL);
+        if (json_is_object(found)) {
+            if (!has_head) {
+                fprintf(page, "<h2>Critical path</h2>\n<p>What the recorded steps waited for, link "
+                              "by link, of all their time.</p>\n");
+                has_head = true;
+            }
+            write_run(page, &runs[i], found);
+        }
+        json_decref(found);
+    }
+}

@@ -1,0 +1,194 @@
+/* Recording: what fits, what does not, and what the file says. */
+#include "common/trace/trace.h"
+#include "common/trace/trace_packet.h"
+#include "tests/support/common/temp_folder.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct trace_window all = {0, UINT64_MAX};
+
+static struct trace_lane *open_lane(struct trace *trace, enum trace_thread thread, uint32_t number,
+                                    const struct trace_window *window)
+{
+    struct trace_lane *lane;
+    assert_int_equal(trace_open_lane(trace, thread, number, window, &lane), STATUS_OK);
+    return lane;
+}
+
+static void without_a_folder_nothing_is_recorded(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    assert_int_equal(trace_create("", &trace), STATUS_OK);
+    assert_null(open_lane(trace, TRACE_COMPUTE, 0, &all));
+    assert_null(open_lane(NULL, TRACE_COMPUTE, 0, &all));
+    assert_int_equal(trace_begin(NULL), 0);
+    trace_end(NULL, 0, &(struct trace_mark){TRACE_STEP});
+    trace_add_ping(NULL, &(struct trace_ping){0});
+    assert_int_equal(trace_next_flow(NULL, 0), 0);
+    assert_int_equal(trace_write(trace), STATUS_OK);
+    trace_destroy(trace);
+}
+
+static void only_steps_of_the_window_are_recorded(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    const struct trace_window window = {10, 12};
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    struct trace_lane *lane = open_lane(trace, TRACE_COMPUTE, 3, &window);
+    for (uint64_t step = 0; step < 20; step++) {
+        trace_note(lane, &(struct trace_mark){TRACE_READY, .step = step});
+        assert_int_equal(trace_next_flow(lane, step) != 0, step == 10 || step == 11);
+    }
+    assert_int_equal(lane->count, 2);
+    assert_int_equal(lane->events[0].mark.step, 10);
+    assert_int_equal(lane->dropped, 0);
+    assert_ptr_equal(open_lane(trace, TRACE_COMPUTE, 3, &window), lane); // of a later generation
+    trace_destroy(trace);
+}
+
+static void what_does_not_fit_is_counted(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    struct trace_lane *lane = open_lane(trace, TRACE_SHARD, 0, &all);
+    for (uint32_t i = 0; i < TRACE_EVENTS_MAX + 5; i++) {
+        trace_record(lane, i, i + 1, &(struct trace_mark){TRACE_UPDATE, .step = i});
+    }
+    assert_int_equal(lane->count, TRACE_EVENTS_MAX);
+    assert_int_equal(lane->dropped, 5);
+    assert_int_equal(lane->events[TRACE_EVENTS_MAX - 1].mark.step, TRACE_EVENTS_MAX - 1);
+    trace_destroy(trace);
+}
+
+static void messages_of_two_threads_have_numbers_of_their_own(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    struct trace_lane *a = open_lane(trace, TRACE_SHARD, 0, &all);
+    struct trace_lane *b = open_lane(trace, TRACE_SHARD, 1, &all);
+    uint64_t first = trace_next_flow(a, 0), second = trace_next_flow(a, 0);
+    assert_true(first != second && first != trace_next_flow(b, 0));
+    trace_destroy(trace);
+}
+
+static void rounds_of_a_phase_are_steps_of_the_job(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    struct trace_lane *lane = open_lane(trace, TRACE_COMMUNICATION, 0, &all);
+    assert_int_equal(trace_step_of(lane, 7), 7);
+    trace_begin_phase(lane, 100, 4);
+    assert_int_equal(trace_step_of(lane, 7), 128);
+    trace_destroy(trace);
+}
+
+/* The only file of the folder, in memory. */
+static unsigned char *read_file(const char *folder, size_t *ret_size)
+{
+    char path[1000] = "";
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (strstr(entry->d_name, ".pftrace") != NULL) {
+            assert_string_equal(path, "");
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        }
+    }
+    closedir(entries);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    unsigned char *bytes = malloc(1 << 20);
+    assert_non_null(bytes);
+    *ret_size = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}
+
+/* What a reader sees: "begin:name", in order, without tracks and their facts. */
+static void list_events(const unsigned char *bytes, size_t size, char *ret_text, size_t text_size)
+{
+    static struct trace_scratch scratch;
+    static const char *const types[] = {[TRACE_PACKET_BEGIN] = "begin",
+                                        [TRACE_PACKET_END] = "end",
+                                        [TRACE_PACKET_INSTANT] = "at",
+                                        [TRACE_PACKET_COUNTER] = "count"};
+    struct trace_packet packet;
+    size_t used, written = 0;
+    ret_text[0] = '\0';
+    for (size_t at = 0; at < size; at += used) {
+        assert_int_equal(trace_packet_decode(bytes + at, size - at, &scratch, &used, &packet),
+                         STATUS_OK);
+        if (packet.type >= TRACE_PACKET_BEGIN &&
+            (packet.category != NULL || packet.type == TRACE_PACKET_END)) {
+            written += (size_t)snprintf(ret_text + written, text_size - written, "%s %llu %s; ",
+                                        types[packet.type], (unsigned long long)packet.time_ns,
+                                        packet.name != NULL ? packet.name : "");
+        }
+    }
+}
+
+static void the_file_has_slices_within_slices(void **state)
+{
+    (void)state;
+    char folder[600], text[1000], *above = temp_folder_create();
+    struct trace *trace;
+    snprintf(folder, sizeof(folder), "%s/timeline", above);
+    assert_int_equal(trace_create(folder, &trace), STATUS_OK);
+    trace_describe(trace, &(struct trace_process){.role = "worker", .number = 2, .host = "here"});
+    struct trace_lane *lane = open_lane(trace, TRACE_COMPUTE, 2, &all);
+    // In the order in which they end, as they are recorded.
+    trace_record(lane, 120, 130, &(struct trace_mark){TRACE_EXCHANGE, TRACE_NO_BUCKET});
+    trace_record(lane, 110, 150, &(struct trace_mark){TRACE_BACKWARD, 3});
+    trace_record(lane, 160, 160, &(struct trace_mark){TRACE_READY, 3});
+    trace_record(lane, 100, 200, &(struct trace_mark){TRACE_STEP, TRACE_NO_BUCKET});
+    trace_record(lane, 200, 200, &(struct trace_mark){TRACE_STALENESS, .value = 2});
+    assert_int_equal(trace_write(trace), STATUS_OK);
+    trace_destroy(trace);
+    size_t size;
+    unsigned char *bytes = read_file(folder, &size);
+    list_events(bytes, size, text, sizeof(text));
+    assert_string_equal(text, "begin 100 step; begin 110 backward 3; begin 120 exchange; end 130 ; "
+                              "end 150 ; at 160 ready 3; end 200 ; count 200 ; ");
+    free(bytes);
+    temp_folder_destroy(above);
+}
+
+static void a_folder_that_cannot_be_made_is_an_error(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    assert_int_equal(trace_create("/dev/null/timeline", &trace), STATUS_OK);
+    trace_describe(trace, &(struct trace_process){.role = "ps", .host = "here"});
+    open_lane(trace, TRACE_SHARD, 0, &all);
+    assert_int_equal(trace_write(trace), STATUS_IO);
+    trace_destroy(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_folder_nothing_is_recorded),
+        cmocka_unit_test(only_steps_of_the_window_are_recorded),
+        cmocka_unit_test(what_does_not_fit_is_counted),
+        cmocka_unit_test(messages_of_two_threads_have_numbers_of_their_own),
+        cmocka_unit_test(rounds_of_a_phase_are_steps_of_the_job),
+        cmocka_unit_test(the_file_has_slices_within_slices),
+        cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* Critical paths, and replays, of timelines whose answer is known. */
+#include "deploy/trace/critical_path.h"
+#include "deploy/trace/replay.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS_MAX 256
+#define US         UINT64_C(1000)
+
+/* A timeline by hand: two workers and a server, as a job in ps-sync has them. Times are in
+ * microseconds. */
+enum { COMPUTE_0, TALK_0, INPUT_0, COMPUTE_1, TALK_1, INPUT_1, SHARD, THREADS };
+
+static struct timeline_process processes[] = {
+    {.role = "worker", .number = 0}, {.role = "worker", .number = 1}, {.role = "ps"}};
+static struct timeline_thread threads[THREADS];
+static struct timeline_event events[EVENTS_MAX];
+static struct timeline timeline;
+static struct critical_path path;
+
+static void begin(void)
+{
+    static const enum trace_thread kinds[] = {TRACE_COMPUTE, TRACE_COMMUNICATION, TRACE_INPUT};
+    for (uint32_t i = 0; i < THREADS; i++) {
+        threads[i] = (struct timeline_thread){.process = i / 3,
+                                              .thread = i == SHARD ? TRACE_SHARD : kinds[i % 3],
+                                              .number = i == SHARD ? 0 : i / 3};
+    }
+    timeline = (struct timeline){.processes = processes,
+                                 .process_count = 3,
+                                 .threads = threads,
+                                 .thread_count = THREADS,
+                                 .events = events};
+}
+
+static void add(uint32_t thread, enum trace_kind kind, uint64_t from_us, uint64_t to_us,
+                uint64_t flow)
+{
+    assert_true(timeline.event_count < EVENTS_MAX);
+    events[timeline.event_count++] = (struct timeline_event){.begin_ns = US * from_us,
+                                                             .end_ns = US * to_us,
+                                                             .kind = kind,
+                                                             .thread = thread,
+                                                             .flow = flow};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct timeline_event *left = a, *right = b;
+    if (left->thread != right->thread) {
+        return left->thread < right->thread ? -1 : 1;
+    }
+    if (left->begin_ns != right->begin_ns) {
+        return left->begin_ns < right->begin_ns ? -1 : 1;
+    }
+    return (left->end_ns < right->end_ns) - (left->end_ns > right->end_ns);
+}
+
+static void find(struct segments *ret_segments)
+{
+    struct timeline_flow *flows;
+    size_t flow_count;
+    qsort(events, timeline.event_count, sizeof(events[0]), compare);
+    for (size_t i = 0; i < timeline.event_count; i++) {
+        struct timeline_thread *thread = &threads[events[i].thread];
+        thread->first = thread->count++ == 0 ? i : thread->first;
+    }
+    assert_int_equal(timeline_list_flows(&timeline, &flows, &flow_count), STATUS_OK);
+    assert_int_equal(timeline_count_impossible(&timeline, flows, flow_count), 0);
+    assert_int_equal(segments_make(&timeline, flows, flow_count, ret_segments), STATUS_OK);
+    assert_int_equal(critical_path_find(ret_segments, &path), STATUS_OK);
+    free(flows);
+}
+
+/* How long each part of a step takes, in microseconds. */
+struct story {
+    uint64_t input[2], backward[2], up[2], update, down[2];
+};
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* One step of ps-sync, without a gap: each worker reads, computes and pushes; the shard updates
+ * behind the later push and answers both; the step ends when parameters are there. */
+static void tell(const struct story *story)
+{
+    uint64_t arrived[2], updated;
+    begin();
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t compute = 3 * i;
+        uint64_t read = story->input[i], ready = read + story->backward[i];
+        add(compute + 2, TRACE_READ, 0, read, 0);
+        add(compute, TRACE_INPUT_WAIT, 0, read, 0);
+        add(compute, TRACE_BACKWARD, read, ready, 0);
+        add(compute, TRACE_READY, ready, ready, 0);
+        add(compute + 1, TRACE_POSTED, ready, ready + 10, 0);
+        add(compute + 1, TRACE_SEND, ready + 2, ready + 9, 1 + i);
+        arrived[i] = ready + 9 + story->up[i];
+    }
+    uint32_t late = arrived[1] > arrived[0];
+    updated = arrived[late] + story->update;
+    add(SHARD, TRACE_SHARD_RECEIVE, arrived[1 - late], arrived[1 - late] + 5, 2 - late);
+    add(SHARD, TRACE_SHARD_RECEIVE, arrived[late], updated + 20, 1 + late);
+    add(SHARD, TRACE_UPDATE, arrived[late], updated, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t compute = 3 * i;
+        uint64_t ready = story->input[i] + story->backward[i];
+        uint64_t sent = updated + 10 * i, came = sent + 9 + story->down[i];
+        add(SHARD, TRACE_SEND, sent, sent + 9, 11 + i);
+        add(compute + 1, TRACE_RECEIVE, came, came + 5, 11 + i);
+        add(compute, TRACE_EXCHANGE, ready, came + 5, 0);
+        add(compute, TRACE_STEP, 0, came + 5, 0);
+        timeline.end_ns = max(timeline.end_ns, US * (came + 5));
+    }
+}
+
+static const struct story even = {{10, 10}, {1000, 1000}, {100, 100}, 200, {100, 100}};
+
+static void expect_limiter(const struct story *story, const char *name)
+{
+    char found[128];
+    struct segments segments;
+    tell(story);
+    find(&segments);
+    critical_name(&timeline, &path.shares[0], found, sizeof(found));
+    assert_string_equal(found, name);
+    assert_int_equal(path.shares[0].led, 1);
+    // What was walked is the whole step, once.
+    assert_int_equal(path.step_count, 1);
+    assert_true(path.total_ns == timeline.end_ns);
+    segments_finish(&segments);
+}
+
+static void whoever_is_slow_is_named(void **state)
+{
+    (void)state;
+    struct story story = even;
+    story.backward[1] = 5000;
+    expect_limiter(&story, "worker 1's backward");
+    story = even;
+    story.up[0] = 5000;
+    expect_limiter(&story, "the link worker 0 -> server 0");
+    story = even;
+    story.down[1] = 5000;
+    expect_limiter(&story, "the link server 0 -> worker 1");
+    story = even;
+    story.update = 5000;
+    expect_limiter(&story, "shard 0's sum and update");
+    story = even;
+    story.input[1] = 5000;
+    expect_limiter(&story, "worker 1's input");
+}
+
+static uint64_t share_of(const char *name)
+{
+    char found[128];
+    for (size_t i = 0; i < path.share_count; i++) {
+        critical_name(&timeline, &path.shares[i], found, sizeof(found));
+        if (strcmp(found, name) == 0) {
+            return path.shares[i].ns / US;
+        }
+    }
+    return 0;
+}
+
+static void every_part_has_the_time_that_it_took(void **state)
+{
+    (void)state;
+    struct segments segments;
+    struct story story = even;
+    story.backward[0] = 3000;
+    story.down[1] = 400;
+    tell(&story);
+    find(&segments);
+    assert_int_equal(share_of("worker 0's input"), 10);
+    assert_int_equal(share_of("worker 0's backward"), 3000);
+    assert_int_equal(share_of("the link worker 0 -> server 0"), 100);
+    assert_int_equal(share_of("shard 0's sum and update"), 200);
+    assert_int_equal(share_of("the link server 0 -> worker 1"), 400);
+    assert_int_equal(share_of("worker 1's backward"), 0);
+    segments_finish(&segments);
+}
+
+static double replayed_us(const struct segments *segments, enum replay_change change)
+{
+    double seconds;
+    assert_int_equal(replay_run(segments, change, &seconds), STATUS_OK);
+    return round(seconds * 1e6);
+}
+
+static void a_replay_gives_what_the_change_would_bring(void **state)
+{
+    (void)state;
+    struct segments segments;
+    struct story story = even;
+    story.backward[0] = 3000;
+    tell(&story);
+    find(&segments);
+    double was = (double)(timeline.end_ns / US);
+    assert_true(replayed_us(&segments, REPLAY_AS_IT_WAS) == was);
+    // Both pushes come at once then, and the shard takes 5 us for the other one first.
+    assert_true(replayed_us(&segments, REPLAY_STRAGGLER) == was - 2000 + 5);
+    assert_true(replayed_us(&segments, REPLAY_LINKS) == was - 100); // 50 up, 50 down
+    assert_true(replayed_us(&segments, REPLAY_INPUT) == was - 10);
+    assert_true(replayed_us(&segments, REPLAY_SERVERS) <= was - 100);
+    segments_finish(&segments);
+}
+
+static void a_sum_in_memory_waits_for_the_last_worker(void **state)
+{
+    (void)state;
+    char sentence[256];
+    struct segments segments;
+    begin();
+    static const uint64_t ready[] = {300, 2000};
+    for (uint32_t i = 0; i < 2; i++) {
+        add(3 * i, TRACE_BACKWARD, 0, ready[i], 0);
+        add(3 * i, TRACE_READY, ready[i], ready[i], 0);
+        add(3 * i, TRACE_EXCHANGE, ready[i], 2100, 0);
+        add(3 * i, TRACE_STEP, 0, 2100, 0);
+    }
+    find(&segments);
+    critical_sentence(&timeline, &path, sentence, sizeof(sentence));
+    assert_string_equal(sentence, "worker 1's backward limits 100 % of steps");
+    assert_int_equal(share_of("worker 0's backward"), 0);
+    segments_finish(&segments);
+}
+
+static void a_timeline_without_steps_limits_nothing(void **state)
+{
+    (void)state;
+    char sentence[256];
+    struct segments segments;
+    begin();
+    find(&segments);
+    critical_sentence(&timeline, &path, sentence, sizeof(sentence));
+    assert_string_equal(sentence, "no step was recorded");
+    segments_finish(&segments);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whoever_is_slow_is_named),
+        cmocka_unit_test(every_part_has_the_time_that_it_took),
+        cmocka_unit_test(a_replay_gives_what_the_change_would_bring),
+        cmocka_unit_test(a_sum_in_memory_waits_for_the_last_worker),
+        cmocka_unit_test(a_timeline_without_steps_limits_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
