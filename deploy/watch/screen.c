@@ -1,7 +1,7 @@
 /* Writes live states as text. */
 #include "deploy/watch/screen.h"
 
-#include "deploy/system/printable.h"
+#include "common/base/printable.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -61,7 +61,8 @@ deploy/export           common/base common/checkpoint
 deploy/launch           common/base common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep
 deploy/watch            common/base common/live deploy/system
 deploy/report           common/base common/job deploy/system deploy/sweep
-deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report
+deploy/page             common/base common/job deploy/system deploy/sweep deploy/report
+deploy/command          common/base common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -119,6 +120,8 @@ ps-server/record/metrics
 deploy/export/tensors
 deploy/system/advice
 deploy/hosts/placement
+deploy/page/(answer|figure_parts)
+deploy/report/(run_words|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/exchange/chunks/ring_plan
 worker/model/(description|network)
