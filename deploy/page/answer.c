@@ -304,6 +304,11 @@ static void say_scaling(const struct answer_input *input, struct text *text)
         const struct scaling_design *design = &input->designs[i];
         const struct scaling_point *last = &design->points[design->count - 1];
         char interval[48] = "", base[64];
+        if (last->speed_up.count > 1 && last->speed_up.mean - last->speed_up.half_width <= 1) {
+            say(text, "These runs show no speed-up of %s with %u workers.", design->name,
+                last->workers);
+            continue;
+        }
         if (last->speed_up.count > 1) {
             snprintf(interval, sizeof(interval), " ± %.2f", last->speed_up.half_width);
         }

@@ -122,33 +122,44 @@ void page_table_write(FILE *page, const struct run_groups *groups)
                         : "");
 }
 
-void page_table_write_full(FILE *page, const struct run_groups *groups)
+/* Without the ratio, which is one to the first run of a table. */
+static bool is_of_runs(size_t column)
+{
+    return strcmp(table_heading(column), "ratio") != 0;
+}
+
+static void write_run(FILE *page, const struct run_folder *run)
 {
     char cell[CELL_BYTES];
+    fprintf(page, "<tr><td>");
+    html_escape(page, run->path);
+    fprintf(page, "</td><td>%.0f</td>", run_folder_number(run, "seed"));
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (is_of_runs(k)) {
+            table_cell(run, 0, k, cell, sizeof(cell));
+            fprintf(page, "<td>");
+            html_escape(page, cell);
+            fprintf(page, "</td>");
+        }
+    }
+    fprintf(page, "</tr>\n");
+}
+
+void page_table_write_full(FILE *page, const struct run_groups *groups)
+{
     fprintf(page,
             "<details><summary>All %zu run%s, all columns</summary>\n<div class=\"scroll "
             "full\"><table><thead><tr><th>folder</th><th>seed</th>",
             groups->run_count, groups->run_count == 1 ? "" : "s");
     for (size_t k = 0; table_heading(k) != NULL; k++) {
-        fprintf(page, strcmp(table_heading(k), "ratio") != 0 ? "<th>%s</th>" : "",
-                table_heading(k));
+        if (is_of_runs(k)) {
+            fprintf(page, "<th>%s</th>", table_heading(k));
+        }
     }
     fprintf(page, "</tr></thead><tbody>\n");
     for (size_t i = 0; i < groups->count; i++) {
         for (size_t r = 0; r < groups->list[i].count; r++) {
-            const struct run_folder *run = groups->list[i].runs[r];
-            fprintf(page, "<tr><td>");
-            html_escape(page, run->path);
-            fprintf(page, "</td><td>%.0f</td>", run_folder_number(run, "seed"));
-            for (size_t k = 0; table_heading(k) != NULL; k++) {
-                if (strcmp(table_heading(k), "ratio") != 0) {
-                    table_cell(run, 0, k, cell, sizeof(cell));
-                    fprintf(page, "<td>");
-                    html_escape(page, cell);
-                    fprintf(page, "</td>");
-                }
-            }
-            fprintf(page, "</tr>\n");
+            write_run(page, groups->list[i].runs[r]);
         }
     }
     fprintf(page, "</tbody></table></div></details>\n");

@@ -48,7 +48,7 @@ static void write_lead(const struct sweep_plan *plan, char *ret_lead, size_t lea
             is_common = strcmp(first, other) == 0;
         }
         if (matters && is_common && strcmp(first, "0") != 0 && strcmp(first, "none") != 0 &&
-            (size_t)used < lead_size) {
+            strcmp(first, "free") != 0 && strcmp(first, "auto") != 0 && (size_t)used < lead_size) {
             run_words_of_option(job_options[i].name, first, words);
             used += snprintf(ret_lead + used, lead_size - (size_t)used, " · %s", words);
         }

@@ -35,17 +35,16 @@ static bool is_silent(const char *name)
 char *run_labels_key(const struct run_folder *run)
 {
     char value[VALUE_BYTES];
-    const json_t *options = json_object_get(run->job, "options");
-    json_t *facts =
-        json_is_object(options) ? json_copy((json_t *)(uintptr_t)options) : json_object();
+    json_t *options = json_object_get(run->job, "options");
+    json_t *facts = json_is_object(options) ? json_copy(options) : json_object();
     for (size_t i = 0; !json_is_object(options) && i < sizeof(keys) / sizeof(keys[0]); i++) {
         run_folder_value(run, keys[i][1], value, sizeof(value));
         json_object_set_new(facts, keys[i][0], json_stringn_nocheck(value, strlen(value)));
     }
     json_object_del(facts, "seed");
-    const json_t *version = json_object_get(run->summary, "version");
+    json_t *version = json_object_get(run->summary, "version");
     if (json_is_string(version)) {
-        json_object_set(facts, "version", (json_t *)(uintptr_t)version);
+        json_object_set(facts, "version", version);
     }
     char *text = facts != NULL ? json_dumps(facts, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(facts);

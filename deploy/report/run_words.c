@@ -122,18 +122,20 @@ void run_words_of_option(const char *name, const char *value, char ret_words[RUN
     }
     snprintf(before, sizeof(before), "%.60s ", name);
     for (char *at = before; *at != '\0'; at++) {
-        *at = *at == '-' ? ' ' : *at;
+        if (*at == '-') {
+            *at = ' ';
+        }
     }
     write_words(before, value, "", ret_words);
 }
 
-void run_words_append(char words[RUN_WORDS_BYTES], const char *more)
+void run_words_append(char list[RUN_WORDS_BYTES], const char *more)
 {
     char joined[2 * RUN_WORDS_BYTES + 2];
-    snprintf(joined, sizeof(joined), "%s%s%s", words,
-             words[0] != '\0' && more[0] != '\0' ? ", " : "", more);
+    snprintf(joined, sizeof(joined), "%s%s%s", list, list[0] != '\0' && more[0] != '\0' ? ", " : "",
+             more);
     run_words_cut(joined, RUN_WORDS_BYTES);
-    memcpy(words, joined, RUN_WORDS_BYTES);
+    memcpy(list, joined, RUN_WORDS_BYTES);
 }
 
 void run_words_of_label(const char *label, const char *but, char ret_words[RUN_WORDS_BYTES])

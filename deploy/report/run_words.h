@@ -15,8 +15,8 @@ void run_words_of_option(const char *name, const char *value, char ret_words[RUN
  * first, without the option `but` (NULL: all). "" if nothing is left. */
 void run_words_of_label(const char *label, const char *but, char ret_words[RUN_WORDS_BYTES]);
 
-/* Appends to words, after a comma if there are any. */
-void run_words_append(char words[RUN_WORDS_BYTES], const char *more);
+/* Appends to a list of words, after a comma if there are any. */
+void run_words_append(char list[RUN_WORDS_BYTES], const char *more);
 
 /* Cuts text at a size, "..." included, without cutting a character of UTF-8 in two. */
 void run_words_cut(char *text, size_t size);

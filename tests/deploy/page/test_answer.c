@@ -129,6 +129,9 @@ static void scaling_is_said_for_the_largest(void **state)
     answer_write(&input, text);
     assert_string_equal(text, "ring reaches a speed-up of 3.20 ± 0.10 with 4 workers, 80 % of the "
                               "ideal, counted from 1 worker.");
+    design.points[1].speed_up.half_width = 2.5; // 1 is within its interval
+    answer_write(&input, text);
+    assert_string_equal(text, "These runs show no speed-up of ring with 4 workers.");
 }
 
 static void nothing_to_say_is_said(void **state)
