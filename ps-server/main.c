@@ -58,7 +58,8 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .has_tensorboard = options->tensorboard,
-        .shows_progress = options->progress == PROGRESS_AUTO,
+        .shows_progress = options->progress != PROGRESS_NONE,
+        .shows_ranks = options->progress == PROGRESS_RANKS,
         .is_interrupted = signals_flag(),
     };
     return server_run(&server);

@@ -19,6 +19,7 @@
 static const struct option_choice progress_choices[] = {
     [PROGRESS_AUTO] = {"auto",
                        "a line that is updated in place on a terminal, plain lines elsewhere"},
+    [PROGRESS_RANKS] = {"ranks", "the same, with a line for each rank above it on a terminal"},
     [PROGRESS_NONE] = {"none", "nothing on standard output"},
     {NULL, NULL},
 };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* What to show of the job. */
-enum progress_choice { PROGRESS_AUTO, PROGRESS_NONE };
+enum progress_choice { PROGRESS_AUTO, PROGRESS_RANKS, PROGRESS_NONE };
 
 struct ps_options {
     uint32_t health_port; // 0: none

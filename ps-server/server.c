@@ -449,7 +449,7 @@ enum status server_run(const struct server_options *options)
     }
     server->options = options;
     server->job = *options->job;
-    progress_init(&server->progress, options->shows_progress);
+    progress_init(&server->progress, options->shows_progress, options->shows_ranks);
     launcher_pipe_init(&server->launcher, options->launcher_fd);
     enum status status = start(server);
     if (status == STATUS_OK) {

@@ -33,6 +33,7 @@ struct server_options {
     bool has_tensorboard;  // writes event files of TensorBoard's to the run folder
     struct health *health; // that serves measurements of the job; may be NULL
     const char *dashboard; // where the live page is served; "": nowhere
+    bool shows_ranks;      // on a terminal, a line for each rank
     struct notify *notify; // is told that the server listens and its loop goes round; may be NULL
     const atomic_int *is_interrupted; // set by a signal
 };

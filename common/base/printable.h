@@ -8,4 +8,8 @@
 /* Makes question marks of control characters, tabs left aside. */
 void printable_make(char *text, size_t size);
 
+/* Makes question marks of all that is no character of UTF-8, or that a page cannot show: control
+ * characters, surrogates, a character that was cut. The names of folders may hold anything. */
+void printable_make_utf8(char *text);
+
 #endif

@@ -8,7 +8,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
-#include "deploy/report/report.h"
+#include "deploy/page/report.h"
 #include "deploy/sweep/grid.h"
 #include "deploy/system/folder.h"
 

@@ -1,10 +1,10 @@
 /* `ringside report`: run folders, or the folder of a sweep, to tables, plots and HTML. */
-#include "deploy/report/report.h"
+#include "deploy/page/report.h"
 
 #include "common/base/log.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
-#include "deploy/report/sweep_report.h"
+#include "deploy/page/sweep_report.h"
 #include "deploy/sweep/sweep_file.h"
 #include "deploy/system/command_text.h"
 #include "deploy/system/folder.h"

@@ -114,6 +114,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .shows_progress = true,
         .dashboard = options->dashboard,
         .has_tensorboard = options->tensorboard,
+        .shows_ranks = options->shows_ranks,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
     if (code == EXIT_COMPLETED || options->resume[0] == '\0') {

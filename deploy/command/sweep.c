@@ -12,7 +12,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
-#include "deploy/report/sweep_report.h"
+#include "deploy/page/sweep_report.h"
 #include "deploy/sweep/experiment.h"
 #include "deploy/sweep/sweep_file.h"
 #include "deploy/sweep/sweep_plan.h"

@@ -80,6 +80,10 @@ static const struct option run_rows[] = {
      .help =
          "TCP port at which the coordinator answers GET /metrics, for Prometheus, and GET /ready "
          "and GET /alive over HTTP; 0: none"},
+    {.name = "show-ranks",
+     FIELD(FLAG, shows_ranks),
+     .fallback = "false",
+     .help = "on a terminal: a line for each rank, above that of the job"},
 };
 
 struct option_set launcher_run_option_set(struct launcher_options *options)

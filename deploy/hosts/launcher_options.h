@@ -17,6 +17,7 @@ struct launcher_options {
     uint32_t health_port; // of the coordinator; 0: none
     bool tensorboard;
     char dashboard[80]; // where the live page is served; "": nowhere
+    bool shows_ranks;   // on a terminal
     char bind[128];
     uint32_t port;
     enum log_level log_level;

@@ -26,6 +26,7 @@ struct launch_options {
     bool shows_progress;
     const char *dashboard; // where the coordinator serves the live page; NULL or "": nowhere
     bool has_tensorboard;  // the coordinator writes event files of TensorBoard's
+    bool shows_ranks;      // with the progress, on a terminal: a line for each rank
 };
 
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */

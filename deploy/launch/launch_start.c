@@ -141,7 +141,10 @@ enum status launch_start_coordinator(struct launch *launch)
         member_command_add_number(&command, "--health-port", options->health_port);
     }
     member_command_add_option(&command, "--out", launch->folder);
-    member_command_add_option(&command, "--progress", options->shows_progress ? "auto" : "none");
+    member_command_add_option(&command, "--progress",
+                              !options->shows_progress ? "none"
+                              : options->shows_ranks   ? "ranks"
+                                                       : "auto");
     if (is_resumed(options)) {
         member_command_add_option(&command, "--resume", options->resume);
     }

@@ -14,13 +14,13 @@
 
 // Okabe and Ito's colours, which are told apart by colour-blind readers as well.
 static const char style[] =
-    "set grid back lc rgb '#dddddd'\n"
-    "set border 3 lc rgb '#666666'\n"
+    "set grid back lc rgb '#b8b8b8'\n"
+    "set border 3 lw 1.5 lc rgb '#222222'\n"
     "set tics nomirror out\n"
-    "set linetype 1 lc rgb '#0072B2' lw 2\nset linetype 2 lc rgb '#E69F00' lw 2\n"
-    "set linetype 3 lc rgb '#009E73' lw 2\nset linetype 4 lc rgb '#CC79A7' lw 2\n"
-    "set linetype 5 lc rgb '#56B4E9' lw 2\nset linetype 6 lc rgb '#D55E00' lw 2\n"
-    "set linetype 7 lc rgb '#000000' lw 2\nset linetype cycle 7\n"
+    "set linetype 1 lc rgb '#0072B2' lw 3\nset linetype 2 lc rgb '#E69F00' lw 3\n"
+    "set linetype 3 lc rgb '#009E73' lw 3\nset linetype 4 lc rgb '#CC79A7' lw 3\n"
+    "set linetype 5 lc rgb '#56B4E9' lw 3\nset linetype 6 lc rgb '#D55E00' lw 3\n"
+    "set linetype 7 lc rgb '#000000' lw 3\nset linetype cycle 7\n"
     "set style fill solid 0.9 noborder\n"
     "set key outside right top noenhanced\n";
 
@@ -48,13 +48,13 @@ static void write_terminal(FILE *stream, const char *ending, double height)
 {
     if (strcmp(ending, "svg") == 0) {
         fprintf(stream,
-                "set terminal svg size 860,%.0f dynamic font 'sans-serif,13' background rgb "
+                "set terminal svg size 1080,%.0f dynamic font 'sans-serif,16' background rgb "
                 "'white'\n",
-                420 * height);
+                540 * height);
     } else {
         fprintf(stream,
-                "set terminal pngcairo size 1290,%.0f font 'sans,17' background rgb 'white'\n",
-                630 * height);
+                "set terminal pngcairo size 1620,%.0f font 'sans,21' background rgb 'white'\n",
+                810 * height);
     }
 }
 

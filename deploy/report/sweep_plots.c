@@ -4,6 +4,8 @@
  * a series each: settings of equal place have equal colours. */
 #include "deploy/report/sweep_plots.h"
 
+#include "deploy/report/run_words.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -63,6 +65,14 @@ static size_t row_count(const struct sweep_settings *settings)
     return has_panels(settings) ? (settings->series_count + COLUMNS - 1) / COLUMNS : 1;
 }
 
+/* Options in words, as they may stand in a script. */
+static void words_label(const char *options, char *ret_label, size_t label_size)
+{
+    char words[RUN_WORDS_BYTES];
+    run_words_of_label(options, NULL, words);
+    gnuplot_label(words, ret_label, label_size);
+}
+
 /* What the settings of a series have in common. */
 static void series_label(const struct sweep_settings *settings, size_t series,
                          char ret_label[LABEL_BYTES])
@@ -70,7 +80,7 @@ static void series_label(const struct sweep_settings *settings, size_t series,
     ret_label[0] = '\0';
     for (size_t i = 0; i < settings->count; i++) {
         if (settings->list[i].series_index == series) {
-            gnuplot_label(settings->list[i].series, ret_label, LABEL_BYTES);
+            words_label(settings->list[i].series, ret_label, LABEL_BYTES);
             return;
         }
     }
@@ -80,8 +90,8 @@ static void series_label(const struct sweep_settings *settings, size_t series,
 static void label_setting(const struct sweep_setting *setting, bool is_alone,
                           char ret_label[LABEL_BYTES])
 {
-    gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, ret_label,
-                  LABEL_BYTES);
+    words_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, ret_label,
+                LABEL_BYTES);
     size_t used = strlen(ret_label);
     if (setting->diverged > 0) {
         snprintf(ret_label + used, LABEL_BYTES - used, " (%zu of %zu diverged)", setting->diverged,
@@ -317,8 +327,8 @@ static void write_staleness_panel(FILE *script, const struct sweep_settings *set
         if (setting->completed == 0 || (!is_alone && setting->series_index != series)) {
             continue;
         }
-        gnuplot_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
-                      sizeof(label));
+        words_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
+                    sizeof(label));
         // Beside each other, so that none hides another.
         double shift = 0.08 * (double)colour++;
         fprintf(script, "%s$shares%zu using ($1+%.2f):2 with impulses lw 4 lt %zu title \"%s\"",

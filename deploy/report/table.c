@@ -224,7 +224,7 @@ static bool has_bits_of_nccl(const struct run_folder *run)
     return strcmp(whose, "nccl") == 0;
 }
 
-static bool is_comparable(const struct run_folder *a, const struct run_folder *b)
+bool table_is_comparable(const struct run_folder *a, const struct run_folder *b)
 {
     static const char *const same[] = {"workers",   "model",        "dataset",      "seed",
                                        "steps",     "global_batch", "lr_effective", "lr",
@@ -247,13 +247,13 @@ static void print_verdict(FILE *stream, const struct run_folder *runs, size_t co
     char digest[CELL_BYTES], other[CELL_BYTES];
     size_t alike = 1;
     for (size_t i = 0; i < first; i++) {
-        if (is_comparable(&runs[i], &runs[first])) {
+        if (table_is_comparable(&runs[i], &runs[first])) {
             return;
         }
     }
     run_folder_value(&runs[first], "params_digest", digest, sizeof(digest));
     for (size_t i = first + 1; i < count; i++) {
-        if (!is_comparable(&runs[first], &runs[i])) {
+        if (!table_is_comparable(&runs[first], &runs[i])) {
             continue;
         }
         run_folder_value(&runs[i], "params_digest", other, sizeof(other));

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "deploy/report/run_folder.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -17,6 +18,10 @@ void table_print(FILE *stream, const struct run_folder *runs, size_t count);
 /* A sentence for each number of workers: whether the designs ended with the same parameters; and
  * one for each run that had a straggler. */
 void table_print_verdicts(FILE *stream, const struct run_folder *runs, size_t count);
+
+/* Whether the two must end with the same bits: both were completed, in synchronous designs, with
+ * the same job but for the design. */
+bool table_is_comparable(const struct run_folder *a, const struct run_folder *b);
 
 /* A value quoted for CSV (RFC 4180) if it needs to be. */
 void table_write_csv_value(FILE *stream, const char *value);

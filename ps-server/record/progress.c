@@ -8,15 +8,36 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define TERMINAL_EVERY_MS 100
 #define PLAIN_EVERY_MS    5000
 
-void progress_init(struct progress *progress, bool is_on)
+// Of a terminal, beside those of the ranks.
+#define LINES_LEFT 4
+
+/* By the rules of the C library: the first of these that is set counts. */
+static bool has_utf8(void)
 {
-    *progress = (struct progress){.is_on = is_on, .is_terminal = isatty(STDOUT_FILENO) != 0};
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value != NULL && value[0] != '\0') {
+            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+        }
+    }
+    return false;
+}
+
+void progress_init(struct progress *progress, bool is_on, bool has_ranks)
+{
+    *progress = (struct progress){.is_on = is_on,
+                                  .is_terminal = isatty(STDOUT_FILENO) != 0,
+                                  .has_ranks = has_ranks,
+                                  .has_blocks = has_utf8()};
 }
 
 void progress_break(struct progress *progress)
@@ -25,7 +46,21 @@ void progress_break(struct progress *progress)
         printf("\n");
         fflush(stdout);
         progress->has_line = false;
+        progress->rank_lines = 0;
     }
+}
+
+/* Removes the lines that are rewritten, so that others can take their place. */
+static void erase_lines(struct progress *progress)
+{
+    if (progress->has_line && progress->rank_lines > 0) {
+        printf("\033[%uA", progress->rank_lines);
+    }
+    if (progress->is_terminal) {
+        printf("\r\033[J");
+    }
+    progress->has_line = false;
+    progress->rank_lines = 0;
 }
 
 static void format_duration(double seconds, char *ret_text, size_t text_size)
@@ -225,6 +260,42 @@ void progress_gone_on(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
+/* A line for each rank, as far as the terminal has room beside the other lines. */
+static void print_ranks(struct progress *progress, const struct results *results, unsigned rows)
+{
+    uint32_t count = results->worker_count;
+    uint32_t most = rows > LINES_LEFT ? rows - LINES_LEFT : 1;
+    for (uint32_t i = 0; i < count && i < most; i++) {
+        const struct results_rank *rank = &results->ranks[i];
+        printf("  rank %-3u  step %-6llu  loss %.4f  %6.0f images/s  computing %.1f ms\n", i,
+               (unsigned long long)rank->step, rank->loss, rank->images_per_second,
+               rank->compute_ms);
+        progress->rank_lines++;
+    }
+    if (count > most) {
+        printf("  and %u ranks more, which the terminal has no lines for\n", count - most);
+        progress->rank_lines++;
+    }
+}
+
+static void print_live(struct progress *progress, const struct results *results,
+                       struct live_state *state)
+{
+    char text[LIVE_TEXT_BYTES];
+    struct winsize size = {0};
+    bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    state->columns = is_known ? size.ws_col : 0;
+    state->has_blocks = progress->has_blocks;
+    state->curve = &progress->curve;
+    live_line_format(state, text);
+    erase_lines(progress);
+    if (progress->has_ranks) {
+        print_ranks(progress, results, is_known ? size.ws_row : 0);
+    }
+    printf("%s", text);
+    progress->has_line = true;
+}
+
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
                        uint64_t now_ms)
 {
@@ -249,11 +320,19 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
         snprintf(slowest, sizeof(slowest), "  slowest worker %u (%.1f ms)",
                  carriers_process(coordinator->carriers, rank), results->ranks[rank].compute_ms);
     }
-    printf("%sepoch %llu  step %llu/%llu  loss %.4f  %.0f images/s  ETA %s%s%s",
-           progress->is_terminal ? "\r\033[K" : "", (unsigned long long)results->ranks[0].epoch + 1,
-           (unsigned long long)step, (unsigned long long)total, results_current_loss(results),
-           results_current_rate(results), eta, slowest, progress->is_terminal ? "" : "\n");
-    progress->has_line = progress->is_terminal;
+    char facts[128], rest[192];
+    snprintf(facts, sizeof(facts), "epoch %llu  step %llu/%llu  loss %.4f",
+             (unsigned long long)results->ranks[0].epoch + 1, (unsigned long long)step,
+             (unsigned long long)total, results_current_loss(results));
+    snprintf(rest, sizeof(rest), "  %.0f images/s  ETA %s%s", results_current_rate(results), eta,
+             slowest);
+    live_curve_add(&progress->curve, step, total, results_current_loss(results));
+    if (progress->is_terminal) {
+        struct live_state state = {.step = step, .total = total, .facts = facts, .rest = rest};
+        print_live(progress, results, &state);
+    } else {
+        printf("%s%s\n", facts, rest);
+    }
     fflush(stdout);
 }
 
@@ -266,8 +345,7 @@ void progress_period(struct progress *progress, const struct coordinator *coordi
     const struct results_period *result = &coordinator->results.periods[epoch];
     double seconds = (double)result->total_ns_max / 1e9;
     if (progress->has_line) {
-        printf("\r\033[K");
-        progress->has_line = false;
+        erase_lines(progress);
     }
     uint64_t samples = coordinator->train_samples;
     uint64_t per_epoch = job_steps_per_epoch(coordinator->job, samples);

@@ -1,9 +1,10 @@
-/* What a person sees of a job: a line that is rewritten on a terminal, plain lines otherwise, and a
- * closing summary. On standard output. */
+/* What a person sees of a job: on a terminal a line that is rewritten, and one for each rank on
+ * request; plain lines otherwise; and a closing summary. On standard output. */
 #ifndef PS_SERVER_RECORD_PROGRESS_H
 #define PS_SERVER_RECORD_PROGRESS_H
 
 #include "ps-server/coordinator/coordinator.h"
+#include "ps-server/record/live_line.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,11 +12,15 @@
 struct progress {
     bool is_on;
     bool is_terminal;
+    bool has_ranks;      // on a terminal: a line for each rank
+    bool has_blocks;     // the terminal shows characters beyond ASCII
+    uint32_t rank_lines; // above the line that will be rewritten
+    struct live_curve curve;
     bool has_line; // a line that will be rewritten is on the terminal
     uint64_t shown_ms;
 };
 
-void progress_init(struct progress *progress, bool is_on);
+void progress_init(struct progress *progress, bool is_on, bool has_ranks);
 void progress_started(struct progress *progress, const struct coordinator *coordinator);
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
 

@@ -205,7 +205,7 @@ static void a_run_into_an_empty_folder_is_fine(void **state)
     check_is_there(test->out, "summary.json");
 }
 
-/* The page has the plots that were drawn, and refers to nothing but its own parts. */
+/* The page draws its figures, or has the plots that were drawn, and loads nothing. */
 static void check_page(const char *folder)
 {
     static char page[1 << 20];
@@ -213,13 +213,12 @@ static void check_page(const char *folder)
     read_text(folder, "report.html", page, sizeof(page));
     assert_non_null(strstr(page, "</html>"));
     snprintf(path, sizeof(path), "%s/images.svg", folder);
-    assert_int_equal(strstr(page, "<svg") != NULL, access(path, F_OK) == 0); // gnuplot may lack
-    assert_null(strstr(page, "src="));
+    bool has_charts = strstr(page, "id=\"figures\"") != NULL;
+    bool has_image = strstr(page, "src=\"data:image/svg+xml") != NULL;
+    assert_true(has_charts || has_image == (access(path, F_OK) == 0)); // gnuplot may lack
+    assert_non_null(strstr(page, "default-src 'none'"));
+    assert_non_null(strstr(page, "ring and ps-sync end with the same bits"));
     assert_null(strstr(page, "<link"));
-    assert_null(strstr(page, "<script"));
-    for (const char *at = page; (at = strstr(at, "href=")) != NULL; at++) {
-        assert_int_equal(at[6], '#');
-    }
 }
 
 static void a_comparison_writes_tables_and_a_page(void **state)

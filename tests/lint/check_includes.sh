@@ -63,7 +63,8 @@ deploy/trace            common/base common/trace
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/live deploy/system
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep
-deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace
+deploy/page             common/base common/job deploy/system deploy/sweep deploy/report
+deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -121,11 +122,13 @@ common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_ef
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
 ps-server/shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)
 ps-server/live/live_fill
-ps-server/record/metrics
+ps-server/record/(live_line|metrics)
 deploy/export/tensors
 deploy/system/advice
 deploy/hosts/placement
 deploy/trace/(drift|critical_path|flow_ends|replay|segments)
+deploy/page/(answer|figure_parts)
+deploy/report/(run_words|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/exchange/chunks/ring_plan
 worker/model/(description|network)

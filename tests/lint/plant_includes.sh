@@ -20,7 +20,7 @@ plant ps-server/shard/planted_summary.c '#include "ps-server/record/summary.h"' 
 plant worker/link/planted_trainer.c '#include "worker/train/trainer.h"' 'must not include "worker/train/trainer.h"'
 plant worker/exchange/chunks/planted_group.c '#include "worker/exchange/shared/group.h"' 'must not include "worker/exchange/shared/group.h"'
 plant deploy/agent/planted_command.c '#include "deploy/command/commands.h"' 'must not include "deploy/command/commands.h"'
-plant deploy/sweep/planted_report.c '#include "deploy/report/report.h"' 'must not include "deploy/report/report.h"'
+plant deploy/sweep/planted_report.c '#include "deploy/report/table.h"' 'must not include "deploy/report/table.h"'
 plant deploy/planted_hall.c '#include "deploy/system/folder.h"' 'deploy is no room'
 
 # Parts of the worker

@@ -22,10 +22,35 @@ static void control_characters_become_question_marks(void **state)
     assert_string_equal(part, "?\n");
 }
 
+static void what_is_no_utf8_becomes_question_marks(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"a\xff"
+         "b",
+         "a?b"},
+        {"cut \xe2\x82", "cut ??"},
+        {"long \xc0\xaf", "long ??"},          // an overlong slash
+        {"half \xed\xa0\x80", "half ???"},     // a surrogate
+        {"far \xf4\x90\x80\x80", "far ????"},  // beyond the last character
+        {"\001\t\n\x7f \xc2\x80", "?\t?? ??"}, // controls
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[64];
+        memcpy(text, cases[i][0], strlen(cases[i][0]) + 1);
+        printable_make_utf8(text);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_become_question_marks),
+        cmocka_unit_test(what_is_no_utf8_becomes_question_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Draws a bar of links for each run. */
-#include "deploy/report/html_critical.h"
+#include "deploy/page/html_critical.h"
 
-#include "deploy/report/html.h"
+#include "deploy/page/html.h"
 
 #include <jansson.h>
 
@@ -44,36 +44,41 @@ static const char *colour_of(const char *what)
     return "#888888";
 }
 
-static void write_link(FILE *page, const json_t *share)
+/* At `start`, as a share of all; a picture of its own, so that a name that is too long is cut. The
+ * page's policy has no room for styles. */
+static void write_link(FILE *page, const json_t *share, double start)
 {
     double part = number(share, "share");
     if (!(part >= LEAST_SHARE)) {
         return;
     }
+    fprintf(page, "<svg x=\"%.2f%%\" width=\"%.2f%%\" height=\"28\"><title>", 100 * start,
+            100 * part);
+    html_escape(page, text(share, "name"));
     fprintf(page,
-            "<span style=\"display:inline-block;overflow:hidden;white-space:nowrap;height:1.7rem;"
-            "width:%.2f%%;background:%s;color:#000\" title=\"",
-            99 * part, colour_of(text(share, "what")));
+            ": %.3f ms a step, %.1f %%</title><rect width=\"100%%\" height=\"28\" "
+            "fill=\"%s\"/><text x=\"4\" y=\"19\" font-size=\"13\" fill=\"#000\">",
+            number(share, "ms_per_step"), 100 * part, colour_of(text(share, "what")));
     html_escape(page, text(share, "name"));
-    fprintf(page, ": %.3f ms a step, %.1f %%\">", number(share, "ms_per_step"), 100 * part);
-    html_escape(page, text(share, "name"));
-    fprintf(page, "</span>");
+    fprintf(page, "</text></svg>\n");
 }
 
 static void write_run(FILE *page, const struct run_folder *run, const json_t *path)
 {
     size_t i;
     json_t *share, *change;
+    double start = 0;
     fprintf(page, "<p><strong>");
     html_escape(page, run->label);
     fprintf(page, "</strong>: ");
     html_escape(page, text(path, "limiter"));
-    fprintf(page, ".</p>\n<div style=\"font-size:0\"><div style=\"font-size:.8rem\">");
+    fprintf(page, ".</p>\n<svg width=\"100%%\" height=\"28\" role=\"img\">\n");
     json_array_foreach(json_object_get(path, "shares"), i, share)
     {
-        write_link(page, share);
+        write_link(page, share, start);
+        start += number(share, "share");
     }
-    fprintf(page, "</div></div>\n<p>%.3f ms a step.", number(path, "ms_per_step"));
+    fprintf(page, "</svg>\n<p>%.3f ms a step.", number(path, "ms_per_step"));
     json_array_foreach(json_object_get(path, "what_if"), i, change)
     {
         fprintf(page, " With ");
@@ -85,17 +90,18 @@ static void write_run(FILE *page, const struct run_folder *run, const json_t *pa
 
 void html_critical(FILE *page, const struct run_folder *runs, size_t count)
 {
-    bool has_head = false;
+    bool has_note = false;
     for (size_t i = 0; i < count; i++) {
         char path[RUN_FOLDER_PATH_MAX + 64];
         snprintf(path, sizeof(path), "%s/critical_path.json", runs[i].path);
         json_t *found = json_load_file(path, 0, NULL);
         if (json_is_object(found)) {
-            if (!has_head) {
-                fprintf(page, "<h2>Critical path</h2>\n<p>What the recorded steps waited for, link "
-                              "by link, of all their time.</p>\n");
-                has_head = true;
-            }
+            fprintf(page, "%s",
+                    has_note
+                        ? ""
+                        : "<p class=\"note\">What the recorded steps waited for, link by link, "
+                          "of all their time.</p>\n");
+            has_note = true;
             write_run(page, &runs[i], found);
         }
         json_decref(found);

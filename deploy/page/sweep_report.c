@@ -1,9 +1,12 @@
 /* Writes report.html of a sweep. */
-#include "deploy/report/sweep_report.h"
+#include "deploy/page/sweep_report.h"
 
 #include "common/base/log.h"
 #include "common/job/job_options.h"
-#include "deploy/report/html.h"
+#include "deploy/page/html.h"
+#include "deploy/page/page_table.h"
+#include "deploy/page/sections.h"
+#include "deploy/report/run_groups.h"
 #include "deploy/report/sweep_plots.h"
 #include "deploy/report/sweep_rates.h"
 #include "deploy/report/sweep_table.h"
@@ -21,19 +24,20 @@ struct page {
     const char *folder, *command;
     const struct sweep_results *results;
     const struct sweep_settings *settings;
+    const struct run_groups *groups;
 };
 
 /* Options that all runs have in common, as far as they matter to most. */
-static void write_lead(FILE *file, const struct sweep_plan *plan)
+static void write_lead(const struct sweep_plan *plan, char *ret_lead, size_t lead_size)
 {
     static const char *const names[] = {
         "mode",         "model",       "data",   "workers",         "batch",
         "global-batch", "epochs",      "steps",  "optimizer",       "lr",
         "order",        "limit-train", "remedy", "target-accuracy", "device"};
-    fprintf(file, "<h1>Ringside sweep</h1>\n<p class=\"lead\">%zu settings, %zu runs",
-            plan->group_count, plan->count);
+    int used =
+        snprintf(ret_lead, lead_size, "%zu settings, %zu runs", plan->group_count, plan->count);
     for (size_t i = 0; i < job_option_count; i++) {
-        char first[OPTION_VALUE_BYTES], other[OPTION_VALUE_BYTES];
+        char first[OPTION_VALUE_BYTES], other[OPTION_VALUE_BYTES], words[RUN_WORDS_BYTES];
         bool matters = false, is_common = true;
         for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
             matters = matters || strcmp(names[k], job_options[i].name) == 0;
@@ -43,17 +47,19 @@ static void write_lead(FILE *file, const struct sweep_plan *plan)
             option_format(&job_options[i], &plan->runs[k].job, other, sizeof(other));
             is_common = strcmp(first, other) == 0;
         }
-        if (matters && is_common && strcmp(first, "0") != 0 && strcmp(first, "none") != 0) {
-            fprintf(file, " &middot; %s ", job_options[i].name);
-            html_escape(file, first);
+        if (matters && is_common && strcmp(first, "0") != 0 && strcmp(first, "none") != 0 &&
+            strcmp(first, "free") != 0 && strcmp(first, "auto") != 0 && (size_t)used < lead_size) {
+            run_words_of_option(job_options[i].name, first, words);
+            used += snprintf(ret_lead + used, lead_size - (size_t)used, " · %s", words);
         }
     }
-    fprintf(file, "</p>\n");
 }
 
-static void write_table(FILE *file, const struct sweep_settings *settings)
+static void write_table(FILE *file, const void *context)
 {
-    char cell[SWEEP_TABLE_CELL_BYTES];
+    const struct page *page = context;
+    const struct sweep_settings *settings = page->settings;
+    char cell[SWEEP_TABLE_CELL_BYTES], words[RUN_WORDS_BYTES];
     fprintf(file, "<div class=\"scroll\"><table><thead><tr>");
     for (size_t k = 0; sweep_table_heading(settings, k) != NULL; k++) {
         fprintf(file, "<th>%s</th>", sweep_table_heading(settings, k));
@@ -63,76 +69,76 @@ static void write_table(FILE *file, const struct sweep_settings *settings)
         fprintf(file, "<tr>");
         for (size_t k = 0; sweep_table_heading(settings, k) != NULL; k++) {
             sweep_table_cell(settings, i, k, cell, sizeof(cell));
+            if (k == 0) {
+                run_words_of_label(settings->list[i].label, NULL, words);
+                snprintf(cell, sizeof(cell), "%s", words);
+            }
             fprintf(file, "<td>");
             html_escape(file, cell);
             fprintf(file, "</td>");
         }
         fprintf(file, "</tr>\n");
     }
-    fprintf(file, "</tbody></table></div>\n<p class=\"lead\">%s</p>\n", SWEEP_TABLE_NOTE);
+    fprintf(file, "</tbody></table></div>\n<p class=\"note\">%s</p>\n", SWEEP_TABLE_NOTE);
 }
 
 /* The largest rates, where the sweep has several and they differ in staleness. */
 static void write_rates(FILE *file, const struct sweep_results *results)
 {
     struct sweep_rate rates[SWEEP_RATES_MAX];
+    char words[RUN_WORDS_BYTES];
     size_t count = sweep_rates_of(results, rates);
     if (count == 0 || rates[count - 1].staleness <= rates[0].staleness) {
         return;
     }
-    fprintf(file, "<h2>The largest rate that training survived</h2>\n<div class=\"scroll\"><table>"
+    fprintf(file, "<h3>The largest rate that training survived</h3>\n<div class=\"scroll\"><table>"
                   "<thead><tr><th>setting</th><th>mean staleness</th><th>largest rate</th>"
                   "<th>relative</th><th>theory</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
         fprintf(file, "<tr><td>");
-        html_escape(file, rates[i].label);
+        run_words_of_label(rates[i].label, NULL, words);
+        html_escape(file, words);
         fprintf(file, "</td><td>%.2f</td><td>%.3g ± %.2g</td><td>1/%.1f</td><td>1/%.1f</td></tr>\n",
                 rates[i].staleness, rates[i].rate.mean, rates[i].rate.half_width,
                 rates[i].relative > 0 ? 1 / rates[i].relative : 0, 1 / rates[i].theory);
     }
     fprintf(file,
-            "</tbody></table></div>\n<p class=\"lead\">Of the rates that were tried, the "
+            "</tbody></table></div>\n<p class=\"note\">Of the rates that were tried, the "
             "largest one with at least half of the best accuracy of the sweep: mean over the "
             "seeds ± half of its 95 %% interval. By theory a rate may be 2 sin(π / (4 τ + 2)) "
             "over the largest curvature, about as 1 / (2 τ + 1).</p>\n");
 }
 
-/* Who was slow, and which runs did not complete. */
-static void write_verdicts(FILE *file, const struct page *page)
-{
-    const struct sweep_settings *settings = page->settings;
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct sweep_setting *setting = &settings->list[i];
-        if (setting->has_straggler) {
-            fprintf(file, "<p class=\"verdict\">");
-            html_escape(file, setting->label);
-            fprintf(file,
-                    ": worker %u is the straggler, %.1f times as slow as the others; %.0f images/s"
-                    "</p>\n",
-                    setting->straggler.rank, setting->straggler.ratio,
-                    setting->measures[MEASURE_RATE].mean);
-        }
-    }
-    for (size_t i = 0; i < page->results->plan->count; i++) {
-        const struct run_folder *run = page->results->summaries[i];
-        if (run != NULL && !run_folder_is_completed(run)) {
-            html_ending(file, page->results->plan->runs[i].name, run);
-        }
-    }
-}
-
-static void write_page(FILE *file, const void *context)
+static void write_details(FILE *file, const void *context)
 {
     const struct page *page = context;
-    html_begin(file, "Ringside sweep");
-    write_lead(file, page->results->plan);
-    write_table(file, page->settings);
     write_rates(file, page->results);
-    for (const struct plot *plot = sweep_plots; plot->name != NULL; plot++) {
-        html_plot(file, page->folder, plot);
+    page_table_write_full(file, page->groups);
+}
+
+static enum status write_page(const struct page *page)
+{
+    char lead[2048];
+    struct run_groups groups;
+    enum status status = run_groups_of_sweep(page->results, &groups);
+    if (status != STATUS_OK) {
+        return status;
     }
-    write_verdicts(file, page);
-    html_end(file, page->command);
+    struct page whole = *page;
+    whole.groups = &groups;
+    write_lead(page->results->plan, lead, sizeof(lead));
+    const struct report_page shown = {.title = "Ringside sweep",
+                                      .lead = lead,
+                                      .folder = page->folder,
+                                      .command = page->command,
+                                      .groups = &groups,
+                                      .plots = sweep_plots,
+                                      .write_table = write_table,
+                                      .write_details = write_details,
+                                      .context = &whole};
+    status = sections_write(&shown);
+    run_groups_free(&groups);
+    return status;
 }
 
 static enum status write_files(const struct page *page)
@@ -142,8 +148,7 @@ static enum status write_files(const struct page *page)
         return status;
     }
     status = sweep_plots_write(page->folder, page->settings);
-    return status == STATUS_OK ? folder_write(page->folder, "report.html", write_page, page)
-                               : status;
+    return status == STATUS_OK ? write_page(page) : status;
 }
 
 enum status sweep_report_write(const char *folder, const struct sweep_results *results,
@@ -154,7 +159,7 @@ enum status sweep_report_write(const char *folder, const struct sweep_results *r
     if (status != STATUS_OK) {
         return status;
     }
-    const struct page page = {folder, command, results, &settings};
+    const struct page page = {folder, command, results, &settings, NULL};
     status = write_files(&page);
     printf("\n");
     sweep_table_print(stdout, &settings);

@@ -1,6 +1,6 @@
 /* What a sweep ends with: table, plots, and one page with all of it. */
-#ifndef DEPLOY_REPORT_SWEEP_REPORT_H
-#define DEPLOY_REPORT_SWEEP_REPORT_H
+#ifndef DEPLOY_PAGE_SWEEP_REPORT_H
+#define DEPLOY_PAGE_SWEEP_REPORT_H
 
 #include "common/base/status.h"
 #include "deploy/report/sweep_settings.h"

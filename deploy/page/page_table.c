@@ -1,0 +1,166 @@
+/* Chooses columns by what differs. */
+#include "deploy/page/page_table.h"
+
+#include "deploy/page/html.h"
+#include "deploy/report/table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define CELL_BYTES 512
+
+/* A mean of the settings. */
+struct column {
+    const char *heading;
+    size_t offset; // in struct run_group
+    int digits;
+    const char *unit;
+};
+
+static const struct column columns[] = {
+    {"images/s", offsetof(struct run_group, rate), 0, ""},
+    {"test accuracy", offsetof(struct run_group, accuracy), 2, " %"},
+    {"computing ms", offsetof(struct run_group, compute_ms), 2, ""},
+    {"exchange wait ms", offsetof(struct run_group, exchange_ms), 2, ""},
+    {"input wait ms", offsetof(struct run_group, input_ms), 2, ""},
+    {"mean staleness", offsetof(struct run_group, staleness), 2, ""},
+};
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static const struct statistics *value_of(const struct run_group *group, size_t column)
+{
+    return (const struct statistics *)(const void *)((const char *)group + columns[column].offset);
+}
+
+/* Whether any setting has a value that its digits show. */
+static bool is_shown(const struct run_groups *groups, size_t column)
+{
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct statistics *value = value_of(&groups->list[i], column);
+        if (value->count > 0 && value->mean >= 0.005) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_value(FILE *page, const struct run_group *group, size_t column)
+{
+    const struct statistics *value = value_of(group, column);
+    if (value->count == 0) {
+        fprintf(page, "<td>-</td>");
+    } else if (value->count == 1) {
+        fprintf(page, "<td>%.*f%s</td>", columns[column].digits, value->mean, columns[column].unit);
+    } else {
+        fprintf(page, "<td>%.*f ± %.*f%s</td>", columns[column].digits, value->mean,
+                columns[column].digits, value->half_width, columns[column].unit);
+    }
+}
+
+/* "2 completed, 1 diverged" */
+static void write_runs(FILE *page, const struct run_group *group)
+{
+    const struct {
+        const char *word;
+        size_t count;
+    } ends[] = {{"completed", group->completed},
+                {"diverged", group->diverged},
+                {"failed", group->failed},
+                {"missing", group->planned - group->count}};
+    const char *separator = "";
+    fprintf(page, "<td>");
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        if (ends[i].count > 0) {
+            fprintf(page, "%s%zu %s", separator, ends[i].count, ends[i].word);
+            separator = ", ";
+        }
+    }
+    fprintf(page, "</td>");
+}
+
+void page_table_write(FILE *page, const struct run_groups *groups)
+{
+    bool has_repeats = false, has_ends = false;
+    double first = groups->list[0].rate.mean;
+    for (size_t i = 0; i < groups->count; i++) {
+        has_repeats = has_repeats || groups->list[i].completed > 1;
+        has_ends = has_ends || groups->list[i].completed != groups->list[i].planned;
+    }
+    fprintf(page, "<div class=\"scroll\"><table><thead><tr><th>setting</th>%s",
+            has_repeats || has_ends ? "<th>runs</th>" : "");
+    for (size_t k = 0; k < COLUMNS; k++) {
+        if (is_shown(groups, k)) {
+            fprintf(page, "<th>%s</th>%s", columns[k].heading,
+                    k == 0 && groups->count > 1 ? "<th>ratio</th>" : "");
+        }
+    }
+    fprintf(page, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct run_group *group = &groups->list[i];
+        fprintf(page, "<tr><td>");
+        html_escape(page, group->label);
+        fprintf(page, "</td>");
+        if (has_repeats || has_ends) {
+            write_runs(page, group);
+        }
+        for (size_t k = 0; k < COLUMNS; k++) {
+            if (!is_shown(groups, k)) {
+                continue;
+            }
+            write_value(page, group, k);
+            if (k == 0 && groups->count > 1) {
+                fprintf(page, first > 0 && group->rate.mean > 0 ? "<td>%.2f</td>" : "<td>-</td>",
+                        group->rate.mean / first);
+            }
+        }
+        fprintf(page, "</tr>\n");
+    }
+    fprintf(page, "</tbody></table></div>\n%s",
+            has_repeats ? "<p class=\"note\">Mean over the completed runs ± half of its 95 % "
+                          "interval (Student's t).</p>\n"
+                        : "");
+}
+
+/* Without the ratio, which is one to the first run of a table. */
+static bool is_of_runs(size_t column)
+{
+    return strcmp(table_heading(column), "ratio") != 0;
+}
+
+static void write_run(FILE *page, const struct run_folder *run)
+{
+    char cell[CELL_BYTES];
+    fprintf(page, "<tr><td>");
+    html_escape(page, run->path);
+    fprintf(page, "</td><td>%.0f</td>", run_folder_number(run, "seed"));
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (is_of_runs(k)) {
+            table_cell(run, 0, k, cell, sizeof(cell));
+            fprintf(page, "<td>");
+            html_escape(page, cell);
+            fprintf(page, "</td>");
+        }
+    }
+    fprintf(page, "</tr>\n");
+}
+
+void page_table_write_full(FILE *page, const struct run_groups *groups)
+{
+    fprintf(page,
+            "<details><summary>All %zu run%s, all columns</summary>\n<div class=\"scroll "
+            "full\"><table><thead><tr><th>folder</th><th>seed</th>",
+            groups->run_count, groups->run_count == 1 ? "" : "s");
+    for (size_t k = 0; table_heading(k) != NULL; k++) {
+        if (is_of_runs(k)) {
+            fprintf(page, "<th>%s</th>", table_heading(k));
+        }
+    }
+    fprintf(page, "</tr></thead><tbody>\n");
+    for (size_t i = 0; i < groups->count; i++) {
+        for (size_t r = 0; r < groups->list[i].count; r++) {
+            write_run(page, groups->list[i].runs[r]);
+        }
+    }
+    fprintf(page, "</tbody></table></div></details>\n");
+}

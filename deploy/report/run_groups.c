@@ -1,0 +1,240 @@
+/* Gathers runs, and computes their means. */
+#include "deploy/report/run_groups.h"
+
+#include "common/job/mode.h"
+#include "deploy/report/run_labels.h"
+#include "common/base/printable.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLOURS 7 // as gnuplot.c has them
+
+// A report that has each mode once gives it the same colour as every other such report.
+static const size_t mode_colours[] = {
+    [MODE_LOCAL] = 6, [MODE_RING] = 0, [MODE_PS_SYNC] = 1, [MODE_PS_SSP] = 2, [MODE_PS_ASYNC] = 3};
+#define MODES (sizeof(mode_colours) / sizeof(mode_colours[0]))
+
+/* Images per second of all epochs but the first, where there are several. */
+static double steady_rate_of(const struct run_folder *run)
+{
+    const json_t *epochs = json_object_get(run->summary, "epochs"), *epoch;
+    double images = 0, seconds = 0;
+    size_t i;
+    json_array_foreach(epochs, i, epoch)
+    {
+        double took = json_number_value(json_object_get(epoch, "seconds"));
+        if (i > 0 && took > 0) {
+            images += took * json_number_value(json_object_get(epoch, "images_per_second"));
+            seconds += took;
+        }
+    }
+    return images > 0 ? images / seconds : run_folder_number(run, "images_per_second");
+}
+
+static struct statistics gather(const struct run_group *group, const char *key, double factor)
+{
+    double values[RUN_GROUP_RUNS_MAX];
+    char text[64];
+    size_t count = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        run_folder_value(group->runs[i], key, text, sizeof(text));
+        if (run_folder_is_completed(group->runs[i]) && text[0] != '\0') {
+            values[count++] = factor * run_folder_number(group->runs[i], key);
+        }
+    }
+    return statistics_of(values, count);
+}
+
+static void count_ending(const struct run_folder *run, struct run_group *group)
+{
+    unsigned long long step;
+    if (run_folder_is_completed(run)) {
+        group->completed++;
+    } else if (run_folder_has_diverged(run, &step)) {
+        group->diverged++;
+    } else {
+        group->failed++;
+    }
+}
+
+static void take_means(struct run_group *group)
+{
+    double rates[RUN_GROUP_RUNS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        count_ending(group->runs[i], group);
+        double rate = steady_rate_of(group->runs[i]);
+        if (run_folder_is_completed(group->runs[i]) && rate > 0) {
+            rates[count++] = rate;
+        }
+    }
+    group->steady_rate = statistics_of(rates, count);
+    group->rate = gather(group, "images_per_second", 1);
+    group->accuracy = gather(group, "test_accuracy", 100);
+    group->compute_ms = gather(group, "ms_per_step.compute", 1);
+    group->exchange_ms = gather(group, "ms_per_step.exchange_wait", 1);
+    group->input_ms = gather(group, "ms_per_step.input_wait", 1);
+    group->staleness = gather(group, "staleness.mean", 1);
+}
+
+static void read_identity(const struct run_folder *run, struct run_group *group)
+{
+    struct mode mode;
+    double workers = run_folder_number(run, "workers");
+    run_folder_value(run, "mode", group->mode, sizeof(group->mode));
+    run_words_cut(group->mode, sizeof(group->mode));
+    printable_make_utf8(group->mode);
+    group->workers = workers >= 1 && workers < 1e6 ? (unsigned)workers : 0;
+    group->mode_rank = mode_parse(group->mode, &mode) == STATUS_OK ? (size_t)mode.kind : MODES;
+}
+
+/* By mode, in the order in which they were given. */
+static void sort_by_mode(struct run_groups *groups)
+{
+    for (size_t i = 1; i < groups->count; i++) {
+        const struct run_group moved = groups->list[i];
+        size_t at = i;
+        for (; at > 0 && groups->list[at - 1].mode_rank > moved.mode_rank; at--) {
+            groups->list[at] = groups->list[at - 1];
+        }
+        groups->list[at] = moved;
+    }
+}
+
+static void choose_colours(struct run_groups *groups)
+{
+    size_t of_mode[MODES + 1] = {0};
+    bool is_once = true;
+    for (size_t i = 0; i < groups->count; i++) {
+        size_t rank = groups->list[i].mode_rank;
+        is_once = is_once && rank < MODES && of_mode[rank] == 0;
+        of_mode[rank]++;
+    }
+    for (size_t i = 0; i < groups->count; i++) {
+        groups->list[i].colour = is_once ? mode_colours[groups->list[i].mode_rank] : i % COLOURS;
+    }
+}
+
+static enum status make(struct run_groups *groups, size_t count)
+{
+    *groups = (struct run_groups){.list = calloc(count + 1, sizeof(*groups->list))};
+    return groups->list != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
+static bool has_seed(const struct run_group *group, double seed)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        if (run_folder_number(group->runs[i], "seed") == seed) { // whole numbers
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds a run to the group with its key that does not have its seed yet. */
+static void add_run(struct run_groups *groups, char **keys, const struct run_folder *run, char *key)
+{
+    double seed = run_folder_number(run, "seed");
+    size_t at = 0;
+    while (at < groups->count &&
+           (strcmp(keys[at], key) != 0 || groups->list[at].count == RUN_GROUP_RUNS_MAX ||
+            has_seed(&groups->list[at], seed))) {
+        at++;
+    }
+    struct run_group *group = &groups->list[at];
+    if (at == groups->count) {
+        read_identity(run, group);
+        keys[at] = key;
+        groups->count++;
+    } else {
+        free(key);
+    }
+    group->runs[group->count++] = run;
+    group->planned++;
+    groups->run_count++;
+}
+
+enum status run_groups_of(const struct run_folder *runs, size_t count,
+                          struct run_groups *ret_groups)
+{
+    struct run_groups groups;
+    char **keys = calloc(count + 1, sizeof(char *));
+    enum status status = make(&groups, count);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        char *key = keys != NULL ? run_labels_key(&runs[i]) : NULL;
+        if (key == NULL) {
+            status = STATUS_NO_MEMORY;
+        } else {
+            add_run(&groups, keys, &runs[i], key);
+        }
+    }
+    for (size_t i = 0; keys != NULL && i < count; i++) {
+        free(keys[i]);
+    }
+    free(keys);
+    if (status != STATUS_OK) {
+        run_groups_free(&groups);
+        return status;
+    }
+    sort_by_mode(&groups);
+    status = run_labels_fill(groups.list, groups.count);
+    if (status != STATUS_OK) {
+        run_groups_free(&groups);
+        return status;
+    }
+    for (size_t i = 0; i < groups.count; i++) {
+        take_means(&groups.list[i]);
+    }
+    choose_colours(&groups);
+    *ret_groups = groups;
+    return STATUS_OK;
+}
+
+enum status run_groups_of_sweep(const struct sweep_results *results, struct run_groups *ret_groups)
+{
+    const struct sweep_plan *plan = results->plan;
+    struct run_groups groups;
+    enum status status = make(&groups, plan->group_count);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    groups.count = plan->group_count;
+    for (size_t i = 0; i < plan->count; i++) {
+        struct run_group *group = &groups.list[plan->runs[i].group];
+        const struct run_folder *run = results->summaries[i];
+        if (group->planned++ == 0) {
+            const struct job *job = &plan->runs[i].job;
+            run_words_of_label(plan->runs[i].label, NULL, group->label);
+            run_words_of_label(plan->runs[i].label, "workers", group->design);
+            snprintf(group->mode, sizeof(group->mode), "%s", mode_text(job->mode).text);
+            group->workers = job->workers;
+            group->mode_rank = (size_t)job->mode.kind;
+        }
+        if (run != NULL && group->count < RUN_GROUP_RUNS_MAX) {
+            group->runs[group->count++] = run;
+            groups.run_count++;
+        }
+    }
+    sort_by_mode(&groups);
+    for (size_t i = 0; i < groups.count; i++) {
+        struct run_group *group = &groups.list[i];
+        if (group->label[0] == '\0') {
+            snprintf(group->label, sizeof(group->label), "%s", group->mode);
+        }
+        if (group->design[0] == '\0') {
+            snprintf(group->design, sizeof(group->design), "%s", group->mode);
+        }
+        take_means(group);
+    }
+    choose_colours(&groups);
+    *ret_groups = groups;
+    return STATUS_OK;
+}
+
+void run_groups_free(struct run_groups *groups)
+{
+    free(groups->list);
+    *groups = (struct run_groups){0};
+}

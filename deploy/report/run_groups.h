@@ -1,0 +1,50 @@
+/* The settings of a report: runs that differ in the seed alone belong to one. */
+#ifndef DEPLOY_REPORT_RUN_GROUPS_H
+#define DEPLOY_REPORT_RUN_GROUPS_H
+
+#include "common/base/status.h"
+#include "deploy/report/run_folder.h"
+#include "deploy/report/run_words.h"
+#include "deploy/report/statistics.h"
+#include "deploy/report/sweep_settings.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define RUN_GROUP_RUNS_MAX SWEEP_REPEAT_MAX
+
+struct run_group {
+    char label[RUN_WORDS_BYTES];  // in words: what tells it from the others
+    char design[RUN_WORDS_BYTES]; // the same without the number of workers
+    char mode[48];                // as in the summary
+    unsigned workers;             // 0: not known
+    size_t mode_rank;             // the order of modes in every table, legend and plot
+    size_t colour;                // from 0; the same for a mode in every report that has it once
+    const struct run_folder *runs[RUN_GROUP_RUNS_MAX]; // (count), borrowed
+    size_t count, planned, completed, diverged, failed;
+
+    // Over the completed runs; count 0 where no run has the value.
+    struct statistics rate;        // images per second, warm-up excluded
+    struct statistics steady_rate; // the same without the first epoch, where there are several
+    struct statistics accuracy;    // percent
+    struct statistics compute_ms, exchange_ms, input_ms;
+    struct statistics staleness; // mean
+};
+
+struct run_groups {
+    struct run_group *list; // owned; by mode, then as given
+    size_t count;
+    size_t run_count;
+};
+
+/* Of run folders: those with the same options and different seeds are one group. The runs are
+ * borrowed, and must outlive the groups. */
+enum status run_groups_of(const struct run_folder *runs, size_t count,
+                          struct run_groups *ret_groups);
+
+/* Of a sweep: the groups of its plan, with the runs that are there. */
+enum status run_groups_of_sweep(const struct sweep_results *results, struct run_groups *ret_groups);
+
+void run_groups_free(struct run_groups *groups);
+
+#endif

@@ -1,0 +1,76 @@
+/* Tests of the words for options. */
+#include "deploy/report/run_words.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static void options_are_said_in_words(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"mode", "ring", "ring"},
+        {"mode", "ps-ssp:4", "ps-ssp with slack 4"},
+        {"workers", "1", "1 worker"},
+        {"workers", "4", "4 workers"},
+        {"order", "seeded:constant:4", "staleness 4"},
+        {"order", "seeded:uniform:0..8", "staleness 0..8"},
+        {"order", "free", "updates race"},
+        {"remedy", "staleness-lr", "rate divided by staleness"},
+        {"remedy", "dc", "delay compensation"},
+        {"lr", "0.1", "rate 0.1"},
+        {"compress", "fp16", "gradients as fp16"},
+        {"weight-decay", "0.5", "weight decay 0.5"},
+        {"no-such-option", "100%s", "no such option 100%s"},
+    };
+    char words[RUN_WORDS_BYTES];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        run_words_of_option(cases[i][0], cases[i][1], words);
+        assert_string_equal(words, cases[i][2]);
+    }
+}
+
+static void labels_begin_with_the_mode(void **state)
+{
+    (void)state;
+    char words[RUN_WORDS_BYTES];
+    run_words_of_label("workers=4 mode=ps-async order=seeded:constant:4", NULL, words);
+    assert_string_equal(words, "ps-async, 4 workers, staleness 4");
+    run_words_of_label("workers=4 mode=ps-async", "workers", words);
+    assert_string_equal(words, "ps-async");
+    run_words_of_label("", NULL, words);
+    assert_string_equal(words, "");
+    run_words_of_label("mode", NULL, words);
+    assert_string_equal(words, "mode");
+}
+
+static void what_is_too_long_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char value[4 * RUN_WORDS_BYTES + 1] = "", words[RUN_WORDS_BYTES];
+    for (size_t i = 0; i < sizeof(value) - 2; i += 2) {
+        memcpy(value + i, "\xc3\xa4", 3);
+    }
+    run_words_of_option("weight-decay", value, words);
+    size_t size = strlen(words);
+    assert_true(size < RUN_WORDS_BYTES);
+    assert_string_equal(words + size - 3, "...");
+    assert_string_equal(words + size - 5, "\xc3\xa4...");
+    char text[] = "short";
+    run_words_cut(text, sizeof(text) + 1);
+    assert_string_equal(text, "short");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_said_in_words),
+        cmocka_unit_test(labels_begin_with_the_mode),
+        cmocka_unit_test(what_is_too_long_is_cut_between_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
