@@ -135,7 +135,8 @@ struct scenario scenario_draw(uint64_t seed)
     shape->value_count = 7 + (uint32_t)draw(&drawing, 40);
     shape->redeals = draw(&drawing, 2) == 0;
     shape->min_workers = shape->redeals && draw(&drawing, 4) == 0 ? 1 + shape->workers / 2 : 0;
-    if (shape->redeals && draw(&drawing, 16) == 0) { // longer than workers may be silent
+    // Longer than workers may be silent; but not one after the other, or that is a stall.
+    if (shape->redeals && draw(&drawing, 16) == 0 && shape->order == NULL) {
         shape->compute_ns = 1 + draw(&drawing, 4 * SECOND_NS * SCENARIO_LOST_AFTER);
     }
     scenario.fault_count = (uint32_t)draw(&drawing, SCENARIO_FAULTS_MAX + (shape->redeals ? 1 : 0));

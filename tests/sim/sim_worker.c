@@ -150,7 +150,8 @@ static enum status apply(void *context, uint32_t bucket)
 
 static void compute(const struct sim_training *t)
 {
-    uint64_t part_ns = t->worker->compute_ns / (t->layout.bucket_count + 1);
+    uint32_t parts = exchange_turns(t->exchange) * (t->layout.bucket_count + 1);
+    uint64_t part_ns = t->worker->compute_ns / parts;
     world_spend(part_ns > 0 ? world_draw(part_ns) : 0);
 }
 
