@@ -131,15 +131,28 @@ end:
     return status;
 }
 
+/* The step that every rank has reported; where each goes its own way, the average rank's. */
+static uint64_t step_of_all(const struct live_state *state)
+{
+    bool is_unsynchronised =
+        strncmp(state->mode, "ps-async", 8) == 0 || strncmp(state->mode, "ps-ssp", 6) == 0;
+    uint64_t least = UINT64_MAX;
+    double mean = 0;
+    for (uint32_t i = 0; i < state->workers; i++) {
+        least = state->ranks[i].step < least ? state->ranks[i].step : least;
+        mean += (double)state->ranks[i].step / (double)state->workers;
+    }
+    return is_unsynchronised ? (uint64_t)mean : least;
+}
+
 /* What follows from all ranks. */
 static void sum_up(struct live_state *state)
 {
-    uint64_t step = UINT64_MAX;
+    uint64_t step = step_of_all(state);
     double loss = 0, rate = 0;
     state->slowest = 0;
     for (uint32_t i = 0; i < state->workers; i++) {
         const struct live_rank *rank = &state->ranks[i];
-        step = rank->step < step ? rank->step : step;
         loss += rank->loss / (double)state->workers;
         rate += rank->images_per_second;
         state->slowest =
@@ -273,6 +286,7 @@ static bool read_summary(struct run_reader *reader)
         COPY_TEXT(state->outcome, summary, "outcome", "");
         COPY_TEXT(state->reason, summary, "reason", "");
         state->seconds = real_of(summary, "seconds");
+        state->step = whole_of(summary, "steps");
         state->workers_lost = (uint32_t)whole_of(summary, "workers_lost");
         state->restarts = (uint32_t)whole_of(summary, "restarts");
         take_evaluations(state, details);

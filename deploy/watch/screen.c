@@ -48,7 +48,7 @@ static void draw_curve(const struct live_curve *curve, uint32_t columns, char re
 {
     static const char *const levels[CURVE_LEVELS] = {"\u2581", "\u2582", "\u2583", "\u2584",
                                                      "\u2585", "\u2586", "\u2587", "\u2588"};
-    double low = INFINITY, high = -INFINITY;
+    double low = (double)INFINITY, high = -low;
     uint32_t count = curve->count < columns ? curve->count : columns;
     size_t used = 0;
     ret_text[0] = '\0';

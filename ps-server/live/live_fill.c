@@ -5,6 +5,7 @@
 #include "common/job/phases.h"
 #include "ps-server/coordinator/generation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -134,6 +135,7 @@ void live_fill_go_on(struct live_state *state, const struct coordinator *coordin
 static uint64_t step_of_all(const struct live_state *state, const struct job *job)
 {
     uint64_t least = UINT64_MAX, sum = 0;
+    assert(state->workers > 0);
     for (uint32_t i = 0; i < state->workers; i++) {
         least = state->ranks[i].step < least ? state->ranks[i].step : least;
         sum += state->ranks[i].step;

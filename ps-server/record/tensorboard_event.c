@@ -48,7 +48,9 @@ static uint8_t *pack_scalars(const struct tensorboard_event *of, Tensorboard__Ev
     summary.n_value = of->scalar_count;
     event->what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
     event->summary = &summary;
-    return pack(event, ret_size);
+    uint8_t *bytes = pack(event, ret_size);
+    event->summary = NULL;
+    return bytes;
 }
 
 /* One text, as a tensor of rank 1 for the plugin that shows texts. */
@@ -59,14 +61,16 @@ static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event
     Tensorboard__TensorShapeProto__Dim *dims[] = {&dim};
     Tensorboard__TensorShapeProto shape = TENSORBOARD__TENSOR_SHAPE_PROTO__INIT;
     Tensorboard__TensorProto tensor = TENSORBOARD__TENSOR_PROTO__INIT;
-    Tensorboard__SummaryMetadata__PluginData plugin =
-        TENSORBOARD__SUMMARY_METADATA__PLUGIN_DATA__INIT;
-    Tensorboard__SummaryMetadata metadata = TENSORBOARD__SUMMARY_METADATA__INIT;
-    Tensorboard__Summary__Value value = TENSORBOARD__SUMMARY__VALUE__INIT;
+    Tensorboard__SummaryMetadata__PluginData plugin;
+    Tensorboard__SummaryMetadata metadata;
+    Tensorboard__Summary__Value value;
     Tensorboard__Summary__Value *values[] = {&value};
     Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
     ProtobufCBinaryData text = {.len = strlen(of->text),
                                 .data = (uint8_t *)(void *)borrow(of->text)};
+    tensorboard__summary_metadata__plugin_data__init(&plugin);
+    tensorboard__summary_metadata__init(&metadata);
+    tensorboard__summary__value__init(&value);
     dim.size = 1;
     shape.dim = dims;
     shape.n_dim = 1;
@@ -84,7 +88,9 @@ static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event
     summary.n_value = 1;
     event->what_case = TENSORBOARD__EVENT__WHAT_SUMMARY;
     event->summary = &summary;
-    return pack(event, ret_size);
+    uint8_t *bytes = pack(event, ret_size);
+    event->summary = NULL;
+    return bytes;
 }
 
 uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_size)

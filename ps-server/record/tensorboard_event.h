@@ -26,6 +26,6 @@ struct tensorboard_event {
 };
 
 /* Packs an event into memory of malloc, which the caller frees. NULL if there is none. */
-uint8_t *tensorboard_event_pack(const struct tensorboard_event *event, size_t *ret_size);
+uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_size);
 
 #endif

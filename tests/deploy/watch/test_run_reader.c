@@ -124,10 +124,12 @@ static void the_summary_ends_it_with_evaluations_and_a_reason(void **state)
                "{\"evaluations\": [{\"step\": 10, \"test_accuracy\": 0.5, \"test_loss\": 1}, "
                "{\"step\": 12, \"test_accuracy\": null}]}");
     write_file("summary.json", "w",
-               "{\"outcome\": \"failed\", \"reason\": \"the disk is full\", \"seconds\": 9}");
+               "{\"outcome\": \"failed\", \"reason\": \"the disk is full\", \"seconds\": 9, "
+               "\"steps\": 12}");
     assert_true(update(&reader));
     assert_string_equal(reader.state.outcome, "failed");
     assert_string_equal(reader.state.reason, "the disk is full");
+    assert_int_equal(reader.state.step, 12);
     assert_int_equal(reader.state.ranks[0].step, 2);
     assert_int_equal(reader.state.evaluations.count, 1);
     assert_float_equal(reader.state.accuracy, 0.5, 1e-9);
