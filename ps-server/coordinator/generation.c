@@ -195,18 +195,23 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
     enum status status = list_workers(last, &next);
-    if (status == STATUS_OK) {
-        status = list_servers(last, &next);
-    }
-    if (status == STATUS_OK) {
-        status = list_recoveries(last, &next);
-    }
     if (status != STATUS_OK) {
-        generation_finish(&next);
-        return status;
+        goto fail;
+    }
+    status = list_servers(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = list_recoveries(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
     }
     *ret_generation = next;
     return STATUS_OK;
+
+fail:
+    generation_finish(&next);
+    return status;
 }
 
 void generation_change_job(const struct coordinator *last, const struct generation *next,
