@@ -40,21 +40,26 @@ static enum status build(struct workplace *workplace, struct link *link, const s
 {
     struct device *device = workplace->device;
     bool has_choices = device_choices(device) != NULL;
-    enum status status = STATUS_OK;
+    enum status status;
     if (has_choices && process > 0) {
         const char *choices;
         status = link_await_choices(link, &choices);
-        if (status == STATUS_OK) {
-            status = device_take_choices(device, choices);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        status = device_take_choices(device, choices);
+        if (status != STATUS_OK) {
+            return status;
         }
     }
-    if (status == STATUS_OK) {
-        status = workplace_build(workplace, job, process);
+    status = workplace_build(workplace, job, process);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && has_choices && process == 0) {
+    if (has_choices && process == 0) {
         link_tell_choices(link, device_choices(device));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* What its part of a timeline says of this process. */

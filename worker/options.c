@@ -94,8 +94,8 @@ static const struct option rows[] = {
      .fallback = "10",
      OPTION_RANGE(0.1, 86400),
      .metavar = "SECONDS",
-     .help = "time without that answer after which the log says for whom this worker waits, and "
-             "why; then the job's own --stall-warn holds"},
+     .help = "how often the log says for whom this worker waits, and why, until that answer has "
+             "come (first after one second); then the job's own --stall-warn holds"},
     {.name = "probe",
      FIELD(FLAG, probe),
      .fallback = "false",

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 
 #define PATH_BYTES   (FOLDER_LOCK_PATH_MAX + 32)
 #define HOLDER_BYTES 200
+#define MADE_FROM    "folders made from character " // of the path
 
 void folder_lock_path(const char *folder, char *ret_path, size_t path_size)
 {
@@ -59,7 +61,8 @@ static void remove_folders(const struct folder_lock *lock)
     }
 }
 
-static void write_holder(int fd)
+/* For people, and for folder_lock_remove_left. */
+static void write_holder(int fd, size_t made_from)
 {
     char host[65] = "", stamp[32] = "", text[HOLDER_BYTES];
     struct tm parts;
@@ -69,8 +72,11 @@ static void write_holder(int fd)
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &parts);
     int size =
         snprintf(text, sizeof(text), "host %s, pid %ld, since %s\n", host, (long)getpid(), stamp);
+    if (made_from != SIZE_MAX) {
+        size += snprintf(text + size, sizeof(text) - (size_t)size, MADE_FROM "%zu\n", made_from);
+    }
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)size, 0) != size) {
-        log_debug("the holder of a lock cannot be written: %m"); // it is for people alone
+        log_debug("the holder of a lock cannot be written: %m"); // the lock holds without it
     }
 }
 
@@ -142,7 +148,7 @@ enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock)
         return status;
     }
     if (lock.fd >= 0) {
-        write_holder(lock.fd);
+        write_holder(lock.fd, lock.made_from);
     }
     *ret_lock = lock;
     return STATUS_OK;
@@ -153,6 +159,30 @@ void folder_lock_bequeath(const struct folder_lock *lock)
     if (lock->fd >= 0) {
         fcntl(lock->fd, F_SETFD, 0);
     }
+}
+
+/* The path length of the first folder that the holder made; SIZE_MAX: it made none. */
+static size_t read_made_from(const char *lock_path)
+{
+    char text[HOLDER_BYTES] = "";
+    int fd = open(lock_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        return SIZE_MAX;
+    }
+    ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+    close(fd);
+    const char *line = size > 0 ? strstr(text, MADE_FROM) : NULL;
+    return line != NULL ? strtoul(line + strlen(MADE_FROM), NULL, 10) : SIZE_MAX;
+}
+
+void folder_lock_remove_left(const char *lock_path)
+{
+    struct folder_lock lock = {.made_from = read_made_from(lock_path)};
+    const char *name = strrchr(lock_path, '/');
+    snprintf(lock.folder, sizeof(lock.folder), "%.*s", name != NULL ? (int)(name - lock_path) : 0,
+             lock_path);
+    unlink(lock_path);
+    remove_folders(&lock);
 }
 
 void folder_lock_release(struct folder_lock *lock)

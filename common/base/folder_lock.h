@@ -32,6 +32,10 @@ void folder_lock_path(const char *folder, char *ret_path, size_t path_size);
 /* Lets the processes that this one starts hold the lock as well. */
 void folder_lock_bequeath(const struct folder_lock *lock);
 
+/* For a holder that was killed: removes the file, and then the folders that were made for it, if
+ * they are empty. */
+void folder_lock_remove_left(const char *lock_path);
+
 /* Ends the lock, and removes folders that were made for it and are empty. */
 void folder_lock_release(struct folder_lock *lock);
 

@@ -89,6 +89,14 @@ static void log_no_answer(const struct member *member, const char *endpoint, uin
               (double)timeout_ms / 1000, explain_silence(member));
 }
 
+/* An endpoint that is mistyped or old is noticed by whoever has started the process, who still
+ * looks at it. */
+static uint64_t first_warning_ms(const struct member *member)
+{
+    return member->stall_warn_ms < MEMBER_FIRST_WARNING_MS ? member->stall_warn_ms
+                                                           : MEMBER_FIRST_WARNING_MS;
+}
+
 /* Says for whom this process waits, and why, once that is due. */
 static void warn_of_silence(const struct member *member, const char *endpoint, uint32_t timeout_ms,
                             uint64_t waited_ms, uint64_t *warn_ms)
@@ -97,10 +105,10 @@ static void warn_of_silence(const struct member *member, const char *endpoint, u
         return;
     }
     *warn_ms = waited_ms + member->stall_warn_ms;
-    log_warn("waiting for %.1f s for the coordinator at %s, for %.1f s at most (--join-timeout): "
-             "%s",
-             (double)waited_ms / 1000, endpoint, (double)timeout_ms / 1000,
-             explain_silence(member));
+    log_warn(
+        "waiting for the coordinator at %s: no answer for %.1f s, and this process gives up after "
+        "%.1f s (--join-timeout): %s",
+        endpoint, (double)waited_ms / 1000, (double)timeout_ms / 1000, explain_silence(member));
 }
 
 /* What was not reported of the period in which a worker's job is resumed, of each rank that it is
@@ -278,7 +286,7 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
     struct wait wait = {.endpoint = endpoint,
                         .timeout_ms = timeout_ms,
                         .deadline_ms = clock_now_ms() + timeout_ms,
-                        .warn_ms = member->stall_warn_ms,
+                        .warn_ms = first_warning_ms(member),
                         .ret_job = ret_job,
                         .ret_rank = ret_rank};
     member->self.cores = cores_available();

@@ -27,12 +27,15 @@
 // When the coordinator's connection closes, its last messages may still have to be received.
 #define MEMBER_CLOSED_MS 1000
 
+// Whoever waits to join says so first after this time, or after stall_warn_ms if that is shorter.
+#define MEMBER_FIRST_WARNING_MS 1000
+
 struct member {
     struct channel *channel; // borrowed
     uint64_t coordinator;    // peer
     struct wire_member self; // strings borrowed from the caller
     struct notify *notify;   // borrowed; is told that who waits to join is alive; may be NULL
-    uint32_t stall_warn_ms;  // after this, and again, who waits to join says for whom; 0: never
+    uint32_t stall_warn_ms;  // how often it says for whom it waits to join; 0: never
     uint64_t heartbeat_sent_ms;
     struct wire_wait wait; // what the next heartbeat says of it; `given` is the caller's
     bool is_waiting;       // for that one

@@ -30,7 +30,8 @@
 #define JOB_AUGMENT_BYTES 96
 #define JOB_PATH_BYTES    1024
 /* In a run folder, until there is a summary: room that the summary takes over. */
-#define JOB_RESERVE_NAME ".summary.reserve"
+#define JOB_RESERVE_NAME  ".summary.reserve"
+#define JOB_RESERVE_BYTES 32768 // more than a summary has, if it is not of very many epochs
 
 #define JOB_WORKERS_MAX            4096
 #define JOB_SERVERS_MAX            256       // and of shards

@@ -1,4 +1,4 @@
-/* Says of each option in which jobs it acts. */
+/* Says in which jobs each option has an effect. */
 #include "common/job/job_effects.h"
 
 #include "common/job/carriers.h"

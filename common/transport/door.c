@@ -5,11 +5,8 @@
 #include "common/security/security.h"
 #include "common/transport/local_peer.h"
 
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,11 +22,11 @@
 // Names at which others were found that are kept; more than any attack has, if it is to pay.
 #define STRANGERS_MAX 64
 
-// In a row, before whoever listens goes on with other things.
-#define TURNED_AWAY_MAX 256
+#define TURNED_AWAY_MAX 256 // in a row, before whoever listens goes on with other things
 
 // More than anybody needs; some systems allow a thousand times as many.
 #define DESCRIPTORS_MAX (UINT64_C(1) << 20)
+#define VISITORS_MAX    (3 * DOOR_VISITORS_MAX) // our user's, others', and those about to go
 
 /* Another user's process that listens at a name of ours. */
 struct stranger {
@@ -40,16 +37,17 @@ struct stranger {
 struct visitor {
     int fd, listener;
     enum local_peer whose;
-    bool was_late; // has been found so
-    uint16_t port;
-    struct in6_addr address; // of IPv4 as it is mapped into IPv6
+    bool was_late;     // has been found so
+    bool gives_way;    // where there is no room, the next one takes its place
+    bool is_sent_away; // to make room: it has none any more, and is about to go
+    struct local_peer_address from;
     uint64_t since_ms;
 };
 
 /* The process's, like its descriptors: accept(2) has no argument that could say whose it is. */
 static struct {
     pthread_mutex_t mutex;
-    struct visitor visitors[2 * DOOR_VISITORS_MAX]; // (count), the oldest first
+    struct visitor visitors[VISITORS_MAX]; // (count), the oldest first
     _Atomic uint32_t count;
     struct door_turned_away turned_away;
     struct stranger strangers[STRANGERS_MAX]; // the oldest makes room
@@ -112,40 +110,6 @@ static uint64_t descriptor_limit(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-static void format_address(const struct visitor *visitor, char ret_text[DOOR_ADDRESS_BYTES])
-{
-    char text[INET6_ADDRSTRLEN];
-    bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&visitor->address);
-    const unsigned char *bytes = visitor->address.s6_addr;
-    if (inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? bytes + 12 : bytes, text, sizeof(text)) ==
-        NULL) {
-        text[0] = '\0';
-    }
-    snprintf(ret_text, DOOR_ADDRESS_BYTES, is_ipv4 ? "%s:%u" : "[%s]:%u", text, visitor->port);
-}
-
-/* False for other families than IPv4 and IPv6. */
-static bool read_address(const struct sockaddr_storage *storage, struct visitor *visitor)
-{
-    if (storage->ss_family == AF_INET) {
-        struct sockaddr_in ipv4;
-        memcpy(&ipv4, storage, sizeof(ipv4));
-        visitor->port = ntohs(ipv4.sin_port);
-        memset(&visitor->address, 0, sizeof(visitor->address));
-        memset(visitor->address.s6_addr + 10, 0xff, 2);
-        memcpy(visitor->address.s6_addr + 12, &ipv4.sin_addr, 4);
-        return true;
-    }
-    if (storage->ss_family == AF_INET6) {
-        struct sockaddr_in6 ipv6;
-        memcpy(&ipv6, storage, sizeof(ipv6));
-        visitor->port = ntohs(ipv6.sin6_port);
-        visitor->address = ipv6.sin6_addr;
-        return true;
-    }
-    return false;
-}
-
 static void remove_visitor(uint32_t index)
 {
     uint32_t count = door.count;
@@ -176,59 +140,88 @@ static void forget_old_visitors(uint64_t now_ms)
     door.count -= old;
 }
 
-/* How many visitors are counted with this one, and how many of those are of its address. */
-static uint64_t count_with(const struct visitor *visitor, uint64_t *ret_from_there)
+/* Whether the visitor's descriptor is its connection still: it may have been closed, which is told
+ * later, and used again. */
+static bool is_there(const struct visitor *visitor)
 {
-    uint64_t count = 0, from_there = 0;
-    bool is_own = visitor->whose == LOCAL_PEER_OWN;
+    struct sockaddr_storage storage = {0};
+    socklen_t size = sizeof(storage);
+    struct local_peer_address from;
+    return getpeername(visitor->fd, (struct sockaddr *)&storage, &size) == 0 &&
+           local_peer_read_address(&storage, &from) && from.port == visitor->from.port &&
+           memcmp(&from.host, &visitor->from.host, sizeof(from.host)) == 0;
+}
+
+/* Whether both share a limit. */
+typedef bool (*sharing)(const struct visitor *one, const struct visitor *other);
+
+static bool share_kind(const struct visitor *one, const struct visitor *other)
+{
+    return (one->whose == LOCAL_PEER_OWN) == (other->whose == LOCAL_PEER_OWN);
+}
+
+static bool share_address(const struct visitor *one, const struct visitor *other)
+{
+    return share_kind(one, other) &&
+           memcmp(&one->from.host, &other->from.host, sizeof(one->from.host)) == 0;
+}
+
+static bool share_host(const struct visitor *one, const struct visitor *other)
+{
+    return one->whose == LOCAL_PEER_OTHER && other->whose == LOCAL_PEER_OTHER;
+}
+
+/* Whether there is a place for one more among those that share a limit. The oldest one that gives
+ * way makes room. */
+static bool has_place(const struct visitor *visitor, sharing shares, uint64_t visitors_max)
+{
+    struct visitor *oldest = NULL;
+    uint64_t count = 0;
     for (uint32_t i = 0; i < door.count; i++) {
-        const struct visitor *other = &door.visitors[i];
-        bool is_with = (other->whose == LOCAL_PEER_OWN) == is_own;
-        count += is_with;
-        from_there +=
-            is_with && memcmp(&other->address, &visitor->address, sizeof(visitor->address)) == 0;
+        struct visitor *other = &door.visitors[i];
+        if (!other->is_sent_away && shares(visitor, other)) {
+            count++;
+            oldest = oldest == NULL && other->gives_way && is_there(other) ? other : oldest;
+        }
     }
-    *ret_from_there = from_there;
-    return count;
+    if (count >= visitors_max && oldest != NULL) {
+        oldest->is_sent_away = true;
+        shutdown(oldest->fd, SHUT_RDWR); // its owner closes it
+        count--;
+    }
+    return count < visitors_max;
 }
 
 /* Whether there is a place for one more of another user of this host. */
-static bool has_place_for_other(uint64_t now_ms, uint64_t visitors_max)
+static bool has_place_for_other(const struct visitor *visitor, uint64_t visitors_max)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < door.count; i++) {
-        count += door.visitors[i].whose == LOCAL_PEER_OTHER;
-    }
-    if (now_ms - door.others_since_ms >= 1000) {
-        door.others_since_ms = now_ms;
+    visitors_max = smaller(DOOR_OTHERS_MAX, visitors_max / 4);
+    if (visitor->since_ms - door.others_since_ms >= 1000) {
+        door.others_since_ms = visitor->since_ms;
         door.others_count = 0;
     }
-    uint64_t others_max = smaller(DOOR_OTHERS_MAX, visitors_max / 4);
-    bool has_place = count < others_max && door.others_count < others_max;
-    door.others_count += has_place;
-    return has_place;
+    bool is_in = door.others_count < visitors_max && has_place(visitor, share_host, visitors_max);
+    door.others_count += is_in;
+    return is_in;
 }
 
 /* NULL, or why there is no place for one more from its address. */
 static const char *find_no_place(const struct visitor *visitor, uint64_t limit)
 {
     uint64_t visitors_max = smaller(DOOR_VISITORS_MAX, limit / 2);
-    uint64_t reserve = smaller(DOOR_RESERVE, limit / 4), from_there;
-    bool is_own = visitor->whose == LOCAL_PEER_OWN;
-    if ((uint64_t)visitor->fd >= limit - reserve) {
+    if ((uint64_t)visitor->fd >= limit - smaller(DOOR_RESERVE, limit / 4)) {
         return "too few file descriptors are left (ulimit -n)";
     }
     if (visitor->whose == LOCAL_PEER_GONE) {
         return "it has hung up without a word";
     }
-    if (visitor->whose == LOCAL_PEER_OTHER &&
-        !has_place_for_other(visitor->since_ms, visitors_max)) {
+    if (visitor->whose == LOCAL_PEER_OTHER && !has_place_for_other(visitor, visitors_max)) {
         return "it belongs to another user of this host, and too many of those come";
     }
-    return count_with(visitor, &from_there) >= visitors_max ||
-                   (!is_own && from_there >= visitors_max / 2)
-               ? "too many that have said nothing so far are open"
-               : NULL;
+    bool has_room =
+        (visitor->whose == LOCAL_PEER_OWN || has_place(visitor, share_address, visitors_max / 2)) &&
+        has_place(visitor, share_kind, visitors_max) && door.count < VISITORS_MAX;
+    return has_room ? NULL : "too many that have said nothing so far are open";
 }
 
 /* NULL, or why the peer at the other end of a Unix socket may not connect. */
@@ -259,14 +252,13 @@ static bool receive_visitor(int fd, int listener, const struct sockaddr_storage 
     char address[DOOR_ADDRESS_BYTES];
     const char *why = NULL;
     uint64_t limit = descriptor_limit();
-    if (read_address(storage, &visitor)) {
+    if (local_peer_read_address(storage, &visitor.from)) {
         uid_t user;
         visitor.whose = local_peer_find(door.peer_fd, fd, &user);
         forget_old_visitors(visitor.since_ms);
         why = find_no_place(&visitor, limit);
-        format_address(&visitor, address);
+        local_peer_format_address(&visitor.from, address, sizeof(address));
         if (why == NULL) {
-            assert(door.count < 2 * DOOR_VISITORS_MAX);
             door.visitors[door.count] = visitor;
             door.count++;
         }
@@ -285,13 +277,13 @@ static void turn_away_next(int fd)
 {
     struct sockaddr_storage storage = {0};
     socklen_t size = sizeof(storage);
-    struct visitor visitor;
+    struct local_peer_address from;
     char address[DOOR_ADDRESS_BYTES] = "a local process";
     close(door.spare_fd);
     int taken = (int)syscall(SYS_accept4, fd, &storage, &size, SOCK_CLOEXEC);
     if (taken >= 0) {
-        if (read_address(&storage, &visitor)) {
-            format_address(&visitor, address);
+        if (local_peer_read_address(&storage, &from)) {
+            local_peer_format_address(&from, address, sizeof(address));
         }
         note_turned_away(address, "no file descriptor is left (ulimit -n)");
         close(taken);
@@ -449,23 +441,11 @@ bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES])
     forget_old_visitors(clock_now_ms());
     bool was_visitor = find_visitor(fd, &index);
     if (was_visitor) {
-        format_address(&door.visitors[index], ret_address);
+        local_peer_format_address(&door.visitors[index].from, ret_address, DOOR_ADDRESS_BYTES);
         remove_visitor(index);
     }
     pthread_mutex_unlock(&door.mutex);
     return was_visitor;
-}
-
-/* Whether the visitor's descriptor is its connection still: it may have been closed, which is told
- * later, and used again. */
-static bool is_there(const struct visitor *visitor)
-{
-    struct sockaddr_storage storage = {0};
-    socklen_t size = sizeof(storage);
-    struct visitor peer;
-    return getpeername(visitor->fd, (struct sockaddr *)&storage, &size) == 0 &&
-           read_address(&storage, &peer) && peer.port == visitor->port &&
-           memcmp(&peer.address, &visitor->address, sizeof(peer.address)) == 0;
 }
 
 void door_end_visits(int listener, uint64_t now_ms)
@@ -473,10 +453,14 @@ void door_end_visits(int listener, uint64_t now_ms)
     pthread_mutex_lock(&door.mutex);
     for (uint32_t i = 0; i < door.count; i++) {
         struct visitor *visitor = &door.visitors[i];
-        if (now_ms - visitor->since_ms < DOOR_VISIT_MS) {
+        if (visitor->since_ms + DOOR_SETTLE_MS > now_ms) {
             break; // those behind it came later
         }
         if (visitor->listener != listener) {
+            continue;
+        }
+        visitor->gives_way = true;
+        if (visitor->since_ms + DOOR_VISIT_MS > now_ms) {
             continue;
         }
         if (visitor->was_late && is_there(visitor)) {

@@ -10,11 +10,11 @@
  *
  * A connection that comes in
  *
- *     is closed at once if too many others have not said anything so far, half of that from one
- *     address, so that one stranger cannot keep out others; or if it would take one of the last
- *     file descriptors, which this process needs itself; or if it comes over a Unix socket and
- *     belongs to another user (abstract ones have no file, and so no permissions); or if it comes
- *     over tcp from this host, and its other end has hung up already;
+ *     is closed at once if too many others have not said anything so far and none of them gives
+ *     way, half of that from one address, so that one stranger cannot keep out others; or if it
+ *     would take one of the last file descriptors, which this process needs itself; or if it comes
+ *     over a Unix socket and belongs to another user (abstract ones have no file, and so no
+ *     permissions); or if it comes over tcp from this host, and its other end has hung up already;
  *     is counted apart from all others if it comes over tcp from a process of this user on this
  *     host, so that nobody else can take its place; and there is less room, and only so much in a
  *     second, for those of other users of this host, who may have keys after all;
@@ -40,6 +40,11 @@
 
 // After this a visitor that nobody has sent away stops counting against the limit, but stays open.
 #define DOOR_FORGET_MS 60000
+
+// A connection that has said nothing for so long gives way: where there is no room for the next
+// one, the oldest of them is sent away. A member has finished its handshake, and asked to join,
+// sooner than that. So whoever holds connections keeps nobody out.
+#define DOOR_SETTLE_MS 1000
 
 #define DOOR_VISITORS_MAX 2048 // or half of the file descriptors; so many of our own, too
 #define DOOR_OTHERS_MAX   64   // of other users of this host; and so many of them in a second
@@ -80,9 +85,10 @@ void door_admit(int fd);
 bool door_leave(int fd, char ret_address[DOOR_ADDRESS_BYTES]);
 
 /* Shuts down the connections to `listener` that have said nothing for DOOR_VISIT_MS; then they
- * leave like any other. For the owner of the listener, when it has received all that has come: a
- * message that waits for it is no silence. As it may have been stopped for long itself, nobody is
- * sent away before the second call that finds it late; calls are to be a second apart. */
+ * leave like any other. Those that have said nothing for DOOR_SETTLE_MS give way from now on. For
+ * the owner of the listener, when it has received all that has come: a message that waits for it is
+ * no silence. As it may have been stopped for long itself, nobody is sent away for being late
+ * before the second call that finds it late; calls are to be a second apart. */
 void door_end_visits(int listener, uint64_t now_ms);
 
 /* Whether another user's process was found listening at that name (an abstract one without its

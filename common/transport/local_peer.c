@@ -1,6 +1,7 @@
-/* Asks the kernel for the socket at the other end of a connection. */
+/* Reads addresses, and asks the kernel for the socket at the other end of a connection. */
 #include "common/transport/local_peer.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -117,6 +119,41 @@ static bool has_hung_up(const struct inet_diag_msg *socket)
     bool is_open =
         socket->idiag_state == STATE_ESTABLISHED || socket->idiag_state == STATE_CLOSE_WAIT;
     return !is_open || socket->idiag_inode == 0; // no process has it any more
+}
+
+bool local_peer_read_address(const struct sockaddr_storage *storage,
+                             struct local_peer_address *ret_address)
+{
+    struct local_peer_address address = {.port = 0};
+    if (storage->ss_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, storage, sizeof(ipv4));
+        address.port = ntohs(ipv4.sin_port);
+        memset(address.host.s6_addr + 10, 0xff, 2);
+        memcpy(address.host.s6_addr + 12, &ipv4.sin_addr, 4);
+    } else if (storage->ss_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, storage, sizeof(ipv6));
+        address.port = ntohs(ipv6.sin6_port);
+        address.host = ipv6.sin6_addr;
+    } else {
+        return false;
+    }
+    *ret_address = address;
+    return true;
+}
+
+void local_peer_format_address(const struct local_peer_address *address, char *ret_text,
+                               size_t text_size)
+{
+    char text[INET6_ADDRSTRLEN];
+    bool is_ipv4 = IN6_IS_ADDR_V4MAPPED(&address->host);
+    const unsigned char *bytes = address->host.s6_addr;
+    if (inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? bytes + 12 : bytes, text, sizeof(text)) ==
+        NULL) {
+        text[0] = '\0';
+    }
+    snprintf(ret_text, text_size, is_ipv4 ? "%s:%u" : "[%s]:%u", text, address->port);
 }
 
 int local_peer_open(void)

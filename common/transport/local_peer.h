@@ -1,10 +1,15 @@
-/* Whose the other end of a tcp connection is, if it is on this host.
+/* The other end of a tcp connection: its address, and whose it is if it is on this host.
  *
  * The kernel knows both ends of a connection within a host, and tells any process whose the other
  * one is (sock_diag(7)). That takes some microseconds, however many connections there are. */
 #ifndef COMMON_TRANSPORT_LOCAL_PEER_H
 #define COMMON_TRANSPORT_LOCAL_PEER_H
 
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 enum local_peer {
@@ -13,6 +18,19 @@ enum local_peer {
     LOCAL_PEER_OTHER,   // of another user of this host
     LOCAL_PEER_GONE,    // it has broken off, or was on this host and has hung up
 };
+
+struct local_peer_address {
+    struct in6_addr host; // of IPv4 as it is mapped into IPv6
+    uint16_t port;
+};
+
+/* False for other families than IPv4 and IPv6. */
+bool local_peer_read_address(const struct sockaddr_storage *storage,
+                             struct local_peer_address *ret_address);
+
+/* "10.0.0.7:40113", "[2001:db8::7]:40113" */
+void local_peer_format_address(const struct local_peer_address *address, char *ret_text,
+                               size_t text_size);
 
 /* A descriptor to ask through, from one thread at a time; closed by the caller. -1: the system does
  * not tell. */

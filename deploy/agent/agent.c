@@ -54,7 +54,7 @@ static void say(void *context, const struct agent_message *message)
     struct agent *agent = context;
     char *line = agent_message_encode(message);
     if (line == NULL || line_writer_add(&agent->writer, line) != STATUS_OK) {
-        log_error("the launcher does not take what is to be told: %s",
+        log_error("the launcher does not read what this agent tells it: %s",
                   agent_kind_name(message->kind));
         agent->is_over = true;
     }
@@ -263,8 +263,9 @@ static void check_silence(struct agent *agent)
     uint64_t away_ms = attention_away_ms(&agent->attention, now_ms, TURN_MS);
     agent->heard_ms = attention_excuse(agent->heard_ms, away_ms, now_ms);
     if (silence_ms > 0 && now_ms - agent->heard_ms >= silence_ms) {
-        log_error("nothing has come from the launcher for %.1f s: all is ended here",
-                  silence_ms / 1000.0);
+        log_error(
+            "nothing heard from the launcher for %.1f s: its processes on this host are ended",
+            silence_ms / 1000.0);
         agent->is_over = true;
     }
 }

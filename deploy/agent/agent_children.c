@@ -101,7 +101,7 @@ static int open_told(struct child *child, const struct agent_message *command)
     }
     // The child may hang, and the agent must not wait for it.
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-        log_warn("process %u will not hear why others ended: no pipe: %m", command->id);
+        log_warn("process %u cannot be told why others end: there is no pipe: %m", command->id);
         return -1;
     }
     child->told_fd = ends[1];

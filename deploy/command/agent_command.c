@@ -20,7 +20,7 @@ static const struct option rows[] = {
      .fallback = "0",
      OPTION_RANGE(0, 3600),
      .metavar = "SECONDS",
-     .help = "how long to hear nothing before all is ended here; 0: for ever"},
+     .help = "silence of the launcher after which its processes here are ended; 0: never"},
     {.name = "terminal-fd",
      FIELD(U32, terminal_fd),
      .fallback = "0",

@@ -77,10 +77,9 @@ static json_t *describe_model(const struct checkpoint_reader *checkpoint, const 
     const char *argv[] = {argv_of_worker[0], argv_of_worker[1], argv_of_worker[2]};
     char *text = malloc(DESCRIPTION_BYTES);
     if (text == NULL || checkpoint_job_ask(argv, job, text, DESCRIPTION_BYTES) != STATUS_OK) {
-        log_error(
-            "the layers of model %s cannot be had: the checkpoint does not describe them, and "
-            "a worker needs the job's data for that; --data says where they are",
-            job->model);
+        log_error("the layers of model %s are unknown: the checkpoint does not describe them, and "
+                  "a worker needs the job's data for that; --data says where they are",
+                  job->model);
         free(text);
         return NULL;
     }

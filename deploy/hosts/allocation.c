@@ -134,7 +134,7 @@ static enum status read_slots(char *(*get)(const char *name), size_t node_count,
     if (count != node_count) {
         bool is_step = step != NULL && strcmp(step, ID_OF_A_SHELL) != 0;
         snprintf(ret_error, OPTION_ERROR_BYTES,
-                 "SLURM_TASKS_PER_NODE (%.60s) is not about the %zu node%s of SLURM_JOB_NODELIST: "
+                 "SLURM_TASKS_PER_NODE (%.60s) does not fit the %zu node%s of SLURM_JOB_NODELIST: "
                  "%s, or name the nodes with -H",
                  per_node != NULL ? per_node : "not set", node_count, node_count == 1 ? "" : "s",
                  is_step ? "it describes this step of srun; start ringside outside the step"

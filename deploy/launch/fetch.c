@@ -149,7 +149,7 @@ static enum status ask(struct crew *crew, struct fetch *fetch, enum agent_kind k
         bool is_refused = crew->interrupts > 1; // the user asked twice to end
         if (crew->links[fetch->host].state == HOST_LINK_LOST || is_refused ||
             clock_now_ms() >= deadline_ms) {
-            log_error("the run folder does not arrive from %s", crew->links[fetch->host].name);
+            log_error("the run folder did not arrive from %s", crew->links[fetch->host].name);
             fail(fetch, STATUS_UNREACHABLE);
             break;
         }

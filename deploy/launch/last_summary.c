@@ -2,6 +2,7 @@
 #include "deploy/launch/last_summary.h"
 
 #include "common/base/log.h"
+#include "common/base/new_file.h"
 #include "common/job/job_modes.h"
 
 #include <jansson.h>
@@ -180,6 +181,17 @@ uint64_t last_summary_stamp(const char *folder)
     }
     uint64_t ns = (uint64_t)facts.st_mtim.tv_sec * 1000000000 + (uint64_t)facts.st_mtim.tv_nsec;
     return ns ^ ((uint64_t)facts.st_ino << 20);
+}
+
+enum status last_summary_reserve(const char *folder)
+{
+    char path[PATH_BYTES];
+    path_of(folder, JOB_RESERVE_NAME, path);
+    if (new_file_fill(path, JOB_RESERVE_BYTES) != STATUS_OK) {
+        log_error("cannot write %s: %m", path);
+        return STATUS_IO;
+    }
+    return STATUS_OK;
 }
 
 void last_summary_tidy(const char *folder)

@@ -25,7 +25,11 @@ enum status last_summary_read(const char *folder, struct last_summary *ret_summa
  * null. Steps and seconds come from metrics.jsonl. Logs. */
 void last_summary_write(const char *folder, const struct job *job, const char *reason);
 
-/* Removes what a killed coordinator left behind: its reserved space, and drafts. */
+/* Sets aside room for a summary, on a disk that may be full by the time that the job ends. The
+ * coordinator takes it over if it comes so far. Before that is started. Logs. */
+enum status last_summary_reserve(const char *folder);
+
+/* Removes the room that was set aside, and drafts that a killed coordinator left behind. */
 void last_summary_tidy(const char *folder);
 
 /* Which file is the folder's summary: another number once it was written anew; 0: there is none. */

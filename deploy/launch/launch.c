@@ -293,7 +293,6 @@ static enum exit_code conclude(struct launch *launch, enum status brought)
     const struct member *coordinator = &launch->members.list[0];
     const struct launch_options *options = launch->options;
     struct last_summary summary = {.reason = ""};
-    last_summary_tidy(options->folder);
     bool is_new = last_summary_stamp(options->folder) != launch->old_summary;
     // A coordinator that ends well without a new one found that nothing was left to do.
     bool is_done = coordinator->is_over && !member_was_killed(coordinator) &&
@@ -303,6 +302,9 @@ static enum exit_code conclude(struct launch *launch, enum status brought)
     const struct member *culprit = find_member(launch, &summary);
     if (!is_its_own) {
         culprit = explain(launch, brought, summary.reason, sizeof(summary.reason));
+    }
+    last_summary_tidy(options->folder); // which makes room for what is written now
+    if (!is_its_own) {
         last_summary_write(options->folder, options->job, summary.reason);
     }
     if (summary.is_completed) {
@@ -335,6 +337,8 @@ static enum status start_with_keys(struct launch *launch)
 /* From the start of its processes to the end of the last one. */
 static void attempt(struct launch *launch)
 {
+    // Without room the coordinator cannot begin, and says so.
+    (void)last_summary_reserve(launch->options->folder);
     enum status status = launch_timeline_begin(launch);
     if (status == STATUS_OK) {
         status = start_with_keys(launch);

@@ -1,12 +1,18 @@
 /* Reads the last lines of a log. */
 #include "deploy/launch/log_tail.h"
 
+#include "common/base/new_file.h"
 #include "common/base/printable.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TAIL_BYTES 4096
 #define LINES_MAX  5 // printed at most
+#define PATH_BYTES 4300
+#define ROOM_BYTES 4096 // more than a line
 
 struct tail {
     char text[TAIL_BYTES];
@@ -53,13 +59,32 @@ static const char *sentence_of(const char *line)
     return colon != NULL ? colon + 2 : line;
 }
 
+/* Whether its disk, or this user's share of it, is full. Then errno says which. */
+static bool is_disk_full(const char *path)
+{
+    char room[PATH_BYTES];
+    snprintf(room, sizeof(room), "%.4096s.room", path);
+    if (new_file_fill(room, ROOM_BYTES) != STATUS_OK) {
+        return errno == ENOSPC || errno == EDQUOT;
+    }
+    unlink(room);
+    return false;
+}
+
 void log_tail_sentence(const char *path, char *ret_text, size_t text_size)
 {
     struct tail tail;
+    bool has_error = false;
     read_tail(path, &tail);
     const char *line = tail.count > 0 ? tail.lines[tail.count - 1] : "";
     for (size_t i = 0; i < tail.count; i++) {
-        line = strstr(tail.lines[i], " error ") != NULL ? tail.lines[i] : line;
+        bool is_error = strstr(tail.lines[i], " error ") != NULL;
+        has_error = has_error || is_error;
+        line = is_error ? tail.lines[i] : line;
+    }
+    if (!has_error && is_disk_full(path)) {
+        snprintf(ret_text, text_size, "it cannot write to its log %s: %m", path);
+        return;
     }
     snprintf(ret_text, text_size, "%s", sentence_of(line));
 }

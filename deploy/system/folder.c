@@ -17,7 +17,8 @@
 
 #define ROOM_BYTES 65536 // job.json, summary.json, details.json, and logs of a few lines
 
-/* Whether nothing is there but a lock and what is called as the folder of logs is. */
+/* Whether nothing is there but a lock, room for a summary, and what is called as the folder of logs
+ * is. */
 static bool has_nothing_but_logs(const char *path, bool *ret_has_logs)
 {
     DIR *folder = opendir(path);
@@ -28,6 +29,7 @@ static bool has_nothing_but_logs(const char *path, bool *ret_has_logs)
         *ret_has_logs = *ret_has_logs || is_logs;
         is_empty = is_empty && (is_logs || strcmp(entry->d_name, ".") == 0 ||
                                 strcmp(entry->d_name, "..") == 0 ||
+                                strcmp(entry->d_name, JOB_RESERVE_NAME) == 0 ||
                                 strcmp(entry->d_name, FOLDER_LOCK_NAME) == 0);
     }
     if (folder != NULL) {
@@ -120,7 +122,14 @@ static enum status make(const char *folder, const char *below, bool may_have_fil
         return status;
     }
     status = make_parents_and(path);
-    return status == STATUS_OK ? check_room(folder) : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = check_room(folder);
+    if (status != STATUS_OK && below != NULL) {
+        rmdir(path); // unless there is something in it
+    }
+    return status;
 }
 
 enum status folder_make(const char *folder, const char *below)
@@ -148,13 +157,14 @@ void folder_remove(const char *folder)
 
 void folder_remove_lock(const char *lock_path)
 {
-    char path[FOLDER_PATH_MAX + sizeof("/" FOLDER_LOGS_NAME)];
+    static const char *const left[] = {JOB_RESERVE_NAME, FOLDER_LOGS_NAME};
+    char path[FOLDER_PATH_MAX + 32];
     const char *name = strrchr(lock_path, '/');
-    if (name != NULL) {
-        snprintf(path, sizeof(path), "%.*s/" FOLDER_LOGS_NAME, (int)(name - lock_path), lock_path);
-        rmdir(path); // which fails if there is anything in it
+    for (size_t i = 0; name != NULL && i < sizeof(left) / sizeof(left[0]); i++) {
+        snprintf(path, sizeof(path), "%.*s/%s", (int)(name - lock_path), lock_path, left[i]);
+        remove(path); // which fails if it is a folder and there is anything in it
     }
-    unlink(lock_path);
+    folder_lock_remove_left(lock_path);
 }
 
 /* Whether a run writes a file, or a folder, of this name. */

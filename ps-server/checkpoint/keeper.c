@@ -15,6 +15,13 @@
 #define NOTES_BYTES 4096
 #define ERROR_BYTES 1024
 
+/* What was done in memory alone. */
+struct memory_news {
+    bool is_end; // of the checkpoint; false: a piece of `peer` was stored
+    enum status status;
+    uint64_t step, peer;
+};
+
 struct keeper {
     struct keeper_options options;
     struct checkpoint_reader *reader; // NULL: the job begins, or goes on from memory
@@ -23,8 +30,8 @@ struct keeper {
     struct saver *saver;  // NULL: nothing is written
     float *piece;         // (SNAPSHOT_PIECE_FLOATS) to answer with, owned
 
-    // What was done in memory alone, which nobody was told yet.
-    struct saver_news *news; // (news_capacity), owned; the oldest first
+    // Which nobody was told yet.
+    struct memory_news *news; // (news_capacity), owned; the oldest first
     uint32_t news_count, news_capacity;
 };
 
@@ -232,7 +239,7 @@ static void answer(struct keeper *keeper, const struct coordinator *coordinator,
 }
 
 /* Members have a few pieces on their way at most, and one checkpoint is collected at a time. */
-static void add_news(struct keeper *keeper, struct saver_news news)
+static void add_news(struct keeper *keeper, struct memory_news news)
 {
     assert(keeper->news_count < keeper->news_capacity);
     keeper->news[keeper->news_count++] = news;
@@ -247,10 +254,9 @@ static bool is_written(const struct keeper *keeper, const struct coordinator *co
 static void note_end(struct keeper *keeper, const struct coordinator *coordinator,
                      enum status status)
 {
-    add_news(keeper, (struct saver_news){.is_end = true,
-                                         .step = coordinator->checkpointing.step,
-                                         .status = status,
-                                         .why = "there is no memory for it"});
+    add_news(keeper, (struct memory_news){.is_end = true,
+                                          .step = coordinator->checkpointing.step,
+                                          .status = status});
 }
 
 /* Takes part, which is NULL if there was no memory for it. */
@@ -300,7 +306,7 @@ static void do_in_memory(struct keeper *keeper, const struct coordinator *coordi
         vault_abandon(keeper->options.vault);
     }
     if (task == CHECKPOINT_STORE && is_alone) {
-        add_news(keeper, (struct saver_news){.step = of->step, .peer = peer});
+        add_news(keeper, (struct memory_news){.step = of->step, .peer = peer});
     } else if (task == CHECKPOINT_ABANDON && is_alone) {
         keeper->news_count = 0;
         note_end(keeper, coordinator, STATUS_INTERRUPTED);
@@ -337,7 +343,8 @@ void keeper_do(struct keeper *keeper, struct coordinator *coordinator, enum chec
     }
 }
 
-static void tell(struct coordinator *coordinator, const struct saver_news *news, uint64_t now_ms)
+static void tell_of_disk(struct coordinator *coordinator, const struct saver_news *news,
+                         uint64_t now_ms)
 {
     if (news->is_end) {
         checkpointing_note_written(coordinator, news->step, news->status, news->why, now_ms);
@@ -346,16 +353,27 @@ static void tell(struct coordinator *coordinator, const struct saver_news *news,
     }
 }
 
+static void tell_of_memory(struct coordinator *coordinator, struct memory_news news,
+                           uint64_t now_ms)
+{
+    if (news.is_end) {
+        checkpointing_note_written(coordinator, news.step, news.status, "there is no memory for it",
+                                   now_ms);
+    } else {
+        checkpointing_note_stored(coordinator, news.peer, news.step);
+    }
+}
+
 void keeper_take_news(struct keeper *keeper, struct coordinator *coordinator, uint64_t now_ms)
 {
     struct saver_news news;
     while (keeper->saver != NULL && saver_next(keeper->saver, &news)) {
-        tell(coordinator, &news, now_ms);
+        tell_of_disk(coordinator, &news, now_ms);
     }
     while (keeper->news_count > 0) {
-        news = keeper->news[0];
+        const struct memory_news first = keeper->news[0];
         keeper->news_count--;
         memmove(keeper->news, keeper->news + 1, keeper->news_count * sizeof(*keeper->news));
-        tell(coordinator, &news, now_ms); // which may lead to more
+        tell_of_memory(coordinator, first, now_ms); // which may lead to more
     }
 }

@@ -1,4 +1,4 @@
-/* Takes what is a rank's own apart from what is the worker's, and puts it together again. */
+/* Splits what a worker reports into what belongs to each of its ranks, and joins it again. */
 #include "ps-server/coordinator/checkpoint_ranks.h"
 
 #include "ps-server/coordinator/coordinator.h"

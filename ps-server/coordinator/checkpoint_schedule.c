@@ -1,4 +1,4 @@
-/* Names the steps of checkpoints that follow from time. */
+/* Chooses the steps of checkpoints that are due after a time. */
 #include "ps-server/coordinator/checkpoint_schedule.h"
 
 #include "ps-server/coordinator/coordinator.h"

@@ -1,4 +1,4 @@
-/* Hands each message to what handles it; reports, sums, DONE and LEAVE are handled here. */
+/* Passes each message to its handler; handles reports, sums, DONE and LEAVE itself. */
 #include "ps-server/coordinator/choices.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_handshake.h"

@@ -160,25 +160,25 @@ static enum status list_servers(const struct coordinator *last, struct generatio
     return STATUS_OK;
 }
 
-/* Those before, and the last one as far as it is known. */
+/* The newest of those before, and the last one as far as it is known. */
 static enum status list_recoveries(const struct coordinator *last, struct generation *generation)
 {
     const struct generation *before = last->generation;
-    uint32_t count = before != NULL ? before->recovery_count : 0;
-    generation->recoveries = calloc((size_t)count + 1, sizeof(*generation->recoveries));
+    uint32_t known = before != NULL ? before->recovery_count : 0;
+    uint32_t kept = known < GENERATION_RECOVERIES_MAX ? known : GENERATION_RECOVERIES_MAX - 1;
+    generation->recoveries = calloc((size_t)kept + 1, sizeof(*generation->recoveries));
     if (generation->recoveries == NULL) {
         return STATUS_NO_MEMORY;
     }
-    if (count > 0) {
-        memcpy(generation->recoveries, before->recoveries, count * sizeof(*before->recoveries));
+    if (kept > 0) {
+        memcpy(generation->recoveries, before->recoveries + (known - kept),
+               kept * sizeof(*before->recoveries));
     }
-    generation->recovery_count = count;
-    if (count < GENERATION_RECOVERIES_MAX) {
-        struct recovery *recovery = &generation->recoveries[generation->recovery_count++];
-        snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
-        recovery->lost_step = most_steps(last);
-        recovery->processes = generation->process_count;
-    }
+    struct recovery *recovery = &generation->recoveries[kept];
+    snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);
+    recovery->lost_step = most_steps(last);
+    recovery->processes = generation->process_count;
+    generation->recovery_count = kept + 1;
     return STATUS_OK;
 }
 
@@ -195,18 +195,23 @@ enum status generation_next(const struct coordinator *last, struct generation *r
         .restarts_before = before != NULL ? before->restarts_before : generation_restarts(last),
     };
     enum status status = list_workers(last, &next);
-    if (status == STATUS_OK) {
-        status = list_servers(last, &next);
-    }
-    if (status == STATUS_OK) {
-        status = list_recoveries(last, &next);
-    }
     if (status != STATUS_OK) {
-        generation_finish(&next);
-        return status;
+        goto fail;
+    }
+    status = list_servers(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
+    }
+    status = list_recoveries(last, &next);
+    if (status != STATUS_OK) {
+        goto fail;
     }
     *ret_generation = next;
     return STATUS_OK;
+
+fail:
+    generation_finish(&next);
+    return status;
 }
 
 void generation_change_job(const struct coordinator *last, const struct generation *next,

@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GENERATION_RECOVERIES_MAX 64 // that are written down
+#define GENERATION_RECOVERIES_MAX 64 // that are written down: the newest
 
 /* What a loss has cost. */
 struct recovery {
@@ -60,7 +60,7 @@ struct generation {
     uint64_t started_ms;         // when the job began to train; 0: no generation has
     double seconds_before;       // of training, in processes before this one
     uint32_t restarts_before;    // of those
-    struct recovery *recoveries; // (recovery_count), owned
+    struct recovery *recoveries; // (recovery_count) the newest last, owned
     uint32_t recovery_count;
 };
 

@@ -1,4 +1,4 @@
-/* Notes workers that ask to join a job that is under way, and lets them in. */
+/* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
 #include "ps-server/coordinator/coordinator.h"

@@ -1,4 +1,4 @@
-/* Finds who holds a job up whose members are all there. */
+/* Finds the member that holds up a job while all members are connected. */
 #include "common/plan/blame.h"
 #include "ps-server/coordinator/deadlines.h"
 

@@ -1,4 +1,4 @@
-/* Chooses the all-reduce of ring mode, and lists the places that each worker is told. */
+/* Chooses the all-reduce of ring mode, and lists the addresses that each worker gets. */
 #include "ps-server/coordinator/topology.h"
 
 #include "common/job/carriers.h"

@@ -19,9 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PATH_BYTES    4096
-#define ERROR_BYTES   512
-#define RESERVE_BYTES 32768 // more than a summary has, if it is not of very many epochs
+#define PATH_BYTES  4096
+#define ERROR_BYTES 512
 
 struct recorder {
     char folder[PATH_BYTES - 64];
@@ -78,13 +77,24 @@ static enum status make_folders(const char *folder)
     }
 }
 
+/* Whether the launcher has set room aside. To make it anew could fail, if the disk is full by now.
+ */
+static bool is_reserved(const char *path)
+{
+    struct stat facts;
+    return lstat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 1 &&
+           new_file_is_ours(facts.st_uid) && facts.st_size >= JOB_RESERVE_BYTES &&
+           facts.st_blocks * 512 >= JOB_RESERVE_BYTES;
+}
+
 /* Sets aside room that the summary takes over. So it can still be written on a disk that has become
  * full. */
 static enum status reserve(struct recorder *recorder)
 {
     char path[PATH_BYTES];
     path_of(recorder, JOB_RESERVE_NAME, path);
-    recorder->has_reserve = new_file_fill(path, RESERVE_BYTES) == STATUS_OK;
+    recorder->has_reserve =
+        is_reserved(path) || new_file_fill(path, JOB_RESERVE_BYTES) == STATUS_OK;
     return recorder->has_reserve ? STATUS_OK : refuse_file(recorder, path);
 }
 

@@ -104,7 +104,8 @@ static void a_worker_whose_ps_is_gone_says_for_whom_it_waits_and_why(void **stat
     assert_non_null(said);
     const char *given_up = strstr(said, " error worker ");
     assert_non_null(given_up);
-    const char *const facts[] = {"waiting for 0.", endpoint, "for 1.5 s at most (--join-timeout)",
+    const char *const facts[] = {"waiting for the coordinator at ", endpoint, "no answer for 0.",
+                                 "gives up after 1.5 s (--join-timeout)",
                                  "nobody listens there: is `ps` running still"};
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         const char *at = strstr(said, facts[i]);

@@ -10,12 +10,16 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -385,6 +389,61 @@ static void a_job_whose_files_cannot_be_written_fails_in_summary_and_exit_code(v
     json_decref(summary);
 }
 
+/* Puts a small disk below the test's folder, which no other process sees, and the run folder on it.
+ * False, and said, where this user may not. */
+static bool put_on_small_disk(struct launcher_test *test)
+{
+    char disk[PROGRAM_PATH_BYTES + 8];
+    snprintf(disk, sizeof(disk), "%s/disk", test->folder);
+    snprintf(test->out, sizeof(test->out), "%s/out", disk);
+    assert_int_equal(mkdir(disk, 0700), 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", disk, "tmpfs", MS_NOSUID | MS_NODEV, "size=100k,mode=0700") != 0) {
+        print_message("skipped: no file system can be mounted here: %s\n", strerrordesc_np(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Others fill the disk while the job starts. */
+static void a_disk_that_becomes_full_is_the_reason_and_leaves_room_for_it(void **state)
+{
+    struct launcher_test *test = *state;
+    static const char *const arguments[] = {"-n",      "1", "--mode", "local", "--model", "lenet5",
+                                            "--steps", "1", "--eval", "none",  NULL};
+    static const char fill[] = "head -c 1000000 /dev/zero > \"$folder/disk/filler\" 2> /dev/null\n";
+    static const struct {
+        const char *then, *what, *file;
+    } cases[] = {
+        {whole_ps, "cannot write", "job.json"},
+        {"echo 'what it says is lost' >&2; exit 1",
+         "the coordinator ended with exit code 1: it cannot write to its log", "logs/ps-0.log"},
+    };
+    char script[512], filler[2 * PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES];
+    if (!put_on_small_disk(test)) {
+        skip();
+    }
+    stand_in(test, "worker", whole_worker);
+    snprintf(out, sizeof(out), "%.480s", test->out);
+    snprintf(filler, sizeof(filler), "%s/disk/filler", test->folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char reason[2 * PROGRAM_PATH_BYTES];
+        snprintf(test->out, sizeof(test->out), "%s-%zu", out, i);
+        snprintf(script, sizeof(script), "%s%s", fill, cases[i].then);
+        stand_in(test, "ps", script);
+        start(test, arguments);
+        assert_int_equal(program_wait(&test->run), 1);
+        snprintf(reason, sizeof(reason), "%s %s/%s: No space left on device", cases[i].what,
+                 test->out, cases[i].file);
+        check_failed(test, reason);
+        check_said(test, reason);
+        assert_int_equal(unlink(filler), 0);
+        programs_remove_folder(test->out);
+    }
+    snprintf(filler, sizeof(filler), "%s/disk", test->folder);
+    assert_int_equal(umount(filler), 0);
+}
+
 static void an_agent_that_is_stopped_is_made_to_go_on(void **state)
 {
     struct launcher_test *test = *state;
@@ -415,6 +474,7 @@ int main(void)
         LAUNCHER_TEST(a_completed_job_exits_with_0_whatever_becomes_of_its_coordinator),
         LAUNCHER_TEST(a_job_whose_files_cannot_be_written_fails_in_summary_and_exit_code),
         LAUNCHER_TEST(an_agent_that_is_stopped_is_made_to_go_on),
+        LAUNCHER_TEST(a_disk_that_becomes_full_is_the_reason_and_leaves_room_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,16 +64,23 @@ static enum status read_mean_statistics(struct examiner *examiner, float *ret_va
 {
     uint32_t workers = examiner->job->workers;
     double *sums = calloc(count, sizeof(*sums));
-    enum status status = sums != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    for (uint32_t rank = 0; rank < workers && status == STATUS_OK; rank++) {
+    enum status status = STATUS_OK;
+    if (sums == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t rank = 0; rank < workers; rank++) {
         status = read_statistics(examiner, rank, ret_values, count);
-        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (status != STATUS_OK) {
+            goto done;
+        }
+        for (uint64_t i = 0; i < count; i++) {
             sums[i] += (double)ret_values[i];
         }
     }
-    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         ret_values[i] = (float)(sums[i] / workers);
     }
+done:
     free(sums);
     return status;
 }

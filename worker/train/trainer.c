@@ -264,21 +264,29 @@ static enum status create_optimizers(struct trainer *trainer)
     const struct job *job = trainer->job;
     uint64_t count = model_layout(trainer->model)->value_count;
     bool is_local_sgd = job->sync_every > 1;
-    enum status status = STATUS_OK;
+    enum status status;
     // Also to carry states from one phase to the next.
     if (is_local_sgd || trainer->phases.count > 1 ||
         exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS) {
         status = optimizer_create(job->optimizer, &job->settings, count, &trainer->optimizer);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
     trainer->device_updates = makes_updates(trainer) && model_may_update(trainer->model);
-    if (status == STATUS_OK && trainer->device_updates) {
+    if (trainer->device_updates) {
         status = model_hold(trainer->model, trainer->optimizer);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    if (status == STATUS_OK && is_local_sgd) {
-        status = optimizer_create(OPTIMIZER_SGD, &plain, count, &trainer->averager);
-        trainer->base = memory_create_large(count * sizeof(float));
+    if (!is_local_sgd) {
+        return STATUS_OK;
     }
-    return status == STATUS_OK && is_local_sgd && trainer->base == NULL ? STATUS_NO_MEMORY : status;
+    trainer->base = memory_create_large(count * sizeof(float));
+    return trainer->base != NULL
+               ? optimizer_create(OPTIMIZER_SGD, &plain, count, &trainer->averager)
+               : STATUS_NO_MEMORY;
 }
 
 /* When which mode rules; before anything is built that might not be needed. */

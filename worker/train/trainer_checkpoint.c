@@ -445,16 +445,19 @@ enum status trainer_restore(struct trainer *trainer, struct link *link)
     trainer->period = *link_open_period(link);
     const char *params = has_known(trainer->job, trainer->phase) ? "known" : "params";
     status = fetch(link, params, count, model_params(trainer->model));
-    if (status == STATUS_OK) {
-        status = fetch_states(trainer, link);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = fetch_own(trainer, link);
+    status = fetch_states(trainer, link);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        digest_floats(model_params(trainer->model), count, trainer->digest);
+    status = fetch_own(trainer, link);
+    if (status != STATUS_OK) {
+        return status;
     }
-    return status;
+    digest_floats(model_params(trainer->model), count, trainer->digest);
+    return STATUS_OK;
 }
 
 void trainer_checkpoint_finish(struct trainer *trainer)

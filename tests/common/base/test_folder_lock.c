@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,27 @@ static void a_lock_leaves_nothing_behind(void **state)
     assert_int_equal(access(*state, F_OK), 0);
 }
 
+/* What the agent does for a launcher that was killed. */
+static void what_a_killed_holder_has_made_is_removed(void **state)
+{
+    struct folder_lock lock;
+    char folder[4096], above[4096], path[4200];
+    snprintf(above, sizeof(above), "%.1000s/a", (const char *)*state);
+    snprintf(folder, sizeof(folder), "%.1010s/b", above);
+    for (unsigned is_ours = 0; is_ours < 2; is_ours++) {
+        if (is_ours == 0) {
+            assert_int_equal(mkdir(above, 0700), 0); // by somebody else
+        }
+        take(folder, &lock);
+        folder_lock_path(folder, path, sizeof(path));
+        folder_lock_remove_left(path);
+        close(lock.fd);
+        assert_int_not_equal(access(folder, F_OK), 0);
+        assert_int_equal(access(above, F_OK) == 0, is_ours == 0);
+        rmdir(above);
+    }
+}
+
 static void a_folder_with_something_in_it_stays(void **state)
 {
     struct folder_lock lock;
@@ -108,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOCK_TEST(a_folder_that_is_held_is_refused_and_its_holder_named),
         LOCK_TEST(a_lock_leaves_nothing_behind),
+        LOCK_TEST(what_a_killed_holder_has_made_is_removed),
         LOCK_TEST(a_folder_with_something_in_it_stays),
         LOCK_TEST(the_lock_of_a_process_that_was_killed_is_free),
     };

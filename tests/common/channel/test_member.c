@@ -1,5 +1,6 @@
 /* Tests of joining: a coordinator of another version, one that refuses, one that is silent. */
 #include "common/channel/member.h"
+#include "tests/support/common/captured_log.h"
 #include "tests/support/common/insecure.h"
 
 // clang-format off
@@ -25,6 +26,7 @@ struct coordinator {
     const struct message *answer;
     const struct security *security; // of the coordinator
     struct notify *notify;           // of who joins
+    uint32_t stall_warn_ms;          // likewise
     struct member *member;           // gets a copy of who has joined; or NULL
     const unsigned char *raw;        // instead of answer
     size_t raw_size;
@@ -56,7 +58,8 @@ static enum status join(struct coordinator *coordinator, uint32_t timeout_ms, st
                         uint32_t *ret_rank)
 {
     struct member member = {.self = {.role = ROLE_WORKER, .host = "node"},
-                            .notify = coordinator->notify};
+                            .notify = coordinator->notify,
+                            .stall_warn_ms = coordinator->stall_warn_ms};
     assert_int_equal(channel_create(&coordinator->channel), STATUS_OK);
     const struct security *security = coordinator->security;
     assert_int_equal(
@@ -269,6 +272,22 @@ static void a_silent_coordinator_is_given_up(void **state)
     assert_int_equal(join(&coordinator, 200, &job, &rank), STATUS_TIMED_OUT);
 }
 
+static void whoever_waits_for_the_coordinator_says_so_after_a_second(void **state)
+{
+    (void)state;
+    struct coordinator coordinator = {.answer = NULL, .stall_warn_ms = 60000};
+    struct job job;
+    uint32_t rank;
+    captured_log_begin();
+    enum status status = join(&coordinator, MEMBER_FIRST_WARNING_MS + 200, &job, &rank);
+    const char *said = captured_log_end();
+    assert_int_equal(status, STATUS_TIMED_OUT);
+    const char *warning = strstr(said, "waiting for the coordinator at ");
+    assert_non_null(warning);
+    assert_non_null(strstr(warning, "gives up after 1.2 s (--join-timeout): "));
+    assert_non_null(strstr(warning, "within 1.2 s: ")); // the end of it
+}
+
 /* The service manager: its socket has a name that is in no folder, given by the kernel. */
 static char manager_name[32];
 
@@ -315,6 +334,7 @@ int main(void)
         cmocka_unit_test(a_member_that_is_shut_out_does_not_wait_for_its_deadline),
         cmocka_unit_test(a_member_that_is_shut_out_before_it_sends_is_told_why),
         cmocka_unit_test(a_silent_coordinator_is_given_up),
+        cmocka_unit_test(whoever_waits_for_the_coordinator_says_so_after_a_second),
         cmocka_unit_test(who_waits_for_the_coordinator_is_alive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

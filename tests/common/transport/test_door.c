@@ -156,6 +156,51 @@ static void one_address_gets_half_of_the_room(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
+static bool is_open(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* Whoever holds all the connections that there is room for keeps nobody out. */
+static void the_oldest_that_says_nothing_makes_room_for_the_next(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 };
+    struct house house;
+    static struct guests guests;
+    char address[DOOR_ADDRESS_BYTES], text[DOOR_ADDRESS_BYTES];
+    int later[COUNT], later_fds[COUNT];
+    struct rlimit before = house_limit_descriptors(SCARCE);
+    house_open(&house);
+    invite(&house, &guests); // there is no room for more
+    door_take_turned_away();
+    door_end_visits(house.fd, clock_now_ms() + DOOR_SETTLE_MS);
+    door_admit(guests.taken[1]); // a member: there is room for one
+    for (unsigned i = 0; i < COUNT; i++) {
+        later[i] = house_visit(&house, 1, address);
+        later_fds[i] = accept(house.fd, NULL, NULL);
+        assert_true(later_fds[i] >= 0);
+    }
+    const unsigned gone[] = {0, 2};
+    for (unsigned i = 0; i < 2; i++) {
+        house_assert_closed(guests.own[gone[i]]);
+        assert_true(door_leave(guests.taken[gone[i]], text));
+    }
+    assert_true(is_open(guests.own[1]) && is_open(guests.own[3]));
+    assert_int_equal(door_take_turned_away().count, 0);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_true(is_open(later[i]));
+        assert_true(door_leave(later_fds[i], text));
+        close(later_fds[i]);
+        close(later[i]);
+    }
+    see_off(&guests);
+    assert_int_equal(door_visitor_count(), 0);
+    close(house.fd);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static void the_last_descriptors_are_not_given_to_strangers(void **state)
 {
     (void)state;
@@ -370,6 +415,7 @@ int main(void)
         cmocka_unit_test(who_leaves_without_a_word_is_named),
         cmocka_unit_test(a_descriptor_that_is_used_again_has_two_visitors_in_turn),
         cmocka_unit_test(one_address_gets_half_of_the_room),
+        cmocka_unit_test(the_oldest_that_says_nothing_makes_room_for_the_next),
         cmocka_unit_test(the_last_descriptors_are_not_given_to_strangers),
         cmocka_unit_test(without_any_descriptor_nobody_is_kept_waiting),
         cmocka_unit_test(a_process_of_another_user_does_not_come_in),

@@ -1,5 +1,6 @@
 /* Tests of folders: what is not ours to remove stays, and a file is no folder. */
 #include "common/base/folder_lock.h"
+#include "common/job/job.h"
 #include "deploy/system/folder.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/file_limit.h"
@@ -97,6 +98,25 @@ static void a_folder_that_every_user_can_change_is_not_written_to(void **state)
     temp_folder_destroy(folder);
 }
 
+/* What the agent does for a launcher that was killed before it started anybody. */
+static void nothing_is_left_of_a_run_that_did_not_begin(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), run[512], path[600];
+    struct folder_lock lock;
+    snprintf(run, sizeof(run), "%s/run", folder);
+    assert_int_equal(folder_lock_take(run, &lock), STATUS_OK);
+    assert_int_equal(folder_make(run, "logs"), STATUS_OK);
+    snprintf(path, sizeof(path), "%s/" JOB_RESERVE_NAME, run);
+    assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+    assert_int_equal(folder_make(run, "logs"), STATUS_OK); // another may begin there
+    folder_lock_path(run, path, sizeof(path));
+    folder_remove_lock(path);
+    close(lock.fd);
+    assert_int_not_equal(access(run, F_OK), 0);
+    temp_folder_destroy(folder);
+}
+
 static void a_disk_without_room_is_refused(void **state)
 {
     (void)state;
@@ -110,6 +130,7 @@ static void a_disk_without_room_is_refused(void **state)
     const char *said = captured_log_end();
     assert_int_equal(status, STATUS_IO);
     assert_non_null(strstr(said, path));
+    assert_int_equal(rmdir(path), 0); // nothing is in it
     assert_non_null(strstr(said, "has no room for the files of a run (64 KiB): File too large"));
     assert_int_equal(access(room, F_OK), -1);
     temp_folder_destroy(folder);
@@ -123,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_folder_with_a_file_of_the_users_stays_whole),
         cmocka_unit_test(what_is_no_folder_is_not_removed),
         cmocka_unit_test(a_folder_that_every_user_can_change_is_not_written_to),
+        cmocka_unit_test(nothing_is_left_of_a_run_that_did_not_begin),
         cmocka_unit_test(a_disk_without_room_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdlib.h>
 #include <string.h>
 
 #define WORKERS 4 // peers 1 to 4
@@ -384,6 +385,41 @@ static void a_coordinator_that_was_away_waits_as_long_again(void **state)
     generation_finish(&generation);
 }
 
+static void of_very_many_recoveries_the_newest_are_known(void **state)
+{
+    (void)state;
+    static const uint32_t after_first[] = {0, 2, 3}, after_second[] = {0, 3};
+    enum { MAX = GENERATION_RECOVERIES_MAX };
+    struct story story;
+    struct generation generation = {0};
+    open_training(&story);
+    leave(&story, 2, STATUS_IO, 2030);
+    go_on(&story, &generation, 2100);
+    come_back(&story, after_first, 3);
+    generation_note_start(&generation, &story.coordinator, 3030);
+    free(generation.recoveries); // as if there had been as many before
+    generation.recoveries = calloc(MAX, sizeof(*generation.recoveries));
+    assert_non_null(generation.recoveries);
+    generation.recovery_count = MAX;
+    for (uint32_t i = 0; i < MAX; i++) {
+        generation.recoveries[i].lost_step = i;
+        generation.recoveries[i].seconds = 100;
+    }
+    leave(&story, 12, STATUS_IO, 7030);
+    go_on(&story, &generation, 7100);
+    come_back(&story, after_second, 2);
+    generation_note_start(&generation, &story.coordinator, 8030);
+    assert_int_equal(generation.recovery_count, MAX);
+    for (uint32_t i = 0; i + 1 < MAX; i++) {
+        assert_int_equal(generation.recoveries[i].lost_step, i + 1);
+        assert_float_equal(generation.recoveries[i].seconds, 100, 1e-9);
+    }
+    assert_non_null(strstr(generation.recoveries[MAX - 1].reason, "worker 2"));
+    assert_float_equal(generation.recoveries[MAX - 1].seconds, 1, 1e-9);
+    coordinator_finish(&story.coordinator);
+    generation_finish(&generation);
+}
+
 static void seconds_restarts_and_costs_add_up(void **state)
 {
     (void)state;
@@ -438,6 +474,7 @@ int main(void)
         cmocka_unit_test(who_does_not_come_back_in_time_is_lost),
         cmocka_unit_test(who_is_in_a_long_step_is_waited_for_while_it_says_that_it_is_there),
         cmocka_unit_test(a_coordinator_that_was_away_waits_as_long_again),
+        cmocka_unit_test(of_very_many_recoveries_the_newest_are_known),
         cmocka_unit_test(seconds_restarts_and_costs_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

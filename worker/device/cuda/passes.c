@@ -202,24 +202,39 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
     replay_begin_pass(&program->replay, &context->pass);
 }
 
+static enum status run_all_forward(struct cuda_program *program)
+{
+    if (has_params(program)) {
+        return run_whole_forward(program);
+    }
+    for (uint32_t i = 0; i < program->graph.node_count;) {
+        enum status status = run_forward(program, i, &i);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status begin_forward(struct program *base, const struct program_input *input)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     begin_pass(program, input);
     enum status status = updates_flush(&program->updates, &program->transfer);
-    if (status == STATUS_OK && !program->updates.is_ahead) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (!program->updates.is_ahead) {
         status = transfer_send_params(&program->transfer, input->is_training);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    if (status == STATUS_OK) {
-        status = bring_input(program, input);
+    status = bring_input(program, input);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && has_params(program)) {
-        status = run_whole_forward(program);
-    }
-    uint32_t end = has_params(program) ? 0 : program->graph.node_count;
-    for (uint32_t i = 0; i < end && status == STATUS_OK;) {
-        status = run_forward(program, i, &i);
-    }
+    status = run_all_forward(program);
     return status == STATUS_OK ? queue_result(program) : status;
 }
 
@@ -356,16 +371,22 @@ static enum status expose(struct program *base, struct program_exposed *ret_expo
     struct cuda_program *program = (struct cuda_program *)base;
     int gpu = 0;
     enum status status = cuda_check((int)cudaGetDevice(&gpu), "ask which GPU it is");
-    if (status == STATUS_OK) {
-        status = updates_flush(&program->updates, &program->transfer);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = transfer_send_params(&program->transfer, false);
+    status = updates_flush(&program->updates, &program->transfer);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = cuda_check((int)cudaStreamSynchronize(program->transfer.up), "copy parameters");
+    status = transfer_send_params(&program->transfer, false);
+    if (status != STATUS_OK) {
+        return status;
     }
-    program->is_exposed = program->updates.is_ahead = status == STATUS_OK;
+    status = cuda_check((int)cudaStreamSynchronize(program->transfer.up), "copy parameters");
+    if (status != STATUS_OK) {
+        return status;
+    }
+    program->is_exposed = program->updates.is_ahead = true;
     *ret_exposed = (struct program_exposed){
         .memory = program->vectors,
         .size = program->vector_bytes,
@@ -373,7 +394,7 @@ static enum status expose(struct program *base, struct program_exposed *ret_expo
         .grads = program->context.grads,
         .gpu = (uint32_t)gpu,
     };
-    return status;
+    return STATUS_OK;
 }
 
 static enum status share(struct program *base, unsigned char ret_share[PROGRAM_SHARE_BYTES])
