@@ -1,6 +1,7 @@
 /* Writes the page: settings, table, verdicts, plots, how to reproduce. */
 #include "deploy/report/html.h"
 
+#include "deploy/report/fault_costs.h"
 #include "deploy/report/html_shards.h"
 #include "deploy/report/plots.h"
 #include "deploy/report/table.h"
@@ -207,6 +208,7 @@ static void write_page(FILE *file, const void *context)
     for (const struct plot *plot = plots; plot->name != NULL; plot++) {
         html_plot(file, page->folder, plot);
     }
+    fault_costs_html(file, page->report->runs, page->report->count);
     html_shards(file, page->report->runs, page->report->count);
     html_end(file, page->report->command);
 }

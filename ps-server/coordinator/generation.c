@@ -172,6 +172,9 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     if (count > 0) {
         memcpy(generation->recoveries, before->recoveries, count * sizeof(*before->recoveries));
     }
+    if (count > 0) {
+        generation->recoveries[count - 1].bytes = last->fetched_bytes;
+    }
     generation->recovery_count = count;
     if (count < GENERATION_RECOVERIES_MAX) {
         struct recovery *recovery = &generation->recoveries[generation->recovery_count++];
