@@ -1,11 +1,13 @@
 /* Finds and writes what faults have cost. */
 #include "deploy/report/fault_costs.h"
 
+#include "common/base/number.h"
 #include "deploy/report/fault_lines.h"
 #include "deploy/report/html.h"
 
 #include <string.h>
 
+#define STEP       "step="
 #define CELL_BYTES 64
 #define COLUMNS    10
 
@@ -66,9 +68,10 @@ static struct fault_window find_window(const struct run_folder *run)
     const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
     struct fault_window window = {0, 0};
     const char *faults = option_of(run, "fault");
-    for (const char *at = faults; (at = strstr(at, "step=")) != NULL; at++) {
-        unsigned long long step = 0;
-        if (sscanf(at, "step=%llu", &step) == 1) { // NOLINT(cert-err34-c): the job has checked it
+    for (const char *at = faults; (at = strstr(at, STEP)) != NULL;) {
+        uint64_t step = 0;
+        at += strlen(STEP);
+        if (number_whole(at, strspn(at, "0123456789"), UINT64_MAX, &step)) {
             window.first = window.first == 0 || step < window.first ? step : window.first;
             window.last = step > window.last ? step : window.last;
         }
