@@ -15,6 +15,7 @@ enum exit_code command_check(int argc, char **argv);
 enum exit_code command_evaluate(int argc, char **argv);
 enum exit_code command_export(int argc, char **argv);
 enum exit_code command_agent(int argc, char **argv);
+enum exit_code command_join(int argc, char **argv);
 enum exit_code command_keygen(int argc, char **argv);
 
 /* The programs that take part in a job, by way of the one that is on PATH: same process, same

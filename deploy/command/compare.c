@@ -1,7 +1,9 @@
 /* ringside compare: the same job in several modes, one after the other. */
 #include "common/base/log.h"
+#include "common/job/faults.h"
 #include "common/job/job.h"
 #include "common/job/job_effects.h"
+#include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 #include "common/options/log_level.h"
 #include "deploy/command/commands.h"
@@ -34,6 +36,37 @@ struct comparison {
     size_t cell_count;
     struct report report;
 };
+
+/* Whether the job has a rank or shard that a fault names: local has rank 0 alone. */
+static bool may_strike(const struct job *job)
+{
+    const struct faults faults = faults_of(job);
+    for (uint32_t i = 0; i < faults.count; i++) {
+        const struct fault *fault = &faults.list[i];
+        if (fault->place == FAULT_AT_RANK ? fault->number < job->workers : job_has_servers(job)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A run without faults for each one that has some, to compare it with. Where the grid is full there
+ * are fewer. Runs that no fault strikes are as if they had none. */
+static void add_undisturbed(struct comparison *comparison)
+{
+    size_t count = comparison->cell_count;
+    for (size_t i = 0; i < count; i++) {
+        struct grid_cell *cell = &comparison->cells[i];
+        struct grid_cell undisturbed = *cell;
+        snprintf(undisturbed.job.faults, sizeof(undisturbed.job.faults), "none");
+        snprintf(undisturbed.name, sizeof(undisturbed.name), "%.50s-no-fault", cell->name);
+        if (!may_strike(&cell->job)) {
+            cell->job = undisturbed.job;
+        } else if (comparison->cell_count < GRID_CELLS_MAX) {
+            comparison->cells[comparison->cell_count++] = undisturbed;
+        }
+    }
+}
 
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
 {
@@ -84,6 +117,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         goto refuse;
     }
+    add_undisturbed(comparison);
     return handover_check(&comparison->session.options.security, &job);
 refuse:
     log_error("%s", error);

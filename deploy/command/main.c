@@ -28,6 +28,7 @@ static const struct command commands[] = {
     {"check", command_check, "what this build and this machine can do"},
     {"ps", command_ps, "the program ps, started by hand: coordinator, and server of parameters"},
     {"worker", command_worker, "the program worker, started by hand: trains as one of a job"},
+    {"join", command_join, "a worker that joins a running job, after a loss or as one more"},
     {"keygen", command_keygen, "a key file, for jobs whose processes are started by hand"},
     {"agent", command_agent, NULL},
 };

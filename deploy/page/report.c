@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "deploy/page/page_table.h"
 #include "deploy/page/sections.h"
+#include "deploy/report/fault_costs.h"
 #include "deploy/report/plots.h"
 #include "deploy/report/run_groups.h"
 #include "deploy/report/table.h"
@@ -122,6 +123,7 @@ enum status report_write(const struct report *report, const char *folder)
     table_print(stdout, report->runs, report->count);
     printf("\n");
     table_print_verdicts(stdout, report->runs, report->count);
+    fault_costs_print(stdout, report->runs, report->count);
     if (status == STATUS_OK) {
         printf("report: %s/report.html\n", folder);
     }

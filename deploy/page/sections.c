@@ -5,6 +5,7 @@
 #include "deploy/page/figures.h"
 #include "deploy/page/html.h"
 #include "deploy/page/html_critical.h"
+#include "deploy/page/html_faults.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/report/table.h"
 #include "deploy/system/folder.h"
@@ -222,6 +223,11 @@ static void write_critical(FILE *file, struct writing *writing)
     write_of_runs(file, writing->page->groups, html_critical);
 }
 
+static void write_faults(FILE *file, struct writing *writing)
+{
+    write_of_runs(file, writing->page->groups, html_faults);
+}
+
 /* Where the build has no charts: gnuplot's. */
 static void write_images(FILE *file, struct writing *writing)
 {
@@ -372,6 +378,7 @@ static const struct {
     {"Where the time went", write_times},
     {"Critical path", write_critical},
     {"Staleness", write_staleness},
+    {"Faults", write_faults},
     {"Plots", write_images},
     {"Load of the shards", write_shards},
     {"Environment", write_environment},

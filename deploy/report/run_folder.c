@@ -48,7 +48,12 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
                          (long long)servers);
     }
     if (transport != NULL && strcmp(transport, "auto") != 0) {
-        snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", %.16s", transport);
+        used += snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", %.16s", transport);
+    }
+    const char *faults =
+        json_string_value(json_object_get(json_object_get(run.job, "options"), "fault"));
+    if (faults != NULL && strcmp(faults, "none") != 0) {
+        snprintf(run.label + used, sizeof(run.label) - (size_t)used, ", faults");
     }
     *ret_run = run;
     return STATUS_OK;

@@ -27,6 +27,7 @@ static const struct column columns[] = {
     {"input ms", "ms_per_step.input_wait"},
     {"wire ms", "ms_per_step.wire"},
     {"copy ms", "ms_per_step.copy"},
+    {"lost", "workers_lost"},
     {"parameters", "params_digest"},
     {"outcome", "outcome"},
 };

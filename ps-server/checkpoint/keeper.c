@@ -223,7 +223,7 @@ static const float *read_part(struct keeper *keeper, const char *name, struct sp
 }
 
 /* Answers a FETCH: without values if there is no such vector. */
-static void answer(struct keeper *keeper, const struct coordinator *coordinator, uint64_t peer,
+static void answer(struct keeper *keeper, struct coordinator *coordinator, uint64_t peer,
                    const struct message *asked)
 {
     uint64_t total = 0;
@@ -235,6 +235,7 @@ static void answer(struct keeper *keeper, const struct coordinator *coordinator,
                                     .piece = &piece,
                                     .span = asked->span,
                                     .values = values};
+    coordinator->fetched_bytes += values != NULL ? asked->span.count * sizeof(float) : 0;
     coordinator->port.send(coordinator->port.context, peer, &message);
 }
 

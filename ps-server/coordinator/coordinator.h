@@ -105,6 +105,7 @@ struct coordinator {
     uint64_t created_ms, started_ms, ended_ms; // ended: the verdict was known
     uint64_t closing_deadline_ms;
     uint64_t stall_warned_ms, silence_warned_ms, heartbeat_sent_ms;
+    uint64_t fetched_bytes;                // of what the job goes on from, that members were given
     uint64_t absence_ms, absence_ended_ms; // the coordinator's own last long absence; 0: none
 
     struct layout layout;       // of the first worker that was ready

@@ -173,6 +173,7 @@ static enum status list_recoveries(const struct coordinator *last, struct genera
     if (kept > 0) {
         memcpy(generation->recoveries, before->recoveries + (known - kept),
                kept * sizeof(*before->recoveries));
+        generation->recoveries[kept - 1].bytes = last->fetched_bytes;
     }
     struct recovery *recovery = &generation->recoveries[kept];
     snprintf(recovery->reason, sizeof(recovery->reason), "%s", last->reason);

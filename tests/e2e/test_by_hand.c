@@ -169,10 +169,70 @@ static void every_command_works_where_the_folder_of_images_is_exported(void **st
     programs_remove_folder(folder);
 }
 
+/* A job of two ranks and one process, and one more process that joins it. */
+static void a_worker_joins_a_job_that_is_under_way(void **state)
+{
+    (void)state;
+    struct program_run ps, first = {.announce_fd = -1}, second = {.announce_fd = -1},
+                           third = {.announce_fd = -1};
+    char folder[PROGRAM_PATH_BYTES], endpoint[256], out[PROGRAM_PATH_BYTES + 8];
+    programs_make_folder(folder);
+    snprintf(out, sizeof(out), "%s/run", folder);
+    const char *const job[] = {
+        "--workers", "2",       "--processes", "1",           "--mode",
+        "ring",      "--model", "lenet5",      "--data",      "synthetic",
+        "--steps",   "100",     "--device",    "ref",         "--limit-train",
+        "120",       "--eval",  "none",        "--straggler", "dist=exponential:mean=40ms,share=1",
+        "--out",     out,       NULL};
+    program_start(&ps, folder, "ps-server/ps", true, job, NULL);
+    program_read_endpoint(&ps, endpoint, sizeof(endpoint));
+    const char *const worker[] = {"--server", endpoint, NULL};
+    program_start(&first, folder, "worker/worker", false, worker, NULL);
+    programs_wait_for_file(folder, "run");
+    programs_wait_for_file(out, "job.json"); // it trains
+    const char *const more[] = {"join", endpoint, NULL};
+    program_start(&second, folder, "deploy/ringside", false, more, NULL);
+    program_start(&third, folder, "deploy/ringside", false, more, NULL);
+    int codes[] = {program_wait(&second), program_wait(&third)};
+    assert_int_equal(program_wait(&first), 0);
+    assert_int_equal(program_wait(&ps), 0);
+    // One of them gets the place, and the other hears that there is none left.
+    assert_true((codes[0] == 0) != (codes[1] == 0));
+    const char *refused = program_output(codes[0] == 0 ? &third : &second);
+    assert_non_null(strstr(refused, "each of its ranks has a worker"));
+    json_t *summary = programs_read_json(out, "summary.json");
+    assert_int_equal(json_integer_value(json_object_get(summary, "restarts")), 1);
+    assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 0);
+    json_decref(summary);
+    programs_remove_folder(folder);
+}
+
+static void a_join_without_a_place_for_it_is_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[][4] = {
+        {"join", NULL, NULL, "SERVER comes first"},
+        {"join", "--keys", "k", "SERVER comes first"},
+        {"join", "10.0.0.7:4000", "--rank=1", "--rank is not for `ringside join`"},
+    };
+    char folder[PROGRAM_PATH_BYTES];
+    programs_make_folder(folder);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        struct program_run run = {.announce_fd = -1};
+        const char *const args[] = {refused[i][0], refused[i][1], refused[i][2], NULL};
+        program_start(&run, folder, "deploy/ringside", false, args, NULL);
+        assert_int_equal(program_wait(&run), 2);
+        assert_non_null(strstr(program_output(&run), refused[i][3]));
+    }
+    programs_remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_command_that_ps_prints_can_be_pasted_anywhere),
+        cmocka_unit_test(a_worker_joins_a_job_that_is_under_way),
+        cmocka_unit_test(a_join_without_a_place_for_it_is_refused),
         cmocka_unit_test(a_coordinator_that_cannot_say_where_it_listens_leaves_a_summary),
         cmocka_unit_test(every_command_works_where_the_folder_of_images_is_exported),
         cmocka_unit_test(a_worker_whose_ps_is_gone_says_for_whom_it_waits_and_why),

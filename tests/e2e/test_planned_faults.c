@@ -297,6 +297,34 @@ static void every_shard_of_a_server_may_be_named(void **state)
     assert_string_equal(stopped, undisturbed);
 }
 
+static void compare_says_what_a_fault_has_cost(void **state)
+{
+    (void)state;
+    struct fault_job job;
+    open_job(&job);
+    const char *const args[] = {"compare", "--model",
+                                "lenet5",  "--threads",
+                                "1",       "--limit-train",
+                                "120",     "--limit-test",
+                                "50",      COMMON,
+                                "--modes", "local,ring",
+                                "--fault", "rank=1,step=3,kill",
+                                "--out",   job.out,
+                                NULL};
+    program_start(&job.run, job.folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&job.run), 0);
+    // Two jobs with three workers, and local, which has no rank 1: one with the fault, one without.
+    const char *output = program_output(&job.run);
+    assert_non_null(strstr(output, "[3/3]"));
+    const char *costs = strstr(output, "faults:");
+    assert_non_null(costs);
+    const char *row = strstr(costs, "ring, N = 3, faults       1 ");
+    assert_non_null(row);
+    assert_non_null(strstr(row, " same"));
+    assert_null(strstr(costs, "local"));
+    programs_remove_folder(job.folder);
+}
+
 static void what_cannot_strike_is_refused_before_the_job(void **state)
 {
     (void)state;
@@ -338,6 +366,7 @@ int main(void)
         cmocka_unit_test(who_was_lost_while_it_stood_still_joins_again),
         cmocka_unit_test(a_resumed_job_meets_the_faults_behind_its_checkpoint),
         cmocka_unit_test(every_shard_of_a_server_may_be_named),
+        cmocka_unit_test(compare_says_what_a_fault_has_cost),
         cmocka_unit_test(what_cannot_strike_is_refused_before_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,7 @@ static int run_coordinator(void *data)
         .security = &insecure,
         .folder = "",
         .resume = "",
+        .dashboard = "",
         .announce_fd = -1,
         .launcher_fd = -1,
         .is_interrupted = &cluster->is_interrupted,

@@ -142,12 +142,13 @@ static void cells_show_what_people_compare(void **state)
     check_cell(test, 0, "exchange ms", "0.25");
     check_cell(test, 0, "wire ms", "1.50");
     check_cell(test, 0, "copy ms", "0.75");
+    check_cell(test, 0, "lost", "0");
     check_cell(test, 0, "parameters", "111111111111");
     check_cell(test, 0, "outcome", "completed");
     check_cell(test, 1, "images/s", "150");
     check_cell(test, 1, "ratio", "1.50");
     check_cell(test, 1, "outcome", "failed");
-    assert_null(table_heading(14));
+    assert_null(table_heading(15));
     assert_null(table_heading(1000));
 }
 
@@ -281,12 +282,12 @@ static void the_markdown_table_ends_with_the_verdicts(void **state)
     char *text = sample_runs_read(test->folder, "table.md");
     assert_string_equal(
         text, "| mode | workers | servers | transport | images/s | ratio | test accuracy | compute "
-              "ms | exchange ms | input ms | wire ms | copy ms | parameters | outcome |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
+              "ms | exchange ms | input ms | wire ms | copy ms | lost | parameters | outcome |\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n"
               "| ps-sync | 2 | 1 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.50 | 0.75 | 111111111111 | completed |\n"
+              "1.50 | 0.75 | 0 | 111111111111 | completed |\n"
               "| ring | 2 | 0 | shm | 100 | 1.00 | 81.25 % | 6.50 | 0.25 | 0.12 | "
-              "1.50 | 0.75 | 111111111111 | completed |\n\n"
+              "1.50 | 0.75 | 0 | 111111111111 | completed |\n\n"
               "same bits: 2 runs with N = 2 end with the same parameters (111111111111)\n");
     free(text);
 }

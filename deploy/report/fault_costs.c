@@ -1,0 +1,194 @@
+/* Finds and writes what faults have cost. */
+#include "deploy/report/fault_costs.h"
+
+#include "common/base/number.h"
+#include "deploy/report/fault_lines.h"
+
+#include <string.h>
+
+#define STEP "step="
+
+const char *const fault_cost_headings[FAULT_COLUMNS] = {
+    "run",   "losses",       "s to go on", "images/s before", "during",
+    "after", "steps redone", "MiB moved",  "s more",          "bits",
+};
+
+static const char *option_of(const struct run_folder *run, const char *name)
+{
+    const char *value =
+        json_string_value(json_object_get(json_object_get(run->job, "options"), name));
+    return value != NULL ? value : "";
+}
+
+static bool has_faults(const struct run_folder *run)
+{
+    const char *faults = option_of(run, "fault");
+    return faults[0] != '\0' && strcmp(faults, "none") != 0;
+}
+
+/* Whether the two have the same job, but for faults. */
+static bool is_same_job(const struct run_folder *a, const struct run_folder *b)
+{
+    const char *name;
+    json_t *value, *options = json_object_get(a->job, "options");
+    json_t *others = json_object_get(b->job, "options");
+    json_object_foreach(options, name, value)
+    {
+        if (strcmp(name, "fault") != 0 && !json_equal(value, json_object_get(others, name))) {
+            return false;
+        }
+    }
+    return options != NULL && json_object_size(options) == json_object_size(others);
+}
+
+/* The run without faults; NULL: there is none. */
+static const struct run_folder *find_undisturbed(const struct run_folder *runs, size_t count,
+                                                 const struct run_folder *run)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!has_faults(&runs[i]) && run_folder_is_completed(&runs[i]) &&
+            is_same_job(run, &runs[i])) {
+            return &runs[i];
+        }
+    }
+    return NULL;
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* The first step that a fault strikes, from 1, and the last one that it disturbs. */
+static struct fault_window find_window(const struct run_folder *run)
+{
+    const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
+    struct fault_window window = {0, 0};
+    const char *faults = option_of(run, "fault");
+    for (const char *at = faults; (at = strstr(at, STEP)) != NULL;) {
+        uint64_t step = 0;
+        at += strlen(STEP);
+        if (number_whole(at, strspn(at, "0123456789"), UINT64_MAX, &step)) {
+            window.first = window.first == 0 || step < window.first ? step : window.first;
+            window.last = step > window.last ? step : window.last;
+        }
+    }
+    size_t i;
+    json_array_foreach(recoveries, i, recovery)
+    {
+        uint64_t begin = (uint64_t)number_of(recovery, "begin_step") + 1;
+        uint64_t lost = (uint64_t)number_of(recovery, "lost_step") + 1;
+        window.first = begin < window.first ? begin : window.first;
+        window.last = lost > window.last ? lost : window.last;
+    }
+    return window;
+}
+
+static void add_recoveries(const struct run_folder *run, struct fault_cost *cost)
+{
+    const json_t *recoveries = json_object_get(run->details, "recoveries"), *recovery;
+    size_t i;
+    json_array_foreach(recoveries, i, recovery)
+    {
+        cost->losses++;
+        cost->seconds += number_of(recovery, "seconds");
+        cost->steps_redone += (uint64_t)number_of(recovery, "steps_redone");
+        cost->bytes += (uint64_t)number_of(recovery, "bytes");
+    }
+}
+
+static void compare(const struct run_folder *run, const struct run_folder *undisturbed,
+                    struct fault_cost *cost)
+{
+    char bits[FAULT_CELL_BYTES * 2], others[FAULT_CELL_BYTES * 2];
+    if (undisturbed == NULL || !run_folder_is_completed(run)) {
+        return;
+    }
+    run_folder_value(run, "params_digest", bits, sizeof(bits));
+    run_folder_value(undisturbed, "params_digest", others, sizeof(others));
+    cost->bits = strcmp(bits, others) == 0 ? FAULT_BITS_SAME : FAULT_BITS_OTHER;
+    cost->whole_seconds =
+        run_folder_number(run, "seconds") - run_folder_number(undisturbed, "seconds");
+}
+
+bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
+                     struct fault_cost *ret_cost)
+{
+    const struct run_folder *run = &runs[index];
+    struct fault_cost cost = {.bits = FAULT_BITS_UNKNOWN};
+    if (!has_faults(run)) {
+        return false;
+    }
+    add_recoveries(run, &cost);
+    struct fault_lines lines;
+    if (fault_lines_read(run, &lines)) {
+        const struct fault_rates rates = fault_lines_rates(&lines, find_window(run));
+        double batch = run_folder_number(run, "global_batch");
+        cost.before = batch * rates.before;
+        cost.during = batch * rates.during;
+        cost.after = batch * rates.after;
+        fault_lines_free(&lines);
+    }
+    compare(run, find_undisturbed(runs, count, run), &cost);
+    *ret_cost = cost;
+    return true;
+}
+
+static void format_rate(double rate, char ret_text[FAULT_CELL_BYTES])
+{
+    snprintf(ret_text, FAULT_CELL_BYTES, rate > 0 ? "%.0f" : "-", rate);
+}
+
+void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
+                       char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES])
+{
+    static const char *const bits[] = {
+        [FAULT_BITS_UNKNOWN] = "-", [FAULT_BITS_SAME] = "same", [FAULT_BITS_OTHER] = "other"};
+    snprintf(ret_cells[0], FAULT_CELL_BYTES, "%.63s", run->label);
+    snprintf(ret_cells[1], FAULT_CELL_BYTES, "%u", cost->losses);
+    snprintf(ret_cells[2], FAULT_CELL_BYTES, cost->losses > 0 ? "%.2f" : "-", cost->seconds);
+    format_rate(cost->before, ret_cells[3]);
+    format_rate(cost->during, ret_cells[4]);
+    format_rate(cost->after, ret_cells[5]);
+    snprintf(ret_cells[6], FAULT_CELL_BYTES, "%llu", (unsigned long long)cost->steps_redone);
+    snprintf(ret_cells[7], FAULT_CELL_BYTES, cost->losses > 0 ? "%.1f" : "-",
+             (double)cost->bytes / (1 << 20));
+    snprintf(ret_cells[8], FAULT_CELL_BYTES, cost->bits != FAULT_BITS_UNKNOWN ? "%.1f" : "-",
+             cost->whole_seconds);
+    snprintf(ret_cells[9], FAULT_CELL_BYTES, "%s", bits[cost->bits]);
+}
+
+static void print_row(FILE *stream, const char *first, const char *const *others)
+{
+    fprintf(stream, "%-24s", first);
+    for (size_t k = 0; k + 1 < FAULT_COLUMNS; k++) {
+        fprintf(stream, "  %-*s", (int)strlen(fault_cost_headings[k + 1]), others[k]);
+    }
+    fprintf(stream, "\n");
+}
+
+void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count)
+{
+    bool has_head = false;
+    char cells[FAULT_COLUMNS][FAULT_CELL_BYTES];
+    const char *others[FAULT_COLUMNS - 1];
+    for (size_t i = 0; i < count; i++) {
+        struct fault_cost cost;
+        if (!fault_cost_find(runs, count, i, &cost)) {
+            continue;
+        }
+        if (!has_head) {
+            fprintf(stream, "faults:\n");
+            print_row(stream, fault_cost_headings[0], &fault_cost_headings[1]);
+            has_head = true;
+        }
+        fault_cost_format(&runs[i], &cost, cells);
+        for (size_t k = 1; k < FAULT_COLUMNS; k++) {
+            others[k - 1] = cells[k];
+        }
+        print_row(stream, cells[0], others);
+    }
+    if (has_head) {
+        fprintf(stream, "\n");
+    }
+}

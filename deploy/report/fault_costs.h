@@ -1,0 +1,42 @@
+/* What the faults of a job (--fault) have cost it. */
+#ifndef DEPLOY_REPORT_FAULT_COSTS_H
+#define DEPLOY_REPORT_FAULT_COSTS_H
+
+#include "deploy/report/run_folder.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define FAULT_COLUMNS    10
+#define FAULT_CELL_BYTES 64
+
+/* How a run's last parameters compare with those of the same job without faults. */
+enum fault_bits { FAULT_BITS_UNKNOWN, FAULT_BITS_SAME, FAULT_BITS_OTHER };
+
+struct fault_cost {
+    uint32_t losses; // after which the job went on with other processes
+    double seconds;  // from each loss, as it was noticed, to the next step; of all together
+    uint64_t steps_redone;
+    uint64_t bytes; // of what the job goes on from, that members fetched
+    // Images a second; 0: not known. "During" is between the last line of metrics.jsonl before the
+    // first fault and the first one behind the last step that was lost or disturbed.
+    double before, during, after;
+    double whole_seconds; // of the run, more than of the one without faults
+    enum fault_bits bits; // UNKNOWN: there is no such one, or this one has failed
+};
+
+/* False if the run's job has no faults. The runs beside it may have one without. */
+bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
+                     struct fault_cost *ret_cost);
+
+/* A row of the table, and what stands above it. */
+extern const char *const fault_cost_headings[FAULT_COLUMNS];
+void fault_cost_format(const struct run_folder *run, const struct fault_cost *cost,
+                       char ret_cells[FAULT_COLUMNS][FAULT_CELL_BYTES]);
+
+/* A table with a row for each run that has faults, as text; nothing if no run has. */
+void fault_costs_print(FILE *stream, const struct run_folder *runs, size_t count);
+
+#endif

@@ -1,0 +1,108 @@
+/* Tests of what faults have cost, as reports say it. */
+#include "deploy/page/html_faults.h"
+#include "deploy/report/fault_costs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run that has no metrics: its summary, details and job. */
+static struct run_folder make_run(const char *fault, const char *mode, const char *digest,
+                                  double seconds)
+{
+    struct run_folder run = {.path = "/nowhere"};
+    snprintf(run.label, sizeof(run.label), "%s", mode);
+    run.summary = json_pack("{s:s, s:s, s:s, s:f}", "outcome", "completed", "mode", mode,
+                            "params_digest", digest, "seconds", seconds);
+    run.job = json_pack("{s:{s:s, s:s}}", "options", "fault", fault, "mode", mode);
+    run.details =
+        json_pack("{s:[{s:i, s:i, s:i, s:I, s:f}, {s:i, s:i, s:i, s:I, s:f}]}", "recoveries",
+                  "begin_step", 10, "lost_step", 14, "steps_redone", 4, "bytes",
+                  (json_int_t)1 << 20, "seconds", 0.5, "begin_step", 30, "lost_step", 31,
+                  "steps_redone", 1, "bytes", (json_int_t)1 << 20, "seconds", 0.25);
+    assert_non_null(run.summary);
+    assert_non_null(run.job);
+    assert_non_null(run.details);
+    return run;
+}
+
+static void close_runs(struct run_folder *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        run_folder_close(&runs[i]);
+    }
+}
+
+static void losses_are_added_up_and_compared_with_the_job_without_faults(void **state)
+{
+    (void)state;
+    struct run_folder runs[] = {
+        make_run("rank=1,step=15,kill", "ring", "aa", 12),
+        make_run("none", "ps-sync", "bb", 9),
+        make_run("none", "ring", "aa", 10),
+        make_run("rank=1,step=15,kill", "ps-sync", "cc", 9),
+    };
+    struct fault_cost cost;
+    assert_true(fault_cost_find(runs, 4, 0, &cost));
+    assert_int_equal(cost.losses, 2);
+    assert_true(cost.seconds == 0.75);
+    assert_int_equal(cost.steps_redone, 5);
+    assert_int_equal(cost.bytes, 2 << 20);
+    assert_true(cost.whole_seconds == 2);
+    assert_int_equal(cost.bits, FAULT_BITS_SAME);
+    assert_true(fault_cost_find(runs, 4, 3, &cost));
+    assert_int_equal(cost.bits, FAULT_BITS_OTHER);
+    assert_false(fault_cost_find(runs, 4, 1, &cost)); // has none
+    close_runs(runs, 4);
+}
+
+static void without_a_job_to_compare_with_bits_are_not_known(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.bits, FAULT_BITS_UNKNOWN);
+    close_runs(&run, 1);
+}
+
+static void the_table_and_the_page_have_a_row_for_each_run_with_faults(void **state)
+{
+    (void)state;
+    struct run_folder runs[] = {make_run("rank=1,step=15,kill", "ri<ng", "aa", 12),
+                                make_run("none", "ri<ng", "aa", 10)};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    fault_costs_print(memory, runs, 2);
+    html_faults(memory, runs, 2);
+    fclose(memory);
+    assert_non_null(strstr(text, "ri<ng "));
+    assert_non_null(strstr(text, "<th>s to go on</th>"));
+    assert_non_null(strstr(text, "<td>ri&lt;ng</td><td>2</td><td>0.75</td><td>-</td><td>-</td>"
+                                 "<td>-</td><td>5</td><td>2.0</td><td>2.0</td><td>same</td>"));
+    free(text);
+    memory = open_memstream(&text, &size);
+    fault_costs_print(memory, &runs[1], 1);
+    html_faults(memory, &runs[1], 1);
+    fclose(memory);
+    assert_string_equal(text, "");
+    free(text);
+    close_runs(runs, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
+        cmocka_unit_test(without_a_job_to_compare_with_bits_are_not_known),
+        cmocka_unit_test(the_table_and_the_page_have_a_row_for_each_run_with_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
