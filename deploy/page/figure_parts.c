@@ -62,7 +62,7 @@ static void measure(const json_t *points, struct limits *limits)
 
 void figure_set_limits(json_t *figure, double most)
 {
-    struct limits limits = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    struct limits limits = {HUGE_VAL, -HUGE_VAL, HUGE_VAL, -HUGE_VAL};
     const json_t *series, *run;
     size_t i, k;
     json_array_foreach(json_object_get(figure, "series"), i, series)

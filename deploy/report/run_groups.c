@@ -1,9 +1,9 @@
 /* Gathers runs, and computes their means. */
 #include "deploy/report/run_groups.h"
 
+#include "common/base/printable.h"
 #include "common/job/mode.h"
 #include "deploy/report/run_labels.h"
-#include "common/base/printable.h"
 
 #include <stdio.h>
 #include <stdlib.h>

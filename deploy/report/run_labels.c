@@ -1,8 +1,8 @@
 /* Compares the options of runs. */
 #include "deploy/report/run_labels.h"
 
-#include "common/job/job_options.h"
 #include "common/base/printable.h"
+#include "common/job/job_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ static void append_bar(const struct live_state *state, char text[LIVE_TEXT_BYTES
 /* A column for each part that has a loss, from the smallest to the largest of them. */
 static void append_curve(const struct live_curve *curve, char text[LIVE_TEXT_BYTES])
 {
-    double least = INFINITY, most = 0;
+    double least = (double)INFINITY, most = 0;
     for (unsigned i = 0; i < LIVE_CELLS; i++) {
         double loss = curve->losses[i];
         least = loss > 0 ? fmin(least, loss) : least;

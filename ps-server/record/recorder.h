@@ -14,7 +14,7 @@ struct recorder;
 
 struct recorder_options {
     const char *folder;
-    bool goes_on; // a run that is there
+    bool goes_on;         // a run that is there
     bool has_tensorboard; // writes event files of TensorBoard's as well
 };
 

@@ -1,6 +1,9 @@
 /* Hands what the exchange asks of a device to the model. */
 #include "worker/train/device_sums.h"
 
+#include "common/job/job_modes.h"
+#include "worker/train/trainer_state.h"
+
 _Static_assert(EXCHANGE_SHARE_BYTES == PROGRAM_SHARE_BYTES, "a share is that of a program");
 _Static_assert(EXCHANGE_ID_BYTES == PROGRAM_ID_BYTES, "an id is that of a program");
 _Static_assert(EXCHANGE_FLAG_COUNT == PROGRAM_FLAG_COUNT, "flags are those of a program");
@@ -62,4 +65,14 @@ struct exchange_device device_sums(struct model *model)
         .part = part,
         .context = model,
     };
+}
+
+enum status device_sums_meet(struct trainer *trainer)
+{
+    bool has_nccl = job_has_nccl(trainer->job);
+    bool has_several = trainer->ranks.count > 1; // whose vectors are the host's
+    bool can = has_nccl || (trainer->device_updates && !has_several && trainer->job->cuda_peers &&
+                            trainer->base == NULL && model_may_share(trainer->model));
+    return exchange_meet(trainer->exchange, can ? &trainer->device_of_sums : NULL,
+                         &trainer->device_sums);
 }

@@ -8,4 +8,10 @@
 /* Borrows the model. */
 struct exchange_device device_sums(struct model *model);
 
+struct trainer;
+
+/* Whether the workers' devices sum the gradients of this phase. All workers ask, and wait for each
+ * other. */
+enum status device_sums_meet(struct trainer *trainer);
+
 #endif

@@ -20,17 +20,6 @@
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all; and trials.
 #define WARMUP_STEPS_MAX 10
 
-/* Whether the workers' devices sum the gradients of this phase; all workers ask. */
-static enum status meet_devices(struct trainer *trainer)
-{
-    bool has_nccl = job_has_nccl(trainer->job);
-    bool has_several = trainer->ranks.count > 1; // whose vectors are the host's
-    bool can = has_nccl || (trainer->device_updates && !has_several && trainer->job->cuda_peers &&
-                            trainer->base == NULL && model_may_share(trainer->model));
-    return exchange_meet(trainer->exchange, can ? &trainer->device_of_sums : NULL,
-                         &trainer->device_sums);
-}
-
 /* What comes between two steps, or turns. `step` counts those that were made. */
 static enum status follow_turn(struct trainer *trainer, struct link *link, uint64_t step)
 {
@@ -77,7 +66,7 @@ static enum status train_phase(struct trainer *trainer, struct link *link, uint6
     trainer->turn = 0;
     trainer->turns_ns = 0;
     trainer->trial = (struct trial){0};
-    enum status status = meet_devices(trainer);
+    enum status status = device_sums_meet(trainer);
     if (status != STATUS_OK) {
         return status;
     }

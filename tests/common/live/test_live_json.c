@@ -22,11 +22,12 @@ static void open_sample(struct live_state *state)
     state->slowest = 2;
     state->step = 20;
     state->seconds = 2.5;
-    state->loss = NAN;
+    state->loss = (double)NAN;
     state->has_accuracy = true;
     state->accuracy = 0.5;
     state->ranks[2].bytes_sent = 12345678901;
-    live_add_point(&state->progress, &(struct live_point){.step = 10, .value = {1.5, INFINITY}});
+    live_add_point(&state->progress,
+                   &(struct live_point){.step = 10, .value = {1.5, (double)INFINITY}});
     live_add_point(&state->evaluations, &(struct live_point){.step = 20, .value = {0.5, 2}});
     live_add_event(state, "lost", "worker 1 was killed");
     live_add_staleness(&state->staleness, 2, 7);

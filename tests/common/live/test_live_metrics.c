@@ -97,9 +97,9 @@ static void values_that_are_no_numbers_are_written_as_the_format_has_them(void *
     struct live_state sample;
     (void)state;
     open_sample(&sample);
-    sample.loss = NAN;
-    sample.ranks[0].loss = INFINITY;
-    sample.ranks[1].loss = -INFINITY;
+    sample.loss = (double)NAN;
+    sample.ranks[0].loss = (double)INFINITY;
+    sample.ranks[1].loss = -(double)INFINITY;
     char *text = live_metrics_text(&sample);
     assert_non_null(text);
     expect_line(text, "ringside_loss NaN");

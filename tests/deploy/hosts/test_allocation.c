@@ -133,7 +133,7 @@ static void what_contradicts_itself_is_refused_with_what_it_is(void **state)
     static const struct {
         const char *text, *says;
     } wrong[] = {
-        {JOB "SLURM_NTASKS=4\nSLURM_TASKS_PER_NODE=2(x2)\n", "not about the 3 nodes"},
+        {JOB "SLURM_NTASKS=4\nSLURM_TASKS_PER_NODE=2(x2)\n", "does not fit the 3 nodes"},
         {JOB "SLURM_NTASKS=1\nSLURM_TASKS_PER_NODE=1\nSLURM_STEP_ID=0\n", "this step of srun"},
         {JOB "SLURM_NTASKS=4\n", "SLURM_TASKS_PER_NODE (not set)"},
         {JOB "SLURM_NTASKS=4\nSLURM_TASKS_PER_NODE=2(x3\n", "SLURM_TASKS_PER_NODE (2(x3)"},

@@ -73,8 +73,9 @@ static void no_line_is_wider_than_the_terminal(void **state)
     (void)state;
     open_sample(&sample, 300);
     for (uint64_t i = 1; i <= LIVE_POINTS_MAX; i++) {
-        live_add_point(&sample.progress,
-                       &(struct live_point){.step = i, .value = {i == 9 ? (double)NAN : (double)i, 1}});
+        live_add_point(
+            &sample.progress,
+            &(struct live_point){.step = i, .value = {i == 9 ? (double)NAN : (double)i, 1}});
     }
     for (uint32_t columns = SCREEN_COLUMNS_MIN; columns <= SCREEN_COLUMNS_MAX; columns += 20) {
         char *text = text_of(&sample, columns);

@@ -71,8 +71,8 @@ static void losses_that_are_none_leave_no_mark(void **state)
 {
     (void)state;
     struct live_curve curve = {{0}};
-    live_curve_add(&curve, 1, 10, NAN);
-    live_curve_add(&curve, 1, 10, INFINITY);
+    live_curve_add(&curve, 1, 10, (double)NAN);
+    live_curve_add(&curve, 1, 10, (double)INFINITY);
     live_curve_add(&curve, 1, 0, 1);
     live_curve_add(&curve, 11, 10, 1);
     live_curve_add(&curve, 0, 10, 1);

@@ -47,7 +47,9 @@ template <typename Function> static int each(size_t count, void *stream, Functio
 }
 
 // Rows behind the last are neither loaded nor looked at, which gcc does not see.
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include "worker/device/cuda/kernels/launches.inc"
 
 // As a warp does it: each thread its parts in order, then the threads in halves.
