@@ -155,11 +155,23 @@ void folder_remove(const char *folder)
     nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static int remove_empty_file(const char *path, const struct stat *facts, int kind,
+                             struct FTW *where)
+{
+    (void)where;
+    return kind == FTW_F && S_ISREG(facts->st_mode) && facts->st_size == 0 ? remove(path) : 0;
+}
+
 void folder_remove_lock(const char *lock_path)
 {
     static const char *const left[] = {JOB_RESERVE_NAME, FOLDER_LOGS_NAME};
     char path[FOLDER_PATH_MAX + 32];
     const char *name = strrchr(lock_path, '/');
+    if (name != NULL) {
+        // A coordinator that was killed before it could say or write anything has begun nothing.
+        snprintf(path, sizeof(path), "%.*s/" FOLDER_LOGS_NAME, (int)(name - lock_path), lock_path);
+        nftw(path, remove_empty_file, 4, FTW_PHYS);
+    }
     for (size_t i = 0; name != NULL && i < sizeof(left) / sizeof(left[0]); i++) {
         snprintf(path, sizeof(path), "%.*s/%s", (int)(name - lock_path), lock_path, left[i]);
         remove(path); // which fails if it is a folder and there is anything in it

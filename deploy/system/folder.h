@@ -19,9 +19,9 @@ enum status folder_go_on(const char *folder, const char *below);
 /* Removes a folder with all that is in it, as far as it can. */
 void folder_remove(const char *folder);
 
-/* For the agent of a launcher that was killed: removes the room that was set aside for a summary,
- * the folder of logs if nobody was started who could have written one, and its lock's file; then
- * the folders that were made for it, if they are empty. What is left does not look like a run. */
+/* For the agent of a launcher that was killed, once all that it started has ended: removes the room
+ * that was set aside for a summary, logs without a line, and its lock's file; then the folders that
+ * were made for it, if they are empty. What is left does not look like a run. */
 void folder_remove_lock(const char *lock_path);
 
 /* Removes the folder of a run without a result, if there is one. STATUS_INVALID, and nothing is

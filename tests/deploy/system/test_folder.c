@@ -110,10 +110,25 @@ static void nothing_is_left_of_a_run_that_did_not_begin(void **state)
     snprintf(path, sizeof(path), "%s/" JOB_RESERVE_NAME, run);
     assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
     assert_int_equal(folder_make(run, "logs"), STATUS_OK); // another may begin there
+    snprintf(path, sizeof(path), "%s/logs/ps-0.log", run); // of one that was killed at once
+    assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
     folder_lock_path(run, path, sizeof(path));
     folder_remove_lock(path);
     close(lock.fd);
     assert_int_not_equal(access(run, F_OK), 0);
+    temp_folder_destroy(folder);
+}
+
+static void a_log_with_a_line_in_it_stays(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), path[600];
+    assert_int_equal(folder_make(folder, "logs"), STATUS_OK);
+    temp_folder_write(folder, "logs/ps-0.log", "no memory\n", 10);
+    folder_lock_path(folder, path, sizeof(path));
+    folder_remove_lock(path);
+    snprintf(path, sizeof(path), "%s/logs/ps-0.log", folder);
+    assert_int_equal(access(path, F_OK), 0);
     temp_folder_destroy(folder);
 }
 
@@ -145,6 +160,7 @@ int main(void)
         cmocka_unit_test(what_is_no_folder_is_not_removed),
         cmocka_unit_test(a_folder_that_every_user_can_change_is_not_written_to),
         cmocka_unit_test(nothing_is_left_of_a_run_that_did_not_begin),
+        cmocka_unit_test(a_log_with_a_line_in_it_stays),
         cmocka_unit_test(a_disk_without_room_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
