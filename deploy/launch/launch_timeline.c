@@ -20,6 +20,32 @@ static void forget(struct launch *launch)
     launch->timeline_count = 0;
 }
 
+static bool is_coordinators(const struct launch *launch, size_t host)
+{
+    return host == launch->placement.host_of_server[0];
+}
+
+static enum status note_folder(struct launch *launch, size_t host, const char *folder)
+{
+    char *path;
+    if (asprintf(&path, "%s/" TIMELINE_PARTS_NAME, folder) < 0) {
+        return STATUS_NO_MEMORY;
+    }
+    launch->timelines[host] = path;
+    return STATUS_OK;
+}
+
+static enum status make_folder(struct launch *launch, size_t host)
+{
+    char folder[LAUNCH_PATH_MAX];
+    if (launch->timelines[host] != NULL || !launch_is_remote(launch, host) ||
+        is_coordinators(launch, host)) {
+        return STATUS_OK;
+    }
+    enum status status = fetch_make_folder(&launch->launcher->crew, host, folder, sizeof(folder));
+    return status == STATUS_OK ? note_folder(launch, host, folder) : status;
+}
+
 static void remove_old(const char *folder)
 {
     static const char *const names[] = {TIMELINE_PARTS_NAME, TIMELINE_NAME, CRITICAL_FILE_NAME};
@@ -28,6 +54,21 @@ static void remove_old(const char *folder)
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         folder_remove(path);
     }
+}
+
+/* On hosts other than the coordinator's, whose agents are asked before they have anything else to
+ * say: who waits for their answer hears nothing of members. */
+static enum status make_folders(struct launch *launch)
+{
+    const struct placement *placement = &launch->placement;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; i < placement->server_count && status == STATUS_OK; i++) {
+        status = make_folder(launch, placement->host_of_server[i]);
+    }
+    for (uint32_t i = 0; i < placement->worker_count && status == STATUS_OK; i++) {
+        status = make_folder(launch, placement->host_of_worker[i]);
+    }
+    return status;
 }
 
 enum status launch_timeline_begin(struct launch *launch)
@@ -43,39 +84,26 @@ enum status launch_timeline_begin(struct launch *launch)
         return STATUS_NO_MEMORY;
     }
     launch->timeline_count = launch->launcher->crew.count;
-    return STATUS_OK;
+    return make_folders(launch);
 }
 
 enum status launch_timeline_choose(struct launch *launch, size_t host)
 {
-    char folder[LAUNCH_PATH_MAX], *path;
-    enum status status = STATUS_OK;
     if (launch->timelines == NULL || launch->timelines[host] != NULL) {
         return STATUS_OK;
     }
-    if (!launch_is_remote(launch, host)) {
-        snprintf(folder, sizeof(folder), "%s", launch->options->folder);
-    } else if (host == launch->placement.host_of_server[0]) {
-        snprintf(folder, sizeof(folder), "%s", launch->folder);
-    } else {
-        status = fetch_make_folder(&launch->launcher->crew, host, folder, sizeof(folder));
-    }
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (asprintf(&path, "%s/" TIMELINE_PARTS_NAME, folder) < 0) {
-        return STATUS_NO_MEMORY;
-    }
-    launch->timelines[host] = path;
-    return STATUS_OK;
+    // The coordinator's folder may be one that its agent has made, on its host.
+    return note_folder(launch, host,
+                       is_coordinators(launch, host) ? launch->folder : launch->options->folder);
 }
 
 void launch_timeline_end(struct launch *launch)
 {
     const char *folder = launch->options->folder;
     for (size_t i = 0; i < launch->timeline_count; i++) {
-        bool is_coordinators = i == launch->placement.host_of_server[0]; // has come as a whole
-        if (launch->timelines[i] != NULL && launch_is_remote(launch, i) && !is_coordinators) {
+        // The coordinator's has come as a whole.
+        if (launch->timelines[i] != NULL && launch_is_remote(launch, i) &&
+            !is_coordinators(launch, i)) {
             (void)fetch_folder(&launch->launcher->crew, i, folder);
         }
     }

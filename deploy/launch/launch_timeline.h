@@ -5,7 +5,7 @@
 #include "deploy/launch/launch_start.h"
 
 /* Before each attempt: removes what an earlier job or attempt has left in the folder, whose steps
- * are not those to come. Nothing without a timeline. Logs. */
+ * are not those to come, and has agents make folders on other hosts. Waits for these. Logs. */
 enum status launch_timeline_begin(struct launch *launch);
 
 /* Chooses where the members of a host write their parts: launch->timelines[host]. Logs. */

@@ -146,7 +146,9 @@ static bool go_back(struct walk *walk)
     }
     const struct segment *segment = &walk->segments->list[index];
     if (segment->end_ns < walk->at_ns) {
-        count_work(walk, CRITICAL_OTHER, segment->end_ns);
+        // A thread that reads, and is waited for, was not given the processor.
+        bool is_input = walk->segments->timeline->threads[walk->thread].thread == TRACE_INPUT;
+        count_work(walk, is_input ? CRITICAL_INPUT : CRITICAL_OTHER, segment->end_ns);
         walk->at_ns = segment->end_ns;
         return true;
     }

@@ -121,7 +121,8 @@ static void run_segment(struct replay *replay, size_t index)
     bool has_cause = segment->cause != SEGMENT_NONE;
     double begin_ns = (double)(segment->begin_ns - segments->timeline->begin_ns);
     if (!is_first) {
-        bool keeps_gap = !has_cause || segment->is_wait;
+        bool is_read = replay->change == REPLAY_INPUT && segment->kind == TRACE_READ;
+        bool keeps_gap = (!has_cause || segment->is_wait) && !is_read;
         begin_ns =
             moment[-1].end_ns + (keeps_gap ? (double)(segment->begin_ns - segment[-1].end_ns) : 0);
     }

@@ -246,6 +246,14 @@ static void find_within(const struct maker *maker, struct segment *segment, enum
     }
 }
 
+/* Whether a thread was waiting for a batch when a read began: then it was not what held that up. */
+static bool awaits_batch(const struct maker *maker, uint32_t thread, const struct segment *read)
+{
+    size_t index = segments_before(maker->segments, thread, read->begin_ns);
+    const struct segment *segment = index != SEGMENT_NONE ? &maker->segments->list[index] : NULL;
+    return segment != NULL && segment->kind == TRACE_INPUT_WAIT && segment->end_ns > read->begin_ns;
+}
+
 /* The thread that computes, when this one began to read. */
 static void find_taker(const struct maker *maker, struct segment *segment)
 {
@@ -253,7 +261,7 @@ static void find_taker(const struct maker *maker, struct segment *segment)
     uint32_t process = timeline->threads[segment->thread].process;
     for (uint32_t i = 0; i < timeline->thread_count; i++) {
         if (timeline->threads[i].process == process &&
-            timeline->threads[i].thread == TRACE_COMPUTE) {
+            timeline->threads[i].thread == TRACE_COMPUTE && !awaits_batch(maker, i, segment)) {
             set_cause(maker, segment, i, segment->begin_ns);
         }
     }

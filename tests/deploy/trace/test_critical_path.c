@@ -237,6 +237,26 @@ static void a_sum_in_memory_waits_for_the_last_worker(void **state)
     segments_finish(&segments);
 }
 
+/* A thread that reads may be kept from it between two batches, while its worker waits. */
+static void an_input_that_gets_no_turn_is_input(void **state)
+{
+    (void)state;
+    struct segments segments;
+    begin();
+    add(COMPUTE_0, TRACE_INPUT_WAIT, 0, 100, 0);
+    add(COMPUTE_0, TRACE_BACKWARD, 100, 200, 0);
+    add(COMPUTE_0, TRACE_INPUT_WAIT, 200, 5000, 0);
+    add(COMPUTE_0, TRACE_BACKWARD, 5000, 5100, 0);
+    add(COMPUTE_0, TRACE_STEP, 0, 5100, 0);
+    add(INPUT_0, TRACE_READ, 0, 100, 0);
+    add(INPUT_0, TRACE_READ, 4900, 5000, 0);
+    find(&segments);
+    assert_int_equal(share_of("worker 0's input"), 5000); // the turn was missed from 100 on
+    assert_true(replayed_us(&segments, REPLAY_AS_IT_WAS) == 5100);
+    assert_true(replayed_us(&segments, REPLAY_INPUT) == 200);
+    segments_finish(&segments);
+}
+
 static void a_timeline_without_steps_limits_nothing(void **state)
 {
     (void)state;
@@ -256,6 +276,7 @@ int main(void)
         cmocka_unit_test(every_part_has_the_time_that_it_took),
         cmocka_unit_test(a_replay_gives_what_the_change_would_bring),
         cmocka_unit_test(a_sum_in_memory_waits_for_the_last_worker),
+        cmocka_unit_test(an_input_that_gets_no_turn_is_input),
         cmocka_unit_test(a_timeline_without_steps_limits_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
