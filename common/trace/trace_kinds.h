@@ -29,7 +29,6 @@ enum trace_kind {
     // Numbers over time.
     TRACE_IMAGES_PER_SECOND,
     TRACE_STALENESS,
-    TRACE_QUEUED_BYTES,
     TRACE_KIND_COUNT
 };
 

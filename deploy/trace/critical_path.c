@@ -51,7 +51,6 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_AFTER_STEP:
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
-    case TRACE_QUEUED_BYTES:
     case TRACE_KIND_COUNT:
         break;
     }
