@@ -89,33 +89,47 @@ static enum status make(const char *run, const struct segments *segments,
     return status;
 }
 
-enum status critical_file_make(const char *run)
+/* What is made on the way, which the caller frees. */
+struct making {
+    struct timeline timeline;
+    struct segments segments;
+    struct timeline_flow *flows;
+    struct critical_path *found;
+};
+
+static enum status make_all(const char *run, struct making *making)
 {
     char path[PATH_BYTES];
-    struct timeline timeline = {0};
-    struct segments segments = {0};
-    struct timeline_flow *flows = NULL;
     size_t flow_count;
-    struct critical_path *found = calloc(1, sizeof(*found));
+    making->found = calloc(1, sizeof(*making->found));
+    if (making->found == NULL) {
+        return STATUS_NO_MEMORY;
+    }
     snprintf(path, sizeof(path), "%.4000s/" TIMELINE_NAME, run);
-    enum status status = found != NULL ? timeline_read(path, &timeline) : STATUS_NO_MEMORY;
-    if (status == STATUS_OK) {
-        status = timeline_list_flows(&timeline, &flows, &flow_count);
+    enum status status = timeline_read(path, &making->timeline);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = segments_make(&timeline, flows, flow_count, &segments);
+    status = timeline_list_flows(&making->timeline, &making->flows, &flow_count);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK) {
-        status = make(run, &segments, found);
-    }
+    status = segments_make(&making->timeline, making->flows, flow_count, &making->segments);
+    return status == STATUS_OK ? make(run, &making->segments, making->found) : status;
+}
+
+enum status critical_file_make(const char *run)
+{
+    struct making making = {0};
+    enum status status = make_all(run, &making);
     if (status == STATUS_NO_MEMORY) {
         log_error("no memory for the critical path of %s: --timeline-steps records fewer steps",
                   run);
     }
-    segments_finish(&segments);
-    free(flows);
-    timeline_finish(&timeline);
-    free(found);
+    segments_finish(&making.segments);
+    free(making.flows);
+    timeline_finish(&making.timeline);
+    free(making.found);
     return status;
 }
 

@@ -175,16 +175,20 @@ static enum status create_reorder(struct node *node, struct pass *pass,
     int argument = is_gradient ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS;
     size_t bytes;
     enum status status = onednn_call_add_wanted(context, &pass->call, argument, &bytes);
-    if (status == STATUS_OK && bytes > context->weight_bytes) {
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (bytes > context->weight_bytes) {
         context->weight_bytes = bytes;
     }
-    if (status == STATUS_OK && is_gradient && !is_padded(conv_of(node)) &&
-        tiles_are_wanted(&convolution->weight_grads)) {
+    if (is_gradient && !is_padded(conv_of(node)) && tiles_are_wanted(&convolution->weight_grads)) {
         const struct onednn_layout tiles = tiles_layout(&convolution->weight_grads);
         status = onednn_call_has_layout(&pass->call, argument, &tiles, &pass->is_in_tiles);
+        if (status != STATUS_OK) {
+            return status;
+        }
     }
-    return status == STATUS_OK && !pass->is_in_tiles ? create_copy(node, pass, convolution)
-                                                     : status;
+    return pass->is_in_tiles ? STATUS_OK : create_copy(node, pass, convolution);
 }
 
 static enum status create_pass(struct node *node, dnnl_prop_kind_t kind, struct pass *pass)

@@ -277,21 +277,30 @@ static enum status queue_parts(const struct peers *peers, cudaStream_t stream,
     return status == STATUS_OK ? queue_flags(peers, stream, sum, PROGRAM_FLAG_SUMMED) : status;
 }
 
+/* Queues the sum of a bucket, and the mark behind it. */
+static enum status queue_sum(struct peers *peers, struct transfer *transfer,
+                             const struct program_sum *sum, cudaEvent_t summed)
+{
+    cudaStream_t stream = transfer->down;
+    enum status status = transfer_follow_range(transfer, sum->first_op);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    float *grads = transfer->context->grads + sum->offset;
+    status = peers->collective != NULL
+                 ? collective_mean(peers->collective, grads, sum->count, stream)
+                 : queue_parts(peers, stream, sum);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    return cuda_check((int)cudaEventRecord(summed, stream), "mark a sum");
+}
+
 enum status peers_sum(struct peers *peers, struct transfer *transfer, const struct program_sum *sum)
 {
     assert(sum->bucket < peers->bucket_count);
     struct peer_bucket *bucket = &peers->buckets[sum->bucket];
-    cudaStream_t stream = transfer->down;
-    enum status status = transfer_follow_range(transfer, sum->first_op);
-    if (status == STATUS_OK) {
-        status = peers->collective != NULL
-                     ? collective_mean(peers->collective, transfer->context->grads + sum->offset,
-                                       sum->count, stream)
-                     : queue_parts(peers, stream, sum);
-    }
-    if (status == STATUS_OK) {
-        status = cuda_check((int)cudaEventRecord(bucket->summed, stream), "mark a sum");
-    }
+    enum status status = queue_sum(peers, transfer, sum, bucket->summed);
     bucket->offset = sum->offset;
     bucket->is_queued = status == STATUS_OK;
     return status;
