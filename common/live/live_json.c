@@ -191,7 +191,7 @@ static bool read_field(const json_t *tree, const struct field *field, void *owne
         if (!json_is_string(value) || json_string_length(value) >= field->size) {
             return false;
         }
-        memcpy(at, json_string_value(value), json_string_length(value));
+        memcpy(at, json_string_value(value), json_string_length(value) + 1); // and its terminator
         return true;
     case FIELD_BOOL:
         memcpy(at, &flag, sizeof(flag));

@@ -59,6 +59,21 @@ static void a_state_comes_back(void **state)
     live_state_finish(&back);
 }
 
+static void a_short_text_replaces_the_longer_one_of_a_new_state(void **state)
+{
+    static struct live_state sample, back;
+    (void)state;
+    assert_int_equal(live_state_init(&sample, 1), STATUS_OK); // "waiting"
+    snprintf(sample.outcome, sizeof(sample.outcome), "failed");
+    char *text = live_json_text(&sample);
+    assert_non_null(text);
+    assert_int_equal(live_json_read(text, strlen(text), &back), STATUS_OK);
+    assert_string_equal(back.outcome, "failed");
+    free(text);
+    live_state_finish(&sample);
+    live_state_finish(&back);
+}
+
 /* Puts another text in the place of one, and expects that the state is refused. */
 static void expect_refusal(const char *text, const char *from, const char *to)
 {
@@ -122,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_state_comes_back),
+        cmocka_unit_test(a_short_text_replaces_the_longer_one_of_a_new_state),
         cmocka_unit_test(what_does_not_belong_is_refused),
         cmocka_unit_test(a_large_job_fits_an_event),
     };
