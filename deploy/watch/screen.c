@@ -10,6 +10,7 @@
 #define LINE_BYTES   1024
 #define CURVE_BYTES  (3 * SCREEN_COLUMNS_MAX + 1) // a column is a character of UTF-8
 #define CURVE_LEVELS 8
+#define TIME_MAX_MS  1e12 // of a part of a step; a longer one makes no sense
 
 /* Text may come from another host. */
 static void write_text(FILE *out, const char *text)
@@ -107,10 +108,16 @@ static void write_values(const struct live_state *state, uint32_t columns, FILE 
     fputc('\n', out);
 }
 
+/* A time that may come from another host; 0 for one that makes no sense. */
+static double sane_ms(double ms)
+{
+    return ms > 0 && ms <= TIME_MAX_MS ? ms : 0;
+}
+
 static double total_ms(const struct live_rank *rank)
 {
-    double total = rank->compute_ms + rank->exchange_wait_ms + rank->input_wait_ms;
-    return isfinite(total) ? total : 0;
+    return sane_ms(rank->compute_ms) + sane_ms(rank->exchange_wait_ms) +
+           sane_ms(rank->input_wait_ms);
 }
 
 /* A bar of a rank's step: # compute, = exchange wait, + input wait. */
@@ -121,7 +128,7 @@ static void write_parts(const struct live_rank *rank, double longest_ms, uint32_
     double sum = 0;
     uint32_t drawn = 0;
     for (uint32_t i = 0; i < 3; i++) {
-        sum += parts[i] > 0 && isfinite(parts[i]) ? parts[i] : 0;
+        sum += sane_ms(parts[i]);
         for (; drawn < (uint32_t)(sum / longest_ms * columns + 0.5); drawn++) {
             fputc("#=+"[i], out);
         }
@@ -182,7 +189,8 @@ void screen_write(const struct live_state *state, uint32_t columns, FILE *out)
 
 void screen_write_line(const struct live_state *state, FILE *out)
 {
-    fprintf(out, "%s: epoch %llu, step %llu of %llu, loss %.4g, %.0f images/s", state->outcome,
+    write_text(out, state->outcome);
+    fprintf(out, ": epoch %llu, step %llu of %llu, loss %.4g, %.0f images/s",
             (unsigned long long)state->epoch, (unsigned long long)state->step,
             (unsigned long long)state->total_steps, state->loss, state->images_per_second);
     if (state->has_accuracy) {

@@ -105,6 +105,36 @@ static void text_of_another_host_cannot_steer_the_terminal(void **state)
     live_state_finish(&sample);
 }
 
+static void an_outcome_of_another_host_cannot_steer_the_terminal(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 1);
+    snprintf(sample.outcome, sizeof(sample.outcome), "\033[2Jfailed");
+    char *text = text_of(&sample, 0);
+    assert_null(strchr(text, '\033'));
+    free(text);
+    live_state_finish(&sample);
+}
+
+/* Parts that cancel out in the sum, or whose sum is no number. */
+static void times_that_make_no_sense_do_not_widen_a_bar(void **state)
+{
+    static const double times_ms[][3] = {{1e300, -1e300, 0}, {1e308, 1e308, 0}, {1e-300, 1, -1}};
+    static struct live_state sample;
+    (void)state;
+    for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
+        open_sample(&sample, 1);
+        sample.ranks[0].compute_ms = times_ms[i][0];
+        sample.ranks[0].exchange_wait_ms = times_ms[i][1];
+        sample.ranks[0].input_wait_ms = times_ms[i][2];
+        char *text = text_of(&sample, 80);
+        assert_true(strlen(text) < 2000);
+        free(text);
+        live_state_finish(&sample);
+    }
+}
+
 static void a_failed_job_says_why_in_its_line(void **state)
 {
     static struct live_state sample;
@@ -126,6 +156,8 @@ int main(void)
         cmocka_unit_test(a_screen_says_where_the_job_is_and_who_is_slowest),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
         cmocka_unit_test(text_of_another_host_cannot_steer_the_terminal),
+        cmocka_unit_test(an_outcome_of_another_host_cannot_steer_the_terminal),
+        cmocka_unit_test(times_that_make_no_sense_do_not_widen_a_bar),
         cmocka_unit_test(a_failed_job_says_why_in_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
