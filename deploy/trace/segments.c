@@ -18,7 +18,7 @@ struct maker {
     size_t flow_count;
     struct segments *segments;
     size_t *origins;       // (count), owned: the event whose beginning a segment is; SIZE_MAX: none
-    struct ready *readies; // (ready_count), owned; by step, bucket, time
+    struct ready *readies; // (ready_count), owned; by step, then by time
     size_t ready_count;
     bool sums_in_memory; // no bucket is posted to a thread that communicates
 };

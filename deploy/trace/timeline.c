@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define NESTING_MAX 32
-#define TRACKS_MAX  65536
+#define THREADS_MAX 65536
 
 /* A thread while it is read: slices that are open, as indices of events. */
 struct open_slices {
@@ -45,9 +45,12 @@ static bool is_named(const struct trace_packet *packet, const char *name)
 static enum status add_process(struct reader *reader, const struct trace_packet *packet)
 {
     struct timeline *timeline = reader->timeline;
+    if (timeline->process_count == TIMELINE_PROCESSES_MAX) {
+        return STATUS_NO_MEMORY;
+    }
     struct timeline_process *grown =
         reallocarray(timeline->processes, timeline->process_count + 1, sizeof(*grown));
-    if (grown == NULL || timeline->process_count == TRACKS_MAX) {
+    if (grown == NULL) {
         return STATUS_NO_MEMORY;
     }
     timeline->processes = grown;
@@ -88,7 +91,7 @@ static enum status add_thread(struct reader *reader, const struct trace_packet *
     if (open != NULL) {
         reader->open = open;
     }
-    if (grown == NULL || open == NULL || count == TRACKS_MAX) {
+    if (grown == NULL || open == NULL || count == THREADS_MAX) {
         return STATUS_NO_MEMORY;
     }
     open[count].depth = 0;

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIMELINE_TEXT_BYTES 64
+#define TIMELINE_TEXT_BYTES    64
+#define TIMELINE_PROCESSES_MAX 8192
 
 struct timeline_process {
     uint64_t track;
     char role[16], host[TIMELINE_TEXT_BYTES], clock[16]; // clock: "common" or "measured"
     uint32_t number;
-    int32_t pid;
     bool is_coordinator, is_unsynchronised;
     int64_t offset_ns;       // of its clock, as measured first
     uint64_t uncertainty_ns; // of its times, beside the coordinator's

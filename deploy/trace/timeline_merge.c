@@ -5,6 +5,7 @@
 #include "common/base/new_file.h"
 #include "deploy/trace/drift.h"
 #include "deploy/trace/flow_ends.h"
+#include "deploy/trace/timeline.h"
 #include "deploy/trace/trace_bytes.h"
 
 #include <dirent.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PARTS_MAX 8192
 #define PINGS_MAX (1u << 16) // of a part
 
 struct part {
@@ -57,7 +57,7 @@ static enum status open_part(struct merge *merge, const char *name)
     if (parts != NULL) {
         merge->parts = parts;
     }
-    if (part == NULL || parts == NULL || merge->part_count == PARTS_MAX) {
+    if (part == NULL || parts == NULL || merge->part_count == TIMELINE_PROCESSES_MAX) {
         free(part);
         log_error("no memory for the timeline of so many processes");
         return STATUS_NO_MEMORY;

@@ -80,6 +80,18 @@ static void nonsense_is_passed_over(void **state)
     assert_int_equal(drift_offset(&fit, 7), 0);
 }
 
+/* Any file may hold them: no sum or difference of times overflows. */
+static void times_beyond_any_clock_are_passed_over(void **state)
+{
+    (void)state;
+    const struct clock_ping pings[] = {{0, INT64_MAX - 1, 0},
+                                       {INT64_MAX - 9, 0, INT64_MAX - 1},
+                                       {20000 * MS, 20000 * MS, 20000 * MS}};
+    drift_make(pings, 3, &fit);
+    assert_int_equal(fit.count, 1);
+    assert_int_equal(drift_offset(&fit, 15000 * MS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +100,7 @@ int main(void)
         cmocka_unit_test(clocks_that_drift_are_followed),
         cmocka_unit_test(clocks_that_are_the_same_are_taken_for_the_same),
         cmocka_unit_test(nonsense_is_passed_over),
+        cmocka_unit_test(times_beyond_any_clock_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

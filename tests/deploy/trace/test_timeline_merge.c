@@ -202,6 +202,29 @@ static void a_slice_that_only_ends_is_refused(void **state)
     temp_folder_destroy(folder);
 }
 
+/* One process more than there is room for. */
+static void too_many_processes_are_refused(void **state)
+{
+    (void)state;
+    const size_t count = TIMELINE_PROCESSES_MAX + 1;
+    unsigned char packet[TRACE_PACKET_BYTES];
+    const struct trace_packet process = {
+        .type = TRACE_PACKET_INSTANT, .track = 0x10000, .name = "process"};
+    size_t size = trace_packet_encode(&process, packet);
+    unsigned char *bytes = malloc(count * size);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(bytes + i * size, packet, size);
+    }
+    char *folder = temp_folder_create(), path[4200];
+    struct timeline timeline;
+    temp_folder_write(folder, "timeline.pftrace", bytes, count * size);
+    snprintf(path, sizeof(path), "%s/timeline.pftrace", folder);
+    assert_int_equal(timeline_read(path, &timeline), STATUS_NO_MEMORY);
+    free(bytes);
+    temp_folder_destroy(folder);
+}
+
 static void without_parts_there_is_no_timeline(void **state)
 {
     (void)state;
@@ -217,6 +240,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_differs_on_one_host_is_found_out),
         cmocka_unit_test(a_damaged_part_is_named_with_the_place),
         cmocka_unit_test(a_slice_that_only_ends_is_refused),
+        cmocka_unit_test(too_many_processes_are_refused),
         cmocka_unit_test(without_parts_there_is_no_timeline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
