@@ -262,3 +262,15 @@ const struct trace_note *trace_packet_note(const struct trace_packet *packet, co
     }
     return NULL;
 }
+
+uint64_t trace_packet_number(const struct trace_packet *packet, const char *name)
+{
+    const struct trace_note *note = trace_packet_note(packet, name);
+    return note != NULL ? (uint64_t)note->number : 0;
+}
+
+bool trace_packet_is_fact(const struct trace_packet *packet, const char *name)
+{
+    return packet->type == TRACE_PACKET_INSTANT && packet->category == NULL &&
+           packet->name != NULL && strcmp(packet->name, name) == 0;
+}

@@ -69,4 +69,10 @@ enum status trace_packet_decode(const unsigned char *bytes, size_t size,
 /* A note by its name; NULL: there is none. */
 const struct trace_note *trace_packet_note(const struct trace_packet *packet, const char *name);
 
+/* The number of a note; 0: there is none. */
+uint64_t trace_packet_number(const struct trace_packet *packet, const char *name);
+
+/* Whether it says something about its track, rather than being an event: see trace_file.h. */
+bool trace_packet_is_fact(const struct trace_packet *packet, const char *name);
+
 #endif

@@ -24,22 +24,10 @@ struct reader {
     const char *path;
 };
 
-static uint64_t number_of(const struct trace_packet *packet, const char *name)
-{
-    const struct trace_note *note = trace_packet_note(packet, name);
-    return note != NULL ? (uint64_t)note->number : 0;
-}
-
 static const char *text_of(const struct trace_packet *packet, const char *name)
 {
     const struct trace_note *note = trace_packet_note(packet, name);
     return note != NULL && note->text != NULL ? note->text : "";
-}
-
-static bool is_named(const struct trace_packet *packet, const char *name)
-{
-    return packet->type == TRACE_PACKET_INSTANT && packet->category == NULL &&
-           packet->name != NULL && strcmp(packet->name, name) == 0;
 }
 
 static enum status add_process(struct reader *reader, const struct trace_packet *packet)
@@ -57,11 +45,11 @@ static enum status add_process(struct reader *reader, const struct trace_packet 
     struct timeline_process *process = &grown[timeline->process_count++];
     *process = (struct timeline_process){
         .track = packet->track,
-        .number = (uint32_t)number_of(packet, "number"),
-        .is_coordinator = number_of(packet, "coordinator") != 0,
-        .is_unsynchronised = number_of(packet, "unsynchronised") != 0,
-        .offset_ns = (int64_t)number_of(packet, "offset-ns"),
-        .uncertainty_ns = number_of(packet, "uncertainty-ns"),
+        .number = (uint32_t)trace_packet_number(packet, "number"),
+        .is_coordinator = trace_packet_number(packet, "coordinator") != 0,
+        .is_unsynchronised = trace_packet_number(packet, "unsynchronised") != 0,
+        .offset_ns = (int64_t)trace_packet_number(packet, "offset-ns"),
+        .uncertainty_ns = trace_packet_number(packet, "uncertainty-ns"),
     };
     snprintf(process->role, sizeof(process->role), "%s", text_of(packet, "role"));
     snprintf(process->host, sizeof(process->host), "%s", text_of(packet, "host"));
@@ -95,11 +83,12 @@ static enum status add_thread(struct reader *reader, const struct trace_packet *
         return STATUS_NO_MEMORY;
     }
     open[count].depth = 0;
-    grown[count] = (struct timeline_thread){.track = packet->track,
-                                            .process = (uint32_t)(process - 1),
-                                            .thread = thread,
-                                            .number = (uint32_t)number_of(packet, "number"),
-                                            .dropped = number_of(packet, "dropped")};
+    grown[count] =
+        (struct timeline_thread){.track = packet->track,
+                                 .process = (uint32_t)(process - 1),
+                                 .thread = thread,
+                                 .number = (uint32_t)trace_packet_number(packet, "number"),
+                                 .dropped = trace_packet_number(packet, "dropped")};
     timeline->thread_count++;
     return STATUS_OK;
 }
@@ -143,9 +132,9 @@ static enum status add_event(struct reader *reader, uint32_t thread,
         .kind = kind,
         .thread = thread,
         .bucket = bucket != NULL ? (uint32_t)bucket->number : UINT32_MAX,
-        .step = number_of(packet, "step"),
+        .step = trace_packet_number(packet, "step"),
         .flow = packet->flow,
-        .bytes = number_of(packet, "bytes"),
+        .bytes = trace_packet_number(packet, "bytes"),
         .value = packet->value,
     };
     snprintf(event->name, sizeof(event->name), "%s",
@@ -177,13 +166,13 @@ static enum status end_slice(struct reader *reader, uint32_t thread, uint64_t ti
 static enum status take(struct reader *reader, const struct trace_packet *packet)
 {
     uint32_t thread;
-    if (is_named(packet, "process")) {
+    if (trace_packet_is_fact(packet, "process")) {
         return add_process(reader, packet);
     }
-    if (is_named(packet, "thread")) {
+    if (trace_packet_is_fact(packet, "thread")) {
         return add_thread(reader, packet);
     }
-    if (packet->type < TRACE_PACKET_BEGIN || is_named(packet, "ping")) {
+    if (packet->type < TRACE_PACKET_BEGIN || trace_packet_is_fact(packet, "ping")) {
         return STATUS_OK;
     }
     if (!find_thread(reader->timeline, packet->track, &thread)) {

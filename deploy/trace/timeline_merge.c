@@ -83,27 +83,16 @@ static enum status open_parts(struct merge *merge)
     return status == STATUS_OK && merge->part_count == 0 ? STATUS_END_OF_DATA : status;
 }
 
-static uint64_t number_of(const struct trace_packet *packet, const char *name)
-{
-    const struct trace_note *note = trace_packet_note(packet, name);
-    return note != NULL ? (uint64_t)note->number : 0;
-}
-
-static bool is_named(const struct trace_packet *packet, const char *name)
-{
-    return packet->type == TRACE_PACKET_INSTANT && packet->category == NULL &&
-           packet->name != NULL && strcmp(packet->name, name) == 0;
-}
-
 static enum status take_facts(struct merge *merge, struct part *part,
                               const struct trace_packet *packet)
 {
-    if (is_named(packet, "process")) {
-        part->is_coordinator = number_of(packet, "coordinator") != 0;
-        part->host_id = number_of(packet, "host-id");
-    } else if (is_named(packet, "ping") && part->ping_count < PINGS_MAX) {
+    if (trace_packet_is_fact(packet, "process")) {
+        part->is_coordinator = trace_packet_number(packet, "coordinator") != 0;
+        part->host_id = trace_packet_number(packet, "host-id");
+    } else if (trace_packet_is_fact(packet, "ping") && part->ping_count < PINGS_MAX) {
         part->pings[part->ping_count++] = (struct clock_ping){
-            number_of(packet, "sent"), number_of(packet, "there"), number_of(packet, "received")};
+            trace_packet_number(packet, "sent"), trace_packet_number(packet, "there"),
+            trace_packet_number(packet, "received")};
     }
     return packet->flow != 0 ? flow_ends_add(&merge->flows, packet->flow, packet->ends_flow)
                              : STATUS_OK;
@@ -189,12 +178,13 @@ static enum status list_entries(struct merge *merge, uint32_t index)
     uint64_t at = 0;
     while (status == STATUS_OK && (status = trace_bytes_next(&part->file, &packet)) == STATUS_OK) {
         // Tracks, and what is said of them, come first: they have no time of their own.
-        bool has_time = packet.type >= TRACE_PACKET_BEGIN && !is_named(&packet, "process") &&
-                        !is_named(&packet, "thread");
+        bool has_time = packet.type >= TRACE_PACKET_BEGIN &&
+                        !trace_packet_is_fact(&packet, "process") &&
+                        !trace_packet_is_fact(&packet, "thread");
         struct entry entry = {.part = index, .at = at, .order = merge->entry_count};
         entry.time_ns = has_time ? packet.time_ns + (uint64_t)offset_of(part, packet.time_ns) : 0;
         at = part->file.at;
-        status = is_named(&packet, "ping") ? STATUS_OK : add_entry(merge, &entry);
+        status = trace_packet_is_fact(&packet, "ping") ? STATUS_OK : add_entry(merge, &entry);
     }
     return status == STATUS_END_OF_DATA ? STATUS_OK : status;
 }
@@ -239,7 +229,7 @@ static enum status copy_entry(struct merge *merge, const struct entry *entry, ui
     if (!flow_ends_has_both(&merge->flows, packet.flow)) {
         packet.flow = 0;
     }
-    if (is_named(&packet, "process")) {
+    if (trace_packet_is_fact(&packet, "process")) {
         add_clock(part, &packet);
     }
     size_t size = trace_packet_encode(&packet, bytes);
