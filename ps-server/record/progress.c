@@ -279,15 +279,15 @@ static void print_ranks(struct progress *progress, const struct results *results
 }
 
 static void print_live(struct progress *progress, const struct results *results,
-                       struct live_state *state)
+                       struct live_line *line)
 {
-    char text[LIVE_TEXT_BYTES];
+    char text[LIVE_LINE_BYTES];
     struct winsize size = {0};
     bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-    state->columns = is_known ? size.ws_col : 0;
-    state->has_blocks = progress->has_blocks;
-    state->curve = &progress->curve;
-    live_line_format(state, text);
+    line->columns = is_known ? size.ws_col : 0;
+    line->has_blocks = progress->has_blocks;
+    line->curve = &progress->curve;
+    live_line_format(line, text);
     erase_lines(progress);
     if (progress->has_ranks) {
         print_ranks(progress, results, is_known ? size.ws_row : 0);
@@ -326,10 +326,10 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
              (unsigned long long)total, results_current_loss(results));
     snprintf(rest, sizeof(rest), "  %.0f images/s  ETA %s%s", results_current_rate(results), eta,
              slowest);
-    live_curve_add(&progress->curve, step, total, results_current_loss(results));
+    live_line_add_loss(&progress->curve, step, total, results_current_loss(results));
     if (progress->is_terminal) {
-        struct live_state state = {.step = step, .total = total, .facts = facts, .rest = rest};
-        print_live(progress, results, &state);
+        struct live_line line = {.step = step, .total = total, .facts = facts, .rest = rest};
+        print_live(progress, results, &line);
     } else {
         printf("%s%s\n", facts, rest);
     }

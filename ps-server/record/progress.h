@@ -15,7 +15,7 @@ struct progress {
     bool has_ranks;      // on a terminal: a line for each rank
     bool has_blocks;     // the terminal shows characters beyond ASCII
     uint32_t rank_lines; // above the line that will be rewritten
-    struct live_curve curve;
+    struct live_line_curve curve;
     bool has_line; // a line that will be rewritten is on the terminal
     uint64_t shown_ms;
 };

@@ -10,27 +10,27 @@
 #include <math.h>
 #include <string.h>
 
-static struct live_curve falling_curve(void)
+static struct live_line_curve falling_curve(void)
 {
-    struct live_curve curve = {{0}};
+    struct live_line_curve curve = {{0}};
     for (uint64_t step = 1; step <= 32; step++) {
-        live_curve_add(&curve, step, 64, 3.0 - (double)step / 16);
+        live_line_add_loss(&curve, step, 64, 3.0 - (double)step / 16);
     }
     return curve;
 }
 
-static void check(const struct live_state *state, const char *expected)
+static void check(const struct live_line *line, const char *expected)
 {
-    char text[LIVE_TEXT_BYTES];
-    live_line_format(state, text);
+    char text[LIVE_LINE_BYTES];
+    live_line_format(line, text);
     assert_string_equal(text, expected);
 }
 
 static void bar_and_curve_stand_before_the_facts(void **state)
 {
     (void)state;
-    const struct live_curve curve = falling_curve();
-    struct live_state line = {
+    const struct live_line_curve curve = falling_curve();
+    struct live_line line = {
         .step = 32, .total = 64, .curve = &curve, .facts = "facts", .rest = " rest"};
     line.has_blocks = true;
     check(&line, "[████████░░░░░░░░]  █▇▆▅▄▃▂▁  facts rest");
@@ -41,13 +41,13 @@ static void bar_and_curve_stand_before_the_facts(void **state)
 static void what_does_not_fit_is_left_out_in_turn(void **state)
 {
     (void)state;
-    const struct live_curve curve = falling_curve();
-    struct live_state line = {.step = 32,
-                              .total = 64,
-                              .curve = &curve,
-                              .facts = "facts",
-                              .rest = " rest",
-                              .has_blocks = true};
+    const struct live_line_curve curve = falling_curve();
+    struct live_line line = {.step = 32,
+                             .total = 64,
+                             .curve = &curve,
+                             .facts = "facts",
+                             .rest = " rest",
+                             .has_blocks = true};
     static const struct {
         unsigned columns;
         const char *text;
@@ -70,13 +70,13 @@ static void what_does_not_fit_is_left_out_in_turn(void **state)
 static void losses_that_are_none_leave_no_mark(void **state)
 {
     (void)state;
-    struct live_curve curve = {{0}};
-    live_curve_add(&curve, 1, 10, (double)NAN);
-    live_curve_add(&curve, 1, 10, (double)INFINITY);
-    live_curve_add(&curve, 1, 0, 1);
-    live_curve_add(&curve, 11, 10, 1);
-    live_curve_add(&curve, 0, 10, 1);
-    const struct live_state line = {
+    struct live_line_curve curve = {{0}};
+    live_line_add_loss(&curve, 1, 10, (double)NAN);
+    live_line_add_loss(&curve, 1, 10, (double)INFINITY);
+    live_line_add_loss(&curve, 1, 0, 1);
+    live_line_add_loss(&curve, 11, 10, 1);
+    live_line_add_loss(&curve, 0, 10, 1);
+    const struct live_line line = {
         .step = 0, .total = 0, .curve = &curve, .facts = "f", .rest = "", .has_blocks = true};
     check(&line, "[░░░░░░░░░░░░░░░░]    f");
 }
