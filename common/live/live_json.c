@@ -32,7 +32,7 @@ static const struct field job_fields[] = {
     FIELD_OF(live_state, optimizer, TEXT),
     FIELD_OF(live_state, outcome, TEXT),
     FIELD_OF(live_state, reason, TEXT),
-    FIELD_OF(live_state, way, TEXT),
+    FIELD_OF(live_state, all_reduce, TEXT),
     FIELD_OF(live_state, workers, U32),
     FIELD_OF(live_state, servers, U32),
     FIELD_OF(live_state, processes, U32),

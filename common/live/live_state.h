@@ -49,7 +49,7 @@ struct live_curve {
 struct live_event {
     double seconds;
     uint64_t step;
-    char kind[16]; // "lost", "joined", "switched", "checkpoint", "ended" ...
+    char kind[16]; // "began", "lost", "joined", "switched", "checkpoint", "on", "failed" ...
     char text[LIVE_TEXT_BYTES];
 };
 
@@ -67,7 +67,7 @@ struct live_state {
     char version[32], mode[32], model[32], dataset[32], device[32], optimizer[32];
     char outcome[16]; // "waiting", "training", "completed", "failed"
     char reason[LIVE_TEXT_BYTES];
-    char way[LIVE_TEXT_BYTES]; // how gradients travel, for people
+    char all_reduce[LIVE_TEXT_BYTES]; // its algorithm, for people; "": none, or not chosen yet
     enum live_shape shape;
     uint32_t workers, servers, processes;
     uint64_t parameters, global_batch;

@@ -358,7 +358,7 @@ static void name_candidate(const struct timeline *timeline, const struct candida
     char process[32];
     if (candidate->is_group) {
         name_process(timeline, candidate->share->to, process, sizeof(process));
-        snprintf(ret_text, text_size, "the way of all messages to %s", process);
+        snprintf(ret_text, text_size, "the path of all messages to %s", process);
     } else {
         critical_name(timeline, candidate->share, ret_text, text_size);
     }

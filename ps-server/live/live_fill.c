@@ -49,7 +49,7 @@ void live_fill_start(struct live_state *state, const struct coordinator *coordin
     const struct job *job = coordinator->job;
     const struct mode mode = current_mode(coordinator);
     const char *device = coordinator->membership.workers[0].device;
-    char way[LIVE_TEXT_BYTES];
+    char all_reduce[LIVE_TEXT_BYTES];
     SET_TEXT(state->mode, mode_text(mode).text);
     if (strcmp(state->outcome, "training") != 0) {
         state->processes = coordinator->carriers.processes; // later, more of them are news
@@ -61,12 +61,13 @@ void live_fill_start(struct live_state *state, const struct coordinator *coordin
     state->parameters = coordinator->parameters;
     state->total_steps = job_total_steps(job, coordinator->train_samples);
     state->servers = job->servers;
-    state->way[0] = '\0';
+    state->all_reduce[0] = '\0';
     state->shape = mode_has_servers(mode.kind) ? LIVE_STAR
                    : job->workers > 1          ? LIVE_RING
                                                : LIVE_ALONE;
-    if (state->shape == LIVE_RING && coordinator_all_reduce(coordinator, way, sizeof(way))) {
-        SET_TEXT(state->way, way);
+    if (state->shape == LIVE_RING &&
+        coordinator_all_reduce(coordinator, all_reduce, sizeof(all_reduce))) {
+        SET_TEXT(state->all_reduce, all_reduce);
     }
 }
 

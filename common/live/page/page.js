@@ -258,8 +258,8 @@ function showTopology(state) {
   if (isStar) drawNode(svg, servers, `ps \u00d7${state.servers}`, "server");
   svg.setAttribute("aria-label", isStar ? `${state.workers} ranks around ${state.servers} servers` : `a ring of ${state.workers} ranks`);
   const more = state.workers > count ? `, of which ${count} are shown` : "";
-  const way = isStar ? `each rank pushes to ${state.servers} server${state.servers === 1 ? "" : "s"}, and pulls` : `all-reduce: ${state.way || "ring"}`;
-  box.replaceChildren(svg, make("div", {class: "said"}, `${way}; bytes a step${more}`));
+  const path = isStar ? `each rank pushes to ${state.servers} server${state.servers === 1 ? "" : "s"}, and pulls` : `all-reduce: ${state.all_reduce || "ring"}`;
+  box.replaceChildren(svg, make("div", {class: "said"}, `${path}; bytes a step${more}`));
 }
 
 function showStaleness(state) {

@@ -16,7 +16,7 @@ static void open_sample(struct live_state *state)
 {
     assert_int_equal(live_state_init(state, 3), STATUS_OK);
     snprintf(state->mode, sizeof(state->mode), "ring");
-    snprintf(state->way, sizeof(state->way), "a \"quoted\" </script> way");
+    snprintf(state->all_reduce, sizeof(state->all_reduce), "a \"quoted\" </script> text");
     snprintf(state->outcome, sizeof(state->outcome), "training");
     state->shape = LIVE_RING;
     state->slowest = 2;
@@ -42,7 +42,7 @@ static void a_state_comes_back(void **state)
     assert_non_null(text);
     assert_null(strchr(text, '\n')); // an event of the page is a line
     assert_int_equal(live_json_read(text, strlen(text), &back), STATUS_OK);
-    assert_string_equal(back.way, sample.way);
+    assert_string_equal(back.all_reduce, sample.all_reduce);
     assert_int_equal(back.shape, LIVE_RING);
     assert_int_equal(back.workers, 3);
     assert_true(isnan(back.loss));
