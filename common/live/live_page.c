@@ -39,11 +39,6 @@ struct viewer {
     size_t size, sent;
 };
 
-static bool is_over(const struct live_state *state)
-{
-    return strcmp(state->outcome, "completed") == 0 || strcmp(state->outcome, "failed") == 0;
-}
-
 /* Makes the next event, if there is a new state. False if there is no memory. */
 static bool make_event(struct viewer *viewer)
 {
@@ -52,7 +47,7 @@ static bool make_event(struct viewer *viewer)
         return true;
     }
     viewer->version = live_board_look(page->board, &page->state);
-    viewer->has_all = is_over(&page->state);
+    viewer->has_all = live_is_over(&page->state);
     char *json = live_json_text(&page->state);
     free(viewer->text);
     viewer->text = NULL;

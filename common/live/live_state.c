@@ -92,6 +92,11 @@ void live_add_staleness(struct live_histogram *histogram, double value, uint64_t
     histogram->sum += value * (double)count;
 }
 
+bool live_is_over(const struct live_state *state)
+{
+    return strcmp(state->outcome, "completed") == 0 || strcmp(state->outcome, "failed") == 0;
+}
+
 double live_eta(const struct live_state *state)
 {
     if (state->step == 0 || state->total_steps < state->step || state->seconds <= 0) {

@@ -107,6 +107,9 @@ live_add_event(struct live_state *state, const char *kind, const char *format, .
 
 void live_add_staleness(struct live_histogram *histogram, double value, uint64_t count);
 
+/* Whether the job has ended, well or not. */
+bool live_is_over(const struct live_state *state);
+
 /* Seconds until the end, by the mean of all steps so far; negative: not known. */
 double live_eta(const struct live_state *state);
 

@@ -53,11 +53,6 @@ struct view {
     struct live_page *page;   // NULL: in the terminal
 };
 
-static bool is_over(const struct live_state *state)
-{
-    return strcmp(state->outcome, "completed") == 0 || strcmp(state->outcome, "failed") == 0;
-}
-
 static void show(struct view *view, const struct live_state *state)
 {
     struct winsize window = {.ws_col = 80};
@@ -68,7 +63,7 @@ static void show(struct view *view, const struct live_state *state)
         (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &window); // then it stays 80
         fputs("\033[H\033[J", stdout);
         screen_write(state, window.ws_col, stdout);
-    } else if (is_over(state) || view->shown_ms == 0 ||
+    } else if (live_is_over(state) || view->shown_ms == 0 ||
                clock_now_ms() - view->shown_ms >= PLAIN_MS) {
         view->shown_ms = clock_now_ms();
         screen_write_line(state, stdout);
@@ -119,7 +114,7 @@ static enum exit_code follow_folder(struct run_reader *reader, const char *where
         if (is_new) {
             show(view, state);
         }
-        if (is_new && where == NULL && is_over(state)) {
+        if (is_new && where == NULL && live_is_over(state)) {
             return verdict(state);
         }
         (void)poll(NULL, 0, LOOK_MS);
@@ -155,7 +150,7 @@ static enum exit_code follow_page(struct page_client *client, struct view *view)
             return EXIT_FAILED;
         }
         show(view, &state);
-        bool is_last = is_over(&state);
+        bool is_last = live_is_over(&state);
         enum exit_code code = verdict(&state);
         live_state_finish(&state);
         if (is_last) {
