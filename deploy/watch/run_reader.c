@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 65536
+#define LINE_BYTES 65536
 
 static void path_of(const struct run_reader *reader, const char *name, char ret_path[PATH_MAX])
 {
@@ -198,7 +198,7 @@ static void take_line(struct live_state *state, const json_t *line)
 /* Reads whole lines; one that is being written comes next time. */
 static bool read_lines(struct run_reader *reader, FILE *file)
 {
-    static char line[LINE_MAX_BYTES];
+    char line[LINE_BYTES];
     bool is_new = false;
     while (fgets(line, sizeof(line), file) != NULL) {
         size_t size = strlen(line);
