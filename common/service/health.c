@@ -55,11 +55,13 @@ static void answer(void *context, const struct web_request *request, struct web_
         ret_answer->text = "/ready or /alive, or /metrics\n";
         return;
     }
-    bool is = is_good(health, path);
-    ret_answer->code = is ? 200 : 503;
-    ret_answer->text = is_ready_path ? is ? "ready\n" : "not ready\n"
-                       : is          ? "alive\n"
-                                     : "not alive\n";
+    bool is_true = is_good(health, path);
+    ret_answer->code = is_true ? 200 : 503;
+    if (is_ready_path) {
+        ret_answer->text = is_true ? "ready\n" : "not ready\n";
+    } else {
+        ret_answer->text = is_true ? "alive\n" : "not alive\n";
+    }
 }
 
 enum status health_create(const char *address, uint32_t port, struct health **ret_health)

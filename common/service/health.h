@@ -6,7 +6,8 @@
  *     GET /metrics  200 and the measurements of the job, in the process that has the coordinator;
  *                   503 elsewhere, and before there are any
  *
- * The answers come from a thread of the web server, which shares two numbers with the loop. */
+ * The answers come from the web server's thread. It shares two numbers with the loop, and asks for
+ * the text of the measurements. */
 #ifndef COMMON_SERVICE_HEALTH_H
 #define COMMON_SERVICE_HEALTH_H
 
