@@ -15,8 +15,7 @@ static const struct option_program program = {
         "Starts a worker on this host that joins a running job, and takes ranks from the workers "
         "that carry\nseveral: after a loss, or where the job has fewer --processes than --workers. "
         "SERVER is what `ps`\nprints, or HOST:PORT. All options of `ringside worker` may follow "
-        "but "
-        "those of its place: --server,\n--rank, --launcher.",
+        "but those of its place: --server,\n--rank, --launcher.",
     .example = "  ringside join tcp://10.0.0.7:41397 --keys job.keys --bind 0.0.0.0\n"
                "  ringside join ipc:///proc/4711/fd/13\n",
 };
@@ -48,8 +47,7 @@ static bool write_endpoint(const char *server, char ret_endpoint[TRANSPORT_ENDPO
 /* A worker takes the coordinator's choice of a rank, whatever launcher this shell is below. */
 static enum exit_code join(char *endpoint, char **options, int count)
 {
-    static char server[] = "--server", launcher[] = "--launcher", none[] = "none",
-                name[] = "worker";
+    char server[] = "--server", launcher[] = "--launcher", none[] = "none", name[] = "worker";
     char **argv = calloc((size_t)count + 6, sizeof(*argv));
     if (argv == NULL) {
         log_error("cannot start a worker: %s", status_text(STATUS_NO_MEMORY));
