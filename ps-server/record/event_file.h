@@ -2,9 +2,9 @@
  *
  *     record = length (8 bytes), checksum of the length (4), bytes, checksum of the bytes (4)
  *
- * All of them little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant,
- * so that a record in a record does not have the checksum of its bytes among them. Readers look at
- * a file while it is written, so each record is one write. */
+ * Numbers are little-endian. A checksum is the CRC-32C, turned right by 15 bits, plus a constant:
+ * the CRC of bytes that have CRCs among them finds fewer errors. Readers look at a file while it is
+ * written, so each record is one write. */
 #ifndef PS_SERVER_RECORD_EVENT_FILE_H
 #define PS_SERVER_RECORD_EVENT_FILE_H
 

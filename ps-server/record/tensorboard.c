@@ -59,7 +59,11 @@ static char *describe_job(const struct job *job)
         option_format(&job_options[i], job, value, sizeof(value));
         fprintf(out, "| %s | `%s` |\n", job_options[i].name, value);
     }
-    return fclose(out) == 0 ? text : NULL;
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 static enum status write_event(int fd, const struct tensorboard_event *event)
