@@ -29,7 +29,7 @@ static void add_name(json_t *figure, const struct run_group *group)
                           json_integer((json_int_t)group->colour));
 }
 
-/* The figure, unless it has fewer than two bars. */
+/* The figure, unless it has fewer bars than `least`. */
 static void finish_bars(json_t *figure, size_t least, json_t **ret_figure,
                         char ret_sentence[FIGURE_TEXT_BYTES])
 {
