@@ -59,6 +59,13 @@ static double number_of(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+/* A count; 0 for what is none. */
+static uint64_t whole_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
 /* The first step that a fault strikes, from 1, and the last one that it disturbs. */
 static struct fault_window find_window(const struct run_folder *run)
 {
@@ -76,8 +83,8 @@ static struct fault_window find_window(const struct run_folder *run)
     size_t i;
     json_array_foreach(recoveries, i, recovery)
     {
-        uint64_t begin = (uint64_t)number_of(recovery, "begin_step") + 1;
-        uint64_t lost = (uint64_t)number_of(recovery, "lost_step") + 1;
+        uint64_t begin = whole_of(recovery, "begin_step") + 1;
+        uint64_t lost = whole_of(recovery, "lost_step") + 1;
         window.first = begin < window.first ? begin : window.first;
         window.last = lost > window.last ? lost : window.last;
     }
@@ -92,8 +99,8 @@ static void add_recoveries(const struct run_folder *run, struct fault_cost *cost
     {
         cost->losses++;
         cost->seconds += number_of(recovery, "seconds");
-        cost->steps_redone += (uint64_t)number_of(recovery, "steps_redone");
-        cost->bytes += (uint64_t)number_of(recovery, "bytes");
+        cost->steps_redone += whole_of(recovery, "steps_redone");
+        cost->bytes += whole_of(recovery, "bytes");
     }
 }
 

@@ -3,11 +3,12 @@
 
 #include <stdlib.h>
 
-#define LINES_MAX 20000
+#define LINES_MAX  20000
+#define LINE_BYTES 4096
 
 bool fault_lines_read(const struct run_folder *run, struct fault_lines *ret_lines)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], text[4096];
+    char path[RUN_FOLDER_PATH_MAX + 32], text[LINE_BYTES];
     json_int_t rank = -1;
     struct fault_lines lines = {calloc(LINES_MAX, sizeof(*lines.list)), 0};
     snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);

@@ -62,6 +62,21 @@ static void losses_are_added_up_and_compared_with_the_job_without_faults(void **
     close_runs(runs, 4);
 }
 
+/* A file of a run may be damaged, or somebody else's. */
+static void counts_that_are_none_count_as_nothing(void **state)
+{
+    (void)state;
+    struct run_folder run = make_run("rank=1,step=15,kill", "ring", "aa", 12);
+    json_t *first = json_array_get(json_object_get(run.details, "recoveries"), 0);
+    json_object_set_new(first, "steps_redone", json_integer(-4));
+    json_object_set_new(first, "bytes", json_real(1e300));
+    struct fault_cost cost;
+    assert_true(fault_cost_find(&run, 1, 0, &cost));
+    assert_int_equal(cost.steps_redone, 1);
+    assert_true(cost.bytes == 1 << 20);
+    close_runs(&run, 1);
+}
+
 static void without_a_job_to_compare_with_bits_are_not_known(void **state)
 {
     (void)state;
@@ -101,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_added_up_and_compared_with_the_job_without_faults),
+        cmocka_unit_test(counts_that_are_none_count_as_nothing),
         cmocka_unit_test(without_a_job_to_compare_with_bits_are_not_known),
         cmocka_unit_test(the_table_and_the_page_have_a_row_for_each_run_with_faults),
     };
