@@ -1,10 +1,11 @@
 /* Changes stored images as an augmentation says (common/plan/augmentation.h).
  *
  * What an image becomes follows from (seed, epoch, sample) alone, by the key: it does not depend on
- * threads, workers, processes, or where a job was resumed. All of it is arithmetic of whole
- * numbers, so it does not depend on the machine either. Images are changed as they are stored, in
- * bytes, before they are scaled; what comes in from outside is the blank colour, which
- * normalisation makes zero. Each change is a file here, and a row in augment.c. */
+ * threads, workers, processes, or where a job was resumed. Pixels are computed in whole numbers,
+ * and an angle is rounded to some before that, so the machine does not matter either. Images are
+ * changed as they are stored, in bytes, before they are scaled. What comes in from outside is the
+ * blank colour, which normalisation makes zero. Each change is a file here, and a row in augment.c.
+ */
 #ifndef WORKER_DATA_AUGMENT_AUGMENT_H
 #define WORKER_DATA_AUGMENT_AUGMENT_H
 
