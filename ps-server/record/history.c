@@ -2,6 +2,7 @@
 #include "ps-server/record/history.h"
 
 #include "common/base/new_file.h"
+#include "common/base/printable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +90,7 @@ void history_complete_entry(const char *folder, struct history_entry *entry)
     entry->restarts = count_of(summary, "restarts");
     raise_to(&entry->workers_lost, count_of(summary, "workers_lost"));
     read_lines(folder, take_totals, entry);
-    entry->restarts++;
+    entry->restarts += entry->restarts < UINT32_MAX;
     raise_to(&entry->restarts, known);
     if (entry->reason[0] == '\0') {
         snprintf(entry->reason, sizeof(entry->reason), "%s",
@@ -113,8 +114,10 @@ static bool ends_within_a_line(const char *path)
 
 enum status history_add(const char *folder, const struct history_entry *entry)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], reason[HISTORY_REASON_BYTES];
     path_of(folder, HISTORY_FILE, path);
+    snprintf(reason, sizeof(reason), "%s", entry->reason);
+    printable_make_utf8(reason); // JSON takes nothing else
     bool is_cut = ends_within_a_line(path);
     int fd = new_file_append(path);
     FILE *file = fd >= 0 ? fdopen(fd, "a") : NULL;
@@ -125,9 +128,9 @@ enum status history_add(const char *folder, const struct history_entry *entry)
         return STATUS_IO;
     }
     json_t *line =
-        json_pack("{s:s, s:s, s:I, s:i, s:i}", "of", entry->is_whole ? "job" : "processes",
-                  "reason", entry->reason, "begin_step", (json_int_t)entry->begin_step, "restarts",
-                  (int)entry->restarts, "workers_lost", (int)entry->workers_lost);
+        json_pack("{s:s, s:s, s:I, s:I, s:I}", "of", entry->is_whole ? "job" : "processes",
+                  "reason", reason, "begin_step", (json_int_t)entry->begin_step, "restarts",
+                  (json_int_t)entry->restarts, "workers_lost", (json_int_t)entry->workers_lost);
     bool is_written = line != NULL && (!is_cut || fputc('\n', file) != EOF) &&
                       json_dumpf(line, file, 0) == 0 && fputc('\n', file) != EOF;
     json_decref(line);

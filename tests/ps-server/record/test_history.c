@@ -101,6 +101,21 @@ static void a_cut_line_and_a_foreign_one_do_not_matter(void **state)
     json_decref(list);
 }
 
+/* A reason may name a file of the user's, or have been cut within a character. */
+static void a_reason_that_is_no_utf8_is_written_as_far_as_it_is(void **state)
+{
+    const struct history_entry entry = {
+        .is_whole = true, .reason = "cannot read caf\xe9", .restarts = UINT32_MAX};
+    assert_int_equal(history_add(*state, &entry), STATUS_OK);
+    json_t *list = history_json(*state);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "reason")),
+                        "cannot read caf?");
+    json_decref(list);
+    struct history_entry next = {.is_whole = true};
+    history_complete_entry(*state, &next);
+    assert_true(next.restarts == UINT32_MAX); // it does not wrap
+}
+
 #define HISTORY_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -112,6 +127,7 @@ int main(void)
         HISTORY_TEST(totals_outlive_a_coordinator_without_a_result),
         HISTORY_TEST(what_the_checkpoint_knows_is_the_least),
         HISTORY_TEST(a_cut_line_and_a_foreign_one_do_not_matter),
+        HISTORY_TEST(a_reason_that_is_no_utf8_is_written_as_far_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
