@@ -157,12 +157,13 @@ struct wire_piece {
     uint64_t total;     // floats of the whole vector; without one: pieces that there were
 };
 
-/* How many more pieces of a snapshot may come. */
+/* What time it is by the clocks of both: a question, or its answer. For a timeline. */
 struct wire_clock {
     uint64_t asked_ns; // of the member, when it asked
     uint64_t told_ns;  // of the coordinator, when it answered; 0: the member asks
 };
 
+/* How many more pieces of a snapshot may come. */
 struct wire_collect {
     uint32_t credits;
 };
