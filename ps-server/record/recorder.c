@@ -172,10 +172,10 @@ static enum status check_tensorboard(struct recorder *recorder, enum status stat
 
 static enum status open_tensorboard(struct recorder *recorder, const struct job *job)
 {
-    enum status status = tensorboard_create(recorder->folder, job, &recorder->tensorboard);
-    if (recorder->tensorboard == NULL) {
+    if (tensorboard_create(recorder->folder, job, &recorder->tensorboard) != STATUS_OK) {
         return refuse_file(recorder, recorder->folder);
     }
+    enum status status = tensorboard_begin(recorder->tensorboard);
     if (status == STATUS_OK && recorder->has_gone_on) {
         status = tensorboard_go_on(recorder->tensorboard, recorder->begin_step);
     }

@@ -178,8 +178,13 @@ enum status tensorboard_create(const char *run_folder, const struct job *job,
         errno = ENOMEM;
         return STATUS_NO_MEMORY;
     }
-    *ret_tensorboard = tensorboard; // for its path, if it fails
     snprintf(tensorboard->folder, sizeof(tensorboard->folder), "%.4000s/tensorboard", run_folder);
+    *ret_tensorboard = tensorboard;
+    return STATUS_OK;
+}
+
+enum status tensorboard_begin(struct tensorboard *tensorboard)
+{
     memcpy(tensorboard->path, tensorboard->folder, sizeof(tensorboard->folder));
     return make_folder(tensorboard->folder) ? open_mean(tensorboard) : STATUS_IO;
 }

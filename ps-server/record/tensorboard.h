@@ -17,10 +17,14 @@
 
 struct tensorboard;
 
-/* Makes the folder below the run folder. All of these: STATUS_IO and errno, STATUS_NO_MEMORY. */
+/* Writes nothing. STATUS_NO_MEMORY. */
 enum status tensorboard_create(const char *run_folder, const struct job *job,
                                struct tensorboard **ret_tensorboard);
 void tensorboard_destroy(struct tensorboard *tensorboard); // NULL is fine
+
+/* Makes the folder below the run folder, and begins. This and those that follow: STATUS_IO and
+ * errno, STATUS_NO_MEMORY. */
+enum status tensorboard_begin(struct tensorboard *tensorboard);
 
 /* The job goes on at a step: what was written of later ones is replaced by what comes. */
 enum status tensorboard_go_on(struct tensorboard *tensorboard, uint64_t step);
