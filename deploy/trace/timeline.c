@@ -2,6 +2,7 @@
 #include "deploy/trace/timeline.h"
 
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "deploy/trace/trace_bytes.h"
 
 #include <stdio.h>
@@ -30,6 +31,13 @@ static const char *text_of(const struct trace_packet *packet, const char *name)
     return note != NULL && note->text != NULL ? note->text : "";
 }
 
+/* Keeps a text of the file, which may be of another host, as far as there is room. */
+static void keep_text(char *ret_text, size_t size, const char *text)
+{
+    snprintf(ret_text, size, "%s", text);
+    printable_make_utf8(ret_text);
+}
+
 static enum status add_process(struct reader *reader, const struct trace_packet *packet)
 {
     struct timeline *timeline = reader->timeline;
@@ -51,9 +59,9 @@ static enum status add_process(struct reader *reader, const struct trace_packet 
         .offset_ns = (int64_t)trace_packet_number(packet, "offset-ns"),
         .uncertainty_ns = trace_packet_number(packet, "uncertainty-ns"),
     };
-    snprintf(process->role, sizeof(process->role), "%s", text_of(packet, "role"));
-    snprintf(process->host, sizeof(process->host), "%s", text_of(packet, "host"));
-    snprintf(process->clock, sizeof(process->clock), "%s", text_of(packet, "clock"));
+    keep_text(process->role, sizeof(process->role), text_of(packet, "role"));
+    keep_text(process->host, sizeof(process->host), text_of(packet, "host"));
+    keep_text(process->clock, sizeof(process->clock), text_of(packet, "clock"));
     return STATUS_OK;
 }
 
@@ -137,8 +145,8 @@ static enum status add_event(struct reader *reader, uint32_t thread,
         .bytes = trace_packet_number(packet, "bytes"),
         .value = packet->value,
     };
-    snprintf(event->name, sizeof(event->name), "%s",
-             packet->name != NULL ? packet->name : trace_kinds[kind].name);
+    keep_text(event->name, sizeof(event->name),
+              packet->name != NULL ? packet->name : trace_kinds[kind].name);
     struct open_slices *open = &reader->open[thread];
     if (packet->type == TRACE_PACKET_BEGIN) {
         if (open->depth == NESTING_MAX) {

@@ -202,6 +202,23 @@ static void a_slice_that_only_ends_is_refused(void **state)
     temp_folder_destroy(folder);
 }
 
+static void text_of_a_file_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    static struct part part;
+    struct timeline timeline;
+    char path[4200];
+    part.track = 0x10000;
+    describe(&part, "p\033[2Js", true, 1);
+    temp_folder_write(folder, "timeline.pftrace", part.bytes, part.size);
+    snprintf(path, sizeof(path), "%s/timeline.pftrace", folder);
+    assert_int_equal(timeline_read(path, &timeline), STATUS_OK);
+    assert_string_equal(timeline.processes[0].role, "p?[2Js");
+    timeline_finish(&timeline);
+    temp_folder_destroy(folder);
+}
+
 /* One process more than there is room for. */
 static void too_many_processes_are_refused(void **state)
 {
@@ -240,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_differs_on_one_host_is_found_out),
         cmocka_unit_test(a_damaged_part_is_named_with_the_place),
         cmocka_unit_test(a_slice_that_only_ends_is_refused),
+        cmocka_unit_test(text_of_a_file_cannot_steer_the_terminal),
         cmocka_unit_test(too_many_processes_are_refused),
         cmocka_unit_test(without_parts_there_is_no_timeline),
     };
