@@ -67,8 +67,12 @@ static bool read_amount(struct word word, size_t name_size, double *ret_amount)
     }
     memcpy(text, word.text + name_size + 1, size - 1);
     text[size - 1] = '\0';
-    *ret_amount = strtod(text, &end);
-    return *end == '\0';
+    double amount = strtod(text, &end);
+    if (*end != '\0') {
+        return false;
+    }
+    *ret_amount = amount;
+    return true;
 }
 
 static enum status refuse_amount(const struct row *row, char *ret_why, size_t why_size)
