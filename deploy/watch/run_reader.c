@@ -107,6 +107,13 @@ static enum status read_job(struct run_reader *reader)
         status = STATUS_MALFORMED;
         goto end;
     }
+    // Those who are shown the state have room for as many ranks as it had at first.
+    if (state->workers != 0 && state->workers != workers) {
+        log_error("%s has another job now, of %u workers and not of %u: watch it anew",
+                  reader->folder, (unsigned)workers, state->workers);
+        status = STATUS_MALFORMED;
+        goto end;
+    }
     status = live_state_init(state, (uint32_t)workers);
     if (status != STATUS_OK) {
         goto end;

@@ -113,6 +113,30 @@ static void a_job_that_goes_on_earlier_is_read_anew(void **state)
     close_folder(&reader);
 }
 
+/* Whoever looks has room for the ranks of the job that was there first. */
+static void a_job_of_another_size_is_not_taken_for_the_same(void **state)
+{
+    static struct run_reader reader;
+    char path[512], draft[512];
+    bool is_new;
+    (void)state;
+    open_folder(&reader);
+    write_file("job.json", "w", JOB);
+    add_line(0, 2, 1, "\n");
+    assert_true(update(&reader));
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
+    snprintf(draft, sizeof(draft), "%s/kept", folder);
+    assert_int_equal(rename(path, draft), 0);
+    write_file("job.json", "w", "{\"options\": {\"workers\": 3}}");
+    add_line(0, 2, 1, "\n");
+    captured_log_begin();
+    enum status status = run_reader_update(&reader, &is_new);
+    const char *log = captured_log_end();
+    assert_int_equal(status, STATUS_MALFORMED);
+    assert_non_null(strstr(log, "another job"));
+    close_folder(&reader);
+}
+
 static void the_summary_ends_it_with_evaluations_and_a_reason(void **state)
 {
     static struct run_reader reader;
@@ -172,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_taken_once_they_are_whole),
         cmocka_unit_test(a_job_that_goes_on_earlier_is_read_anew),
+        cmocka_unit_test(a_job_of_another_size_is_not_taken_for_the_same),
         cmocka_unit_test(the_summary_ends_it_with_evaluations_and_a_reason),
         cmocka_unit_test(lines_that_are_none_are_left_out),
         cmocka_unit_test(a_job_that_never_trained_says_why),
