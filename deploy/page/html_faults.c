@@ -28,7 +28,7 @@ static void widen(const struct run_folder *run, struct scale *scale)
         scale->seconds =
             lines.list[i].seconds > scale->seconds ? lines.list[i].seconds : scale->seconds;
     }
-    fault_lines_free(&lines);
+    fault_lines_finish(&lines);
 }
 
 static void draw_run(FILE *page, const struct run_folder *run, const struct scale *scale,
@@ -50,7 +50,7 @@ static void draw_run(FILE *page, const struct run_folder *run, const struct scal
             MARGIN + 16 * (double)index, colour);
     html_escape(page, run->label);
     fprintf(page, "</text>\n");
-    fault_lines_free(&lines);
+    fault_lines_finish(&lines);
 }
 
 /* Images a second over seconds, a line for each run. */

@@ -98,7 +98,7 @@ enum status report_write_page(const struct report *report, const char *folder)
                                      .write_details = write_page_details,
                                      .context = &groups};
     status = sections_write(&page);
-    run_groups_free(&groups);
+    run_groups_finish(&groups);
     return status;
 }
 

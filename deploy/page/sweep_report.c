@@ -137,7 +137,7 @@ static enum status write_page(const struct page *page)
                                       .write_details = write_details,
                                       .context = &whole};
     status = sections_write(&shown);
-    run_groups_free(&groups);
+    run_groups_finish(&groups);
     return status;
 }
 

@@ -134,7 +134,7 @@ bool fault_cost_find(const struct run_folder *runs, size_t count, size_t index,
         cost.before = batch * rates.before;
         cost.during = batch * rates.during;
         cost.after = batch * rates.after;
-        fault_lines_free(&lines);
+        fault_lines_finish(&lines);
     }
     compare(run, find_undisturbed(runs, count, run), &cost);
     *ret_cost = cost;

@@ -36,7 +36,7 @@ bool fault_lines_read(const struct run_folder *run, struct fault_lines *ret_line
     return true;
 }
 
-void fault_lines_free(struct fault_lines *lines)
+void fault_lines_finish(struct fault_lines *lines)
 {
     free(lines->list);
     *lines = (struct fault_lines){0};

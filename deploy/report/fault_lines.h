@@ -29,9 +29,9 @@ struct fault_rates {
     double before, during, after;
 };
 
-/* False if there are none. Until fault_lines_free. */
+/* False if there are none. Until fault_lines_finish. */
 bool fault_lines_read(const struct run_folder *run, struct fault_lines *ret_lines);
-void fault_lines_free(struct fault_lines *lines);
+void fault_lines_finish(struct fault_lines *lines);
 
 /* The first line ends the warm-up. */
 struct fault_rates fault_lines_rates(const struct fault_lines *lines, struct fault_window window);

@@ -175,13 +175,13 @@ enum status run_groups_of(const struct run_folder *runs, size_t count,
     }
     free(keys);
     if (status != STATUS_OK) {
-        run_groups_free(&groups);
+        run_groups_finish(&groups);
         return status;
     }
     sort_by_mode(&groups);
     status = run_labels_fill(groups.list, groups.count);
     if (status != STATUS_OK) {
-        run_groups_free(&groups);
+        run_groups_finish(&groups);
         return status;
     }
     for (size_t i = 0; i < groups.count; i++) {
@@ -233,7 +233,7 @@ enum status run_groups_of_sweep(const struct sweep_results *results, struct run_
     return STATUS_OK;
 }
 
-void run_groups_free(struct run_groups *groups)
+void run_groups_finish(struct run_groups *groups)
 {
     free(groups->list);
     *groups = (struct run_groups){0};

@@ -45,6 +45,6 @@ enum status run_groups_of(const struct run_folder *runs, size_t count,
 /* Of a sweep: the groups of its plan, with the runs that are there. */
 enum status run_groups_of_sweep(const struct sweep_results *results, struct run_groups *ret_groups);
 
-void run_groups_free(struct run_groups *groups);
+void run_groups_finish(struct run_groups *groups);
 
 #endif

@@ -74,7 +74,7 @@ static void lines_are_those_of_the_first_rank(void **state)
     assert_int_equal(lines.count, 2);
     assert_int_equal(lines.list[1].step, 10);
     expect(lines.list[1].seconds, 1.25);
-    fault_lines_free(&lines);
+    fault_lines_finish(&lines);
     temp_folder_destroy(folder);
 }
 

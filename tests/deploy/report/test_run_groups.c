@@ -41,7 +41,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct groups_test *test = *state;
-    run_groups_free(&test->groups);
+    run_groups_finish(&test->groups);
     for (size_t i = 0; i < test->count; i++) {
         run_folder_close(&test->runs[i]);
     }
@@ -110,7 +110,7 @@ static void modes_have_one_order_and_colours_of_their_own(void **state)
     group(test);
     check_labels(test, (const char *const[]){"local", "ring", "ps-async"}, 3);
     size_t ring = test->groups.list[1].colour;
-    run_groups_free(&test->groups);
+    run_groups_finish(&test->groups);
     assert_int_equal(run_groups_of(test->runs + 1, 1, &test->groups), STATUS_OK);
     assert_int_equal(test->groups.list[0].colour, ring);
 }
