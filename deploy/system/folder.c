@@ -197,7 +197,9 @@ static bool is_of_a_run(const char *name)
                                         "checkpoint",
                                         "timeline",
                                         "timeline.pftrace",
+                                        "timeline.pftrace.part",
                                         "critical_path.json",
+                                        "critical_path.json.part",
                                         FOLDER_LOCK_NAME};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(names[i], name) == 0) {

@@ -36,13 +36,17 @@ static void make_run(const char *folder, const char *more, char ret_run[512])
 
 static void a_run_without_a_result_is_removed(void **state)
 {
+    static const char *const left[] = {"", "timeline.pftrace", "timeline.pftrace.part",
+                                       "critical_path.json.part"};
     (void)state;
-    char *folder = temp_folder_create(), run[512];
-    make_run(folder, "", run);
-    assert_int_equal(folder_remove_run(run), STATUS_OK);
-    assert_int_equal(access(run, F_OK), -1);
-    assert_int_equal(folder_remove_run(run), STATUS_OK); // there is none
-    temp_folder_destroy(folder);
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        char *folder = temp_folder_create(), run[512];
+        make_run(folder, left[i], run);
+        assert_int_equal(folder_remove_run(run), STATUS_OK);
+        assert_int_equal(access(run, F_OK), -1);
+        assert_int_equal(folder_remove_run(run), STATUS_OK); // there is none
+        temp_folder_destroy(folder);
+    }
 }
 
 static void a_folder_with_nothing_but_a_lock_is_empty(void **state)
