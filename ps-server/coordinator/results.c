@@ -37,6 +37,13 @@ void results_go_on(struct results *results, struct results *from)
     }
 }
 
+/* As much as there is room for: a worker may report anything. */
+static uint64_t scale(uint64_t sum, double factor)
+{
+    double scaled = (double)sum * factor;
+    return scaled < (double)UINT64_MAX ? (uint64_t)scaled : UINT64_MAX;
+}
+
 void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t images)
 {
     if (rank->steps == 0 || rank->images == 0) {
@@ -47,7 +54,7 @@ void results_rank_scale(struct results_rank *rank, uint64_t steps, uint64_t imag
                               &rank->bytes_sent, &rank->bytes_received};
     double factor = (double)steps / (double)rank->steps;
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-        *sums[i] = (uint64_t)((double)*sums[i] * factor);
+        *sums[i] = scale(*sums[i], factor);
     }
     rank->loss_sum *= (double)images / (double)rank->images;
     rank->step = rank->steps = steps;

@@ -73,12 +73,30 @@ static void what_values_travel_over_is_said_by_every_worker_for_every_phase(void
     results_finish(&results);
 }
 
+static void scaled_sums_keep_their_means(void **state)
+{
+    (void)state;
+    struct results_rank rank = {
+        .steps = 4, .images = 32, .loss_sum = 64, .compute_ns = 400, .bytes_sent = UINT64_MAX / 2};
+    results_rank_scale(&rank, 12, 96);
+    assert_int_equal(rank.step, 12);
+    assert_int_equal(rank.steps, 12);
+    assert_int_equal(rank.images, 96);
+    assert_true(rank.loss_sum == 192);
+    assert_int_equal(rank.compute_ns, 1200);
+    assert_true(rank.bytes_sent == UINT64_MAX); // as much as there is room for
+    struct results_rank none = {.steps = 0, .compute_ns = 5};
+    results_rank_scale(&none, 12, 96);
+    assert_int_equal(none.compute_ns, 5); // there is no mean
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
         cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
+        cmocka_unit_test(scaled_sums_keep_their_means),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
