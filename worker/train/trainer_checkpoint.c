@@ -426,7 +426,9 @@ static enum status find_phase(struct trainer *trainer, uint64_t begin)
     }
     trainer->phase = &trainer->phases.list[index];
     trainer->periods_closed = periods_until(trainer, begin);
-    trainer->warmup_steps += begin;
+    // A short rest has a short warm-up, or nothing would be left to measure.
+    uint64_t most = (trainer->step_count - begin) / 5;
+    trainer->warmup_steps = begin + (trainer->warmup_steps < most ? trainer->warmup_steps : most);
     return slices_seek(&trainer->slices, begin / trainer->steps_per_epoch,
                        begin % trainer->steps_per_epoch);
 }
