@@ -312,7 +312,7 @@ enum status web_create(const struct web_options *options, struct web **ret_web)
         log_error("cannot listen for %s at %s port %u (%s): %m", options->what, options->address,
                   options->port, options->option);
         web_destroy(web);
-        return STATUS_UNREACHABLE;
+        return STATUS_IO; // nobody else was lost: what comes again would fail again
     }
     *ret_web = web;
     return STATUS_OK;

@@ -265,7 +265,7 @@ static void a_port_that_is_taken_is_named(void **state)
     captured_log_begin();
     enum status status = health_create("127.0.0.1", port, &second);
     const char *log = captured_log_end();
-    assert_int_equal(status, STATUS_UNREACHABLE);
+    assert_int_equal(status, STATUS_IO);
     assert_non_null(strstr(log, "--health-port"));
     captured_log_begin();
     status = health_create("localhost", port, &second);
