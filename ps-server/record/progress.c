@@ -7,6 +7,7 @@
 #include "ps-server/shard/shard.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,21 +261,34 @@ void progress_gone_on(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
-/* A line for each rank, as far as the terminal has room beside the other lines. */
-static void print_ranks(struct progress *progress, const struct results *results, unsigned rows)
+/* A line that stays one: what would wrap could not be taken back. */
+static void print_rank_line(struct progress *progress, unsigned columns, const char *text)
 {
+    // The last column stays free, as live_line_format has it.
+    printf("%.*s\n", columns > 0 ? (int)columns - 1 : INT_MAX, text);
+    progress->rank_lines++;
+}
+
+/* A line for each rank, as far as the terminal has room beside the other lines. */
+static void print_ranks(struct progress *progress, const struct results *results,
+                        const struct winsize *size)
+{
+    char line[128];
+    unsigned rows = size->ws_row;
     uint32_t count = results->worker_count;
     uint32_t most = rows > LINES_LEFT ? rows - LINES_LEFT : 1;
     for (uint32_t i = 0; i < count && i < most; i++) {
         const struct results_rank *rank = &results->ranks[i];
-        printf("  rank %-3u  step %-6llu  loss %.4f  %6.0f images/s  computing %.1f ms\n", i,
-               (unsigned long long)rank->step, rank->loss, rank->images_per_second,
-               rank->compute_ms);
-        progress->rank_lines++;
+        snprintf(line, sizeof(line),
+                 "  rank %-3u  step %-6llu  loss %.4f  %6.0f images/s  computing %.1f ms", i,
+                 (unsigned long long)rank->step, rank->loss, rank->images_per_second,
+                 rank->compute_ms);
+        print_rank_line(progress, size->ws_col, line);
     }
     if (count > most) {
-        printf("  and %u ranks more, which the terminal has no lines for\n", count - most);
-        progress->rank_lines++;
+        snprintf(line, sizeof(line), "  and %u rank%s more, which the terminal has no lines for",
+                 count - most, count - most == 1 ? "" : "s");
+        print_rank_line(progress, size->ws_col, line);
     }
 }
 
@@ -283,14 +297,16 @@ static void print_live(struct progress *progress, const struct results *results,
 {
     char text[LIVE_LINE_BYTES];
     struct winsize size = {0};
-    bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-    line->columns = is_known ? size.ws_col : 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+        size = (struct winsize){0}; // not known
+    }
+    line->columns = size.ws_col;
     line->has_blocks = progress->has_blocks;
     line->curve = &progress->curve;
     live_line_format(line, text);
     erase_lines(progress);
     if (progress->has_ranks) {
-        print_ranks(progress, results, is_known ? size.ws_row : 0);
+        print_ranks(progress, results, &size);
     }
     printf("%s", text);
     progress->has_line = true;
