@@ -9,6 +9,7 @@
 #include "deploy/trace/timeline_merge.h"
 #include "deploy/trace/timeline_report.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,22 +27,23 @@ static const struct option rows[] = {
      .fallback = "",
      .is_valid = options_text_is_there,
      .metavar = "FILE",
-     .help = "write the timeline as JSON of Chrome's trace format as well"},
+     .help = "write the timeline as JSON of Chrome's trace format as well, to a new file"},
 };
 
 static enum status write_json(const char *path, const struct timeline *timeline,
                               const struct timeline_flow *flows, size_t flow_count)
 {
-    FILE *file = new_file_stream(path, true);
-    if (file != NULL) {
-        chrome_json_write(file, timeline, flows, flow_count);
+    FILE *file = new_file_stream(path, false);
+    if (file == NULL) {
+        log_error("cannot write %s: %m%s", path,
+                  errno == EEXIST ? "; name a file that is not there yet" : "");
+        return STATUS_IO;
     }
-    bool is_written = file != NULL && ferror(file) == 0;
-    if (file != NULL && fclose(file) != 0) {
-        is_written = false;
-    }
-    if (!is_written) {
+    chrome_json_write(file, timeline, flows, flow_count);
+    bool is_written = ferror(file) == 0;
+    if (fclose(file) != 0 || !is_written) {
         log_error("cannot write %s: %m", path);
+        (void)unlink(path); // a part of it would look like a timeline
         return STATUS_IO;
     }
     printf("%s: for chrome://tracing and other viewers of its format\n", path);
