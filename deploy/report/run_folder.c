@@ -27,7 +27,8 @@ enum status run_folder_open(const char *path, struct run_folder *ret_run)
     snprintf(file, sizeof(file), "%s/summary.json", path);
     run.summary = json_load_file(file, 0, &error);
     if (!json_is_object(run.summary)) {
-        log_error("%s is not a run folder: %s", path, run.summary == NULL ? error.text : file);
+        log_error("%s is not a run folder: summary.json: %s", path,
+                  run.summary == NULL ? error.text : "it is no JSON object");
         json_decref(run.summary);
         return STATUS_MALFORMED;
     }

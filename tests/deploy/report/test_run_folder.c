@@ -253,7 +253,7 @@ static void broken_folders_are_refused_by_name(void **state)
         const char *log = captured_log_end();
         assert_int_equal(status, STATUS_MALFORMED);
         assert_non_null(strstr(log, path));
-        assert_non_null(strstr(log, "is not a run folder"));
+        assert_non_null(strstr(log, "is not a run folder: summary.json: "));
     }
 }
 
