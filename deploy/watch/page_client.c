@@ -158,7 +158,8 @@ static enum status take_head(struct page_client *client)
     bool is_http = strncmp(client->buffer, version, sizeof("HTTP/1.") - 1) == 0;
     if (!is_http || !number_whole(client->buffer + sizeof(version) - 1, 3, 999, &code) ||
         code != 200) {
-        log_error("the page does not answer with events but with %.60s: %s", client->buffer,
+        log_error("the page does not answer with events but with %.*s: %s",
+                  (int)strcspn(client->buffer, "\r\n"), client->buffer,
                   code == 403 ? "give its whole address, with the token"
                               : "is it a live page of Ringside?");
         return STATUS_DENIED;

@@ -157,14 +157,17 @@ static void sum_up(struct live_state *state)
 {
     uint64_t step = step_of_all(state);
     double loss = 0, rate = 0;
+    uint32_t reported = 0;
     state->slowest = 0;
     for (uint32_t i = 0; i < state->workers; i++) {
         const struct live_rank *rank = &state->ranks[i];
-        loss += rank->loss / (double)state->workers;
+        reported += rank->steps > 0;
+        loss += rank->loss;
         rate += rank->images_per_second;
         state->slowest =
             rank->compute_ms > state->ranks[state->slowest].compute_ms ? i : state->slowest;
     }
+    loss /= reported > 0 ? reported : 1;
     state->loss = loss;
     state->images_per_second = rate;
     if (step > state->step) {
@@ -311,8 +314,13 @@ static enum status read_early_end(struct run_reader *reader)
 {
     json_t *summary = load(reader, "summary.json");
     const char *reason = json_string_value(json_object_get(summary, "reason"));
+    char path[PATH_MAX];
     enum status status = STATUS_OK;
-    if (summary != NULL) {
+    path_of(reader, "job.json", path);
+    if (summary != NULL && access(path, F_OK) == 0) {
+        log_error("%s is damaged: it is no JSON", path);
+        status = STATUS_MALFORMED;
+    } else if (summary != NULL) {
         log_error("%s: the job failed before it trained: %s", reader->folder,
                   reason != NULL ? reason : "see its logs");
         status = STATUS_END_OF_DATA;

@@ -66,6 +66,17 @@ static void draw_curve(const struct live_curve *curve, uint32_t columns, char re
     }
 }
 
+/* Whether a rank has reported: without, a loss of 0 would be no loss. */
+static bool has_measurements(const struct live_state *state)
+{
+    for (uint32_t i = 0; i < state->workers; i++) {
+        if (state->ranks[i].steps > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void write_head(const struct live_state *state, uint32_t columns, FILE *out)
 {
     char spent[32], rest[32];
@@ -92,9 +103,13 @@ static void write_head(const struct live_state *state, uint32_t columns, FILE *o
 static void write_values(const struct live_state *state, uint32_t columns, FILE *out)
 {
     char curve[CURVE_BYTES];
-    draw_curve(&state->progress, columns - 20, curve);
-    fprintf(out, "\nloss %-10.4g %s\n", state->loss, curve);
-    fprintf(out, "%.0f images/s", state->images_per_second);
+    if (has_measurements(state)) {
+        draw_curve(&state->progress, columns - 20, curve);
+        fprintf(out, "\nloss %-10.4g %s\n", state->loss, curve);
+        fprintf(out, "%.0f images/s", state->images_per_second);
+    } else {
+        fputs("\nno measurements", out);
+    }
     if (state->has_accuracy) {
         fprintf(out, ", test accuracy %.2f %%", 100 * state->accuracy);
     }
@@ -154,7 +169,7 @@ static void write_ranks(const struct live_state *state, uint32_t columns, FILE *
     if (state->workers > shown) {
         fprintf(out, "and %u more\n", state->workers - shown);
     }
-    if (state->workers > 1) {
+    if (state->workers > 1 && has_measurements(state)) {
         fprintf(out, "slowest to compute: rank %u (%.4g ms)\n", state->slowest,
                 state->ranks[state->slowest].compute_ms);
     }
@@ -189,14 +204,20 @@ void screen_write(const struct live_state *state, uint32_t columns, FILE *out)
 
 void screen_write_line(const struct live_state *state, FILE *out)
 {
+    bool is_measured = has_measurements(state);
     write_text(out, state->outcome);
-    fprintf(out, ": epoch %llu, step %llu of %llu, loss %.4g, %.0f images/s",
-            (unsigned long long)state->epoch, (unsigned long long)state->step,
-            (unsigned long long)state->total_steps, state->loss, state->images_per_second);
+    if (is_measured) {
+        fprintf(out, ": epoch %llu, step %llu of %llu, loss %.4g, %.0f images/s",
+                (unsigned long long)state->epoch, (unsigned long long)state->step,
+                (unsigned long long)state->total_steps, state->loss, state->images_per_second);
+    } else {
+        fprintf(out, ": step %llu of %llu, no measurements", (unsigned long long)state->step,
+                (unsigned long long)state->total_steps);
+    }
     if (state->has_accuracy) {
         fprintf(out, ", test accuracy %.2f %%", 100 * state->accuracy);
     }
-    if (state->workers > 1) {
+    if (is_measured && state->workers > 1) {
         fprintf(out, ", slowest rank %u (%.4g ms)", state->slowest,
                 state->ranks[state->slowest].compute_ms);
     }

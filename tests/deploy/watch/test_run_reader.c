@@ -191,6 +191,36 @@ static void a_job_that_never_trained_says_why(void **state)
     close_folder(&reader);
 }
 
+/* A rank that has not reported has no loss, which is not a loss of 0. */
+static void the_loss_is_that_of_the_ranks_that_have_one(void **state)
+{
+    static struct run_reader reader;
+    (void)state;
+    open_folder(&reader);
+    write_file("job.json", "w", JOB);
+    add_line(0, 2, 1.5, "\n");
+    assert_true(update(&reader));
+    assert_float_equal(reader.state.loss, 1.5, 1e-9);
+    close_folder(&reader);
+}
+
+static void a_damaged_description_of_a_job_is_no_failure_of_the_job(void **state)
+{
+    static struct run_reader reader;
+    bool is_new;
+    (void)state;
+    open_folder(&reader);
+    write_file("job.json", "w", "{\"options\": {");
+    write_file("summary.json", "w", "{\"outcome\": \"completed\", \"reason\": \"\"}");
+    captured_log_begin();
+    enum status status = run_reader_update(&reader, &is_new);
+    const char *log = captured_log_end();
+    assert_int_equal(status, STATUS_MALFORMED);
+    assert_non_null(strstr(log, "job.json is damaged"));
+    assert_null(strstr(log, "failed"));
+    close_folder(&reader);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +230,8 @@ int main(void)
         cmocka_unit_test(the_summary_ends_it_with_evaluations_and_a_reason),
         cmocka_unit_test(lines_that_are_none_are_left_out),
         cmocka_unit_test(a_job_that_never_trained_says_why),
+        cmocka_unit_test(the_loss_is_that_of_the_ranks_that_have_one),
+        cmocka_unit_test(a_damaged_description_of_a_job_is_no_failure_of_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

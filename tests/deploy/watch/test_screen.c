@@ -150,6 +150,23 @@ static void a_failed_job_says_why_in_its_line(void **state)
     live_state_finish(&sample);
 }
 
+static void what_was_not_measured_is_not_said_to_be_zero(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 2);
+    sample.ranks[0].steps = sample.ranks[1].steps = 0;
+    snprintf(sample.outcome, sizeof(sample.outcome), "completed");
+    char *line = text_of(&sample, 0), *screen = text_of(&sample, 80);
+    assert_string_equal(line, "completed: step 25 of 100, no measurements\n");
+    assert_null(strstr(screen, "loss"));
+    assert_null(strstr(screen, "images/s"));
+    assert_null(strstr(screen, "slowest"));
+    free(line);
+    free(screen);
+    live_state_finish(&sample);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +176,7 @@ int main(void)
         cmocka_unit_test(an_outcome_of_another_host_cannot_steer_the_terminal),
         cmocka_unit_test(times_that_make_no_sense_do_not_widen_a_bar),
         cmocka_unit_test(a_failed_job_says_why_in_its_line),
+        cmocka_unit_test(what_was_not_measured_is_not_said_to_be_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
