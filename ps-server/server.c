@@ -458,7 +458,7 @@ enum status server_run(const struct server_options *options)
         } while (goes_on(server));
         status = finish(server);
     } else if (status == STATUS_END_OF_DATA) {
-        log_warn("the job in %s is complete: nothing is left to do", options->folder);
+        progress_nothing_left(&server->progress, options->folder);
         status = STATUS_OK;
     }
     destroy(server);

@@ -214,6 +214,14 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     fflush(stdout);
 }
 
+void progress_nothing_left(struct progress *progress, const char *folder)
+{
+    if (progress->is_on) {
+        printf("the job in %s is complete: nothing is left to do\n", folder);
+        fflush(stdout);
+    }
+}
+
 void progress_switched(struct progress *progress, const struct coordinator *coordinator)
 {
     struct phases phases;

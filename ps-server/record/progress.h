@@ -24,6 +24,9 @@ void progress_init(struct progress *progress, bool is_on, bool has_ranks);
 void progress_started(struct progress *progress, const struct coordinator *coordinator);
 void progress_switched(struct progress *progress, const struct coordinator *coordinator);
 
+/* In the place of a job that is complete already. */
+void progress_nothing_left(struct progress *progress, const char *folder);
+
 /* After the loss of a worker. */
 void progress_gone_on(struct progress *progress, const struct coordinator *coordinator);
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
