@@ -61,7 +61,8 @@ void server_finish_record(struct server *server)
     if (server->record_status == STATUS_OK) {
         server_note_record(server, recorder_close_metrics(server->recorder, coordinator));
     }
-    if (coordinator->started_ms == 0) {
+    // Of a job that goes on, it says what the job was when it began.
+    if (!server->has_started) {
         server_note_record(server, recorder_write_job(server->recorder, coordinator));
     }
     server_note_record(server, recorder_write_details(server->recorder, coordinator));

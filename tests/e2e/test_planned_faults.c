@@ -151,6 +151,25 @@ static void too_few_workers_fail_the_job(void **state)
     assert_non_null(strstr(reason, "2 worker processes are left, and --min-workers is 3"));
 }
 
+/* Its workers give the coordinator up, whose own server is cut off: nobody trains again. */
+static void a_job_that_cannot_go_on_is_described_as_it_began(void **state)
+{
+    (void)state;
+    struct fault_job job;
+    open_job(&job);
+    const char *const args[] = {COMMON,        "--mode",  "ps-async",
+                                "--transport", "ipc",     "--lost-after",
+                                "1",           "--fault", "shard=0,step=3,partition=60s",
+                                "--out",       job.out,   NULL};
+    json_decref(run(&job, args, 1));
+    json_t *described = programs_read_json(job.out, "job.json");
+    const json_t *options = json_object_get(described, "options");
+    assert_int_equal(json_integer_value(json_object_get(options, "processes")), 0);
+    assert_int_equal(json_array_size(json_object_get(described, "members")), 4);
+    json_decref(described);
+    programs_remove_folder(job.folder);
+}
+
 static void a_worker_that_is_started_again_takes_its_ranks_back(void **state)
 {
     (void)state;
@@ -360,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_killed_server_ends_the_job_and_is_named),
         cmocka_unit_test(the_others_go_on_with_the_bits_of_an_undisturbed_job),
         cmocka_unit_test(too_few_workers_fail_the_job),
+        cmocka_unit_test(a_job_that_cannot_go_on_is_described_as_it_began),
         cmocka_unit_test(a_worker_that_is_started_again_takes_its_ranks_back),
         cmocka_unit_test(who_stands_still_changes_no_bit),
         cmocka_unit_test(who_is_cut_off_for_a_time_changes_no_bit),
