@@ -2,6 +2,7 @@
 #include "deploy/trace/critical_file.h"
 
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "deploy/trace/critical_path.h"
 #include "deploy/trace/replay.h"
 #include "deploy/trace/timeline_merge.h"
@@ -15,6 +16,7 @@
 #define PATH_BYTES     4200
 #define SENTENCE_BYTES 512
 #define SHOWN_MAX      8      // shares that people see
+#define SHOWN_BYTES    512    // of a text
 #define LEAST_SHARE    0.0005 // of the path, that the file has
 
 static json_t *describe_shares(const struct timeline *timeline, const struct critical_path *path)
@@ -133,9 +135,18 @@ enum status critical_file_make(const char *run)
     return status;
 }
 
+/* A text of a file that anybody may have written, as a terminal may show it; "" if it is none. */
+static const char *shown(const json_t *object, const char *key, char ret_text[SHOWN_BYTES])
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    snprintf(ret_text, SHOWN_BYTES, "%s", text != NULL ? text : "");
+    printable_make_utf8(ret_text);
+    return ret_text;
+}
+
 void critical_file_print(FILE *stream, const char *run)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], text[SHOWN_BYTES];
     size_t i;
     json_t *share, *change;
     snprintf(path, sizeof(path), "%.4000s/" CRITICAL_FILE_NAME, run);
@@ -143,24 +154,21 @@ void critical_file_print(FILE *stream, const char *run)
     if (object == NULL) {
         return;
     }
-    const char *limiter = json_string_value(json_object_get(object, "limiter"));
-    fprintf(stream, "%s\n", limiter != NULL ? limiter : "");
+    fprintf(stream, "%s\n", shown(object, "limiter", text));
     json_array_foreach(json_object_get(object, "shares"), i, share)
     {
-        const char *name = json_string_value(json_object_get(share, "name"));
-        if (i < SHOWN_MAX && name != NULL) {
+        if (i < SHOWN_MAX) {
             fprintf(stream, "  %5.1f %%  %8.3f ms a step  %s\n",
                     100 * json_number_value(json_object_get(share, "share")),
-                    json_number_value(json_object_get(share, "ms_per_step")), name);
+                    json_number_value(json_object_get(share, "ms_per_step")),
+                    shown(share, "name", text));
         }
     }
     json_array_foreach(json_object_get(object, "what_if"), i, change)
     {
-        const char *name = json_string_value(json_object_get(change, "change"));
-        if (name != NULL) {
-            fprintf(stream, "  %+5.1f %%  with %s\n",
-                    json_number_value(json_object_get(change, "percent")), name);
-        }
+        fprintf(stream, "  %+5.1f %%  with %s\n",
+                json_number_value(json_object_get(change, "percent")),
+                shown(change, "change", text));
     }
     json_decref(object);
 }
