@@ -55,7 +55,7 @@ static enum status find_timeline(const char *run, char ret_path[PATH_BYTES])
 {
     enum status status = timeline_merge(run);
     snprintf(ret_path, PATH_BYTES, "%.4000s/" TIMELINE_NAME, run);
-    if (status == STATUS_OK || status != STATUS_END_OF_DATA) {
+    if (status != STATUS_END_OF_DATA) {
         return status;
     }
     if (access(ret_path, F_OK) != 0) {

@@ -53,7 +53,9 @@ static enum status open_part(struct merge *merge, const char *name)
 {
     char path[TRACE_BYTES_PATH_MAX];
     struct part *part = calloc(1, sizeof(*part));
-    struct part **parts = reallocarray(merge->parts, merge->part_count + 1, sizeof(*merge->parts));
+    struct part **parts =
+        reallocarray(merge->parts, merge->part_count + 1,
+                     sizeof(struct part *)); // NOLINT(bugprone-sizeof-expression): of pointers
     if (parts != NULL) {
         merge->parts = parts;
     }

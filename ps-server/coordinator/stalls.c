@@ -2,6 +2,7 @@
 #include "common/plan/blame.h"
 #include "ps-server/coordinator/deadlines.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -129,6 +130,7 @@ static void describe_wait(const struct membership *membership, const struct send
     };
     const struct wire_wait *wait = &waiter->slot->wait;
     const struct sender awaited = membership_member(membership, wait->role, wait->index);
+    assert(waiter->slot != NULL && awaited.slot != NULL); // slot_note_wait has looked
     snprintf(ret_text, WAIT_BYTES, "%s %u has waited %.0f s for %s of %s %u",
              role_name(waiter->role), waiter->slot->number, (double)wait->waited_ms / 1000,
              names[wait->what], role_name(awaited.role), awaited.slot->number);
@@ -152,6 +154,7 @@ enum status stalls_check(const struct membership *membership, double stall_fail,
     }
     const struct stall stall = find_stall(membership, now_ms);
     const struct slot *slot = stall.culprit.slot;
+    assert(slot != NULL);
     if (stall.waiter.slot != NULL) {
         describe_wait(membership, &stall.waiter, wait);
     }
@@ -182,6 +185,7 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
     coordinator->stall_warned_ms = now_ms;
     const struct stall stall = find_stall(membership, now_ms);
     const struct slot *slot = stall.culprit.slot;
+    assert(slot != NULL);
     if (stall.waiter.slot != NULL) {
         describe_wait(membership, &stall.waiter, wait);
     }

@@ -25,6 +25,7 @@ static bool has_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
         const char *value = getenv(names[i]);
         if (value != NULL && value[0] != '\0') {
             return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;

@@ -274,7 +274,7 @@ static void another_program_that_holds_connections_keeps_no_worker_out(void **st
     (void)state;
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    if (limit.rlim_max < 2 * HOLDER_COUNT) {
+    if (limit.rlim_max < (rlim_t)2 * HOLDER_COUNT) {
         print_message("skipped: this user may not open %d files\n", 2 * HOLDER_COUNT);
         skip();
     }

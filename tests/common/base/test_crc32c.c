@@ -24,8 +24,8 @@ static void the_examples_of_iscsi_are_found(void **state)
     assert_int_equal(crc32c(bytes, sizeof(bytes)), 0x8A9136AA);
     memset(bytes, 0xFF, sizeof(bytes));
     assert_int_equal(crc32c(bytes, sizeof(bytes)), 0x62A8AB43);
-    for (unsigned char i = 0; i < sizeof(bytes); i++) {
-        bytes[i] = i;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (unsigned char)i;
     }
     assert_int_equal(crc32c(bytes, sizeof(bytes)), 0x46DD794E);
     assert_int_equal(crc32c(bytes, 0), 0);

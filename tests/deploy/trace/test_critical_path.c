@@ -98,14 +98,14 @@ static void tell(const struct story *story)
     uint64_t arrived[2], updated;
     begin();
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t compute = 3 * i;
+        uint32_t first = 3 * i; // of a worker: computing, communicating, reading
         uint64_t read = story->input[i], ready = read + story->backward[i];
-        add(compute + 2, TRACE_READ, 0, read, 0);
-        add(compute, TRACE_INPUT_WAIT, 0, read, 0);
-        add(compute, TRACE_BACKWARD, read, ready, 0);
-        add(compute, TRACE_READY, ready, ready, 0);
-        add(compute + 1, TRACE_POSTED, ready, ready + 10, 0);
-        add(compute + 1, TRACE_SEND, ready + 2, ready + 9, 1 + i);
+        add(first + 2, TRACE_READ, 0, read, 0);
+        add(first, TRACE_INPUT_WAIT, 0, read, 0);
+        add(first, TRACE_BACKWARD, read, ready, 0);
+        add(first, TRACE_READY, ready, ready, 0);
+        add(first + 1, TRACE_POSTED, ready, ready + 10, 0);
+        add(first + 1, TRACE_SEND, ready + 2, ready + 9, 1 + i);
         arrived[i] = ready + 9 + story->up[i];
     }
     uint32_t late = arrived[1] > arrived[0];
@@ -114,13 +114,13 @@ static void tell(const struct story *story)
     add(SHARD, TRACE_SHARD_RECEIVE, arrived[late], updated + 20, 1 + late);
     add(SHARD, TRACE_UPDATE, arrived[late], updated, 0);
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t compute = 3 * i;
+        uint32_t first = 3 * i; // of a worker: computing, communicating, reading
         uint64_t ready = story->input[i] + story->backward[i];
-        uint64_t sent = updated + 10 * i, came = sent + 9 + story->down[i];
+        uint64_t sent = updated + (uint64_t)10 * i, came = sent + 9 + story->down[i];
         add(SHARD, TRACE_SEND, sent, sent + 9, 11 + i);
-        add(compute + 1, TRACE_RECEIVE, came, came + 5, 11 + i);
-        add(compute, TRACE_EXCHANGE, ready, came + 5, 0);
-        add(compute, TRACE_STEP, 0, came + 5, 0);
+        add(first + 1, TRACE_RECEIVE, came, came + 5, 11 + i);
+        add(first, TRACE_EXCHANGE, ready, came + 5, 0);
+        add(first, TRACE_STEP, 0, came + 5, 0);
         timeline.end_ns = max(timeline.end_ns, US * (came + 5));
     }
 }
@@ -207,7 +207,7 @@ static void a_replay_gives_what_the_change_would_bring(void **state)
     story.backward[0] = 3000;
     tell(&story);
     find(&segments);
-    double was = (double)(timeline.end_ns / US);
+    double was = (double)timeline.end_ns / US;
     assert_true(replayed_us(&segments, REPLAY_AS_IT_WAS) == was);
     // Both pushes come at once then, and the shard takes 5 us for the other one first.
     assert_true(replayed_us(&segments, REPLAY_STRAGGLER) == was - 2000 + 5);

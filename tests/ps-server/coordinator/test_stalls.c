@@ -103,7 +103,9 @@ static void what_names_nobody_counts_as_nothing(void **state)
     struct story story;
     const struct wire_wait for_nobody = for_chunk_of(77);
     const struct wire_wait for_server = {.role = ROLE_SERVER, .index = 3};
-    const struct wire_wait *const waits[WORKERS] = {&for_nobody, NULL, &for_server, NULL};
+    // Of servers behind the workers, this number would wrap around to worker 2.
+    const struct wire_wait for_wrapped = {.role = ROLE_SERVER, .index = UINT32_MAX - 1};
+    const struct wire_wait *const waits[WORKERS] = {&for_wrapped, &for_nobody, &for_server, NULL};
     story_open_training(&story, WORKERS);
     story.job.stall_fail = 20;
     go_on_until(&story, waits, 21000);

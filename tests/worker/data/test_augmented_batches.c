@@ -17,7 +17,8 @@
 
 #define SAMPLES      24
 #define SIDE         8
-#define IMAGE_BYTES  (3 * SIDE * SIDE)
+#define IMAGE_BYTES  ((size_t)3 * SIDE * SIDE)
+#define LARGE_PIXELS (4 * IMAGE_BYTES) // of twice the size
 #define RECORD_BYTES (1 + IMAGE_BYTES)
 #define GLOBAL_BATCH 12
 #define SEED         11
@@ -177,7 +178,6 @@ static void images_of_an_evaluation_stay_as_they_are(void **state)
 static void scaled_images_are_changed_before_they_are_scaled(void **state)
 {
     (void)state;
-    enum { LARGE = 3 * 2 * SIDE * 2 * SIDE };
     struct dataset *stored = open_images(), *scaled;
     assert_int_equal(dataset_resize(open_images(), 2 * SIDE, &scaled), STATUS_OK);
     struct batcher *batcher = create(scaled, 1, 0, 0, false);
@@ -185,10 +185,10 @@ static void scaled_images_are_changed_before_they_are_scaled(void **state)
     assert_int_equal(batcher_next(batcher, &batch), STATUS_OK);
     for (uint32_t i = 0; i < batch.count; i++) {
         uint8_t bytes[IMAGE_BYTES];
-        float expected[LARGE];
+        float expected[LARGE_PIXELS];
         expect(stored, 0, batch.labels[i], bytes);
         dataset_convert(scaled, bytes, expected);
-        assert_memory_equal(batch.pixels + (size_t)i * LARGE, expected, sizeof(expected));
+        assert_memory_equal(batch.pixels + (size_t)i * LARGE_PIXELS, expected, sizeof(expected));
     }
     batcher_destroy(batcher);
     dataset_close(scaled);

@@ -14,8 +14,8 @@
 #define ROWS     9
 #define COLUMNS  7
 #define CHANNELS 3
-#define PLANE    (ROWS * COLUMNS)
-#define BYTES    (CHANNELS * PLANE)
+#define PLANE    ((size_t)ROWS * COLUMNS)
+#define BYTES    ((size_t)CHANNELS * PLANE)
 #define KEYS     400
 
 static const struct augment_image image = {CHANNELS, ROWS, COLUMNS, {11, 22, 33}};
@@ -174,7 +174,8 @@ static void rotation_is_bilinear_about_the_centre_by_an_angle_in_range(void **st
     for (uint64_t key = 0; key < 40; key++) {
         apply(AUGMENT_ROTATE, 30, key, bytes);
         double best = 256, best_angle = 0;
-        for (double angle = -30; angle <= 30; angle += 0.02) {
+        for (int step = -1500; step <= 1500; step++) {
+            double angle = step * 0.02;
             double far = distance(bytes, plain, angle * degree);
             best_angle = far < best ? angle : best_angle;
             best = fmin(best, far);
