@@ -99,14 +99,14 @@ static void tell(const struct story *story)
     begin();
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t first = 3 * i; // of a worker: computing, communicating, reading
-        uint64_t read = story->input[i], ready = read + story->backward[i];
-        add(first + 2, TRACE_READ, 0, read, 0);
-        add(first, TRACE_INPUT_WAIT, 0, read, 0);
-        add(first, TRACE_BACKWARD, read, ready, 0);
-        add(first, TRACE_READY, ready, ready, 0);
-        add(first + 1, TRACE_POSTED, ready, ready + 10, 0);
-        add(first + 1, TRACE_SEND, ready + 2, ready + 9, 1 + i);
-        arrived[i] = ready + 9 + story->up[i];
+        uint64_t pixels = story->input[i], computed = pixels + story->backward[i];
+        add(first + 2, TRACE_READ, 0, pixels, 0);
+        add(first, TRACE_INPUT_WAIT, 0, pixels, 0);
+        add(first, TRACE_BACKWARD, pixels, computed, 0);
+        add(first, TRACE_READY, computed, computed, 0);
+        add(first + 1, TRACE_POSTED, computed, computed + 10, 0);
+        add(first + 1, TRACE_SEND, computed + 2, computed + 9, 1 + i);
+        arrived[i] = computed + 9 + story->up[i];
     }
     uint32_t late = arrived[1] > arrived[0];
     updated = arrived[late] + story->update;
@@ -115,11 +115,11 @@ static void tell(const struct story *story)
     add(SHARD, TRACE_UPDATE, arrived[late], updated, 0);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t first = 3 * i; // of a worker: computing, communicating, reading
-        uint64_t ready = story->input[i] + story->backward[i];
+        uint64_t computed = story->input[i] + story->backward[i];
         uint64_t sent = updated + (uint64_t)10 * i, came = sent + 9 + story->down[i];
         add(SHARD, TRACE_SEND, sent, sent + 9, 11 + i);
         add(first + 1, TRACE_RECEIVE, came, came + 5, 11 + i);
-        add(first, TRACE_EXCHANGE, ready, came + 5, 0);
+        add(first, TRACE_EXCHANGE, computed, came + 5, 0);
         add(first, TRACE_STEP, 0, came + 5, 0);
         timeline.end_ns = max(timeline.end_ns, US * (came + 5));
     }

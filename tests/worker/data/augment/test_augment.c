@@ -22,7 +22,7 @@ static const struct augment_image image = {CHANNELS, ROWS, COLUMNS, {11, 22, 33}
 
 static void fill(uint8_t *bytes)
 {
-    for (uint32_t i = 0; i < BYTES; i++) {
+    for (size_t i = 0; i < BYTES; i++) {
         bytes[i] = (uint8_t)(i * 37 + i / PLANE * 5 + 64);
     }
 }
