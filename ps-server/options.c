@@ -5,7 +5,7 @@
 #include "common/job/job_effects.h"
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
-#include "common/live/live_request.h"
+#include "common/live/live_options.h"
 #include "common/options/log_level.h"
 #include "common/transport/port_range.h"
 
@@ -111,20 +111,7 @@ static const struct option rows[] = {
      .fallback = "auto",
      .choices = progress_choices,
      .help = "what to show of the job"},
-    {.name = "tensorboard",
-     FIELD(FLAG, tensorboard),
-     .fallback = "false",
-     .help = "write the folder `tensorboard` of the run folder, for TensorBoard to show: loss, "
-             "accuracy, rates and times of each rank and their mean"},
-    {.name = "dashboard",
-     FIELD(TEXT, dashboard),
-     .fallback = "",
-     .alone = "0",
-     .is_valid = live_address_is_valid,
-     .metavar = "[ADDRESS:]PORT",
-     .help =
-         "serve a live page of the job to browsers, over HTTP, and print its address, which has a "
-         "secret; without a value at a free port of the loopback interface"},
+    LIVE_OPTION_ROWS(ps_options),
     {.name = "health-port",
      FIELD(U32, health_port),
      .fallback = "0",

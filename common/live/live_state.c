@@ -97,6 +97,18 @@ bool live_is_over(const struct live_state *state)
     return strcmp(state->outcome, "completed") == 0 || strcmp(state->outcome, "failed") == 0;
 }
 
+uint64_t live_step_of_all(const struct live_state *state, bool is_unsynchronised)
+{
+    uint64_t least = UINT64_MAX, mean = 0, rest = 0; // a sum might not fit: files may say anything
+    for (uint32_t i = 0; i < state->workers; i++) {
+        uint64_t step = state->ranks[i].step;
+        least = step < least ? step : least;
+        mean += step / state->workers;
+        rest += step % state->workers;
+    }
+    return is_unsynchronised ? mean + rest / state->workers : least;
+}
+
 double live_eta(const struct live_state *state)
 {
     if (state->step == 0 || state->total_steps < state->step || state->seconds <= 0) {

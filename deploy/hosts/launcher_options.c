@@ -1,7 +1,7 @@
 /* The options of `ringside run` and `ringside compare` that are not the job's. */
 #include "deploy/hosts/launcher_options.h"
 
-#include "common/live/live_request.h"
+#include "common/live/live_options.h"
 #include "common/options/log_level.h"
 
 #include <stdio.h>
@@ -58,20 +58,7 @@ static const struct option run_rows[] = {
      .help = "how often what was lost is started again, after half a second at first and after "
              "longer each time: a worker, where the job goes on without it; otherwise the whole "
              "job, from its newest checkpoint"},
-    {.name = "tensorboard",
-     FIELD(FLAG, tensorboard),
-     .fallback = "false",
-     .help = "write the folder `tensorboard` of the run folder, for TensorBoard to show: loss, "
-             "accuracy, rates and times of each rank and their mean"},
-    {.name = "dashboard",
-     FIELD(TEXT, dashboard),
-     .fallback = "",
-     .alone = "0",
-     .is_valid = live_address_is_valid,
-     .metavar = "[ADDRESS:]PORT",
-     .help =
-         "serve a live page of the job to browsers, over HTTP, and print its address, which has a "
-         "secret; without a value at a free port of the loopback interface"},
+    LIVE_OPTION_ROWS(launcher_options),
     {.name = "health-port",
      FIELD(U32, health_port),
      .fallback = "0",

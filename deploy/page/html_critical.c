@@ -88,22 +88,16 @@ static void write_run(FILE *page, const struct run_folder *run, const json_t *pa
     fprintf(page, "</p>\n");
 }
 
-void html_critical(FILE *page, const struct run_folder *runs, size_t count)
+bool html_critical(FILE *page, const struct run_folder *run, const char *before)
 {
-    bool has_note = false;
-    for (size_t i = 0; i < count; i++) {
-        char path[RUN_FOLDER_PATH_MAX + 64];
-        snprintf(path, sizeof(path), "%s/critical_path.json", runs[i].path);
-        json_t *found = json_load_file(path, 0, NULL);
-        if (json_is_object(found)) {
-            fprintf(page, "%s",
-                    has_note
-                        ? ""
-                        : "<p class=\"note\">What the recorded steps waited for, link by link, "
-                          "of all their time.</p>\n");
-            has_note = true;
-            write_run(page, &runs[i], found);
-        }
-        json_decref(found);
+    char path[RUN_FOLDER_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/critical_path.json", run->path);
+    json_t *found = json_load_file(path, 0, NULL);
+    bool is_there = json_is_object(found);
+    if (is_there) {
+        fprintf(page, "%s", before);
+        write_run(page, run, found);
     }
+    json_decref(found);
+    return is_there;
 }

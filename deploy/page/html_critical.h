@@ -4,11 +4,11 @@
 
 #include "deploy/report/run_folder.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdio.h>
 
-/* For each run that has a critical_path.json: a row of links, each as wide as its share, and a
- * sentence. Nothing if no run has one. It has no heading. */
-void html_critical(FILE *page, const struct run_folder *runs, size_t count);
+/* What limits a run that has a critical_path.json: a sentence, and a row of links, each as wide as
+ * its share; `before` goes before it. False, and nothing, if it has none. */
+bool html_critical(FILE *page, const struct run_folder *run, const char *before);
 
 #endif

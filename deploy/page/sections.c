@@ -203,10 +203,23 @@ static void write_staleness(FILE *file, struct writing *writing)
     WRITE_FIGURES(file, writing, figure_staleness);
 }
 
-/* Hands all runs of the page to a writer, as they are: copies of structs, which own nothing. */
-static void write_of_runs(FILE *file, const struct run_groups *groups,
-                          void (*write)(FILE *file, const struct run_folder *runs, size_t count))
+static void write_critical(FILE *file, struct writing *writing)
 {
+    const struct run_groups *groups = writing->page->groups;
+    const char *note = "<p class=\"note\">What the recorded steps waited for, link by link, of all "
+                       "their time.</p>\n";
+    for (size_t i = 0; i < groups->count; i++) {
+        for (size_t k = 0; k < groups->list[i].count; k++) {
+            note = html_critical(file, groups->list[i].runs[k], note) ? "" : note;
+        }
+    }
+}
+
+/* What a run's faults have cost shows beside a run without them, so the writer takes all runs. They
+ * are copies of structs, which own nothing. */
+static void write_faults(FILE *file, struct writing *writing)
+{
+    const struct run_groups *groups = writing->page->groups;
     struct run_folder *runs = calloc(groups->run_count + 1, sizeof(*runs));
     size_t count = 0;
     for (size_t i = 0; runs != NULL && i < groups->count; i++) {
@@ -214,18 +227,8 @@ static void write_of_runs(FILE *file, const struct run_groups *groups,
             runs[count++] = *groups->list[i].runs[k];
         }
     }
-    write(file, runs, count);
+    html_faults(file, runs, count);
     free(runs);
-}
-
-static void write_critical(FILE *file, struct writing *writing)
-{
-    write_of_runs(file, writing->page->groups, html_critical);
-}
-
-static void write_faults(FILE *file, struct writing *writing)
-{
-    write_of_runs(file, writing->page->groups, html_faults);
 }
 
 /* Where the build has no charts: gnuplot's. */

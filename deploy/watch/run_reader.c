@@ -138,24 +138,15 @@ end:
     return status;
 }
 
-/* The step that every rank has reported; where each goes its own way, the average rank's. */
-static uint64_t step_of_all(const struct live_state *state)
+static bool is_unsynchronised(const struct live_state *state)
 {
-    bool is_unsynchronised =
-        strncmp(state->mode, "ps-async", 8) == 0 || strncmp(state->mode, "ps-ssp", 6) == 0;
-    uint64_t least = UINT64_MAX;
-    double mean = 0;
-    for (uint32_t i = 0; i < state->workers; i++) {
-        least = state->ranks[i].step < least ? state->ranks[i].step : least;
-        mean += (double)state->ranks[i].step / (double)state->workers;
-    }
-    return is_unsynchronised ? (uint64_t)mean : least;
+    return strncmp(state->mode, "ps-async", 8) == 0 || strncmp(state->mode, "ps-ssp", 6) == 0;
 }
 
 /* What follows from all ranks. */
 static void sum_up(struct live_state *state)
 {
-    uint64_t step = step_of_all(state);
+    uint64_t step = live_step_of_all(state, is_unsynchronised(state));
     double loss = 0, rate = 0;
     uint32_t reported = 0;
     state->slowest = 0;

@@ -14,11 +14,6 @@ struct text {
     size_t size;
 };
 
-static double seconds_between(uint64_t from_ms, uint64_t to_ms)
-{
-    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
-}
-
 static void excuse(struct slot *slots, uint32_t count, uint64_t away_ms, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -99,7 +94,7 @@ static void describe_unready(const struct membership *membership, bool is_connec
 static enum status check_start(const struct membership *membership, double start_timeout,
                                bool is_connecting, uint64_t now_ms, struct text ret_reason)
 {
-    double waited_s = seconds_between(membership->arrived_ms, now_ms);
+    double waited_s = deadlines_seconds(membership->arrived_ms, now_ms);
     if (waited_s < start_timeout * membership_crowding_max(membership)) {
         return STATUS_OK;
     }
@@ -170,7 +165,7 @@ static bool is_lost(const struct coordinator *coordinator, struct slot *slot, ui
                     char *ret_why, size_t why_size)
 {
     const char *known;
-    double silent_s = seconds_between(slot->heard_ms, now_ms);
+    double silent_s = deadlines_seconds(slot->heard_ms, now_ms);
     if (slot->state == SLOT_FREE || slot->state == SLOT_GONE) {
         return false;
     }
@@ -224,8 +219,8 @@ static double drop_late(struct coordinator *coordinator, enum member_role role, 
     double most_s = job->stall_fail > job->lost_after ? job->stall_fail : job->lost_after;
     struct sender member = membership_member(membership, role, 0);
     for (; member.slot != NULL; member = membership_member(membership, role, member.index + 1)) {
-        double away_s = seconds_between(member.slot->step_since_ms, now_ms);
-        double silent_s = seconds_between(member.slot->heard_ms, now_ms);
+        double away_s = deadlines_seconds(member.slot->step_since_ms, now_ms);
+        double silent_s = deadlines_seconds(member.slot->heard_ms, now_ms);
         if (member.slot->state == SLOT_FREE &&
             (silent_s >= job->lost_after * crowding || away_s >= most_s * crowding)) {
             slot_enter(membership, member.slot, SLOT_GONE, now_ms);
@@ -323,7 +318,7 @@ static bool find_silent(const struct coordinator *coordinator, uint64_t now_ms, 
         const struct slot *slot =
             is_worker ? &membership->workers[index] : &membership->servers[index];
         bool is_in = slot->state != SLOT_FREE && slot->state != SLOT_GONE;
-        if (is_in && seconds_between(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
+        if (is_in && deadlines_seconds(slot->heard_ms, now_ms) >= coordinator->job->lost_after) {
             *ret_is_worker = is_worker;
             *ret_index = index;
             return true;
@@ -339,7 +334,7 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
     uint32_t index;
     bool is_due =
         coordinator->silence_warned_ms == 0 ||
-        seconds_between(coordinator->silence_warned_ms, now_ms) >= coordinator->job->stall_warn;
+        deadlines_seconds(coordinator->silence_warned_ms, now_ms) >= coordinator->job->stall_warn;
     if (!is_due || !find_silent(coordinator, now_ms, &is_worker, &index)) {
         return false;
     }
@@ -350,7 +345,7 @@ static bool should_warn_of_silence(struct coordinator *coordinator, uint64_t now
              "nothing heard from %s %u (host %s, pid %llu) for %.1f s; it is given more time, "
              "because %s",
              is_worker ? "worker" : "server", slot->number, slot->host,
-             (unsigned long long)slot->process_id, seconds_between(slot->heard_ms, now_ms),
+             (unsigned long long)slot->process_id, deadlines_seconds(slot->heard_ms, now_ms),
              look(coordinator, slot) == PRESENCE_RUNS
                  ? "its process is running: is the host overloaded?"
                  : "its host has more processes of the job than cores");

@@ -40,6 +40,12 @@ enum status deadlines_check(struct coordinator *coordinator, uint64_t now_ms,
 bool deadlines_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                            size_t sentence_size);
 
+/* Seconds from one moment to another; 0 if that was before. */
+static inline double deadlines_seconds(uint64_t from_ms, uint64_t to_ms)
+{
+    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
+}
+
 /* stalls.c: the same for a worker, or a pair of members, that has held the others up for so many
  * seconds. */
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,

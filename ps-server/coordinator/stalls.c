@@ -13,13 +13,7 @@ struct stall {
     struct sender culprit; // a worker
     struct sender other;   // that it does not reach; its slot is NULL: none
     struct sender waiter;  // for the culprit, or for the other; its slot is NULL: not known
-    double seconds;        // that the slowest worker has been at its step
 };
-
-static double seconds_between(uint64_t from_ms, uint64_t to_ms)
-{
-    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1000 : 0;
-}
 
 /* Returns the worker that is furthest behind or, of several, the one that has been at its step for
  * longest. Returns 0 if all are done. */
@@ -44,7 +38,7 @@ static uint32_t find_slowest(const struct membership *membership)
 static double stalled_seconds(const struct membership *membership, uint64_t now_ms)
 {
     const struct slot *slot = &membership->workers[find_slowest(membership)];
-    return slot->state != SLOT_DONE ? seconds_between(slot->step_since_ms, now_ms) : 0;
+    return slot->state != SLOT_DONE ? deadlines_seconds(slot->step_since_ms, now_ms) : 0;
 }
 
 /* Workers come first, then servers. */
@@ -92,13 +86,11 @@ static bool goes_first(const struct sender *member, const struct sender *other)
            (member->role == ROLE_WORKER && member->slot->number > other->slot->number);
 }
 
-static struct stall find_stall(const struct membership *membership, uint64_t now_ms)
+static struct stall find_stall(const struct membership *membership)
 {
     uint32_t first = find_slowest(membership);
-    struct stall stall = {
-        .culprit = membership_member(membership, ROLE_WORKER, first),
-        .seconds = stalled_seconds(membership, now_ms),
-    };
+    struct stall stall = {.culprit = membership_member(membership, ROLE_WORKER, first)};
+    assert(stall.culprit.slot != NULL);
     struct blame blame;
     if (!follow(membership, first, &blame) || blame.waiter == BLAME_NOBODY) {
         return stall;
@@ -119,7 +111,7 @@ static struct stall find_stall(const struct membership *membership, uint64_t now
     return stall;
 }
 
-/* "worker 1 has waited 10 s for a chunk of worker 3" */
+/* "worker 1 has waited 10 s for a chunk of worker 3"; "" if it is not known who waits. */
 static void describe_wait(const struct membership *membership, const struct sender *waiter,
                           char ret_text[WAIT_BYTES])
 {
@@ -128,9 +120,13 @@ static void describe_wait(const struct membership *membership, const struct send
         [WIRE_WAIT_PARAMS] = "parameters",
         [WIRE_WAIT_GRADIENTS] = "gradients",
     };
+    ret_text[0] = '\0';
+    if (waiter->slot == NULL) {
+        return;
+    }
     const struct wire_wait *wait = &waiter->slot->wait;
     const struct sender awaited = membership_member(membership, wait->role, wait->index);
-    assert(waiter->slot != NULL && awaited.slot != NULL); // slot_note_wait has looked
+    assert(awaited.slot != NULL); // slot_note_wait has looked
     snprintf(ret_text, WAIT_BYTES, "%s %u has waited %.0f s for %s of %s %u",
              role_name(waiter->role), waiter->slot->number, (double)wait->waited_ms / 1000,
              names[wait->what], role_name(awaited.role), awaited.slot->number);
@@ -148,16 +144,13 @@ static void describe_pair(const struct stall *stall, const char *wait, char *ret
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
-    char wait[WAIT_BYTES] = "", pair[MEMBERSHIP_ERROR_BYTES];
+    char wait[WAIT_BYTES], pair[MEMBERSHIP_ERROR_BYTES];
     if (stalled_seconds(membership, now_ms) < stall_fail) {
         return STATUS_OK;
     }
-    const struct stall stall = find_stall(membership, now_ms);
+    const struct stall stall = find_stall(membership);
     const struct slot *slot = stall.culprit.slot;
-    assert(slot != NULL);
-    if (stall.waiter.slot != NULL) {
-        describe_wait(membership, &stall.waiter, wait);
-    }
+    describe_wait(membership, &stall.waiter, wait);
     if (stall.other.slot != NULL) {
         describe_pair(&stall, wait, pair, sizeof(pair));
         snprintf(ret_reason, reason_size, "%s (--stall-fail)", pair);
@@ -165,7 +158,7 @@ enum status stalls_check(const struct membership *membership, double stall_fail,
         snprintf(ret_reason, reason_size,
                  "worker %u (host %s) has been at step %llu for %.0f s%s%s (--stall-fail)",
                  slot->number, slot->host, (unsigned long long)slot->step,
-                 seconds_between(slot->step_since_ms, now_ms), wait[0] != '\0' ? ": " : "", wait);
+                 deadlines_seconds(slot->step_since_ms, now_ms), wait[0] != '\0' ? ": " : "", wait);
     }
     *ret_culprit = stall.culprit;
     return STATUS_TIMED_OUT;
@@ -176,19 +169,16 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
 {
     const struct membership *membership = &coordinator->membership;
     double stall_warn = coordinator->job->stall_warn;
-    char wait[WAIT_BYTES] = "";
+    char wait[WAIT_BYTES];
     if (coordinator->state != COORDINATOR_TRAINING ||
         stalled_seconds(membership, now_ms) < stall_warn ||
-        seconds_between(coordinator->stall_warned_ms, now_ms) < stall_warn) {
+        deadlines_seconds(coordinator->stall_warned_ms, now_ms) < stall_warn) {
         return false;
     }
     coordinator->stall_warned_ms = now_ms;
-    const struct stall stall = find_stall(membership, now_ms);
+    const struct stall stall = find_stall(membership);
     const struct slot *slot = stall.culprit.slot;
-    assert(slot != NULL);
-    if (stall.waiter.slot != NULL) {
-        describe_wait(membership, &stall.waiter, wait);
-    }
+    describe_wait(membership, &stall.waiter, wait);
     if (stall.other.slot != NULL) {
         describe_pair(&stall, wait, ret_sentence, sentence_size);
         return true;
@@ -197,7 +187,7 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
              "the job is waiting for worker %u (host %s, pid %llu), which has been at step %llu "
              "for %.0f s%s%s",
              slot->number, slot->host, (unsigned long long)slot->process_id,
-             (unsigned long long)slot->step, seconds_between(slot->step_since_ms, now_ms),
+             (unsigned long long)slot->step, deadlines_seconds(slot->step_since_ms, now_ms),
              wait[0] != '\0' ? ": " : "", wait);
     return true;
 }

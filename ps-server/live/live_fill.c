@@ -5,7 +5,6 @@
 #include "common/job/phases.h"
 #include "ps-server/coordinator/generation.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -132,18 +131,6 @@ void live_fill_go_on(struct live_state *state, const struct coordinator *coordin
                    coordinator->job->processes);
 }
 
-/* The step that every rank has reported; where each goes its own way, the average rank's. */
-static uint64_t step_of_all(const struct live_state *state, const struct job *job)
-{
-    uint64_t least = UINT64_MAX, sum = 0;
-    assert(state->workers > 0);
-    for (uint32_t i = 0; i < state->workers; i++) {
-        least = state->ranks[i].step < least ? state->ranks[i].step : least;
-        sum += state->ranks[i].step;
-    }
-    return job_is_unsynchronised(job) ? sum / state->workers : least;
-}
-
 static void note_changes(struct live_state *state, const struct coordinator *coordinator)
 {
     const struct checkpointing *checkpointing = &coordinator->checkpointing;
@@ -170,7 +157,7 @@ static void note_changes(struct live_state *state, const struct coordinator *coo
 
 void live_fill_now(struct live_state *state, const struct coordinator *coordinator, uint64_t now_ms)
 {
-    uint64_t step = step_of_all(state, coordinator->job);
+    uint64_t step = live_step_of_all(state, job_is_unsynchronised(coordinator->job));
     bool is_further = step > state->step;
     if (generation_started_ms(coordinator) != 0) {
         state->seconds = generation_seconds(coordinator, now_ms);

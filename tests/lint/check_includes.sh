@@ -25,7 +25,7 @@ common/optimizer        common/base common/vector common/options
 common/plan             common/base
 common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan
 common/service          common/base common/transport common/job
-common/live             common/base common/service
+common/live             common/base common/options common/service
 common/channel          common/base common/trace common/vector common/security common/transport common/job common/service
 
 worker/device           common/base
