@@ -99,6 +99,9 @@ bool live_is_over(const struct live_state *state)
 
 uint64_t live_step_of_all(const struct live_state *state, bool is_unsynchronised)
 {
+    if (state->workers == 0) {
+        return 0;
+    }
     uint64_t least = UINT64_MAX, mean = 0, rest = 0; // a sum might not fit: files may say anything
     for (uint32_t i = 0; i < state->workers; i++) {
         uint64_t step = state->ranks[i].step;

@@ -110,7 +110,8 @@ void live_add_staleness(struct live_histogram *histogram, double value, uint64_t
 /* Whether the job has ended, well or not. */
 bool live_is_over(const struct live_state *state);
 
-/* The step that every rank has reported; where each goes its own way, the mean of theirs. */
+/* The step that every rank has reported; where each goes its own way, the mean of theirs. 0: there
+ * are no ranks. */
 uint64_t live_step_of_all(const struct live_state *state, bool is_unsynchronised);
 
 /* Seconds until the end, by the mean of all steps so far; negative: not known. */
