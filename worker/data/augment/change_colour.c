@@ -5,6 +5,8 @@
 #include "common/base/random.h"
 #include "worker/data/augment/changes.h"
 
+#include <assert.h>
+
 #define ONE 65536
 
 static int64_t draw_factor(uint64_t key, uint32_t index, double amount)
@@ -60,6 +62,7 @@ bool change_colour(const struct augment_image *image, double amount, uint64_t ke
 {
     (void)spare;
     size_t plane = (size_t)image->rows * image->columns, count = plane * image->channels;
+    assert(plane > 0);
     spread_all(bytes, count, 0, draw_factor(key, 0, amount));
     spread_all(bytes, count, mean_grey(bytes, plane, image->channels), draw_factor(key, 1, amount));
     if (image->channels == 3) {
