@@ -79,8 +79,8 @@ uint64_t cluster_gradient_total(const struct shard_config *config);
 void cluster_open(struct cluster *cluster, const struct shard_config *config, uint64_t seed);
 void cluster_close(struct cluster *cluster);
 
-/* Delivers the next message of a worker, a process, to a shard. */
-void cluster_deliver(struct cluster *cluster, uint32_t worker, uint32_t shard);
+/* Delivers the next message of the worker with this index, a process, to a shard. */
+void cluster_deliver(struct cluster *cluster, uint32_t index, uint32_t shard);
 
 /* Delivers until everybody is done. Fails if nothing is in flight before. */
 void cluster_run(struct cluster *cluster);
