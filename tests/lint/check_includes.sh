@@ -120,7 +120,7 @@ common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
-ps-server/shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)
+ps-server/shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
 ps-server/record/(live_line|metrics)
 deploy/export/tensors
