@@ -56,7 +56,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
         return status;
     }
     exchange->ops = &strategy->ops;
-    exchange->driver = strategy->ops.wait != NULL ? &exchange_inline : &exchange_threaded;
+    exchange->driver = strategy->ops.inline_ops != NULL ? &exchange_inline : &exchange_threaded;
     exchange->options = complete;
     if (complete.vectors == NULL) {
         exchange->options.vectors = &exchange->options.grads;
@@ -87,8 +87,8 @@ enum status exchange_meet(struct exchange *exchange, const struct exchange_devic
 {
     enum status status = STATUS_OK;
     *ret_has_met = false;
-    if (exchange->ops->meet != NULL) {
-        status = exchange->ops->meet(exchange, device, ret_has_met);
+    if (exchange->ops->inline_ops != NULL) {
+        status = exchange->ops->inline_ops->meet(exchange, device, ret_has_met);
     }
     exchange->has_met = *ret_has_met;
     return status;
@@ -105,29 +105,33 @@ void exchange_count_modelled(struct exchange *exchange, uint32_t bucket)
 
 enum status exchange_start(struct exchange *exchange)
 {
-    return exchange->ops->start(exchange);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->start(exchange) : STATUS_OK;
 }
 
 enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket)
 {
-    return bucket == EXCHANGE_PULL ? exchange->ops->pull(exchange)
+    return bucket == EXCHANGE_PULL ? exchange->ops->message_ops->pull(exchange)
                                    : exchange->ops->ready(exchange, bucket);
 }
 
 enum status exchange_go_on(struct exchange *exchange)
 {
-    return exchange->ops->go_on != NULL ? exchange->ops->go_on(exchange) : STATUS_OK;
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->go_on(exchange) : STATUS_OK;
 }
 
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope)
 {
-    return exchange->ops->deliver(exchange, message, envelope);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->deliver(exchange, message, envelope) : STATUS_MALFORMED;
 }
 
 bool exchange_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
 {
-    return exchange->ops->awaits != NULL && exchange->ops->awaits(exchange, ret_wait);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL && ops->awaits(exchange, ret_wait);
 }
 
 void exchange_stop(struct exchange *exchange, enum status status)
@@ -139,8 +143,8 @@ void exchange_stop(struct exchange *exchange, enum status status)
     }
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);
-    if (exchange->ops->stop != NULL) {
-        exchange->ops->stop(exchange);
+    if (exchange->ops->inline_ops != NULL) {
+        exchange->ops->inline_ops->stop(exchange);
     }
 }
 

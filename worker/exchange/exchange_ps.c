@@ -353,16 +353,20 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
                : STATUS_MALFORMED;
 }
 
+static const struct exchange_message_ops ps_message_ops = {
+    .start = ps_start,
+    .deliver = ps_deliver,
+    .go_on = ps_go_on,
+    .awaits = ps_awaits,
+    .pull = ps_pull,
+};
+
 const struct exchange_strategy exchange_ps = {
     .ops =
         {
             .delivers = EXCHANGE_PARAMS,
-            .start = ps_start,
+            .message_ops = &ps_message_ops,
             .ready = ps_ready,
-            .go_on = ps_go_on,
-            .pull = ps_pull,
-            .awaits = ps_awaits,
-            .deliver = ps_deliver,
             .destroy = ps_destroy,
         },
     .create = ps_create,
