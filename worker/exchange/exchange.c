@@ -9,14 +9,30 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct exchange_strategy *const strategies[] = {
-    [MODE_LOCAL] = &exchange_local, [MODE_RING] = &exchange_chunks, [MODE_PS_SYNC] = &exchange_ps,
-    [MODE_PS_SSP] = &exchange_ps,   [MODE_PS_ASYNC] = &exchange_ps,
-};
+/* Of ring, the one by messages. */
+static const struct exchange_strategy *strategy_of(enum mode_kind mode)
+{
+    const struct exchange_strategy *strategy = NULL;
+    switch (mode) {
+    case MODE_LOCAL:
+        strategy = &exchange_local;
+        break;
+    case MODE_RING:
+        strategy = &exchange_chunks;
+        break;
+    case MODE_PS_SYNC:
+    case MODE_PS_SSP:
+    case MODE_PS_ASYNC:
+        strategy = &exchange_ps;
+        break;
+    }
+    assert(strategy != NULL);
+    return strategy;
+}
 
 const struct exchange_ops *exchange_of(enum mode_kind mode)
 {
-    return &strategies[mode]->ops;
+    return &strategy_of(mode)->ops;
 }
 
 float *exchange_residual(const struct exchange *exchange, uint32_t index)
@@ -42,7 +58,7 @@ static void find_block(struct exchange_options *options)
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
     struct exchange_options complete = *options;
-    const struct exchange_strategy *strategy = strategies[options->mode];
+    const struct exchange_strategy *strategy = strategy_of(options->mode);
     if (strategy == &exchange_chunks && options->group != NULL) {
         strategy = &exchange_shared;
     }

@@ -10,7 +10,7 @@
  * Where parameters are wanted at once, end_step follows backward directly, and there is no
  * await_bucket. Only await_bucket, end_step and begin_step wait. In between, buckets travel while
  * later ones are computed, and while the next forward pass computes with those that have arrived. A
- * strategy is a row of the table in exchange.c and a file of its own:
+ * strategy is a choice in exchange.c and a file of its own:
  *
  *     mode   file                      thread     delivers
  *     local  exchange_local.c          link's     the gradient, without a network
