@@ -62,4 +62,11 @@ json_t *programs_run_job(const char *const *args);
 #define PROGRAM_DIGEST_BYTES 80
 void programs_run_digest(const char *const *args, char ret_digest[PROGRAM_DIGEST_BYTES]);
 
+/* Runs a job by hand on `cuda`, of ps and two workers that lie in build/PROGRAMS; `args`, and
+ * `environment` of the workers, are NULL-terminated. Kills worker 1 while they train. Fails the
+ * test unless both others end with a failure, and ps names the worker. The run folder is
+ * FOLDER/out; returns what ps has written. */
+const char *programs_lose_worker(const char *folder, const char *programs, const char *const *args,
+                                 const char *const *environment);
+
 #endif
