@@ -255,6 +255,24 @@ void programs_run_digest(const char *const *args, char ret_digest[PROGRAM_DIGEST
     json_decref(summary);
 }
 
+int command_test_set_up(void **state)
+{
+    static struct command_test test;
+    memset(&test, 0, sizeof(test));
+    test.run.announce_fd = -1;
+    programs_make_folder(test.folder);
+    snprintf(test.out, sizeof(test.out), "%s/out", test.folder);
+    *state = &test;
+    return 0;
+}
+
+int command_test_tear_down(void **state)
+{
+    struct command_test *test = *state;
+    programs_remove_folder(test->folder);
+    return 0;
+}
+
 const char *programs_lose_worker(const char *folder, const char *programs, const char *const *args,
                                  const char *const *environment)
 {
