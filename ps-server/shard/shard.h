@@ -52,7 +52,7 @@
 #include "common/plan/order.h"
 #include "common/transport/transport.h"
 #include "common/vector/layout.h"
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 #include "ps-server/shard/staleness.h"
 
 struct shard;
