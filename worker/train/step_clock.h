@@ -18,7 +18,7 @@ struct step_clock {
     uint64_t began_ns;            // when it began
     uint64_t ns[STEP_ACTIVITIES]; // of the step so far
     uint64_t step;                // of the job, that it is of
-    struct trace_lane *trace;     // of the thread; borrowed; NULL: none
+    struct trace_tape *trace;     // of the thread; borrowed; NULL: none
 };
 
 /* A step begins, with its input. Zeroed before the first; `trace` stays. */
