@@ -20,7 +20,7 @@ enum status server_open_trace(struct server *server)
                        .is_coordinator = true,
                        .is_unsynchronised = job_is_unsynchronised(&server->job),
                    });
-    return trace_open_lane(server->job.timeline ? server->options->trace : NULL, TRACE_COORDINATOR,
+    return trace_open_tape(server->job.timeline ? server->options->trace : NULL, TRACE_COORDINATOR,
                            0, &window, &server->channel->trace);
 }
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Whoever builds without optimisation looks for a fault.
+// A build without optimisation is for debugging.
 #ifdef __OPTIMIZE__
 static const bool is_debug_build = false;
 #else

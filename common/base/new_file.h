@@ -1,8 +1,8 @@
 /* Creates files without following what somebody else may have put in their place.
  *
- * A run folder may lie where other users can write. Whoever plants a symbolic or a hard link there,
- * at the name of a file that is about to be written, must not have the file behind it overwritten.
- */
+ * A run folder may lie where other users can write. If one of them plants a symbolic or a
+ * hard link at the name of a file that is about to be written, the file behind it must not be
+ * overwritten. */
 #ifndef COMMON_BASE_NEW_FILE_H
 #define COMMON_BASE_NEW_FILE_H
 

@@ -1,9 +1,9 @@
 /* Knows which connection belongs to which ranks of the job.
  *
- * Whoever connects says by HELLO which is the first rank that it carries (carriers.h), and which of
- * its lanes this is (lanes.h). The first one to say so is that process from then on, in all phases
- * of the job: a rank, or a lane of one, belongs to one connection, and a connection to the ranks of
- * one process. Data of a rank count only from there. */
+ * A process that connects says by HELLO which is the first rank that it carries (carriers.h), and
+ * which of its lanes this is (lanes.h). The first connection to say so is that process's from then
+ * on, in all phases of the job: a rank, or a lane of one, belongs to one connection, and a
+ * connection to the ranks of one process. Data of a rank count only from there. */
 #ifndef COMMON_CHANNEL_CALLERS_H
 #define COMMON_CHANNEL_CALLERS_H
 

@@ -29,7 +29,7 @@ struct channel {
     bool is_far;         // see channel_go_far
     struct envelope held;
     struct wire_scratch scratch;
-    struct trace_lane *trace; // of its thread; borrowed, set by its owner; NULL: none
+    struct trace_tape *trace; // of its thread; borrowed, set by its owner; NULL: none
 };
 
 enum status channel_create(struct channel **ret_channel);

@@ -37,7 +37,7 @@ void channel_trace_record(struct channel *channel, enum trace_kind kind,
                           const struct message *message, uint64_t begin_ns)
 {
     bool has_bucket = is_of_round(message->kind) || message->kind == MESSAGE_SEED;
-    const struct trace_mark mark = {
+    const struct trace_tag tag = {
         .kind = kind,
         .bucket = has_bucket ? message->bucket : TRACE_NO_BUCKET,
         .step = step_of(channel, message),
@@ -49,5 +49,5 @@ void channel_trace_record(struct channel *channel, enum trace_kind kind,
                      ? 0
                      : message->span.count * sizeof(float),
     };
-    trace_end(channel->trace, begin_ns, &mark);
+    trace_end(channel->trace, begin_ns, &tag);
 }

@@ -14,7 +14,7 @@
 
 #define POLL_MS 50
 
-// Who is told to come again, because the job is under way, asks so often.
+// How often a newcomer asks again that was told to, because the job is under way.
 #define ASK_AGAIN_MS 200
 
 static void mark_stopped(struct member *member, enum status status, const char *text)

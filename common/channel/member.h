@@ -27,7 +27,8 @@
 // When the coordinator's connection closes, its last messages may still have to be received.
 #define MEMBER_CLOSED_MS 1000
 
-// Whoever waits to join says so first after this time, or after stall_warn_ms if that is shorter.
+// A process that waits to join first says so after this time, or after stall_warn_ms if that is
+// shorter.
 #define MEMBER_FIRST_WARNING_MS 1000
 
 struct member {

@@ -170,7 +170,7 @@ struct wire_collect {
 
 enum wire_wait_for { WIRE_WAIT_CHUNK, WIRE_WAIT_PARAMS, WIRE_WAIT_GRADIENTS, WIRE_WAIT_COUNT };
 
-/* Whom a member waits for, that has nothing else to do. */
+/* The member that an idle one waits for, and for what. */
 struct wire_wait {
     enum member_role role; // of the one that it waits for
     uint32_t index;        // a worker among the job's processes, or a shard

@@ -1,4 +1,5 @@
-/* Spans in an ascending array. What is sent by several at once has as many gaps as senders. */
+/* Keeps the spans of a vector that were written, in an ascending array. Where several members send
+ * at once, there are as many gaps as senders. */
 #include "common/checkpoint/pieces.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Everything is opened below an open folder, so that a name that changes meanwhile leads nowhere.
- */
+/* Names, opens, lists and removes the folders of checkpoints: always below an open folder, so that
+ * a name that changes meanwhile leads nowhere. */
 #include "common/checkpoint/step_folders.h"
 
 #include "common/base/new_file.h"

@@ -201,7 +201,7 @@ void fault_format(const struct fault *fault, char ret_text[FAULT_TEXT_BYTES])
 }
 
 /* ==========================================================================================
- * Whom they strike
+ * The processes that they strike
  * ========================================================================================== */
 
 /* Whether a job comes to the first one before the second, which are of the same list. */

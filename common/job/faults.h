@@ -51,7 +51,7 @@ struct faults {
     uint32_t count;
 };
 
-/* Whom a fault may strike. */
+/* A process that a fault may strike. */
 struct fault_seat {
     enum fault_place place;
     uint32_t number;

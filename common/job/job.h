@@ -91,7 +91,7 @@ struct job {
     uint32_t backup;               // ps-sync: workers whose gradients an update does not need
     uint32_t sync_every;           // steps that a worker makes alone (local SGD); 1: none
     enum transport_kind transport;
-    uint32_t connections; // of each two that exchange over a network
+    uint32_t connections; // between each pair of processes that exchange over a network
     enum security_kind security;
     struct codec compress;              // of gradients on the wire
     enum all_reduce_choice all_reduce;  // of ring

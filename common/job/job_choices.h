@@ -31,7 +31,7 @@ enum security_kind {
     SECURITY_AUTH_ONLY, // headers of data messages are authenticated, values travel in clear
 };
 
-/* What is done to stale gradients: see ps-server/shard/remedy.h. */
+/* What is done to stale gradients: see ps-server/shard/remedy/remedy.h. */
 enum remedy_kind {
     REMEDY_NONE,
     REMEDY_STALENESS_LR,

@@ -1,4 +1,4 @@
-/* Checks of single values, and those that have a form of their own. */
+/* Checks values of single options of a job, and reads those that are not plain numbers or names. */
 #include "common/job/job_values.h"
 
 #include "common/codec/codec.h"

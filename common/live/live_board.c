@@ -1,4 +1,4 @@
-/* Hands a state from thread to thread. */
+/* Keeps a copy of the live state that any thread may replace or read. */
 #include "common/live/live_board.h"
 
 #include <pthread.h>

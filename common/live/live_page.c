@@ -30,7 +30,7 @@ struct live_page {
     uint32_t viewer_count;
 };
 
-/* Who reads events. */
+/* A connection that reads events. */
 struct viewer {
     struct live_page *page;
     uint64_t version; // of the state that was sent last
@@ -188,7 +188,7 @@ enum status live_page_create(const struct live_page_options *options, struct liv
     return STATUS_OK;
 }
 
-/* Who reads events leaves after the last one. */
+/* Connections that read events end after the last one. */
 static void await_viewers(struct live_page *page)
 {
     struct timespec until;

@@ -1,8 +1,8 @@
 /* Finds who holds up others that wait for each other. Pure.
  *
- * Members say whom they wait for. Who waits for somebody is innocent as long as that one has
- * something to do: so the chain of those who wait leads to the one that waits for nobody. Where it
- * leads to two that wait for each other, the two do not reach each other. In a ring of workers,
+ * Each member says which one it waits for. A member that waits for another is innocent, so the
+ * chain of waiting members leads to the one that waits for none, and that one is to blame. Where
+ * it leads to two that wait for each other, the two do not reach each other. In a ring of workers,
  * each of which waits for the one before it, what they have sent and what has come shows where
  * something was lost: the chain ends where a member has sent more than has come.
  *

@@ -1,8 +1,8 @@
 /* The keys of a job, and the file that they lie in.
  *
- * One file serves all processes of a job. Who listens shows the server pair; who connects knows the
- * server's public key, shows the client pair, and is let in if its public key is allowed: that of
- * the file's own client pair is, and those of its `allow` lines are.
+ * One file serves all processes of a job. The side that listens shows the server pair. The side
+ * that connects knows the server's public key, shows the client pair, and is let in if its public
+ * key is allowed: that of the file's own client pair is, and those of its `allow` lines are.
  *
  *     # comment
  *     server-public = KEY

@@ -1,4 +1,4 @@
-/* Keeps a web server's connections few. */
+/* Limits the connections of a web server: an idle one makes room for a new one. */
 #include "common/service/visits.h"
 
 #include <stddef.h>

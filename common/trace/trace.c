@@ -1,4 +1,4 @@
-/* Keeps the lanes of a process, and records in them. */
+/* Keeps the tapes of a process, and records in them. */
 #include "common/trace/trace.h"
 
 #include "common/base/log.h"
@@ -28,11 +28,11 @@ enum status trace_create(const char *folder, struct trace **ret_trace)
     return STATUS_OK;
 }
 
-static void destroy_lane(struct trace_lane *lane)
+static void destroy_tape(struct trace_tape *tape)
 {
-    memory_destroy_large(lane->events, TRACE_EVENTS_MAX * sizeof(*lane->events));
-    free(lane->pings);
-    free(lane);
+    memory_destroy_large(tape->events, TRACE_EVENTS_MAX * sizeof(*tape->events));
+    free(tape->pings);
+    free(tape);
 }
 
 void trace_destroy(struct trace *trace)
@@ -40,8 +40,8 @@ void trace_destroy(struct trace *trace)
     if (trace == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < trace->lane_count; i++) {
-        destroy_lane(trace->lanes[i]);
+    for (uint32_t i = 0; i < trace->tape_count; i++) {
+        destroy_tape(trace->tapes[i]);
     }
     pthread_mutex_destroy(&trace->mutex);
     free(trace);
@@ -69,109 +69,109 @@ void trace_describe(struct trace *trace, const struct trace_process *process)
     pthread_mutex_unlock(&trace->mutex);
 }
 
-static struct trace_lane *create_lane(enum trace_thread thread, uint32_t number,
+static struct trace_tape *create_tape(enum trace_thread thread, uint32_t number,
                                       const struct trace_window *window)
 {
-    struct trace_lane *lane = calloc(1, sizeof(*lane));
-    if (lane == NULL) {
+    struct trace_tape *tape = calloc(1, sizeof(*tape));
+    if (tape == NULL) {
         return NULL;
     }
-    lane->window = *window;
-    lane->thread = thread;
-    lane->number = number;
-    lane->round_steps = 1;
-    lane->flow_seed =
+    tape->window = *window;
+    tape->thread = thread;
+    tape->number = number;
+    tape->round_steps = 1;
+    tape->flow_seed =
         random_mix(random_mix((uint64_t)getpid() << 32 | number) + thread + clock_now_ns())
         << FLOW_COUNTER_BITS;
-    lane->events = memory_create_large(TRACE_EVENTS_MAX * sizeof(*lane->events));
-    lane->pings = calloc(TRACE_PINGS_MAX, sizeof(*lane->pings));
-    if (lane->events == NULL || lane->pings == NULL) {
-        destroy_lane(lane);
+    tape->events = memory_create_large(TRACE_EVENTS_MAX * sizeof(*tape->events));
+    tape->pings = calloc(TRACE_PINGS_MAX, sizeof(*tape->pings));
+    if (tape->events == NULL || tape->pings == NULL) {
+        destroy_tape(tape);
         return NULL;
     }
-    return lane;
+    return tape;
 }
 
-static struct trace_lane *find_lane(const struct trace *trace, enum trace_thread thread,
+static struct trace_tape *find_tape(const struct trace *trace, enum trace_thread thread,
                                     uint32_t number)
 {
-    for (uint32_t i = 0; i < trace->lane_count; i++) {
-        if (trace->lanes[i]->thread == thread && trace->lanes[i]->number == number) {
-            return trace->lanes[i];
+    for (uint32_t i = 0; i < trace->tape_count; i++) {
+        if (trace->tapes[i]->thread == thread && trace->tapes[i]->number == number) {
+            return trace->tapes[i];
         }
     }
     return NULL;
 }
 
-enum status trace_open_lane(struct trace *trace, enum trace_thread thread, uint32_t number,
-                            const struct trace_window *window, struct trace_lane **ret_lane)
+enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint32_t number,
+                            const struct trace_window *window, struct trace_tape **ret_tape)
 {
-    struct trace_lane *lane = NULL;
+    struct trace_tape *tape = NULL;
     if (!trace_has_folder(trace)) {
-        *ret_lane = NULL;
+        *ret_tape = NULL;
         return STATUS_OK;
     }
     pthread_mutex_lock(&trace->mutex);
-    lane = find_lane(trace, thread, number);
-    if (lane == NULL && trace->lane_count < TRACE_LANES_MAX) {
-        lane = create_lane(thread, number, window);
-        if (lane != NULL) {
-            trace->lanes[trace->lane_count++] = lane;
+    tape = find_tape(trace, thread, number);
+    if (tape == NULL && trace->tape_count < TRACE_TAPES_MAX) {
+        tape = create_tape(thread, number, window);
+        if (tape != NULL) {
+            trace->tapes[trace->tape_count++] = tape;
         }
     }
     pthread_mutex_unlock(&trace->mutex);
-    if (lane == NULL) {
+    if (tape == NULL) {
         log_error(
             "no memory for the timeline of a thread: %zu MiB are needed; leave --timeline out",
             TRACE_EVENTS_MAX * sizeof(struct trace_event) >> 20);
         return STATUS_NO_MEMORY;
     }
-    *ret_lane = lane;
+    *ret_tape = tape;
     return STATUS_OK;
 }
 
 enum status trace_write(const struct trace *trace)
 {
-    return trace_has_folder(trace) && trace->lane_count > 0 ? trace_file_write(trace) : STATUS_OK;
+    return trace_has_folder(trace) && trace->tape_count > 0 ? trace_file_write(trace) : STATUS_OK;
 }
 
-void trace_begin_phase(struct trace_lane *lane, uint64_t step, uint32_t round_steps)
+void trace_begin_phase(struct trace_tape *tape, uint64_t step, uint32_t round_steps)
 {
-    if (lane != NULL) {
-        lane->phase_step = step;
-        lane->round_steps = round_steps > 0 ? round_steps : 1;
+    if (tape != NULL) {
+        tape->phase_step = step;
+        tape->round_steps = round_steps > 0 ? round_steps : 1;
     }
 }
 
-static bool is_inside(const struct trace_lane *lane, uint64_t step)
+static bool is_inside(const struct trace_tape *tape, uint64_t step)
 {
-    return step >= lane->window.first && step < lane->window.end;
+    return step >= tape->window.first && step < tape->window.end;
 }
 
-void trace_record(struct trace_lane *lane, uint64_t begin_ns, uint64_t end_ns,
-                  const struct trace_mark *mark)
+void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
+                  const struct trace_tag *tag)
 {
-    if (!is_inside(lane, mark->step)) {
+    if (!is_inside(tape, tag->step)) {
         return;
     }
-    if (lane->count == TRACE_EVENTS_MAX) {
-        lane->dropped++;
+    if (tape->count == TRACE_EVENTS_MAX) {
+        tape->dropped++;
         return;
     }
-    lane->events[lane->count++] = (struct trace_event){begin_ns, end_ns, *mark};
+    tape->events[tape->count++] = (struct trace_event){begin_ns, end_ns, *tag};
 }
 
-uint64_t trace_next_flow(struct trace_lane *lane, uint64_t step)
+uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step)
 {
-    if (lane == NULL || !is_inside(lane, step)) {
+    if (tape == NULL || !is_inside(tape, step)) {
         return 0;
     }
-    return lane->flow_seed | (++lane->flows & ((UINT64_C(1) << FLOW_COUNTER_BITS) - 1));
+    return tape->flow_seed | (++tape->flows & ((UINT64_C(1) << FLOW_COUNTER_BITS) - 1));
 }
 
-void trace_add_ping(struct trace_lane *lane, const struct trace_ping *ping)
+void trace_add_ping(struct trace_tape *tape, const struct trace_ping *ping)
 {
-    if (lane != NULL && lane->ping_count < TRACE_PINGS_MAX) {
-        lane->pings[lane->ping_count++] = *ping;
+    if (tape != NULL && tape->ping_count < TRACE_PINGS_MAX) {
+        tape->pings[tape->ping_count++] = *ping;
     }
 }

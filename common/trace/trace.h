@@ -1,15 +1,15 @@
 /* Records what the threads of a process do, for a timeline (--timeline).
  *
  * A process that may take part in a job has one `struct trace`, which knows where its file goes.
- * Each thread that records opens a lane, which has room for its events from the beginning: within a
- * step nothing is allocated, locked or written. What does not fit is counted. A lane belongs to its
+ * Each thread that records opens a tape, which has room for its events from the beginning: within a
+ * step nothing is allocated, locked or written. What does not fit is counted. A tape belongs to its
  * thread; the file is written when all of them have ended.
  *
- * Without a timeline there are no lanes. Recording on NULL is one branch:
+ * Without a timeline there are no tapes. Recording on NULL is one branch:
  *
- *     uint64_t begin_ns = trace_begin(lane);
+ *     uint64_t begin_ns = trace_begin(tape);
  *     ...
- *     trace_end(lane, begin_ns, &(struct trace_mark){TRACE_BACKWARD, .step = step, ...});
+ *     trace_end(tape, begin_ns, &(struct trace_tag){TRACE_BACKWARD, .step = step, ...});
  */
 #ifndef COMMON_TRACE_TRACE_H
 #define COMMON_TRACE_TRACE_H
@@ -22,9 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACE_EVENTS_MAX (1u << 18) // of a lane
-#define TRACE_PINGS_MAX  (1u << 12) // of a lane
-#define TRACE_LANES_MAX  1024u      // of a process
+#define TRACE_EVENTS_MAX (1u << 18) // of a tape
+#define TRACE_PINGS_MAX  (1u << 12) // of a tape
+#define TRACE_TAPES_MAX  1024u      // of a process
 
 #define TRACE_NO_BUCKET UINT32_MAX
 
@@ -34,7 +34,7 @@ struct trace_window {
 };
 
 /* What an event is about. What it does not say is zero. */
-struct trace_mark {
+struct trace_tag {
     enum trace_kind kind;
     uint32_t bucket;     // TRACE_NO_BUCKET: it is of none
     uint64_t step;       // of the job, from 0
@@ -48,7 +48,7 @@ struct trace_mark {
 
 struct trace_event {
     uint64_t begin_ns, end_ns; // equal: an instant, or a counter
-    struct trace_mark mark;
+    struct trace_tag tag;
 };
 
 /* A message to the coordinator and back, by the clocks of both. */
@@ -59,7 +59,7 @@ struct trace_ping {
 
 struct trace;
 
-struct trace_lane {
+struct trace_tape {
     struct trace_window window;
     enum trace_thread thread;
     uint32_t number;            // of the rank, worker or shard
@@ -86,9 +86,9 @@ struct trace_process {
     bool is_unsynchronised; // its workers make steps independently
 };
 
-/* `folder` is where the file goes; "": nowhere, and no lane is opened. Copied. */
+/* `folder` is where the file goes; "": nowhere, and no tape is opened. Copied. */
 enum status trace_create(const char *folder, struct trace **ret_trace);
-void trace_destroy(struct trace *trace); // NULL is fine; lanes end with it
+void trace_destroy(struct trace *trace); // NULL is fine; tapes end with it
 
 /* Whether it has a folder. NULL: no. */
 bool trace_has_folder(const struct trace *trace);
@@ -96,54 +96,54 @@ bool trace_has_folder(const struct trace *trace);
 /* The same words again are fine. Any thread. */
 void trace_describe(struct trace *trace, const struct trace_process *process);
 
-/* The lane of a thread, with room for its events; the same one for the same thread and number, in
- * all generations of a job. NULL in *ret_lane: the trace has no folder, or is NULL. Any thread. */
-enum status trace_open_lane(struct trace *trace, enum trace_thread thread, uint32_t number,
-                            const struct trace_window *window, struct trace_lane **ret_lane);
+/* The tape of a thread, with room for its events; the same one for the same thread and number, in
+ * all generations of a job. NULL in *ret_tape: the trace has no folder, or is NULL. Any thread. */
+enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint32_t number,
+                            const struct trace_window *window, struct trace_tape **ret_tape);
 
 /* Writes FOLDER/ROLE-NUMBER.PID.pftrace, if anything was recorded; makes the folder. After the
- * threads of all lanes. Logs. */
+ * threads of all tapes. Logs. */
 enum status trace_write(const struct trace *trace);
 
 /* From here on messages count the rounds of a phase that begins behind `step` steps. */
-void trace_begin_phase(struct trace_lane *lane, uint64_t step, uint32_t round_steps);
+void trace_begin_phase(struct trace_tape *tape, uint64_t step, uint32_t round_steps);
 
 /* The step of the job in which the phase's `round` begins. */
-static inline uint64_t trace_step_of(const struct trace_lane *lane, uint64_t round)
+static inline uint64_t trace_step_of(const struct trace_tape *tape, uint64_t round)
 {
-    return lane->phase_step + round * lane->round_steps;
+    return tape->phase_step + round * tape->round_steps;
 }
 
 /* For recording, below. */
-void trace_record(struct trace_lane *lane, uint64_t begin_ns, uint64_t end_ns,
-                  const struct trace_mark *mark);
+void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
+                  const struct trace_tag *tag);
 
-static inline uint64_t trace_begin(const struct trace_lane *lane)
+static inline uint64_t trace_begin(const struct trace_tape *tape)
 {
-    return lane != NULL ? clock_now_ns() : 0;
+    return tape != NULL ? clock_now_ns() : 0;
 }
 
-static inline void trace_end(struct trace_lane *lane, uint64_t begin_ns,
-                             const struct trace_mark *mark)
+static inline void trace_end(struct trace_tape *tape, uint64_t begin_ns,
+                             const struct trace_tag *tag)
 {
-    if (lane != NULL) {
-        trace_record(lane, begin_ns, clock_now_ns(), mark);
+    if (tape != NULL) {
+        trace_record(tape, begin_ns, clock_now_ns(), tag);
     }
 }
 
 /* An instant, or the value of a counter. */
-static inline void trace_note(struct trace_lane *lane, const struct trace_mark *mark)
+static inline void trace_note(struct trace_tape *tape, const struct trace_tag *tag)
 {
-    if (lane != NULL) {
+    if (tape != NULL) {
         uint64_t now_ns = clock_now_ns();
-        trace_record(lane, now_ns, now_ns, mark);
+        trace_record(tape, now_ns, now_ns, tag);
     }
 }
 
 /* A number for a message of this step that nobody else gives; 0: the step is not recorded. */
-uint64_t trace_next_flow(struct trace_lane *lane, uint64_t step);
+uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step);
 
 /* NULL is fine. */
-void trace_add_ping(struct trace_lane *lane, const struct trace_ping *ping);
+void trace_add_ping(struct trace_tape *tape, const struct trace_ping *ping);
 
 #endif

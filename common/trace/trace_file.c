@@ -1,4 +1,4 @@
-/* Turns lanes into tracks, and events into packets. */
+/* Turns tapes into tracks, and events into packets. */
 #include "common/trace/trace_file.h"
 
 #include "common/base/log.h"
@@ -17,13 +17,13 @@
 #define PATH_BYTES      (TRACE_FOLDER_BYTES + 64)
 #define NAME_BYTES      64
 #define NESTING_MAX     16
-#define TRACKS_PER_LANE (1 + TRACE_KIND_COUNT) // its slices, its counters
+#define TRACKS_PER_TAPE (1 + TRACE_KIND_COUNT) // its slices, its counters
 
-/* A file that is being written, and the lane whose turn it is. */
+/* A file that is being written, and the tape whose turn it is. */
 struct writer {
     FILE *file;
     const struct trace *trace;
-    const struct trace_lane *lane;
+    const struct trace_tape *tape;
     uint64_t process_track, track;
     uint32_t sequence;
     bool has_failed;
@@ -74,32 +74,32 @@ static void put_process(struct writer *writer)
 
 static void put_thread(struct writer *writer, uint32_t index)
 {
-    const struct trace_lane *lane = writer->lane;
+    const struct trace_tape *tape = writer->tape;
     char name[NAME_BYTES];
-    snprintf(name, sizeof(name), lane->thread == TRACE_COORDINATOR ? "%s" : "%s %u",
-             trace_threads[lane->thread], lane->number);
+    snprintf(name, sizeof(name), tape->thread == TRACE_COORDINATOR ? "%s" : "%s %u",
+             trace_threads[tape->thread], tape->number);
     struct trace_packet track = {.type = TRACE_PACKET_THREAD,
                                  .track = writer->track,
                                  .parent = writer->process_track,
                                  .pid = (int32_t)getpid(),
                                  // The threads are over: what counts is that numbers differ.
-                                 .tid = (int64_t)getpid() * TRACE_LANES_MAX + index,
+                                 .tid = (int64_t)getpid() * TRACE_TAPES_MAX + index,
                                  .name = name};
     put(writer, &track);
     struct trace_packet facts = {.type = TRACE_PACKET_INSTANT,
                                  .track = writer->track,
                                  .time_ns = clock_now_ns(),
                                  .name = "thread"};
-    add_text(&facts, "thread", trace_threads[lane->thread]);
-    add_number(&facts, "number", lane->number);
-    add_number(&facts, "dropped", lane->dropped);
+    add_text(&facts, "thread", trace_threads[tape->thread]);
+    add_number(&facts, "number", tape->number);
+    add_number(&facts, "dropped", tape->dropped);
     put(writer, &facts);
 }
 
 static void put_pings(struct writer *writer)
 {
-    for (uint32_t i = 0; i < writer->lane->ping_count; i++) {
-        const struct trace_ping *ping = &writer->lane->pings[i];
+    for (uint32_t i = 0; i < writer->tape->ping_count; i++) {
+        const struct trace_ping *ping = &writer->tape->pings[i];
         struct trace_packet packet = {.type = TRACE_PACKET_INSTANT,
                                       .track = writer->track,
                                       .time_ns = ping->received_ns,
@@ -112,44 +112,44 @@ static void put_pings(struct writer *writer)
 }
 
 /* "backward 3", "send PUSH 0". */
-static void name_event(const struct trace_mark *mark, char ret_name[NAME_BYTES])
+static void name_event(const struct trace_tag *tag, char ret_name[NAME_BYTES])
 {
     char bucket[16] = "";
-    if (mark->bucket != TRACE_NO_BUCKET) {
-        snprintf(bucket, sizeof(bucket), " %u", mark->bucket);
+    if (tag->bucket != TRACE_NO_BUCKET) {
+        snprintf(bucket, sizeof(bucket), " %u", tag->bucket);
     }
-    snprintf(ret_name, NAME_BYTES, "%s%s%s%s", trace_kinds[mark->kind].name,
-             mark->message != NULL ? " " : "", mark->message != NULL ? mark->message : "", bucket);
+    snprintf(ret_name, NAME_BYTES, "%s%s%s%s", trace_kinds[tag->kind].name,
+             tag->message != NULL ? " " : "", tag->message != NULL ? tag->message : "", bucket);
 }
 
-static void annotate(const struct trace_mark *mark, struct trace_packet *packet)
+static void annotate(const struct trace_tag *tag, struct trace_packet *packet)
 {
-    add_number(packet, "step", mark->step);
-    if (mark->bucket != TRACE_NO_BUCKET) {
-        add_number(packet, "bucket", mark->bucket);
+    add_number(packet, "step", tag->step);
+    if (tag->bucket != TRACE_NO_BUCKET) {
+        add_number(packet, "bucket", tag->bucket);
     }
-    if (mark->message != NULL) {
-        add_text(packet, "message", mark->message);
-        add_number(packet, "rank", mark->rank);
-        add_number(packet, "hop", mark->hop);
-        add_number(packet, "bytes", mark->bytes);
+    if (tag->message != NULL) {
+        add_text(packet, "message", tag->message);
+        add_number(packet, "rank", tag->rank);
+        add_number(packet, "hop", tag->hop);
+        add_number(packet, "bytes", tag->bytes);
     }
 }
 
 static void put_begin(struct writer *writer, const struct trace_event *event)
 {
-    const struct trace_mark *mark = &event->mark;
+    const struct trace_tag *tag = &event->tag;
     char name[NAME_BYTES];
-    bool is_instant = event->begin_ns == event->end_ns && mark->flow == 0;
-    name_event(mark, name);
+    bool is_instant = event->begin_ns == event->end_ns && tag->flow == 0;
+    name_event(tag, name);
     struct trace_packet packet = {.type = is_instant ? TRACE_PACKET_INSTANT : TRACE_PACKET_BEGIN,
                                   .track = writer->track,
                                   .time_ns = event->begin_ns,
                                   .name = name,
-                                  .category = trace_kinds[mark->kind].key,
-                                  .flow = mark->flow,
-                                  .ends_flow = mark->kind != TRACE_SEND};
-    annotate(mark, &packet);
+                                  .category = trace_kinds[tag->kind].key,
+                                  .flow = tag->flow,
+                                  .ends_flow = tag->kind != TRACE_SEND};
+    annotate(tag, &packet);
     put(writer, &packet);
 }
 
@@ -168,20 +168,20 @@ static uint64_t counter_track(const struct writer *writer, enum trace_kind kind)
 static void put_counter(struct writer *writer, const struct trace_event *event)
 {
     struct trace_packet packet = {.type = TRACE_PACKET_COUNTER,
-                                  .track = counter_track(writer, event->mark.kind),
+                                  .track = counter_track(writer, event->tag.kind),
                                   .time_ns = event->begin_ns,
-                                  .category = trace_kinds[event->mark.kind].key,
-                                  .value = event->mark.value};
-    add_number(&packet, "step", event->mark.step);
+                                  .category = trace_kinds[event->tag.kind].key,
+                                  .value = event->tag.value};
+    add_number(&packet, "step", event->tag.step);
     put(writer, &packet);
 }
 
-/* The counters that the lane has values of. */
+/* The counters that the tape has values of. */
 static void put_counter_tracks(struct writer *writer)
 {
     bool has[TRACE_KIND_COUNT] = {false};
-    for (uint32_t i = 0; i < writer->lane->count; i++) {
-        has[writer->lane->events[i].mark.kind] = true;
+    for (uint32_t i = 0; i < writer->tape->count; i++) {
+        has[writer->tape->events[i].tag.kind] = true;
     }
     for (unsigned kind = 0; kind < TRACE_KIND_COUNT; kind++) {
         if (has[kind] && trace_kinds[kind].unit != NULL) {
@@ -207,16 +207,16 @@ static int compare_events(const void *a, const void *b)
 
 static void put_events(struct writer *writer)
 {
-    const struct trace_lane *lane = writer->lane;
+    const struct trace_tape *tape = writer->tape;
     uint64_t ends[NESTING_MAX]; // of the slices that are open
     uint32_t depth = 0;
-    qsort(lane->events, lane->count, sizeof(*lane->events), compare_events);
-    for (uint32_t i = 0; i < lane->count; i++) {
-        struct trace_event event = lane->events[i];
+    qsort(tape->events, tape->count, sizeof(*tape->events), compare_events);
+    for (uint32_t i = 0; i < tape->count; i++) {
+        struct trace_event event = tape->events[i];
         while (depth > 0 && ends[depth - 1] <= event.begin_ns) {
             put_end(writer, ends[--depth]);
         }
-        if (trace_kinds[event.mark.kind].unit != NULL) {
+        if (trace_kinds[event.tag.kind].unit != NULL) {
             put_counter(writer, &event);
             continue;
         }
@@ -224,7 +224,7 @@ static void put_events(struct writer *writer)
             continue; // none of ours are nested as deep
         }
         put_begin(writer, &event);
-        if (event.begin_ns < event.end_ns || event.mark.flow != 0) {
+        if (event.begin_ns < event.end_ns || event.tag.flow != 0) {
             bool is_cut = depth > 0 && ends[depth - 1] < event.end_ns;
             ends[depth] = is_cut ? ends[depth - 1] : event.end_ns;
             depth++;
@@ -239,12 +239,12 @@ static void put_all(struct writer *writer)
 {
     const struct trace *trace = writer->trace;
     uint64_t key = random_mix(trace->process.host_id ^ (uint64_t)getpid());
-    writer->process_track = key & ~(UINT64_C(0xFFFF)); // below it, those of its lanes
+    writer->process_track = key & ~(UINT64_C(0xFFFF)); // below it, those of its tapes
     writer->sequence = (uint32_t)(key >> 32) | 1;
     put_process(writer);
-    for (uint32_t i = 0; i < trace->lane_count; i++) {
-        writer->lane = trace->lanes[i];
-        writer->track = writer->process_track + 1 + (uint64_t)i * TRACKS_PER_LANE;
+    for (uint32_t i = 0; i < trace->tape_count; i++) {
+        writer->tape = trace->tapes[i];
+        writer->track = writer->process_track + 1 + (uint64_t)i * TRACKS_PER_TAPE;
         writer->sequence++;
         put_thread(writer, i);
         put_counter_tracks(writer);

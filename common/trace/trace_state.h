@@ -13,8 +13,8 @@ struct trace {
     pthread_mutex_t mutex;        // of all that follows, until the threads have ended
     struct trace_process process; // with the texts below
     char role[16], host[256];
-    struct trace_lane *lanes[TRACE_LANES_MAX]; // (lane_count), owned
-    uint32_t lane_count;
+    struct trace_tape *tapes[TRACE_TAPES_MAX]; // (tape_count), owned
+    uint32_t tape_count;
 };
 
 #endif

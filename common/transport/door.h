@@ -38,7 +38,7 @@
 // which it has less time (see guard_zmq.h), so nothing else would end it.
 #define DOOR_VISIT_MS 15000
 
-// After this a visitor that nobody has sent away stops counting against the limit, but stays open.
+// After this a visitor that was not sent away stops counting against the limit, but stays open.
 #define DOOR_FORGET_MS 60000
 
 // A connection that has said nothing for so long gives way: where there is no room for the next
@@ -63,9 +63,9 @@ void door_open(void);
 
 #define DOOR_EXEMPT_MAX 2
 
-/* Who connects to this socket, which listens, is no visitor: its owner has limits of its own, which
- * for all of them are fewer than DOOR_RESERVE. DOOR_EXEMPT_MAX at most, further ones are not
- * exempt. Before anybody can connect to it, and until it is closed. */
+/* Connections to this listening socket are no visitors: its owner has limits of its own, which for
+ * all owners together are fewer than DOOR_RESERVE. At most DOOR_EXEMPT_MAX sockets; further ones
+ * are not exempt. Call it before anybody can connect; it holds until the socket is closed. */
 void door_exempt(int listener);
 void door_exempt_no_more(int listener);
 

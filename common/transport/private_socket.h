@@ -1,10 +1,10 @@
 /* A Unix socket that only processes of this user can find.
  *
- * An abstract name is in reach of every user of the host. Who comes can be turned away, but a crowd
- * can fill the queue in which those who come wait to be accepted. So the socket gets a name that
- * the kernel guards: it is bound in a folder of mode 0700, and is found through the descriptor of
- * its file, at /proc/PID/fd/N, where nobody but this user (and root) may look. The file and the
- * folder are removed at once, so nothing is left behind, however the process ends. */
+ * An abstract name is in reach of every user of the host. Strangers can be turned away, but a
+ * crowd of them can fill the queue of connections that wait to be accepted. So the socket gets a
+ * name that the kernel guards: it is bound in a folder of mode 0700, and is found through the
+ * descriptor of its file, at /proc/PID/fd/N, where nobody but this user (and root) may look. The
+ * file and the folder are removed at once, so nothing is left behind, however the process ends. */
 #ifndef COMMON_TRANSPORT_PRIVATE_SOCKET_H
 #define COMMON_TRANSPORT_PRIVATE_SOCKET_H
 

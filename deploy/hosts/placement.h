@@ -1,6 +1,6 @@
-/* Who runs where: worker processes are dealt host by host, in the order of the hosts, as many to
- * each as it has slots; servers go round the hosts, from the coordinator's on. Hosts that are away
- * take nobody. Pure. */
+/* Places the processes of a job on hosts: worker processes are dealt host by host, in the order of
+ * the hosts, as many to each as it has slots; servers go round the hosts, from the coordinator's
+ * on. Hosts that are away get none. Pure. */
 #ifndef DEPLOY_HOSTS_PLACEMENT_H
 #define DEPLOY_HOSTS_PLACEMENT_H
 

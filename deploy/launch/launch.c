@@ -433,15 +433,22 @@ static bool starts_again(struct launch *launch)
     return true;
 }
 
+/* Attempts the job until it is not started again. */
+static enum status attempt_all(struct launch *launch)
+{
+    do {
+        enum status status = prepare(launch);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        attempt(launch);
+    } while (starts_again(launch));
+    return STATUS_OK;
+}
+
 static enum exit_code run(struct launch *launch)
 {
-    enum status status;
-    do {
-        status = prepare(launch);
-        if (status == STATUS_OK) {
-            attempt(launch);
-        }
-    } while (status == STATUS_OK && starts_again(launch));
+    enum status status = attempt_all(launch);
     enum status brought = status == STATUS_OK ? bring_folder(launch) : STATUS_OK;
     launch_timeline_end(launch);
     crew_listen(&launch->launcher->crew, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Derives the sentences by rules. */
+/* Writes the sentences at the top of a report, by a rule for each. */
 #include "deploy/page/answer.h"
 
 #include <math.h>

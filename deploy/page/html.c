@@ -1,4 +1,4 @@
-/* Writes what every page has. */
+/* Writes the parts that all pages have: head, texts, data, scripts. */
 #include "deploy/page/html.h"
 
 #include "common/base/printable.h"

@@ -1,4 +1,4 @@
-/* Reads how fast a run was. */
+/* Reads the rates of a run from metrics.jsonl, and finds those around its faults. */
 #include "deploy/report/fault_lines.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Writes the script, runs it, removes it. */
+/* Runs gnuplot on a script that is written for it, and removed afterwards. */
 #include "deploy/report/gnuplot.h"
 
 #include "common/base/log.h"

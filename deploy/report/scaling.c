@@ -1,4 +1,4 @@
-/* Gathers the settings of each design, and compares them with the smallest. */
+/* Compares the rate of each setting of a design with that of its smallest number of workers. */
 #include "deploy/report/scaling.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Who was slow in a run, by what its metrics say. */
+/* Finds the worker that was slow in a run, by its metrics. */
 #ifndef DEPLOY_REPORT_STRAGGLER_FIND_H
 #define DEPLOY_REPORT_STRAGGLER_FIND_H
 

@@ -271,7 +271,7 @@ static void print_verdict(FILE *stream, const struct run_folder *runs, size_t co
     }
 }
 
-/* Who held a synchronous design up, or would have. */
+/* The worker that held a synchronous design up, or would have. */
 static void print_straggler(FILE *stream, const struct run_folder *run)
 {
     struct straggler_found found;

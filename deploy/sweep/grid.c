@@ -190,7 +190,7 @@ static const struct option *find_row(const char *name)
 
 enum status grid_describe_probe(const struct job *job, char ret_text[JOB_TEXT_BYTES])
 {
-    // Who exchanges gradients with whom, and how parameters are updated: --mode and others have
+    // How gradients are exchanged, and parameters updated: --mode and others have
     // been checked against each other, and a probe has one worker, which exchanges nothing.
     static const char *const ignored[] = {
         "mode",

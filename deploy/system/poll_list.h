@@ -17,7 +17,8 @@ void poll_list_clear(struct poll_list *list);
 /* Without memory the descriptor is left out, and looked at after the next timeout. */
 void poll_list_add(struct poll_list *list, int fd, short events);
 
-/* At most timeout_ms. Who was ready is found by trying: everything is non-blocking. */
+/* Waits at most timeout_ms. Which descriptors are ready is found by trying: all are non-blocking.
+ */
 void poll_list_wait(struct poll_list *list, int timeout_ms);
 
 #endif

@@ -146,7 +146,7 @@ static void begin_collecting(struct coordinator *coordinator, uint64_t step)
     of->state = CHECKPOINTING_COLLECTING;
     of->step = step;
     of->is_written = is_for_disk(of, step);
-    // Whoever has sent its pieces may offer the next one before this one is whole.
+    // A member that has sent its pieces may offer the next one before this one is whole.
     memcpy(of->collected, of->ranks, coordinator->carriers.ranks * sizeof(*of->ranks));
     of->is_given_up = false;
     of->vectors.count = 0;

@@ -85,8 +85,8 @@ static void send_heartbeat(struct coordinator *coordinator, uint64_t now_ms)
     coordinator_port_send_all(&coordinator->port, &coordinator->membership, &heartbeat);
 }
 
-/* A member that is given up may be there still. Who was silent may come again if the job goes on:
- * see newcomers.h. Who has held the job up would do so again. */
+/* A member that was given up may still be there. One that was silent may join again if the job goes
+ * on: see newcomers.h. One that has held the job up may not, since it would do so again. */
 static void tell_lost(const struct coordinator *coordinator, const struct sender *lost,
                       enum status status)
 {

@@ -55,7 +55,7 @@ struct slot {
     uint64_t closed_ms;                     // when its connection was closed; 0: it is not
     uint64_t step, step_since_ms;           // where it is, and since when
 
-    // Whom it waits for, as its last heartbeat says.
+    // The member that it waits for, as its last heartbeat says.
     bool is_waiting;
     struct wire_wait wait; // its `given` is `given`
     uint64_t *given;       // (worker_count) owned; NULL where workers are too many for that
@@ -126,8 +126,8 @@ bool membership_everybody_is(const struct membership *membership, enum slot_stat
 /* Notes a sign of life at `step`. */
 void slot_hear(struct slot *slot, uint64_t step, uint64_t now_ms);
 
-/* Notes what a heartbeat says of whom the member waits for; NULL: for nobody. What names members
- * that do not exist counts as nothing. */
+/* Notes which member this one waits for, as its heartbeat says; NULL: for none. A wait for a member
+ * that does not exist counts as none. */
 void slot_note_wait(const struct membership *membership, struct slot *slot,
                     const struct wire_wait *wait);
 

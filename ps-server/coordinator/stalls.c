@@ -8,7 +8,7 @@
 
 #define WAIT_BYTES 128 // of a sentence about who waits for whom
 
-/* Who holds the others up. */
+/* The member that holds the others up. */
 struct stall {
     struct sender culprit; // a worker
     struct sender other;   // that it does not reach; its slot is NULL: none

@@ -1,4 +1,4 @@
-/* Draws with characters. */
+/* Draws the bar and the columns of a terminal line with characters. */
 #include "ps-server/record/live_line.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-/* When a worker is told that a push of its was taken, so that it may make another. Pure.
+/* When a worker is told that its push was taken, so that it may make another. Pure.
  *
- * Where all workers are waited for, none gets ahead of the one that has pushed least by more than
- * the window that it may have on its way: on a link that all share, bytes of a worker that is ahead
- * are of no use before the others' have come, and delay these. Otherwise at once.
+ * Where an update waits for all workers, none gets ahead of the one that has pushed least by more
+ * than the window that it may have on its way: on a link that all share, bytes of a worker that is
+ * ahead are of no use before the others' have come, and delay these. Otherwise it is told at once.
  *
- * Whoever has pushed least is always told at once, so nobody waits for ever, whatever the order in
- * which workers push their buckets. */
+ * The worker that has pushed least is always told at once, so none waits for ever, whatever the
+ * order in which workers push their buckets. */
 #ifndef PS_SERVER_SHARD_CREDITS_H
 #define PS_SERVER_SHARD_CREDITS_H
 

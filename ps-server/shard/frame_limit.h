@@ -1,7 +1,7 @@
-/* The largest frame of a worker's that a shard takes.
+/* The largest frame that a shard takes from a worker.
  *
- * Whoever connects may send a frame of that size before it is known who that is, keys or not: the
- * library reads a command of a handshake whole. So the limit has to be set before the shard
+ * A stranger may send a frame of that size before the shard knows who has connected, keys or not:
+ * the library reads a command of a handshake whole. So the limit has to be set before the shard
  * listens, which it does before it is told the layout: it follows from the job. */
 #ifndef PS_SERVER_SHARD_FRAME_LIMIT_H
 #define PS_SERVER_SHARD_FRAME_LIMIT_H

@@ -1,5 +1,25 @@
 /* ps-sync: an update from the gradients of all workers; pulls wait for it. */
+#include "ps-server/shard/shard_checkpoint.h"
+#include "ps-server/shard/shard_math.h"
 #include "ps-server/shard/shard_policy.h"
+
+void shard_update_from_all(struct shard *shard, struct unit *unit)
+{
+    double rate = schedule_rate(&shard->config.schedule, shard_rate_step(shard, unit));
+    shard->math->apply_mean(shard, unit, shard_update_number(shard, unit), rate);
+    shard->math->finish(shard);
+    uint32_t contributor_count = shard_list_contributors(shard, unit, 0);
+    for (uint32_t i = 0; i < contributor_count; i++) {
+        unit->seats[shard->contributors[i]].rate = rate;
+        shard_drop_push(shard, unit, shard->contributors[i]);
+    }
+    if (shard_is_unsynchronised(shard)) {
+        unit->applied += shard->config.workers;
+        staleness_add_many(&shard->staleness, 0, contributor_count);
+    }
+    unit->version++;
+    shard_checkpoint_note(shard, unit);
+}
 
 static void advance(struct shard *shard, struct unit *unit, uint32_t arrived)
 {

@@ -59,7 +59,7 @@ struct service {
 
     // The push that is handled, for a timeline: since when, until the first answer; 0: none.
     uint64_t push_ns;
-    struct trace_mark push;
+    struct trace_tag push;
 
     // Its load.
     uint64_t started_ns, busy_ns;

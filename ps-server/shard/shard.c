@@ -1,4 +1,4 @@
-/* Receives what workers send to a shard, and answers their pulls. */
+/* Receives what workers send to a shard, keeps pushes until they are handled, and answers pulls. */
 #include "ps-server/shard/shard.h"
 
 #include "ps-server/shard/shard_math.h"
@@ -85,6 +85,43 @@ bool shard_everybody_has_pushed(const struct shard *shard, const struct unit *un
         whole += shard_push_is_whole(unit, i);
     }
     return whole == shard->config.workers;
+}
+
+uint32_t shard_list_contributors(struct shard *shard, const struct unit *unit, uint32_t chunk)
+{
+    uint32_t workers = shard->config.workers, count = 0;
+    for (uint32_t i = 0; i < workers; i++) {
+        uint32_t rank = chunk + i < workers ? chunk + i : chunk + i - workers;
+        if (unit->seats[rank].part_pushes == unit->part_count) {
+            shard->contributors[count++] = rank;
+        }
+    }
+    return count;
+}
+
+static void release_push(struct part *part, uint32_t rank)
+{
+    if (part->values[rank] != NULL) {
+        envelope_release(&part->pushes[rank]);
+        part->values[rank] = NULL;
+    }
+}
+
+void shard_drop_push(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    for (uint32_t i = unit->first; i < unit->end; i++) {
+        release_push(&shard->parts[i], rank);
+    }
+    unit->seats[rank].part_pushes = 0;
+    unit->seats[rank].clock++;
+    unit->handled++;
+}
+
+void shard_drop_late(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    unit->seats[rank].is_late = true;
+    shard_drop_push(shard, unit, rank);
+    shard->late_count++;
 }
 
 /* The vector 0 is the parameters, those from 1 on the optimizer's states. */

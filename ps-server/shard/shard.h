@@ -2,12 +2,14 @@
  *
  * A pure state machine: messages in, messages out. It opens no socket, reads no clock and starts no
  * thread, so tests drive it with any interleaving they like. A PUSH and the answers to its PULLs go
- * through four files:
+ * through these files:
  *
  *     shard_service.c   receives, decodes, sends
  *     shard.c           keeps pushes and pulls, and answers
  *     policy_*.c        when pushes are applied and pulls answered: a row for each way to update
- *     shard_update.c    sums, and runs the optimizer
+ *     policy_sync.c     also the update from the pushes of all workers
+ *     shard_on_push.c   the update from one push, where workers are unsynchronised
+ *     shard_math_*.c    sums, and runs the optimizer: on the host, or on a device
  *
  * Part k of K of every bucket is here. Parts that are updated and read together are a unit. In
  * ps-sync each part is a unit, so that buckets travel while others are computed. Where workers are
@@ -50,7 +52,7 @@
 #include "common/plan/order.h"
 #include "common/transport/transport.h"
 #include "common/vector/layout.h"
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 #include "ps-server/shard/staleness.h"
 
 struct shard;

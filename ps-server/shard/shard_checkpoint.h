@@ -37,7 +37,7 @@ bool shard_checkpoint_was_missed(const struct shard *shard);
 /* Copies everything as it is: after the last update. */
 void shard_checkpoint_copy(struct shard *shard);
 
-/* A unit has had an update or a gradient. For shard_update.c. */
+/* A unit has had an update or a gradient. For what makes updates. */
 struct unit;
 void shard_checkpoint_note(struct shard *shard, const struct unit *unit);
 

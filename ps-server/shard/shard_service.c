@@ -54,12 +54,12 @@ static void trace_update(struct service *service)
 /* A push, until it is handled; or NULL: it is. */
 static void note_push(struct service *service, const struct message *push)
 {
-    const struct trace_lane *trace = service->channel->trace;
+    const struct trace_tape *trace = service->channel->trace;
     service->push_ns = 0;
     if (trace != NULL && push != NULL && push->kind == MESSAGE_PUSH && push->flow != 0) {
         service->push_ns = trace_begin(trace);
-        service->push = (struct trace_mark){TRACE_UPDATE, push->bucket,
-                                            .step = trace_step_of(trace, push->step)};
+        service->push = (struct trace_tag){TRACE_UPDATE, push->bucket,
+                                           .step = trace_step_of(trace, push->step)};
     }
 }
 
@@ -369,7 +369,7 @@ static enum status open_trace(struct service *service, const char *host)
                                   .is_unsynchronised = job_is_unsynchronised(job),
                               });
     }
-    return trace_open_lane(trace, TRACE_SHARD, service->index, &window, &service->channel->trace);
+    return trace_open_tape(trace, TRACE_SHARD, service->index, &window, &service->channel->trace);
 }
 
 static enum status join_and_serve(struct service *service)

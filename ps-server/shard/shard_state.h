@@ -1,5 +1,5 @@
 /* What a shard holds: shared by shard.c (messages), the policies (when what happens),
- * shard_marks.c, shard_create.c and shard_update.c (the arithmetic). */
+ * shard_on_push.c (updates from one push each), shard_marks.c and shard_create.c. */
 #ifndef PS_SERVER_SHARD_SHARD_STATE_H
 #define PS_SERVER_SHARD_SHARD_STATE_H
 
@@ -131,7 +131,24 @@ static inline bool shard_is_unsynchronised(const struct shard *shard)
     return shard_updates_on_push(shard) || shard->config.backup > 0;
 }
 
-/* Applies the pushes that are whole to a unit: their mean, in ring order. Releases them. */
+/* The number of the next update in the job, from 1. */
+static inline uint64_t shard_update_number(const struct shard *shard, const struct unit *unit)
+{
+    return shard->config.updates_before + unit->version + 1;
+}
+
+/* The step of the job whose rate counts. Where workers are unsynchronised it follows the samples
+ * that were seen: N gradients are what a step of ps-sync has. */
+static inline uint64_t shard_rate_step(const struct shard *shard, const struct unit *unit)
+{
+    const struct shard_config *config = &shard->config;
+    uint64_t made =
+        shard_is_unsynchronised(shard) ? unit->applied / config->workers : unit->version;
+    return config->marks.first + made;
+}
+
+/* policy_sync.c: applies the pushes that are whole to a unit: their mean, in ring order. Releases
+ * them. */
 void shard_update_from_all(struct shard *shard, struct unit *unit);
 
 /* Takes the push of one worker, and releases it: an update, or a part of the next one; or drops it

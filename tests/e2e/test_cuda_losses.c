@@ -24,49 +24,10 @@ static void who_is_left_by_a_killed_worker_ends(void **state)
 {
     (void)state;
     static const char *const environment[] = {"FAKE_CUDA=eager,ipc", NULL};
-    static const char programs[] = "tests/worker/device/cuda_fake";
-    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16], endpoint[256];
-    char ps_path[64], worker_path[64];
-    struct program_run ps, workers[2];
+    static const char *const args[] = {"--steps", "100000", "--on-loss", "fail", NULL};
+    char folder[PROGRAM_PATH_BYTES];
     programs_make_folder(folder);
-    snprintf(out, sizeof(out), "%s/out", folder);
-    snprintf(ps_path, sizeof(ps_path), "%s/ps", programs);
-    snprintf(worker_path, sizeof(worker_path), "%s/worker", programs);
-    const char *const args[] = {"--mode",
-                                "ring",
-                                "--workers",
-                                "2",
-                                "--model",
-                                "lenet5",
-                                "--data",
-                                "shapes",
-                                "--device",
-                                "cuda",
-                                "--global-batch",
-                                "8",
-                                "--steps",
-                                "100000",
-                                "--report-every",
-                                "2",
-                                "--eval",
-                                "end",
-                                "--out",
-                                out,
-                                "--on-loss",
-                                "fail",
-                                NULL};
-    program_start(&ps, folder, ps_path, true, args, NULL);
-    program_read_endpoint(&ps, endpoint, sizeof(endpoint));
-    for (int i = 0; i < 2; i++) {
-        const char *const worker[] = {"--server", endpoint, "--rank", i == 0 ? "0" : "1", NULL};
-        program_start(&workers[i], folder, worker_path, false, worker, environment);
-    }
-    programs_wait_for_file(out, "metrics.jsonl"); // training is under way
-    program_kill(&workers[1], SIGKILL);
-    assert_int_equal(program_wait(&workers[1]), 128 + SIGKILL);
-    assert_int_not_equal(program_wait(&workers[0]), 0);
-    assert_int_not_equal(program_wait(&ps), 0);
-    assert_non_null(strstr(program_output(&ps), "worker 1 "));
+    programs_lose_worker(folder, "tests/worker/device/cuda_fake", args, environment);
     programs_remove_folder(folder);
 }
 

@@ -229,49 +229,15 @@ static void who_is_left_by_a_killed_worker_ends(void **state)
 {
     (void)state;
     static const char *const runtimes[] = {"FAKE_CUDA=eager,gpus=2", "FAKE_CUDA=lazy,gpus=2"};
+    static const char *const args[] = {"--steps", FAR_TOO_MANY, "--all-reduce", "nccl", NULL};
     for (size_t k = 0; k < 2; k++) {
         const char *const environment[] = {runtimes[k], NULL};
-        char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16], endpoint[256];
-        struct program_run ps, workers[2];
+        char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
         programs_make_folder(folder);
         snprintf(out, sizeof(out), "%s/out", folder);
-        const char *const args[] = {"--mode",
-                                    "ring",
-                                    "--workers",
-                                    "2",
-                                    "--model",
-                                    "lenet5",
-                                    "--data",
-                                    "shapes",
-                                    "--device",
-                                    "cuda",
-                                    "--global-batch",
-                                    "8",
-                                    "--steps",
-                                    FAR_TOO_MANY,
-                                    "--report-every",
-                                    "2",
-                                    "--eval",
-                                    "end",
-                                    "--all-reduce",
-                                    "nccl",
-                                    "--out",
-                                    out,
-                                    NULL};
-        program_start(&ps, folder, PROGRAMS "/ps", true, args, NULL);
-        program_read_endpoint(&ps, endpoint, sizeof(endpoint));
-        for (int i = 0; i < 2; i++) {
-            const char *const worker[] = {"--server", endpoint, "--rank", i == 0 ? "0" : "1", NULL};
-            program_start(&workers[i], folder, PROGRAMS "/worker", false, worker, environment);
-        }
-        programs_wait_for_file(out, "metrics.jsonl"); // training is under way
-        program_kill(&workers[1], SIGKILL);
-        assert_int_equal(program_wait(&workers[1]), 128 + SIGKILL);
-        assert_int_not_equal(program_wait(&workers[0]), 0);
-        assert_int_not_equal(program_wait(&ps), 0);
-        assert_non_null(strstr(program_output(&ps), "worker 1 "));
-        assert_non_null(strstr(program_output(&ps), "all-reduce: nccl 2.27.7, in its own order of "
-                                                    "summation: the bits are NCCL's"));
+        const char *output = programs_lose_worker(folder, PROGRAMS, args, environment);
+        assert_non_null(strstr(output, "all-reduce: nccl 2.27.7, in its own order of summation: "
+                                       "the bits are NCCL's"));
         json_t *job = programs_read_json(out, "job.json");
         assert_string_equal(text_of(job, "bits_of"), "nccl");
         json_decref(job);

@@ -20,30 +20,6 @@
 // A record of CIFAR-10: a label, and 32 x 32 pixels in three colours.
 #define RECORD_BYTES 3073
 
-/* A command with the folder of its test. */
-struct command_test {
-    struct program_run run;
-    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
-};
-
-static int set_up(void **state)
-{
-    static struct command_test test;
-    memset(&test, 0, sizeof(test));
-    test.run.announce_fd = -1;
-    programs_make_folder(test.folder);
-    snprintf(test.out, sizeof(test.out), "%s/out", test.folder);
-    *state = &test;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct command_test *test = *state;
-    programs_remove_folder(test->folder);
-    return 0;
-}
-
 /* ringside ARGUMENTS --out OUT; `command` comes first. */
 static void start(struct command_test *test, const char *command, const char *const *arguments)
 {
@@ -477,7 +453,8 @@ static void a_worker_that_is_killed_fails_the_job_by_name(void **state)
     }
 }
 
-#define COMMAND_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define COMMAND_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, command_test_set_up, command_test_tear_down)
 
 int main(void)
 {

@@ -13,31 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct sweep_test {
-    struct program_run run;
-    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
-};
-
-static int set_up(void **state)
-{
-    static struct sweep_test test;
-    memset(&test, 0, sizeof(test));
-    test.run.announce_fd = -1;
-    programs_make_folder(test.folder);
-    snprintf(test.out, sizeof(test.out), "%s/out", test.folder);
-    *state = &test;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct sweep_test *test = *state;
-    programs_remove_folder(test->folder);
-    return 0;
-}
-
 /* A sweep of two modes with two seeds each. */
-static int run_sweep(struct sweep_test *test, const char *steps)
+static int run_sweep(struct command_test *test, const char *steps)
 {
     const char *const args[] = {"sweep",        "--out",  test->out, "--grid", "mode=ring,ps-async",
                                 "--repeat",     "2",      "--model", "lenet5", "--steps",
@@ -47,21 +24,21 @@ static int run_sweep(struct sweep_test *test, const char *steps)
     return program_wait(&test->run);
 }
 
-static void check_said(const struct sweep_test *test, const char *text)
+static void check_said(const struct command_test *test, const char *text)
 {
     if (strstr(program_output(&test->run), text) == NULL) {
         fail_msg("'%s' is not in: %s", text, program_output(&test->run));
     }
 }
 
-static void path_in(const struct sweep_test *test, const char *name, char *ret_path, size_t size)
+static void path_in(const struct command_test *test, const char *name, char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/%s", test->out, name);
 }
 
 static void a_sweep_runs_every_combination_and_goes_on_where_it_stopped(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     char path[2 * PROGRAM_PATH_BYTES];
     struct stat before, after;
     assert_int_equal(run_sweep(test, "2"), 0);
@@ -88,7 +65,7 @@ static void a_sweep_runs_every_combination_and_goes_on_where_it_stopped(void **s
 
 static void a_report_of_its_folder_is_what_it_ended_with(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     char path[2 * PROGRAM_PATH_BYTES];
     assert_int_equal(run_sweep(test, "2"), 0);
     path_in(test, "report.html", path, sizeof(path));
@@ -103,7 +80,7 @@ static void a_report_of_its_folder_is_what_it_ended_with(void **state)
 /* With the second rate every loss is infinite: that is what was asked, and is not asked again. */
 static void a_run_that_diverges_is_a_result(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     const char *const args[] = {"sweep",   "--out",  test->out,       "--grid", "lr=0.01,1000",
                                 "--mode",  "ring",   "--model",       "lenet5", "--steps",
                                 "20",      "--eval", "none",          "-n",     "2",
@@ -119,7 +96,7 @@ static void a_run_that_diverges_is_a_result(void **state)
 
 static void the_folder_of_another_sweep_is_left_alone(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     assert_int_equal(run_sweep(test, "1"), 0);
     assert_int_equal(run_sweep(test, "2"), 1);
     check_said(test, "holds another sweep");
@@ -128,7 +105,7 @@ static void the_folder_of_another_sweep_is_left_alone(void **state)
 /* Batch normalisation over all workers is not for a model without any. */
 static void every_combination_is_tried_before_the_first_one_runs(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     const char *const args[] = {"sweep",  "--out",  test->out, "--grid", "sync-bn=false,true",
                                 "--mode", "ring",   "--model", "lenet5", "--steps",
                                 "1",      "--eval", "none",    NULL};
@@ -141,7 +118,7 @@ static void every_combination_is_tried_before_the_first_one_runs(void **state)
 /* The first one is stopped in the middle of a job that would take very long. */
 static void a_second_sweep_with_the_same_folder_is_refused_and_told_who_has_it(void **state)
 {
-    struct sweep_test *test = *state;
+    struct command_test *test = *state;
     struct program_run first = {.announce_fd = -1};
     char path[2 * PROGRAM_PATH_BYTES], holder[64];
     const char *const args[] = {"sweep",  "--out",   test->out, "--grid", "mode=local", "--model",
@@ -160,7 +137,8 @@ static void a_second_sweep_with_the_same_folder_is_refused_and_told_who_has_it(v
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-#define SWEEP_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+#define SWEEP_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, command_test_set_up, command_test_tear_down)
 
 int main(void)
 {

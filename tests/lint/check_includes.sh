@@ -30,7 +30,8 @@ common/channel          common/base common/trace common/vector common/security c
 
 worker/device           common/base
 
-ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device
+ps-server/shard/remedy  common/job
+ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
 ps-server/coordinator   common/base common/vector common/transport common/plan common/job common/channel ps-server/shard
 ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
@@ -120,7 +121,7 @@ common/live/live_(request|state)
 common/plan/(augmentation|blame|halving_plan|order)
 common/job/(all_reduce|carriers|checkpoints|consistency|faults|job_checks|job_effects|job_resume|phases|schedule|straggler)
 ps-server/coordinator/(agreement|checkpoint_ranks|checkpoint_schedule|checkpoint_vectors|checkpointing|choices|coordinator(_dispatch|_handshake|_port|_states)?|generation|membership|newcomers|results|stalls|sums|topology|tuning)
-ps-server/shard/(credits|policy_[a-z]+|remedy[a-z_]*|shard(_checkpoint|_create|_marks|_policy|_state|_update|_views)?|staleness)
+ps-server/shard/(credits|policy_[a-z]+|remedy/remedy[a-z_]*|shard(_checkpoint|_create|_marks|_on_push|_policy|_state|_views)?|staleness)
 ps-server/live/live_fill
 ps-server/record/(live_line|metrics)
 deploy/export/tensors

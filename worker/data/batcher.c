@@ -131,10 +131,10 @@ static void fill_next(struct batcher *batcher)
     uint64_t began_ns = trace_begin(batcher->options.trace);
     fill(batcher, slot, position, generation);
     trace_end(batcher->options.trace, began_ns,
-              &(struct trace_mark){.kind = TRACE_READ,
-                                   .bucket = TRACE_NO_BUCKET,
-                                   .step = position.epoch * sampler_step_count(batcher->sampler) +
-                                           position.step});
+              &(struct trace_tag){.kind = TRACE_READ,
+                                  .bucket = TRACE_NO_BUCKET,
+                                  .step = position.epoch * sampler_step_count(batcher->sampler) +
+                                          position.step});
     pthread_mutex_lock(&batcher->lock);
     if (atomic_load(&batcher->generation) == generation) {
         batcher->ready++;

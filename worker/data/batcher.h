@@ -46,7 +46,7 @@ struct batcher_options {
     bool reads_bytes;                 // of a dataset that stores them: see dataset_describe
     struct augmentation augmentation; // training only, of a dataset that stores bytes
     uint32_t depth;                   // batches read ahead, at least 1
-    struct trace_lane *trace;         // of whoever reads; borrowed; NULL: none
+    struct trace_tape *trace;         // of whoever reads; borrowed; NULL: none
     struct device *device; // that batches are copied to, borrowed; NULL: nobody says which
 };
 

@@ -364,8 +364,8 @@ enum status device_open(const char *name, const struct device_options *options,
 void device_close(struct device *device); // NULL is fine; after its programs
 
 /* What a device has chosen, for the programs that were compiled on it so far, among algorithms that
- * compute the same with other bits: lines of printable characters. Whoever takes them up computes
- * alike, as far as the device has the same algorithms; it says for what it has not. For programs
+ * compute the same with other bits: lines of printable characters. A device that takes them up
+ * computes alike, as far as it has the same algorithms; it says for what it has not. For programs
  * that are compiled later. device_choices: NULL where there is nothing to choose, "" where nothing
  * was, or too much to be written down. Borrowed until the next program is compiled. */
 const char *device_choices(const struct device *device);

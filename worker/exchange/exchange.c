@@ -9,14 +9,30 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct exchange_strategy *const strategies[] = {
-    [MODE_LOCAL] = &exchange_local, [MODE_RING] = &exchange_chunks, [MODE_PS_SYNC] = &exchange_ps,
-    [MODE_PS_SSP] = &exchange_ps,   [MODE_PS_ASYNC] = &exchange_ps,
-};
+/* Of ring, the one by messages. */
+static const struct exchange_strategy *strategy_of(enum mode_kind mode)
+{
+    const struct exchange_strategy *strategy = NULL;
+    switch (mode) {
+    case MODE_LOCAL:
+        strategy = &exchange_local;
+        break;
+    case MODE_RING:
+        strategy = &exchange_chunks;
+        break;
+    case MODE_PS_SYNC:
+    case MODE_PS_SSP:
+    case MODE_PS_ASYNC:
+        strategy = &exchange_ps;
+        break;
+    }
+    assert(strategy != NULL);
+    return strategy;
+}
 
 const struct exchange_ops *exchange_of(enum mode_kind mode)
 {
-    return &strategies[mode]->ops;
+    return &strategy_of(mode)->ops;
 }
 
 float *exchange_residual(const struct exchange *exchange, uint32_t index)
@@ -42,7 +58,7 @@ static void find_block(struct exchange_options *options)
 enum status exchange_create(const struct exchange_options *options, struct exchange **ret_exchange)
 {
     struct exchange_options complete = *options;
-    const struct exchange_strategy *strategy = strategies[options->mode];
+    const struct exchange_strategy *strategy = strategy_of(options->mode);
     if (strategy == &exchange_chunks && options->group != NULL) {
         strategy = &exchange_shared;
     }
@@ -56,7 +72,7 @@ enum status exchange_create(const struct exchange_options *options, struct excha
         return status;
     }
     exchange->ops = &strategy->ops;
-    exchange->driver = strategy->ops.wait != NULL ? &exchange_inline : &exchange_threaded;
+    exchange->driver = strategy->ops.inline_ops != NULL ? &exchange_inline : &exchange_threaded;
     exchange->options = complete;
     if (complete.vectors == NULL) {
         exchange->options.vectors = &exchange->options.grads;
@@ -87,8 +103,8 @@ enum status exchange_meet(struct exchange *exchange, const struct exchange_devic
 {
     enum status status = STATUS_OK;
     *ret_has_met = false;
-    if (exchange->ops->meet != NULL) {
-        status = exchange->ops->meet(exchange, device, ret_has_met);
+    if (exchange->ops->inline_ops != NULL) {
+        status = exchange->ops->inline_ops->meet(exchange, device, ret_has_met);
     }
     exchange->has_met = *ret_has_met;
     return status;
@@ -105,29 +121,33 @@ void exchange_count_modelled(struct exchange *exchange, uint32_t bucket)
 
 enum status exchange_start(struct exchange *exchange)
 {
-    return exchange->ops->start(exchange);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->start(exchange) : STATUS_OK;
 }
 
 enum status exchange_run_ready(struct exchange *exchange, uint32_t bucket)
 {
-    return bucket == EXCHANGE_PULL ? exchange->ops->pull(exchange)
+    return bucket == EXCHANGE_PULL ? exchange->ops->message_ops->pull(exchange)
                                    : exchange->ops->ready(exchange, bucket);
 }
 
 enum status exchange_go_on(struct exchange *exchange)
 {
-    return exchange->ops->go_on != NULL ? exchange->ops->go_on(exchange) : STATUS_OK;
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->go_on(exchange) : STATUS_OK;
 }
 
 enum status exchange_deliver(struct exchange *exchange, const struct message *message,
                              struct envelope *envelope)
 {
-    return exchange->ops->deliver(exchange, message, envelope);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL ? ops->deliver(exchange, message, envelope) : STATUS_MALFORMED;
 }
 
 bool exchange_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
 {
-    return exchange->ops->awaits != NULL && exchange->ops->awaits(exchange, ret_wait);
+    const struct exchange_message_ops *ops = exchange->ops->message_ops;
+    return ops != NULL && ops->awaits(exchange, ret_wait);
 }
 
 void exchange_stop(struct exchange *exchange, enum status status)
@@ -139,8 +159,8 @@ void exchange_stop(struct exchange *exchange, enum status status)
     }
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->mutex);
-    if (exchange->ops->stop != NULL) {
-        exchange->ops->stop(exchange);
+    if (exchange->ops->inline_ops != NULL) {
+        exchange->ops->inline_ops->stop(exchange);
     }
 }
 

@@ -10,7 +10,7 @@
  * Where parameters are wanted at once, end_step follows backward directly, and there is no
  * await_bucket. Only await_bucket, end_step and begin_step wait. In between, buckets travel while
  * later ones are computed, and while the next forward pass computes with those that have arrived. A
- * strategy is a row of the table in exchange.c and a file of its own:
+ * strategy is a choice in exchange.c and a file of its own:
  *
  *     mode   file                      thread     delivers
  *     local  exchange_local.c          link's     the gradient, without a network
@@ -65,39 +65,47 @@ enum exchange_delivers {
     EXCHANGE_PARAMS,    // new parameters, in params, at the next begin_step
 };
 
-struct exchange_ops {
-    enum exchange_delivers delivers;
-
-    /* A strategy's functions run on the communication thread, and none blocks. If there is a
-     * `wait`, `ready` runs on the trainer's thread. */
+/* Of a strategy by which messages travel. They run on the communication thread, and none blocks. */
+struct exchange_message_ops {
     enum status (*start)(struct exchange *exchange); // once, before the first step
-    enum status (*ready)(struct exchange *exchange, uint32_t bucket);
-    enum status (*pull)(
-        struct exchange *exchange); // pulls what exchange->pull_* say; NULL without servers
-
-    /* Waits until a ready bucket is complete. Runs on the trainer's thread, in the order of
-     * buckets, and replaces exchange_mark_done. NULL: the communication thread marks complete
-     * buckets. */
-    enum status (*wait)(struct exchange *exchange, uint32_t bucket);
-
-    /* See exchange_meet; NULL: gradients always come to the host. */
-    enum status (*meet)(struct exchange *exchange, const struct exchange_device *device,
-                        bool *ret_has_met);
-
-    /* Ends waits that `stopped` does not end. Any thread. NULL: there are no such waits. */
-    void (*stop)(struct exchange *exchange);
-
-    /* Sends what had to wait and may go now. NULL: nothing ever waits. */
-    enum status (*go_on)(struct exchange *exchange);
-
-    /* See exchange_awaits. NULL: it is not known whom it waits for. */
-    bool (*awaits)(const struct exchange *exchange, struct wire_wait *ret_wait);
 
     /* Handles a data message. May take the envelope by envelope_move. Returns STATUS_MALFORMED for
      * what the protocol does not allow, and STATUS_DENIED for the wrong sender; the caller then
      * drops the message and logs. */
     enum status (*deliver)(struct exchange *exchange, const struct message *message,
                            struct envelope *envelope);
+
+    enum status (*go_on)(struct exchange *exchange); // sends what had to wait and may go now
+
+    /* See exchange_awaits. */
+    bool (*awaits)(const struct exchange *exchange, struct wire_wait *ret_wait);
+
+    /* Pulls what exchange->pull_* say. NULL without servers. */
+    enum status (*pull)(struct exchange *exchange);
+};
+
+/* Of a strategy whose work is done on the trainer's thread: see exchange_inline.c. */
+struct exchange_inline_ops {
+    /* See exchange_meet. Without it gradients always come to the host. */
+    enum status (*meet)(struct exchange *exchange, const struct exchange_device *device,
+                        bool *ret_has_met);
+
+    /* Waits until a ready bucket is complete; in the order of buckets. */
+    enum status (*wait)(struct exchange *exchange, uint32_t bucket);
+
+    /* Ends waits that `stopped` does not end. Any thread. */
+    void (*stop)(struct exchange *exchange);
+};
+
+struct exchange_ops {
+    enum exchange_delivers delivers;
+    const struct exchange_message_ops *message_ops; // NULL: no message travels
+    const struct exchange_inline_ops *inline_ops;   // NULL: the communication thread does the work
+
+    /* A bucket's gradients are there. On the thread that does the work; it does not block. A
+     * strategy without inline_ops calls exchange_mark_done then or later. */
+    enum status (*ready)(struct exchange *exchange, uint32_t bucket);
+
     void (*destroy)(struct exchange *exchange);
 };
 

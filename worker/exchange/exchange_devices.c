@@ -30,12 +30,6 @@ static enum status devices_create(const struct exchange_options *options,
     return STATUS_OK;
 }
 
-static enum status devices_start(struct exchange *exchange)
-{
-    (void)exchange;
-    return STATUS_OK;
-}
-
 static bool is_stopped(void *context)
 {
     return exchange_stopped(context) != STATUS_OK;
@@ -88,30 +82,23 @@ static enum status devices_wait(struct exchange *exchange, uint32_t bucket)
     return STATUS_OK;
 }
 
-static enum status devices_deliver(struct exchange *exchange, const struct message *message,
-                                   struct envelope *envelope)
-{
-    (void)exchange;
-    (void)message;
-    (void)envelope;
-    return STATUS_MALFORMED;
-}
-
 static void devices_destroy(struct exchange *exchange)
 {
     free(exchange);
 }
 
+static const struct exchange_inline_ops devices_inline_ops = {
+    .meet = devices_meet,
+    .wait = devices_wait,
+    .stop = devices_stop,
+};
+
 const struct exchange_strategy exchange_devices = {
     .ops =
         {
             .delivers = EXCHANGE_GRADIENTS,
-            .start = devices_start,
+            .inline_ops = &devices_inline_ops,
             .ready = devices_ready,
-            .meet = devices_meet,
-            .stop = devices_stop,
-            .wait = devices_wait,
-            .deliver = devices_deliver,
             .destroy = devices_destroy,
         },
     .create = devices_create,

@@ -40,7 +40,7 @@ static enum status end_step(struct exchange *exchange,
     for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
         enum status status = ending_of(exchange);
         if (status == STATUS_OK) {
-            status = exchange->failure = exchange->ops->wait(exchange, bucket);
+            status = exchange->failure = exchange->ops->inline_ops->wait(exchange, bucket);
         }
         if (status != STATUS_OK) {
             return ending_of(exchange);

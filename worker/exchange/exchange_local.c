@@ -17,25 +17,10 @@ static enum status local_create(const struct exchange_options *options,
     return STATUS_OK;
 }
 
-static enum status local_start(struct exchange *exchange)
-{
-    (void)exchange;
-    return STATUS_OK;
-}
-
 static enum status local_ready(struct exchange *exchange, uint32_t bucket)
 {
     exchange_mark_done(exchange, bucket);
     return STATUS_OK;
-}
-
-static enum status local_deliver(struct exchange *exchange, const struct message *message,
-                                 struct envelope *envelope)
-{
-    (void)exchange;
-    (void)message;
-    (void)envelope;
-    return STATUS_MALFORMED;
 }
 
 static void local_destroy(struct exchange *exchange)
@@ -47,9 +32,7 @@ const struct exchange_strategy exchange_local = {
     .ops =
         {
             .delivers = EXCHANGE_GRADIENTS,
-            .start = local_start,
             .ready = local_ready,
-            .deliver = local_deliver,
             .destroy = local_destroy,
         },
     .create = local_create,

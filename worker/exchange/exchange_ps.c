@@ -1,4 +1,4 @@
-/* Pushes gradients to the shards, and pulls new parameters.
+/* Pushes gradients to the shards, pulls new parameters, and takes them.
  *
  * Part k of K of every bucket belongs to shard k. As soon as backward has completed a bucket, its
  * parts are pushed, and the parameters of the next step are requested. Each shard answers when its
@@ -10,161 +10,18 @@
  * taken them. Of the ready buckets, the one that the next forward pass needs first, which is the
  * last, is pushed next, even ahead of what is queued but has not left (pacer.h). The window also
  * keeps workers together: on a link that all share, each gets the same part of it. */
+#include "common/vector/vector_device.h"
 #include "worker/exchange/exchange_ps_state.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
-// Enough bytes to keep a link busy until TAKEN comes.
-#define WINDOW_BYTES (UINT64_C(1) << 20)
-
-static void ps_destroy(struct exchange *exchange)
-{
-    struct ps *ps = ps_of(exchange);
-    for (uint32_t i = 0; ps->encoders != NULL && i < ps->rank_count; i++) {
-        encoder_destroy(&ps->encoders[i]);
-    }
-    free(ps->encoders);
-    pacer_destroy(ps->pacer);
-    for (uint32_t i = 0; ps->shards != NULL && i < ps->shard_count; i++) {
-        free(ps->shards[i].states);
-        free(ps->shards[i].travellers);
-        free(ps->shards[i].is_pulled);
-    }
-    free(ps->shards);
-    free(ps->missing_counts);
-    free(ps);
-}
-
-/* Two pushes of each rank may always be on their way: one is taken while the other comes. */
-static uint64_t window_of(const struct exchange_options *options, uint32_t shard)
-{
-    uint64_t window = WINDOW_BYTES;
-    for (uint32_t i = 0; i < options->layout->bucket_count; i++) {
-        uint64_t bytes =
-            ps_bytes_of(span_part(options->layout->buckets[i], options->peer_count, shard));
-        window = bytes > window ? bytes : window;
-    }
-    return options->block.count * window;
-}
-
-static enum status create_encoders(struct ps *ps, const struct exchange_options *options)
-{
-    ps->rank_count = options->block.count;
-    ps->encoders = calloc(ps->rank_count, sizeof(*ps->encoders));
-    enum status status = ps->encoders != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-    for (uint32_t i = 0; i < ps->rank_count && status == STATUS_OK; i++) {
-        status = encoder_create(&options->codec, options->layout, &ps->encoders[i]);
-    }
-    return status;
-}
-
-static enum status create_shards(struct ps *ps, const struct exchange_options *options)
-{
-    uint32_t bucket_count = options->layout->bucket_count;
-    ps->missing_counts = calloc(bucket_count, sizeof(*ps->missing_counts));
-    ps->shards = calloc((size_t)options->peer_count + 1, sizeof(*ps->shards));
-    if (ps->missing_counts == NULL || ps->shards == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    ps->shard_count = options->peer_count;
-    ps->is_open = options->device == NULL;
-    for (uint32_t i = 0; i < ps->shard_count; i++) {
-        struct ps_shard *shard = &ps->shards[i];
-        // On one host nothing travels.
-        const struct lanes *lanes = &options->peers[i];
-        shard->is_far = !transport_is_near(options->channel->transport, lanes->peers[0]);
-        shard->window = shard->is_far ? lanes->count * window_of(options, i) : UINT64_MAX;
-        shard->states = calloc(bucket_count, sizeof(*shard->states));
-        shard->travellers = calloc(bucket_count, sizeof(*shard->travellers));
-        shard->is_pulled = calloc(bucket_count, sizeof(*shard->is_pulled));
-        if (shard->states == NULL || shard->travellers == NULL || shard->is_pulled == NULL) {
-            return STATUS_NO_MEMORY;
-        }
-    }
-    return STATUS_OK;
-}
-
-static enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange)
-{
-    struct ps *ps = calloc(1, sizeof(*ps));
-    if (ps == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    enum status status = create_shards(ps, options);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    status = create_encoders(ps, options);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    status = pacer_create(options->channel, options->peer_count, PACER_LANE_OF_BUCKET, &ps->pacer);
-    if (status != STATUS_OK) {
-        goto fail;
-    }
-    ps->base.encoders = ps->encoders;
-    ps->base.encoder_count = ps->rank_count;
-    *ret_exchange = &ps->base;
-    return STATUS_OK;
-fail:
-    ps_destroy(&ps->base);
-    return status;
-}
-
-/* Sends on the bucket's lane, because a shard has to have the seed before the push. */
-static enum status send_to_shard(struct exchange *exchange, uint32_t shard,
-                                 const struct message *message)
+enum status ps_send_to_shard(struct exchange *exchange, uint32_t shard,
+                             const struct message *message)
 {
     const struct exchange_options *options = &exchange->options;
     uint64_t peer = lanes_of_bucket(&options->peers[shard], message->bucket);
     return channel_send(options->channel, peer, message, NULL, NULL);
-}
-
-static enum status lend_to_shard(struct exchange *exchange, uint32_t shard,
-                                 const struct message *message)
-{
-    return exchange_send(
-        exchange, lanes_of_bucket(&exchange->options.peers[shard], message->bucket), message);
-}
-
-/* Sends a shard its part of one vector: the parameters, or a state of the optimizer. */
-static enum status send_seed(struct exchange *exchange, uint32_t shard, uint32_t vector,
-                             const float *values)
-{
-    const struct exchange_options *options = &exchange->options;
-    for (uint32_t bucket = 0; bucket < options->layout->bucket_count; bucket++) {
-        struct span part = span_part(options->layout->buckets[bucket], options->peer_count, shard);
-        if (part.count == 0) {
-            continue;
-        }
-        struct message seed = {
-            .kind = MESSAGE_SEED,
-            .rank = options->rank,
-            .bucket = bucket,
-            .vector = vector,
-            .span = part,
-            .values = values + part.offset,
-        };
-        enum status status = options->device == NULL ? send_to_shard(exchange, shard, &seed)
-                                                     : lend_to_shard(exchange, shard, &seed);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    return STATUS_OK;
-}
-
-/* Gives the shards what they begin with. Rank 0 does this; every worker has the same. */
-static enum status send_seeds(struct exchange *exchange, uint32_t shard)
-{
-    const struct exchange_options *options = &exchange->options;
-    enum status status = send_seed(exchange, shard, 0, options->params);
-    for (uint32_t i = 0; i < options->state_count && status == STATUS_OK; i++) {
-        status = send_seed(exchange, shard, 1 + i, options->states[i]);
-    }
-    return status;
 }
 
 /* Asks a shard for its part of a bucket: for the next step, or of a mark (0: none). */
@@ -183,10 +40,10 @@ static enum status send_pull(struct exchange *exchange, uint32_t bucket, uint32_
         .span = ps_part_of(exchange, bucket, shard),
     };
     ps_of(exchange)->shards[shard].is_pulled[bucket] = true;
-    return send_to_shard(exchange, shard, &pull);
+    return ps_send_to_shard(exchange, shard, &pull);
 }
 
-enum status ps_pull_shard(struct exchange *exchange, uint32_t shard, uint64_t version)
+static enum status pull_shard(struct exchange *exchange, uint32_t shard, uint64_t version)
 {
     enum status status = STATUS_OK;
     uint32_t bucket_count = exchange->options.layout->bucket_count;
@@ -201,45 +58,16 @@ enum status ps_pull_shard(struct exchange *exchange, uint32_t shard, uint64_t ve
 }
 
 /* Asks for everything. */
-static enum status ps_pull(struct exchange *exchange)
+enum status ps_pull(struct exchange *exchange)
 {
     const struct exchange_options *options = &exchange->options;
     enum status status = STATUS_OK;
     memset(ps_of(exchange)->missing_counts, 0,
            options->layout->bucket_count * sizeof(*ps_of(exchange)->missing_counts));
     for (uint32_t shard = 0; shard < options->peer_count && status == STATUS_OK; shard++) {
-        status = ps_pull_shard(exchange, shard, 0);
+        status = pull_shard(exchange, shard, 0);
     }
     return status;
-}
-
-/* Sends what shards need before anything else. */
-static enum status send_first(struct exchange *exchange)
-{
-    const struct exchange_options *options = &exchange->options;
-    enum status status = STATUS_OK;
-    bool seeds = options->rank == 0 && !options->is_restored;
-    for (uint32_t shard = 0; seeds && shard < options->peer_count; shard++) {
-        status = send_seeds(exchange, shard);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    // A seeded order may already give a later version to the first gradient.
-    return options->is_unsynchronised ? ps_pull(exchange) : STATUS_OK;
-}
-
-static enum status ps_start(struct exchange *exchange)
-{
-    const struct exchange_options *options = &exchange->options;
-    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        enum status status = exchange_say_hello(exchange, &options->peers[shard],
-                                                ps_of(exchange)->shards[shard].is_far);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    return ps_of(exchange)->is_open ? send_first(exchange) : STATUS_OK;
 }
 
 /* Of the rank whose turn it is, as a step of its own; or of the index-th that this process carries,
@@ -314,37 +142,10 @@ enum status ps_push_on(struct exchange *exchange, uint32_t shard)
     return status;
 }
 
-/* Whether all shards and this worker can reach each other's memory. */
-static bool reaches_shards(const struct exchange *exchange)
-{
-    const struct exchange_options *options = &exchange->options;
-    bool reaches = true;
-    for (uint32_t shard = 0; shard < options->peer_count; shard++) {
-        uint64_t peer = options->peers[shard].peers[0];
-        reaches = reaches && channel_lends(options->channel, peer) &&
-                  channel_has_view(options->channel, peer);
-    }
-    return reaches;
-}
-
-static enum status open_shards(struct exchange *exchange)
-{
-    struct ps *ps = ps_of(exchange);
-    ps->is_open = reaches_shards(exchange);
-    if (!ps->is_open) {
-        return STATUS_OK; // the channel reports it if they never will
-    }
-    enum status status = send_first(exchange);
-    for (uint32_t shard = 0; shard < ps->shard_count && status == STATUS_OK; shard++) {
-        status = ps_push_on(exchange, shard);
-    }
-    return status;
-}
-
 static enum status ps_go_on(struct exchange *exchange)
 {
     struct ps *ps = ps_of(exchange);
-    enum status status = ps->is_open ? STATUS_OK : open_shards(exchange);
+    enum status status = ps->is_open ? STATUS_OK : ps_open(exchange);
     return status == STATUS_OK ? pacer_go_on(ps->pacer) : status;
 }
 
@@ -371,6 +172,168 @@ static enum status ps_ready(struct exchange *exchange, uint32_t bucket)
     return status;
 }
 
+/* A shard has taken a push, so there is room for another. */
+static enum status take_credit(struct exchange *exchange, const struct message *message,
+                               uint32_t shard)
+{
+    struct ps *ps = ps_of(exchange);
+    struct ps_shard *state = &ps->shards[shard];
+    // The trainer may begin the next one: the parameters have come.
+    const struct exchange_turn now = exchange_turn(exchange, exchange->step);
+    uint32_t rank = exchange->options.rank + now.index;
+    bool takes_turns = exchange_turns(exchange) > 1;
+    bool is_old = message->step < now.step ||
+                  (message->step == now.step && takes_turns && message->rank < rank);
+    bool is_now = message->step == now.step && (!takes_turns || message->rank == rank);
+    if (!is_now || ps->ready_count == 0) {
+        return is_old ? STATUS_OK : STATUS_MALFORMED;
+    }
+    if (message->bucket >= ps->ready_count || state->states[message->bucket] != PUSH_TRAVELS) {
+        return STATUS_MALFORMED;
+    }
+    if (--state->travellers[message->bucket] == 0) {
+        state->states[message->bucket] = PUSH_TAKEN;
+    }
+    state->travelling -= ps_bytes_of(ps_part_of(exchange, message->bucket, shard));
+    return ps_push_on(exchange, shard);
+}
+
+static const struct ps *ps_of_const(const struct exchange *exchange)
+{
+    return (const struct ps *)exchange;
+}
+
+/* Whether these parameters were requested and have not come yet. */
+static bool expects(const struct exchange *exchange, const struct message *message, uint32_t shard)
+{
+    struct span part = ps_part_of(exchange, message->bucket, shard);
+    const struct exchange_turn next = ps_next_turn(exchange);
+    return part.offset == message->span.offset && part.count == message->span.count &&
+           ps_of_const(exchange)->shards[shard].is_pulled[message->bucket] &&
+           message->step == next.step && message->rank == exchange->options.rank + next.index &&
+           message->vector == exchange->pull_vector &&
+           (exchange->pull_mark == 0 || message->mark == exchange->pull_mark) &&
+           (message->outcome != NULL || message->vector > 0 ||
+            !exchange->options.is_unsynchronised);
+}
+
+/* Handles that every requested part has come. */
+static bool has_everything(const struct exchange *exchange)
+{
+    for (uint32_t bucket = 0; bucket < exchange->options.layout->bucket_count; bucket++) {
+        if (ps_of_const(exchange)->missing_counts[bucket] > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Notes how many shards dropped the last gradient. */
+static void note_late(struct exchange *exchange)
+{
+    const struct ps *ps = ps_of_const(exchange);
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        late += ps->shards[i].is_late;
+    }
+    exchange_note_late(exchange, (double)late / ps->shard_count);
+}
+
+/* Asks shards that are behind the newest one again, until all are at one version. For
+ * unsynchronised workers. The version is sure to come, because N - B workers have pushed gradients
+ * of the one before it to all shards. */
+static enum status agree_on_version(struct exchange *exchange)
+{
+    const struct ps *ps = ps_of(exchange);
+    enum status status = STATUS_OK;
+    uint64_t newest = 0;
+    for (uint32_t i = 0; i < ps->shard_count; i++) {
+        uint64_t version = ps->shards[i].params_version;
+        newest = version > newest ? version : newest;
+    }
+    for (uint32_t i = 0; i < ps->shard_count && status == STATUS_OK; i++) {
+        if (ps->shards[i].params_version < newest) {
+            status = pull_shard(exchange, i, newest);
+        }
+    }
+    if (status == STATUS_OK && has_everything(exchange)) {
+        note_late(exchange);
+        for (uint32_t bucket = 0; bucket < exchange->options.layout->bucket_count; bucket++) {
+            exchange_mark_done(exchange, bucket);
+        }
+    }
+    return status;
+}
+
+/* Values that are not lent lie in host memory, where no server of this program puts them. */
+static enum status copy_on_device(struct exchange *exchange, const struct message *message)
+{
+    struct vector_device *device = exchange->options.device;
+    if (message->loan == NULL || message->vector > 0) {
+        return STATUS_MALFORMED;
+    }
+    enum status status = device->ops->copy(device, exchange->options.params + message->span.offset,
+                                           message->values, message->span.count);
+    return status == STATUS_OK ? device->ops->wait(device) : status;
+}
+
+static enum status take_params(struct exchange *exchange, const struct message *message,
+                               uint32_t shard)
+{
+    struct ps_shard *state = &ps_of(exchange)->shards[shard];
+    state->is_pulled[message->bucket] = false;
+    ps_of(exchange)->answer_count++;
+    state->params_version = message->params_version;
+    uint64_t *missing_count = &ps_of(exchange)->missing_counts[message->bucket];
+    float *target = message->vector > 0 ? exchange->pull_target : exchange->options.params;
+    if (exchange->options.device != NULL) {
+        enum status status = copy_on_device(exchange, message);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    } else if (message->encoded == NULL) {
+        memcpy(target + message->span.offset, message->values, message->span.count * sizeof(float));
+    } else if (message->vector > 0 || exchange->options.is_unsynchronised ||
+               encoder_add(&ps_of(exchange)->encoders[0], message, target) != STATUS_OK) {
+        return STATUS_MALFORMED; // by how much parameters have changed: not what was asked for
+    }
+    *missing_count -= message->span.count;
+    if (exchange->options.is_unsynchronised && exchange->pull_mark == 0 && message->vector == 0) {
+        exchange_note_progress(exchange, message);
+        state->is_late = message->outcome->is_late;
+    }
+    if (*missing_count > 0) {
+        return STATUS_OK;
+    }
+    if (exchange->options.is_unsynchronised) {
+        return has_everything(exchange) ? agree_on_version(exchange) : STATUS_OK;
+    }
+    exchange_mark_done(exchange, message->bucket);
+    return STATUS_OK;
+}
+
+/* The first shard that has not answered, if all buckets of the step were pushed. */
+static bool ps_awaits(const struct exchange *exchange, struct wire_wait *ret_wait)
+{
+    const struct ps *ps = ps_of_const(exchange);
+    uint32_t bucket_count = exchange->options.layout->bucket_count;
+    if (ps->ready_count > 0 && ps->ready_count < bucket_count) {
+        return false; // backward goes on
+    }
+    for (uint32_t shard = 0; shard < ps->shard_count; shard++) {
+        for (uint32_t bucket = 0; bucket < bucket_count; bucket++) {
+            if (ps->shards[shard].is_pulled[bucket]) {
+                *ret_wait = (struct wire_wait){.role = ROLE_SERVER,
+                                               .index = shard,
+                                               .what = WIRE_WAIT_PARAMS,
+                                               .taken = ps->answer_count};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static enum status ps_deliver(struct exchange *exchange, const struct message *message,
                               struct envelope *envelope)
 {
@@ -383,23 +346,27 @@ static enum status ps_deliver(struct exchange *exchange, const struct message *m
         return STATUS_MALFORMED;
     }
     if (message->kind == MESSAGE_TAKEN) {
-        return ps_take_credit(exchange, message, shard);
+        return take_credit(exchange, message, shard);
     }
-    return message->kind == MESSAGE_PARAMS && ps_expects(exchange, message, shard)
-               ? ps_take_params(exchange, message, shard)
+    return message->kind == MESSAGE_PARAMS && expects(exchange, message, shard)
+               ? take_params(exchange, message, shard)
                : STATUS_MALFORMED;
 }
+
+static const struct exchange_message_ops ps_message_ops = {
+    .start = ps_start,
+    .deliver = ps_deliver,
+    .go_on = ps_go_on,
+    .awaits = ps_awaits,
+    .pull = ps_pull,
+};
 
 const struct exchange_strategy exchange_ps = {
     .ops =
         {
             .delivers = EXCHANGE_PARAMS,
-            .start = ps_start,
+            .message_ops = &ps_message_ops,
             .ready = ps_ready,
-            .go_on = ps_go_on,
-            .pull = ps_pull,
-            .awaits = ps_awaits,
-            .deliver = ps_deliver,
             .destroy = ps_destroy,
         },
     .create = ps_create,

@@ -1,4 +1,5 @@
-/* The state that exchange_ps.c (requests and pushes) and ps_answers.c (answers) share. */
+/* The state that exchange_ps.c (pushes, pulls and answers) and ps_begin.c (what is before them)
+ * share. */
 #ifndef WORKER_EXCHANGE_EXCHANGE_PS_STATE_H
 #define WORKER_EXCHANGE_EXCHANGE_PS_STATE_H
 
@@ -64,22 +65,23 @@ static inline uint32_t ps_push_count(const struct exchange *exchange)
     return exchange->options.is_unsynchronised ? 1 : exchange->options.block.count;
 }
 
-/* Asks a shard for all its parameters: of this version or a later one; 0: of any. */
-enum status ps_pull_shard(struct exchange *exchange, uint32_t shard, uint64_t version);
+/* ps_begin.c: slots of the strategy. Hellos and the first parameters go out at the start, or when
+ * shards and worker reach each other's memory, where they have to. */
+enum status ps_create(const struct exchange_options *options, struct exchange **ret_exchange);
+enum status ps_start(struct exchange *exchange);
+void ps_destroy(struct exchange *exchange);
+
+/* ps_begin.c: begins to send if all shards can be reached now. */
+enum status ps_open(struct exchange *exchange);
+
+/* Sends on the bucket's lane, because a shard has to have the seed before the push. */
+enum status ps_send_to_shard(struct exchange *exchange, uint32_t shard,
+                             const struct message *message);
+
+/* Asks all shards for everything. */
+enum status ps_pull(struct exchange *exchange);
 
 /* Pushes ready buckets to a shard, as far as its window allows. */
 enum status ps_push_on(struct exchange *exchange, uint32_t shard);
-
-/* ps_answers.c: a shard has taken a push, so there is room for another. */
-enum status ps_take_credit(struct exchange *exchange, const struct message *message,
-                           uint32_t shard);
-
-/* The first shard that has not answered, if all buckets of the step were pushed. */
-bool ps_awaits(const struct exchange *exchange, struct wire_wait *ret_wait);
-
-/* Whether these parameters were requested and have not come yet; and takes them. */
-bool ps_expects(const struct exchange *exchange, const struct message *message, uint32_t shard);
-enum status ps_take_params(struct exchange *exchange, const struct message *message,
-                           uint32_t shard);
 
 #endif

@@ -250,7 +250,7 @@ enum status exchange_pull(struct exchange *exchange, uint64_t mark)
 
 enum status exchange_pull_state(struct exchange *exchange, uint32_t vector, float *target)
 {
-    assert(vector > 0 && exchange->ops->pull != NULL);
+    assert(vector > 0 && exchange->ops->delivers == EXCHANGE_PARAMS);
     return pull_and_wait(exchange, 0, vector, target);
 }
 

@@ -44,15 +44,15 @@ static void note_exchange(struct link *link, enum status status)
 /* A bucket that the trainer has posted, or EXCHANGE_PULL. */
 static void run_bucket(struct link *link, uint32_t bucket)
 {
-    struct trace_lane *trace = link->channel->trace;
+    struct trace_tape *trace = link->channel->trace;
     uint64_t step = link->exchange->step; // the trainer may begin the next one meanwhile
     uint64_t began_ns = trace_begin(trace);
     note_exchange(link, exchange_run_ready(link->exchange, bucket));
     if (trace != NULL) {
         trace_end(trace, began_ns,
-                  &(struct trace_mark){.kind = TRACE_POSTED,
-                                       .bucket = bucket == EXCHANGE_PULL ? TRACE_NO_BUCKET : bucket,
-                                       .step = trace_step_of(trace, step)});
+                  &(struct trace_tag){.kind = TRACE_POSTED,
+                                      .bucket = bucket == EXCHANGE_PULL ? TRACE_NO_BUCKET : bucket,
+                                      .step = trace_step_of(trace, step)});
     }
 }
 
@@ -369,7 +369,7 @@ static uint64_t digest_choices(const char *choices)
 static enum status say_ready(struct link *link)
 {
     const struct trace_window window = job_timeline(&link->job);
-    enum status status = trace_open_lane(link->prepared.trace, TRACE_COMMUNICATION,
+    enum status status = trace_open_tape(link->prepared.trace, TRACE_COMMUNICATION,
                                          link->ranks.first, &window, &link->channel->trace);
     if (status != STATUS_OK) {
         member_leave(&link->member, status, "it has no memory for its timeline");

@@ -105,8 +105,8 @@ enum status link_pass(struct link *link, const struct link_passed *passed);
 enum status link_await_decision(struct link *link, uint64_t period, bool *ret_is_enough);
 
 /* Adds up `values` over all ranks, in the order of ranks: (ranks that this process carries, count).
- * The sums come in the place of the first: the same numbers on each worker, which all have to call
- * it as often. Waits. Where workers are in step. */
+ * The sums replace the first rank's values, and are the same numbers on each worker. All workers
+ * have to call it equally often. Waits. For workers that are in step. */
 enum status link_sum(struct link *link, double *values, uint32_t count);
 
 /* Bytes sent and received so far, with headers. */

@@ -47,10 +47,10 @@ void trainer_count_step(struct trainer *trainer, uint64_t step, const struct ste
     add_step(&trainer->interval, times, total_ns);
     add_step(&trainer->period, times, total_ns);
     trace_note(trainer->clock.trace,
-               &(struct trace_mark){.kind = TRACE_IMAGES_PER_SECOND,
-                                    .bucket = TRACE_NO_BUCKET,
-                                    .step = step,
-                                    .value = turn_images * 1e9 / (double)(total_ns + 1)});
+               &(struct trace_tag){.kind = TRACE_IMAGES_PER_SECOND,
+                                   .bucket = TRACE_NO_BUCKET,
+                                   .step = step,
+                                   .value = turn_images * 1e9 / (double)(total_ns + 1)});
 }
 
 /* What became of the gradient of the round that has ended, where workers are unsynchronised: that
@@ -60,10 +60,10 @@ static void note_fate(struct trainer *trainer)
     const struct exchange_fate fate = exchange_fate(trainer->exchange);
     struct slice *slice = &trainer->slices.list[trainer->turn];
     trainer->applied_rate = fate.rate;
-    trace_note(trainer->clock.trace, &(struct trace_mark){.kind = TRACE_STALENESS,
-                                                          .bucket = TRACE_NO_BUCKET,
-                                                          .step = trainer->clock.step,
-                                                          .value = fate.staleness});
+    trace_note(trainer->clock.trace, &(struct trace_tag){.kind = TRACE_STALENESS,
+                                                         .bucket = TRACE_NO_BUCKET,
+                                                         .step = trainer->clock.step,
+                                                         .value = fate.staleness});
     if (fate.staleness > trainer->staleness_max) {
         trainer->staleness_max = fate.staleness;
     }

@@ -69,7 +69,7 @@ static enum status apply_gradients(void *context, uint32_t bucket)
         status = update_params(trainer, bucket);
     }
     trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_mark){TRACE_OPTIMIZER, bucket, .step = trainer->step});
+              &(struct trace_tag){TRACE_OPTIMIZER, bucket, .step = trainer->step});
     step_clock_enter(&trainer->clock, before);
     return status;
 }
@@ -157,7 +157,7 @@ void round_bucket_ready(struct trainer *trainer, uint32_t bucket, uint64_t step)
     if (ends) {
         // It may add up gradients on this thread.
         enum step_activity before = step_clock_enter(&trainer->clock, STEP_EXCHANGE);
-        trace_note(trainer->clock.trace, &(struct trace_mark){TRACE_READY, bucket, .step = step});
+        trace_note(trainer->clock.trace, &(struct trace_tag){TRACE_READY, bucket, .step = step});
         exchange_bucket_ready(trainer->exchange, bucket);
         step_clock_enter(&trainer->clock, before);
     }

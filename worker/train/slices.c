@@ -37,7 +37,7 @@ static enum status create_batches(struct slice *slice, const struct slices_sourc
     };
     const struct trace_window window = job_timeline(job);
     enum status status =
-        trace_open_lane(sources->trace, TRACE_INPUT, slice->rank, &window, &options.trace);
+        trace_open_tape(sources->trace, TRACE_INPUT, slice->rank, &window, &options.trace);
     if (status != STATUS_OK) {
         return status;
     }

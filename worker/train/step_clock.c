@@ -16,13 +16,13 @@ void step_clock_start(struct step_clock *clock, uint64_t step)
 /* What is computed has events of its own. */
 static void trace_activity(const struct step_clock *clock, uint64_t now_ns)
 {
-    const struct trace_mark mark = {
+    const struct trace_tag tag = {
         .kind = clock->activity == STEP_INPUT ? TRACE_INPUT_WAIT : TRACE_EXCHANGE,
         .bucket = TRACE_NO_BUCKET,
         .step = clock->step,
     };
     if (clock->activity != STEP_COMPUTE && now_ns > clock->began_ns) {
-        trace_record(clock->trace, clock->began_ns, now_ns, &mark);
+        trace_record(clock->trace, clock->began_ns, now_ns, &tag);
     }
 }
 

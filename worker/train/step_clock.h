@@ -1,7 +1,7 @@
 /* Tells where the time of a step goes: to input, computing, or the exchange.
  *
- * One of the three goes on at any time. Whoever begins something else says so and gets back what
- * went on before, to say it again afterwards: a bucket that is summed in the midst of backward is
+ * One of the three goes on at any time. Code that begins another says so and gets back what went on
+ * before, to return to it afterwards: a bucket that is summed in the midst of backward is
  * exchange, an update in the midst of an exchange is computing. */
 #ifndef WORKER_TRAIN_STEP_CLOCK_H
 #define WORKER_TRAIN_STEP_CLOCK_H
@@ -18,7 +18,7 @@ struct step_clock {
     uint64_t began_ns;            // when it began
     uint64_t ns[STEP_ACTIVITIES]; // of the step so far
     uint64_t step;                // of the job, that it is of
-    struct trace_lane *trace;     // of the thread; borrowed; NULL: none
+    struct trace_tape *trace;     // of the thread; borrowed; NULL: none
 };
 
 /* A step begins, with its input. Zeroed before the first; `trace` stays. */

@@ -26,9 +26,9 @@ static enum status follow_turn(struct trainer *trainer, struct link *link, uint6
     uint64_t began_ns = trace_begin(trainer->clock.trace);
     enum status status = trainer_after_step(trainer, link, step);
     trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_mark){.kind = TRACE_AFTER_STEP,
-                                   .bucket = TRACE_NO_BUCKET,
-                                   .step = trainer->clock.step});
+              &(struct trace_tag){.kind = TRACE_AFTER_STEP,
+                                  .bucket = TRACE_NO_BUCKET,
+                                  .step = trainer->clock.step});
     return status;
 }
 
@@ -392,7 +392,7 @@ static enum status create_parts(struct trainer *trainer, const struct trainer_to
         return status;
     }
     plan_warmup(trainer);
-    status = trace_open_lane(tools->trace, TRACE_COMPUTE, trainer->ranks.first, &window,
+    status = trace_open_tape(tools->trace, TRACE_COMPUTE, trainer->ranks.first, &window,
                              &trainer->clock.trace);
     if (status != STATUS_OK) {
         return status;

@@ -100,7 +100,7 @@ static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint3
         status = model_await_gradients(trainer->model, bucket);
     }
     trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_mark){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
+              &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
     return status;
 }
 
@@ -175,7 +175,7 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
 {
     struct slice *slice = &trainer->slices.list[index];
     const struct program_input input = input_of(trainer, batch);
-    struct trace_lane *trace = trainer->clock.trace;
+    struct trace_tape *trace = trainer->clock.trace;
     uint32_t begun;
     uint64_t began_ns = trace_begin(trace);
     enum status status = model_begin_forward(trainer->model, &input);
@@ -194,7 +194,7 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     }
     status = await_loss(trainer, &slice->loss_sum);
     trace_end(trace, began_ns,
-              &(struct trace_mark){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});
+              &(struct trace_tag){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});
     if (status != STATUS_OK) {
         return status;
     }
@@ -210,7 +210,7 @@ static void wait_as_straggler(struct trainer *trainer, struct slice *slice, uint
     if (slice->straggling.waited_ns > 0) {
         trace_end(
             trainer->clock.trace, began_ns,
-            &(struct trace_mark){.kind = TRACE_DELAY, .bucket = TRACE_NO_BUCKET, .step = step});
+            &(struct trace_tag){.kind = TRACE_DELAY, .bucket = TRACE_NO_BUCKET, .step = step});
     }
 }
 
@@ -255,6 +255,6 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
         *ret_times = times_of(trainer);
     }
     trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_mark){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});
+              &(struct trace_tag){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});
     return status;
 }

@@ -17,12 +17,12 @@
 
 static const struct trace_window all = {0, UINT64_MAX};
 
-static struct trace_lane *open_lane(struct trace *trace, enum trace_thread thread, uint32_t number,
+static struct trace_tape *open_tape(struct trace *trace, enum trace_thread thread, uint32_t number,
                                     const struct trace_window *window)
 {
-    struct trace_lane *lane;
-    assert_int_equal(trace_open_lane(trace, thread, number, window, &lane), STATUS_OK);
-    return lane;
+    struct trace_tape *tape;
+    assert_int_equal(trace_open_tape(trace, thread, number, window, &tape), STATUS_OK);
+    return tape;
 }
 
 static void without_a_folder_nothing_is_recorded(void **state)
@@ -30,10 +30,10 @@ static void without_a_folder_nothing_is_recorded(void **state)
     (void)state;
     struct trace *trace;
     assert_int_equal(trace_create("", &trace), STATUS_OK);
-    assert_null(open_lane(trace, TRACE_COMPUTE, 0, &all));
-    assert_null(open_lane(NULL, TRACE_COMPUTE, 0, &all));
+    assert_null(open_tape(trace, TRACE_COMPUTE, 0, &all));
+    assert_null(open_tape(NULL, TRACE_COMPUTE, 0, &all));
     assert_int_equal(trace_begin(NULL), 0);
-    trace_end(NULL, 0, &(struct trace_mark){TRACE_STEP});
+    trace_end(NULL, 0, &(struct trace_tag){TRACE_STEP});
     trace_add_ping(NULL, &(struct trace_ping){0});
     assert_int_equal(trace_next_flow(NULL, 0), 0);
     assert_int_equal(trace_write(trace), STATUS_OK);
@@ -46,15 +46,15 @@ static void only_steps_of_the_window_are_recorded(void **state)
     struct trace *trace;
     const struct trace_window window = {10, 12};
     assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
-    struct trace_lane *lane = open_lane(trace, TRACE_COMPUTE, 3, &window);
+    struct trace_tape *tape = open_tape(trace, TRACE_COMPUTE, 3, &window);
     for (uint64_t step = 0; step < 20; step++) {
-        trace_note(lane, &(struct trace_mark){TRACE_READY, .step = step});
-        assert_int_equal(trace_next_flow(lane, step) != 0, step == 10 || step == 11);
+        trace_note(tape, &(struct trace_tag){TRACE_READY, .step = step});
+        assert_int_equal(trace_next_flow(tape, step) != 0, step == 10 || step == 11);
     }
-    assert_int_equal(lane->count, 2);
-    assert_int_equal(lane->events[0].mark.step, 10);
-    assert_int_equal(lane->dropped, 0);
-    assert_ptr_equal(open_lane(trace, TRACE_COMPUTE, 3, &window), lane); // of a later generation
+    assert_int_equal(tape->count, 2);
+    assert_int_equal(tape->events[0].tag.step, 10);
+    assert_int_equal(tape->dropped, 0);
+    assert_ptr_equal(open_tape(trace, TRACE_COMPUTE, 3, &window), tape); // of a later generation
     trace_destroy(trace);
 }
 
@@ -63,13 +63,13 @@ static void what_does_not_fit_is_counted(void **state)
     (void)state;
     struct trace *trace;
     assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
-    struct trace_lane *lane = open_lane(trace, TRACE_SHARD, 0, &all);
+    struct trace_tape *tape = open_tape(trace, TRACE_SHARD, 0, &all);
     for (uint32_t i = 0; i < TRACE_EVENTS_MAX + 5; i++) {
-        trace_record(lane, i, i + 1, &(struct trace_mark){TRACE_UPDATE, .step = i});
+        trace_record(tape, i, i + 1, &(struct trace_tag){TRACE_UPDATE, .step = i});
     }
-    assert_int_equal(lane->count, TRACE_EVENTS_MAX);
-    assert_int_equal(lane->dropped, 5);
-    assert_int_equal(lane->events[TRACE_EVENTS_MAX - 1].mark.step, TRACE_EVENTS_MAX - 1);
+    assert_int_equal(tape->count, TRACE_EVENTS_MAX);
+    assert_int_equal(tape->dropped, 5);
+    assert_int_equal(tape->events[TRACE_EVENTS_MAX - 1].tag.step, TRACE_EVENTS_MAX - 1);
     trace_destroy(trace);
 }
 
@@ -78,8 +78,8 @@ static void messages_of_two_threads_have_numbers_of_their_own(void **state)
     (void)state;
     struct trace *trace;
     assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
-    struct trace_lane *a = open_lane(trace, TRACE_SHARD, 0, &all);
-    struct trace_lane *b = open_lane(trace, TRACE_SHARD, 1, &all);
+    struct trace_tape *a = open_tape(trace, TRACE_SHARD, 0, &all);
+    struct trace_tape *b = open_tape(trace, TRACE_SHARD, 1, &all);
     uint64_t first = trace_next_flow(a, 0), second = trace_next_flow(a, 0);
     assert_true(first != second && first != trace_next_flow(b, 0));
     trace_destroy(trace);
@@ -90,10 +90,10 @@ static void rounds_of_a_phase_are_steps_of_the_job(void **state)
     (void)state;
     struct trace *trace;
     assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
-    struct trace_lane *lane = open_lane(trace, TRACE_COMMUNICATION, 0, &all);
-    assert_int_equal(trace_step_of(lane, 7), 7);
-    trace_begin_phase(lane, 100, 4);
-    assert_int_equal(trace_step_of(lane, 7), 128);
+    struct trace_tape *tape = open_tape(trace, TRACE_COMMUNICATION, 0, &all);
+    assert_int_equal(trace_step_of(tape, 7), 7);
+    trace_begin_phase(tape, 100, 4);
+    assert_int_equal(trace_step_of(tape, 7), 128);
     trace_destroy(trace);
 }
 
@@ -150,13 +150,13 @@ static void the_file_has_slices_within_slices(void **state)
     snprintf(folder, sizeof(folder), "%s/timeline", above);
     assert_int_equal(trace_create(folder, &trace), STATUS_OK);
     trace_describe(trace, &(struct trace_process){.role = "worker", .number = 2, .host = "here"});
-    struct trace_lane *lane = open_lane(trace, TRACE_COMPUTE, 2, &all);
+    struct trace_tape *tape = open_tape(trace, TRACE_COMPUTE, 2, &all);
     // In the order in which they end, as they are recorded.
-    trace_record(lane, 120, 130, &(struct trace_mark){TRACE_EXCHANGE, TRACE_NO_BUCKET});
-    trace_record(lane, 110, 150, &(struct trace_mark){TRACE_BACKWARD, 3});
-    trace_record(lane, 160, 160, &(struct trace_mark){TRACE_READY, 3});
-    trace_record(lane, 100, 200, &(struct trace_mark){TRACE_STEP, TRACE_NO_BUCKET});
-    trace_record(lane, 200, 200, &(struct trace_mark){TRACE_STALENESS, .value = 2});
+    trace_record(tape, 120, 130, &(struct trace_tag){TRACE_EXCHANGE, TRACE_NO_BUCKET});
+    trace_record(tape, 110, 150, &(struct trace_tag){TRACE_BACKWARD, 3});
+    trace_record(tape, 160, 160, &(struct trace_tag){TRACE_READY, 3});
+    trace_record(tape, 100, 200, &(struct trace_tag){TRACE_STEP, TRACE_NO_BUCKET});
+    trace_record(tape, 200, 200, &(struct trace_tag){TRACE_STALENESS, .value = 2});
     assert_int_equal(trace_write(trace), STATUS_OK);
     trace_destroy(trace);
     size_t size;
@@ -174,7 +174,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
     struct trace *trace;
     assert_int_equal(trace_create("/dev/null/timeline", &trace), STATUS_OK);
     trace_describe(trace, &(struct trace_process){.role = "ps", .host = "here"});
-    open_lane(trace, TRACE_SHARD, 0, &all);
+    open_tape(trace, TRACE_SHARD, 0, &all);
     assert_int_equal(trace_write(trace), STATUS_IO);
     trace_destroy(trace);
 }

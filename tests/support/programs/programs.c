@@ -254,3 +254,54 @@ void programs_run_digest(const char *const *args, char ret_digest[PROGRAM_DIGEST
     assert_int_equal(strlen(ret_digest), 64);
     json_decref(summary);
 }
+
+int command_test_set_up(void **state)
+{
+    static struct command_test test;
+    memset(&test, 0, sizeof(test));
+    test.run.announce_fd = -1;
+    programs_make_folder(test.folder);
+    snprintf(test.out, sizeof(test.out), "%s/out", test.folder);
+    *state = &test;
+    return 0;
+}
+
+int command_test_tear_down(void **state)
+{
+    struct command_test *test = *state;
+    programs_remove_folder(test->folder);
+    return 0;
+}
+
+const char *programs_lose_worker(const char *folder, const char *programs, const char *const *args,
+                                 const char *const *environment)
+{
+    char out[PROGRAM_PATH_BYTES + 16], ps_path[64], worker_path[64], endpoint[256];
+    struct program_run ps, workers[2];
+    snprintf(out, sizeof(out), "%s/out", folder);
+    snprintf(ps_path, sizeof(ps_path), "%s/ps", programs);
+    snprintf(worker_path, sizeof(worker_path), "%s/worker", programs);
+    const char *all[PROGRAM_ARGS_MAX] = {
+        "--mode",         "ring",   "--workers", "2",    "--model",        "lenet5",
+        "--data",         "shapes", "--device",  "cuda", "--global-batch", "8",
+        "--report-every", "2",      "--eval",    "end",  "--out",          out};
+    size_t count = 18;
+    for (size_t i = 0; args[i] != NULL; i++) {
+        assert_true(count + 1 < PROGRAM_ARGS_MAX);
+        all[count++] = args[i];
+    }
+    program_start(&ps, folder, ps_path, true, all, NULL);
+    program_read_endpoint(&ps, endpoint, sizeof(endpoint));
+    for (int i = 0; i < 2; i++) {
+        const char *const worker[] = {"--server", endpoint, "--rank", i == 0 ? "0" : "1", NULL};
+        program_start(&workers[i], folder, worker_path, false, worker, environment);
+    }
+    programs_wait_for_file(out, "metrics.jsonl"); // training is under way
+    program_kill(&workers[1], SIGKILL);
+    assert_int_equal(program_wait(&workers[1]), 128 + SIGKILL);
+    assert_int_not_equal(program_wait(&workers[0]), 0);
+    assert_int_not_equal(program_wait(&ps), 0);
+    const char *output = program_output(&ps);
+    assert_non_null(strstr(output, "worker 1 "));
+    return output;
+}

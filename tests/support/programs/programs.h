@@ -53,6 +53,14 @@ void programs_wait_for_file(const char *folder, const char *name);
 /* FOLDER/NAME as JSON; the caller owns it. Fails the test if it cannot be read. */
 json_t *programs_read_json(const char *folder, const char *name);
 
+/* A command with a folder for its test, in which `out` will be: *state between these two. */
+struct command_test {
+    struct program_run run;
+    char folder[PROGRAM_PATH_BYTES], out[PROGRAM_PATH_BYTES + 16];
+};
+int command_test_set_up(void **state);
+int command_test_tear_down(void **state);
+
 /* Runs a small job by `ringside run` with the arguments (NULL-terminated; what they leave out is
  * small: lenet5 on a few images) to its end. Its summary, with the details as key "details", which
  * the caller owns; fails the test unless it is completed. */
@@ -61,5 +69,12 @@ json_t *programs_run_job(const char *const *args);
 /* The same, of which only the digest of the parameters counts. */
 #define PROGRAM_DIGEST_BYTES 80
 void programs_run_digest(const char *const *args, char ret_digest[PROGRAM_DIGEST_BYTES]);
+
+/* Runs a job by hand on `cuda`, of ps and two workers that lie in build/PROGRAMS; `args`, and
+ * `environment` of the workers, are NULL-terminated. Kills worker 1 while they train. Fails the
+ * test unless both others end with a failure, and ps names the worker. The run folder is
+ * FOLDER/out; returns what ps has written. */
+const char *programs_lose_worker(const char *folder, const char *programs, const char *const *args,
+                                 const char *const *environment);
 
 #endif

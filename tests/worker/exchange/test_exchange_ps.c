@@ -33,6 +33,17 @@ static void nothing(void *context, uint32_t bucket)
     (void)bucket;
 }
 
+/* A shard's end, which listens and answers nothing by itself. */
+static struct channel *open_shard(char ret_endpoint[TRANSPORT_ENDPOINT_BYTES])
+{
+    struct channel *shard;
+    assert_int_equal(channel_create(&shard), STATUS_OK);
+    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
+    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", ret_endpoint),
+                     STATUS_OK);
+    return shard;
+}
+
 /* A worker of `mode`, which carries `count` ranks, with shards at an endpoint where nobody listens:
  * two where workers are unsynchronised.
  */
@@ -150,11 +161,8 @@ static void over_a_network_pushes_wait_until_others_were_taken(void **state)
 {
     (void)state;
     struct worker worker;
-    struct channel *shard;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(channel_create(&shard), STATUS_OK);
-    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    struct channel *shard = open_shard(endpoint);
     open_worker(&worker, "ps-sync", endpoint);
     begin(&worker);
     expect_pushed(&worker, 2);
@@ -186,11 +194,8 @@ static void a_worker_that_carries_two_ranks_pushes_for_each_and_pulls_once(void 
 {
     (void)state;
     struct worker worker;
-    struct channel *shard;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(channel_create(&shard), STATUS_OK);
-    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    struct channel *shard = open_shard(endpoint);
     open_carrier(&worker, "ps-sync", endpoint, 2);
     begin(&worker);
     expect_pushed(&worker, 4);
@@ -277,11 +282,8 @@ static void the_ranks_of_an_unsynchronised_worker_take_turns(void **state)
 {
     (void)state;
     struct worker worker;
-    struct channel *shard;
     char endpoint[TRANSPORT_ENDPOINT_BYTES];
-    assert_int_equal(channel_create(&shard), STATUS_OK);
-    assert_int_equal(channel_secure(shard, &test_insecure), STATUS_OK);
-    assert_int_equal(transport_bind(shard->transport, "tcp://127.0.0.1:*", endpoint), STATUS_OK);
+    struct channel *shard = open_shard(endpoint);
     open_carrier(&worker, "ps-async", endpoint, 2);
     assert_int_equal(exchange_turns(worker.exchange), 2);
     assert_int_equal(exchange_start(worker.exchange), STATUS_OK);

@@ -1,4 +1,4 @@
-/* A relu that no other node took along, in place. */
+/* A relu that is not fused with another node, in place. */
 #include "worker/device/cpu/loops.h"
 #include "worker/device/cpu/node.h"
 

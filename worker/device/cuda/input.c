@@ -1,4 +1,4 @@
-/* Two buffers, and the events between the two streams. */
+/* Copies batches to a GPU into two buffers by turns, and keeps both streams in step by events. */
 #include "worker/device/cuda/input.h"
 
 static size_t sample_count(struct shape shape)

@@ -104,7 +104,7 @@ static enum status open_loaded(const struct device_options *options, struct devi
     return status;
 }
 
-// Whoever has a device has a backend.
+// A device exists only where the backend was loaded, so it is not checked again below.
 
 static enum status compile(struct device *device, const struct program_options *options,
                            struct program **ret_program)

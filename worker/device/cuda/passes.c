@@ -1,4 +1,4 @@
-/* What a program does: passes, and the copies around them. */
+/* Runs the passes of a program on a GPU, and the copies before and after them. */
 #include "worker/device/cuda/node_check.h"
 #include "worker/device/cuda/program_state.h"
 #include "worker/device/cuda/weights.h"

@@ -10,10 +10,10 @@
  * the driver's memory operations, on which no multiprocessor spins. The host queues all of it and
  * waits for nothing; sums go on beside the backward of later buckets, on the stream of copies.
  *
- * A worker that is lost leaves the others' streams waiting. Whoever finds that writes the flags in
- * its place.
+ * A worker that is lost leaves the others' streams waiting. The one that notices writes the flags
+ * in its place.
  *
- * Where NCCL takes the mean, it does so in the place of flags and sums, and all else stays. */
+ * Where NCCL takes the mean, it replaces flags and sums, and all else stays. */
 #ifndef WORKER_DEVICE_CUDA_PEERS_H
 #define WORKER_DEVICE_CUDA_PEERS_H
 

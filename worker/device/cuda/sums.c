@@ -1,4 +1,4 @@
-/* Sums over rows, and results of CUDA. */
+/* Launches sums over rows, and checks what calls of CUDA return. */
 #include "worker/device/cuda/context.h"
 #include "worker/device/cuda/host/report.h"
 

@@ -31,7 +31,7 @@ enum status updates_apply(struct updates *updates, const struct transfer *transf
                           const struct optimizer_update *update, struct cuda_span span);
 
 /* The same later: spans that lie beside each other, from the end of the vector down to its begin,
- * are one launch. Whoever reads what it writes has it queued before. */
+ * are one launch. A reader of what it writes has it queued before. */
 enum status updates_gather(struct updates *updates, const struct transfer *transfer,
                            const struct optimizer_update *update, struct cuda_span span);
 enum status updates_flush(struct updates *updates, const struct transfer *transfer);

@@ -1,4 +1,4 @@
-/* What slides over rows and columns, or moves them: pooling, subsampling, padding. */
+/* Pooling, subsampling and padding on a GPU. */
 #include "worker/device/cuda/context.h"
 #include "worker/device/cuda/host/report.h"
 

@@ -399,15 +399,19 @@ static bool chunks_awaits(const struct exchange *exchange, struct wire_wait *ret
     return true;
 }
 
+static const struct exchange_message_ops chunks_message_ops = {
+    .start = chunks_start,
+    .deliver = chunks_deliver,
+    .go_on = chunks_go_on,
+    .awaits = chunks_awaits,
+};
+
 const struct exchange_strategy exchange_chunks = {
     .ops =
         {
             .delivers = EXCHANGE_GRADIENTS,
-            .start = chunks_start,
+            .message_ops = &chunks_message_ops,
             .ready = chunks_ready,
-            .go_on = chunks_go_on,
-            .awaits = chunks_awaits,
-            .deliver = chunks_deliver,
             .destroy = chunks_destroy,
         },
     .create = chunks_create,

@@ -19,12 +19,6 @@ static enum status shared_create(const struct exchange_options *options,
     return STATUS_OK;
 }
 
-static enum status shared_start(struct exchange *exchange)
-{
-    (void)exchange;
-    return STATUS_OK;
-}
-
 static bool is_stopped(void *context)
 {
     return exchange_stopped(context) != STATUS_OK;
@@ -55,30 +49,23 @@ static enum status shared_wait(struct exchange *exchange, uint32_t bucket)
     return status == STATUS_INTERRUPTED ? exchange_stopped(exchange) : status;
 }
 
-static enum status shared_deliver(struct exchange *exchange, const struct message *message,
-                                  struct envelope *envelope)
-{
-    (void)exchange;
-    (void)message;
-    (void)envelope;
-    return STATUS_MALFORMED;
-}
-
 static void shared_destroy(struct exchange *exchange)
 {
     free(exchange);
 }
 
+static const struct exchange_inline_ops shared_inline_ops = {
+    .meet = shared_meet,
+    .wait = shared_wait,
+    .stop = shared_stop,
+};
+
 const struct exchange_strategy exchange_shared = {
     .ops =
         {
             .delivers = EXCHANGE_GRADIENTS,
-            .start = shared_start,
+            .inline_ops = &shared_inline_ops,
             .ready = shared_ready,
-            .meet = shared_meet,
-            .stop = shared_stop,
-            .wait = shared_wait,
-            .deliver = shared_deliver,
             .destroy = shared_destroy,
         },
     .create = shared_create,

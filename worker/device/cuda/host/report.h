@@ -4,7 +4,7 @@
 
 #include "common/base/log.h"
 
-/* Who takes them. NULL: nobody. */
+/* The function that gets each line. NULL: none, and lines are lost. */
 void report_set(void (*write)(enum log_level level, const char *sentence));
 
 /* Until the trial ends errors are kept, not written: those of what may fail. */

@@ -9,7 +9,7 @@
  *
  * In all, a gradient moves the parameters by rate / (1 - m); the rate is scaled by (1 - m') / (1 -
  * m), so that it goes on doing so. */
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 
 void remedy_momentum(double momentum, double staleness, double *ret_momentum, double *ret_factor)
 {

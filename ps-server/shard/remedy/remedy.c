@@ -1,5 +1,5 @@
 /* The remedies, one row each. */
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
  *
  * The adaptive one divides lambda by the root of a running mean of g g, so that one lambda serves
  * the whole of a training. */
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 
 #include <math.h>
 

@@ -7,8 +7,8 @@
  *     dc-adaptive    remedy_dc.c             the same with lambda over the root of mean squares
  *     momentum       remedy_momentum.c       less momentum, by what staleness adds to it
  */
-#ifndef PS_SERVER_SHARD_REMEDY_H
-#define PS_SERVER_SHARD_REMEDY_H
+#ifndef PS_SERVER_SHARD_REMEDY_REMEDY_H
+#define PS_SERVER_SHARD_REMEDY_REMEDY_H
 
 #include "common/job/job_choices.h"
 

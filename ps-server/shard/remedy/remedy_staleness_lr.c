@@ -1,6 +1,6 @@
 /* The rate over the staleness (Zhang, Gupta, Lian and Liu 2015): a gradient that is tau updates old
  * counts 1/tau, one that is fresh counts whole. */
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 
 void remedy_staleness_lr(const struct remedy_block *block)
 {

@@ -1,5 +1,5 @@
 /* Tests of the remedies against their formulas. */
-#include "ps-server/shard/remedy.h"
+#include "ps-server/shard/remedy/remedy.h"
 #include "tests/support/common/choices.h"
 
 // clang-format off

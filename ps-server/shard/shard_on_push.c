@@ -1,0 +1,76 @@
+/* Updates of unsynchronised workers: from one push each, with its staleness, the remedy against it,
+ * and the versions that a seeded order reads. */
+#include "ps-server/shard/shard_checkpoint.h"
+#include "ps-server/shard/shard_math.h"
+
+#include <stdbool.h>
+
+/* The rate of an update, and the momentum to go with it. */
+static double prepare_rate(struct shard *shard, const struct unit *unit)
+{
+    const struct shard_config *config = &shard->config;
+    double rate = schedule_rate(&config->schedule, shard_rate_step(shard, unit)), momentum, factor;
+    if (config->remedy == NULL || !config->remedy->corrects_momentum) {
+        return rate;
+    }
+    remedy_momentum(config->settings.momentum, staleness_mean(&shard->staleness), &momentum,
+                    &factor);
+    optimizer_set_momentum(shard->optimizer, momentum);
+    return factor * rate;
+}
+
+static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    const struct shard_config *config = &shard->config;
+    struct seat *seat = &unit->seats[rank];
+    seat->staleness = unit->version - seat->read_version;
+    staleness_add(&shard->staleness, seat->staleness);
+    double rate = prepare_rate(shard, unit);
+    seat->rate = rate;
+    for (uint32_t i = unit->first; i < unit->end; i++) {
+        shard->math->take_part(shard, &shard->parts[i], rank, shard_update_number(shard, unit),
+                               rate);
+    }
+    shard->math->finish(shard);
+    shard_drop_push(shard, unit, rank);
+    unit->applied++;
+    unit->summed++;
+    bool is_whole =
+        unit->summed == config->gradients_per_update || unit->applied == shard->gradient_total;
+    if (is_whole) {
+        if (shard->sum != NULL) {
+            shard->math->apply_sum(shard, unit->summed, shard_update_number(shard, unit), rate);
+        }
+        unit->summed = 0;
+        unit->version++;
+        shard_keep_version(shard, unit);
+    }
+}
+
+void shard_take_push(struct shard *shard, struct unit *unit, uint32_t rank)
+{
+    if (shard_is_final(shard, unit)) {
+        shard_drop_late(shard, unit, rank);
+        return;
+    }
+    apply_push(shard, unit, rank);
+    shard_checkpoint_note(shard, unit);
+    shard_pass_marks(shard, unit);
+}
+
+void shard_keep_read(struct shard *shard, uint32_t rank, const float *values)
+{
+    if (shard->reads != NULL) {
+        shard->math->copy(shard, shard->reads + rank * shard->value_count, values,
+                          shard->value_count);
+    }
+}
+
+void shard_keep_version(struct shard *shard, const struct unit *unit)
+{
+    if (shard->history_count > 0) {
+        uint64_t entry = unit->version % shard->history_count;
+        shard->math->copy(shard, shard->history + entry * shard->value_count, shard->params,
+                          shard->value_count);
+    }
+}
