@@ -388,12 +388,38 @@ static void convolutions_have_statistics_in_bfloat16_where_bits_may_differ(void 
     program_fixture_finish(&fixture);
 }
 
+static void a_gpu_that_is_too_old_for_the_kernels_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct device *device = NULL;
+    struct vector_device *vectors = NULL;
+    char why[256] = "";
+    const struct device_options options = {.threads = 1};
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    assert_int_equal(setenv(MODE, "old", 1), 0);
+    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
+        if (strcmp((*ops)->name, "cuda") == 0) {
+            assert_false((*ops)->is_available(why, sizeof(why)));
+        }
+    }
+    assert_non_null(strstr(why, "its compute capability is 7.5"));
+    captured_log_begin();
+    assert_int_equal(device_open("cuda", &options, &device), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(captured_log_end(), "kernels are built for 8.0 and later"));
+    captured_log_begin();
+    assert_int_equal(device_open_vectors("cuda", &options, &vectors), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(captured_log_end(), "kernels are built for 8.0 and later"));
+    tear_down(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fake_is_what_programs_of_this_folder_load),
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
         cmocka_unit_test(states_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_gpu_that_is_too_old_for_the_kernels_is_refused),
         cmocka_unit_test(a_fault_is_reported_with_the_operation_that_caused_it),
         cmocka_unit_test(operations_are_timed_on_the_device),
         cmocka_unit_test(memory_is_locked_until_it_is_given_back),
