@@ -250,7 +250,6 @@ static enum status build(struct cuda_program *program, const struct program_opti
                          const struct dnn_target *dnn)
 {
     program->base.ops = &cuda_program_ops;
-    program->statistics = options->statistics;
     program->op_count = options->op_count;
     struct node_context *context = &program->context;
     context->dnn = *dnn;
