@@ -18,6 +18,7 @@
 #include "common/options/options.h"
 #include "common/vector/layout.h"
 #include "worker/device/cuda/host/report.h"
+#include "worker/device/cuda/memory_handle.h"
 #include "worker/device/cuda/peers.h"
 
 #include <errno.h>
@@ -194,7 +195,7 @@ static enum status open_bench(struct bench *bench)
         result = (int)cudaSetDevice(bench->gpu);
     }
     if (result == 0) {
-        result = (int)cudaMalloc((void **)&bench->grads, bytes);
+        result = (int)cudaMalloc((void **)&bench->grads, memory_handle_whole(bytes));
     }
     if (result == 0) {
         result = (int)cudaStreamCreateWithFlags(&bench->context.stream, cudaStreamNonBlocking);

@@ -180,6 +180,7 @@ static void write_checkpoint(struct maker *maker, uint64_t step)
     vectors[count++] = (struct checkpoint_vector){"params", value_bytes};
     for (uint32_t rank = 0; rank < maker->job.workers && statistic_bytes > 0; rank++) {
         snprintf(names[rank], sizeof(names[rank]), "rank-%u/statistics", (unsigned)rank);
+        check(model_fetch_statistics(maker->models[rank]));
         check(checkpoint_write(writer, names[rank], 0, model_statistics(maker->models[rank]),
                                statistic_bytes));
         vectors[count++] = (struct checkpoint_vector){names[rank], statistic_bytes};

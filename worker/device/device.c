@@ -424,6 +424,12 @@ enum status program_fetch(struct program *program)
     return program_may_update(program) ? program->ops->fetch(program) : STATUS_OK;
 }
 
+enum status program_fetch_statistics(struct program *program)
+{
+    return program->ops->fetch_statistics != NULL ? program->ops->fetch_statistics(program)
+                                                  : STATUS_OK;
+}
+
 uint64_t program_take_copy_ns(struct program *program)
 {
     uint64_t copy_ns = program->copy_ns;

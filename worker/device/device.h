@@ -143,7 +143,8 @@ struct program_options {
     uint32_t batch_size;                // N of every forward
     float *params;                      // flat, host
     float *grads;                       // flat, host; NULL: a program that only evaluates
-    float *statistics;                  // of batch_norm, flat, host; training changes them
+    float *statistics;                  // of batch_norm, flat, host; training changes them, see
+                                        // program_fetch_statistics
     const struct pixels_source *source; // inputs are bytes; NULL: pixels. See takes_bytes
     enum conv_algorithm conv;
     enum precision precision;
@@ -282,6 +283,10 @@ struct program_ops {
     /* Parameters and states to the host, whose vectors count again. Waits. */
     enum status (*fetch)(struct program *program);
 
+    /* Of a device that keeps statistics from one training forward to the next: to the host, whose
+     * vector counts again, and may be changed. Waits. NULL: the host's always count. */
+    enum status (*fetch_statistics)(struct program *program);
+
     /* Of a device whose memory others of its kind can reach; NULL, all four: it is not such a one.
      * See program_share. */
     enum status (*share)(struct program *program, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
@@ -419,6 +424,9 @@ enum status program_apply(struct program *program, const struct optimizer_update
                           uint64_t offset, uint64_t count);
 enum status
 program_fetch(struct program *program); // does nothing if the host's are those that count
+
+/* Before the host's statistics are read or changed. Likewise. */
+enum status program_fetch_statistics(struct program *program);
 uint64_t program_take_copy_ns(struct program *program); // since the last call
 
 /* Sums of gradients among the devices of a host, each in its own process, without the host. Each

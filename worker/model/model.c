@@ -257,6 +257,11 @@ float *model_statistics(struct model *model)
     return model->statistics;
 }
 
+enum status model_fetch_statistics(struct model *model)
+{
+    return program_fetch_statistics(model->program);
+}
+
 uint64_t model_statistic_count(const struct model *model)
 {
     return model->plan.statistic_count;

@@ -51,8 +51,10 @@ float *model_grads(struct model *model);  // (value_count)
 float *const *model_gradients(const struct model *model);
 void model_keep_gradients(struct model *model, uint32_t index); // all buckets are there
 
-/* What batch normalisation has learned of the data: not exchanged with the gradients. */
+/* What batch normalisation has learned of the data: not exchanged with the gradients. A device may
+ * keep it: model_fetch_statistics comes before it is read or changed, after a training forward. */
 float *model_statistics(struct model *model); // (statistic_count)
+enum status model_fetch_statistics(struct model *model);
 uint64_t model_statistic_count(const struct model *model);
 
 /* Parameters as the authors of the network count them. */

@@ -145,13 +145,17 @@ static enum status average_statistics(struct trainer *trainer)
     if (trainer->statistics == NULL || trainer->phase->is_unsynchronised) {
         return STATUS_OK;
     }
+    enum status status = model_fetch_statistics(trainer->model);
+    if (status != STATUS_OK) {
+        return status;
+    }
     for (uint32_t k = 0; k < slices->count; k++) {
         const float *statistics = slice_statistics(slices, &slices->list[k]);
         for (uint64_t i = 0; i < count; i++) {
             trainer->statistics[k * count + i] = (double)statistics[i];
         }
     }
-    enum status status = link_sum(trainer->link, trainer->statistics, (uint32_t)count);
+    status = link_sum(trainer->link, trainer->statistics, (uint32_t)count);
     if (status != STATUS_OK) {
         return status;
     }
@@ -159,10 +163,10 @@ static enum status average_statistics(struct trainer *trainer)
     for (uint64_t i = 0; i < count; i++) {
         mean[i] = (float)(trainer->statistics[i] / trainer->job->workers);
     }
-    for (uint32_t k = 0; k < slices->count; k++) {
-        slice_leave(slices, &slices->list[k]);
+    for (uint32_t k = 0; k < slices->count && status == STATUS_OK; k++) {
+        status = slice_leave(slices, &slices->list[k]);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* Every rank evaluates its part of the test set, if there is an evaluation, and tells. */

@@ -63,8 +63,7 @@ static enum status create_statistics(struct slice *slice, const struct slices *s
     if (slice->statistics == NULL) {
         return STATUS_NO_MEMORY;
     }
-    slice_leave(slices, slice);
-    return STATUS_OK;
+    return slice_leave(slices, slice);
 }
 
 enum status slices_init(struct slices *slices, const struct slices_sources *sources)
@@ -112,18 +111,28 @@ static size_t statistics_bytes(const struct slices *slices)
     return model_statistic_count(slices->model) * sizeof(float);
 }
 
-void slice_enter(const struct slices *slices, const struct slice *slice)
+enum status slice_enter(const struct slices *slices, const struct slice *slice)
 {
-    if (slice->statistics != NULL) {
+    if (slice->statistics == NULL) {
+        return STATUS_OK;
+    }
+    enum status status = model_fetch_statistics(slices->model);
+    if (status == STATUS_OK) {
         memcpy(model_statistics(slices->model), slice->statistics, statistics_bytes(slices));
     }
+    return status;
 }
 
-void slice_leave(const struct slices *slices, const struct slice *slice)
+enum status slice_leave(const struct slices *slices, const struct slice *slice)
 {
-    if (slice->statistics != NULL) {
+    if (slice->statistics == NULL) {
+        return STATUS_OK;
+    }
+    enum status status = model_fetch_statistics(slices->model);
+    if (status == STATUS_OK) {
         memcpy(slice->statistics, model_statistics(slices->model), statistics_bytes(slices));
     }
+    return status;
 }
 
 float *slice_statistics(const struct slices *slices, const struct slice *slice)

@@ -66,10 +66,10 @@ void slices_finish(struct slices *slices);
 enum status slices_seek(struct slices *slices, uint64_t epoch, uint64_t step);
 
 /* The model has this slice's statistics from here on; and: what has become of them is kept. */
-void slice_enter(const struct slices *slices, const struct slice *slice);
-void slice_leave(const struct slices *slices, const struct slice *slice);
+enum status slice_enter(const struct slices *slices, const struct slice *slice);
+enum status slice_leave(const struct slices *slices, const struct slice *slice);
 
-/* Where a slice's statistics are between steps. (statistic_count) */
+/* Where a slice's statistics are between steps, after model_fetch_statistics. (statistic_count) */
 float *slice_statistics(const struct slices *slices, const struct slice *slice);
 
 /* A step was made: adds what is the slice's own to its sums. is_ahead: the step belongs to the

@@ -206,6 +206,9 @@ static enum status settle(struct trainer *trainer)
     if (status == STATUS_OK && !trainer->phase->is_unsynchronised) {
         status = exchange_settle(trainer->exchange);
     }
+    if (status == STATUS_OK) {
+        status = model_fetch_statistics(trainer->model);
+    }
     return status == STATUS_OK && makes_updates(trainer) ? model_fetch(trainer->model) : status;
 }
 
@@ -395,7 +398,7 @@ static enum status fetch_own(struct trainer *trainer, struct link *link)
 {
     const struct slices *slices = &trainer->slices;
     uint64_t count = model_statistic_count(trainer->model);
-    enum status status = STATUS_OK;
+    enum status status = model_fetch_statistics(trainer->model); // the host's are to be changed
     for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
         struct slice *slice = &slices->list[i];
         link_open_slice(link, i, &slice->period.images, &slice->period.loss_sum);

@@ -228,10 +228,11 @@ static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t i
     }
     step_clock_enter(&trainer->clock, STEP_COMPUTE);
     wait_as_straggler(trainer, slice, step);
-    slice_enter(&trainer->slices, slice);
-    status = compute(trainer, step, index, &batch);
-    slice_leave(&trainer->slices, slice);
-    return status;
+    status = slice_enter(&trainer->slices, slice);
+    if (status == STATUS_OK) {
+        status = compute(trainer, step, index, &batch);
+    }
+    return status == STATUS_OK ? slice_leave(&trainer->slices, slice) : status;
 }
 
 enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_times *ret_times)

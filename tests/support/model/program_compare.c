@@ -49,6 +49,7 @@ static void run_program(struct run *run)
     if (fixture->input.is_training) {
         must(program_backward(program, fixture->plan->op_count - 1, 0));
         must(program_await(program, 0));
+        must(program_fetch_statistics(program));
     }
     program_destroy(program);
     device_close(device);

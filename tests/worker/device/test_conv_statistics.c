@@ -120,6 +120,7 @@ static void run_course(const char *backend, const struct course *course,
     }
     input->is_training = false;
     assert_int_equal(program_forward(program, input, &run->evaluated), STATUS_OK);
+    assert_int_equal(program_fetch_statistics(program), STATUS_OK);
     program_destroy(program);
     device_close(device);
 }

@@ -73,6 +73,7 @@ static void run_steps(struct run *run, const char *backend, const struct network
         assert_non_null(run->grads[i]);
         memcpy(run->grads[i], run->fixture.grads, bytes);
     }
+    assert_int_equal(program_fetch_statistics(run->program), STATUS_OK);
 }
 
 static void finish(struct run *run)

@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CAPABILITY_MIN 8 // major number; those of meson.build
+
 struct cuda_device {
     struct device base;
     struct dnn_target dnn;
     cublasLtHandle_t blas;
     cudaStream_t stream;
     bool replays_launches, checks_nodes, times_nodes;
-    int index, major, minor; // compute capability
+    int index;
     char name[256];
     char gpu[384]; // what plans depend on: see dnn_target
     struct dnn_choices choices;
@@ -54,9 +56,36 @@ static int count_devices(char *ret_why, size_t why_size)
     return 0;
 }
 
+/* Whether the kernels of this build run on a GPU, and if not, why. */
+static bool runs_kernels(int index, char *ret_why, size_t why_size)
+{
+    struct cudaDeviceProp properties;
+    cudaError_t error = cudaGetDeviceProperties(&properties, index);
+    if (error != cudaSuccess) {
+        snprintf(ret_why, why_size, "GPU %d does not say what it is: %s", index,
+                 cudaGetErrorString(error));
+        return false;
+    }
+    if (properties.major < CAPABILITY_MIN) {
+        snprintf(
+            ret_why, why_size,
+            "GPU %d (%.64s) is too old: its compute capability is %d.%d, kernels are built for "
+            "%d.0 and later",
+            index, properties.name, properties.major, properties.minor, CAPABILITY_MIN);
+        return false;
+    }
+    return true;
+}
+
 static bool is_available(char *ret_why, size_t why_size)
 {
-    return count_devices(ret_why, why_size) > 0;
+    int count = count_devices(ret_why, why_size);
+    for (int i = 0; i < count; i++) {
+        if (runs_kernels(i, ret_why, why_size)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void close_cuda(struct device *base)
@@ -98,8 +127,6 @@ static enum status open_libraries(struct cuda_device *device)
     if (status != STATUS_OK) {
         return status;
     }
-    device->major = properties.major;
-    device->minor = properties.minor;
     snprintf(device->name, sizeof(device->name), "%s", properties.name);
     describe_gpu(device, &properties);
     status = cuda_check((int)cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking),
@@ -140,7 +167,12 @@ static enum status choose_gpu(const struct device_options *options, int *ret_ind
                      options->index, count, count == 1 ? "" : "s", count - 1);
         return STATUS_INVALID;
     }
-    *ret_index = (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
+    int index = (int)(options->has_index ? options->index : options->local_rank % (uint32_t)count);
+    if (!runs_kernels(index, why, sizeof(why))) {
+        report_error("device cuda: %s", why);
+        return STATUS_UNSUPPORTED;
+    }
+    *ret_index = index;
     return STATUS_OK;
 }
 
@@ -176,12 +208,6 @@ static enum status compile(struct device *base, const struct program_options *op
                            struct program **ret_program)
 {
     const struct cuda_device *device = (const struct cuda_device *)base;
-    if (options->precision != PRECISION_FP32 && device->major < 8) {
-        report_error("GPU %d (%s, compute capability %d.%d) has no tensor cores for this "
-                     "precision, which needs 8.0: use --precision fp32",
-                     device->index, device->name, device->major, device->minor);
-        return STATUS_UNSUPPORTED;
-    }
     const struct cuda_place place = {
         .dnn = &device->dnn,
         .blas = device->blas,

@@ -19,16 +19,12 @@ static int download(const struct cuda_program *program, void *to, const void *fr
                                              program->context.stream);
 }
 
-/* Statistics and the batch. What is small lies in the way of computing. */
+/* The batch. What is small lies in the way of computing. */
 static enum status bring_input(struct cuda_program *program, const struct program_input *input)
 {
     const struct node_context *context = &program->context;
-    int result = upload(program, context->statistics, program->statistics,
-                        program->statistic_count * sizeof(float));
-    if (result == 0) {
-        result = upload(program, context->labels, input->labels,
-                        context->batch * sizeof(*input->labels));
-    }
+    int result =
+        upload(program, context->labels, input->labels, context->batch * sizeof(*input->labels));
     if (result == 0 && input->is_training) {
         result = upload(program, context->sample_keys, input->sample_keys,
                         context->batch * sizeof(*input->sample_keys));
@@ -38,7 +34,7 @@ static enum status bring_input(struct cuda_program *program, const struct progra
                                : status;
 }
 
-/* Losses and hits of the samples, and the statistics that training has moved. */
+/* Losses and hits of the samples. */
 static enum status queue_result(struct cuda_program *program)
 {
     const struct node_context *context = &program->context;
@@ -46,10 +42,6 @@ static enum status queue_result(struct cuda_program *program)
         download(program, program->losses, context->losses, context->batch * sizeof(double));
     if (result == 0) {
         result = download(program, program->hits, context->hits, context->batch * sizeof(uint32_t));
-    }
-    if (result == 0 && context->pass.is_training) {
-        result = download(program, program->statistics, context->statistics,
-                          program->statistic_count * sizeof(float));
     }
     if (result == 0) {
         result = (int)cudaEventRecord(program->result_is_there, context->stream);
@@ -230,6 +222,10 @@ static enum status begin_forward(struct program *base, const struct program_inpu
             return status;
         }
     }
+    status = transfer_send_statistics(&program->transfer, input->is_training);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = bring_input(program, input);
     if (status != STATUS_OK) {
         return status;
@@ -366,6 +362,12 @@ static enum status fetch(struct program *base)
     return status;
 }
 
+static enum status fetch_statistics(struct program *base)
+{
+    struct cuda_program *program = (struct cuda_program *)base;
+    return transfer_fetch_statistics(&program->transfer, program->result_is_there);
+}
+
 static enum status expose(struct program *base, struct program_exposed *ret_exposed)
 {
     struct cuda_program *program = (struct cuda_program *)base;
@@ -461,6 +463,7 @@ const struct program_ops cuda_program_ops = {
     .hold = hold,
     .apply = apply,
     .fetch = fetch,
+    .fetch_statistics = fetch_statistics,
     .share = share,
     .meet = meet,
     .join = join,

@@ -2,6 +2,7 @@
 #include "worker/device/cuda/program.h"
 
 #include "worker/device/cuda/host/report.h"
+#include "worker/device/cuda/memory_handle.h"
 #include "worker/device/cuda/program_state.h"
 #include "worker/device/cuda/weights.h"
 
@@ -101,6 +102,7 @@ static void lay_out_vectors(struct cuda_program *program)
     }
     program->graph.tensors[0].data =
         take(program, program->pixel_count * cuda_element_bytes(context));
+    program->vector_bytes = memory_handle_whole(program->vector_bytes); // others map it
 }
 
 /* How large a batch fits, if memory grows with it. */
@@ -248,7 +250,6 @@ static enum status build(struct cuda_program *program, const struct program_opti
                          const struct dnn_target *dnn)
 {
     program->base.ops = &cuda_program_ops;
-    program->statistics = options->statistics;
     program->op_count = options->op_count;
     struct node_context *context = &program->context;
     context->dnn = *dnn;

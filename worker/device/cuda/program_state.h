@@ -27,7 +27,6 @@ struct cuda_program {
     bool keeps_gradients;         // those of the last forward stay on the GPU
     bool is_waiting;              // backward, from this operation down, for the rest of it
     uint32_t waiting_op;
-    float *statistics; // host, borrowed
     uint32_t op_count;
     size_t value_count, statistic_count, pixel_count;
     size_t input_bytes;    // of a batch, as it comes

@@ -45,6 +45,7 @@ enum status transfer_init(struct transfer *transfer, const struct node_context *
     transfer->grads = options->grads;
     transfer->statistics = options->statistics;
     transfer->value_count = value_count;
+    transfer->statistic_count = statistic_count;
     transfer->op_count = options->grads != NULL ? options->op_count : 0;
     transfer->piece_count = (uint32_t)((value_count + PIECE_FLOATS - 1) / PIECE_FLOATS);
     transfer->sent = calloc(transfer->piece_count + 1, sizeof(cudaEvent_t));
@@ -148,6 +149,38 @@ enum status transfer_send_params(struct transfer *transfer, bool is_timed)
     }
     transfer->pieces_awaited = 0;
     return cuda_check(result, "copy parameters");
+}
+
+enum status transfer_send_statistics(struct transfer *transfer, bool is_training)
+{
+    const struct node_context *context = transfer->context;
+    int result = 0;
+    if (!transfer->keeps_statistics && transfer->statistic_count > 0) {
+        result = (int)cudaMemcpyAsync(context->statistics, transfer->statistics,
+                                      transfer->statistic_count * sizeof(float),
+                                      cudaMemcpyHostToDevice, context->stream);
+    }
+    transfer->keeps_statistics = transfer->keeps_statistics || is_training;
+    return cuda_check(result, "copy statistics");
+}
+
+enum status transfer_fetch_statistics(struct transfer *transfer, cudaEvent_t forward)
+{
+    cudaStream_t stream = transfer->up; // the other one is behind backward
+    if (!transfer->keeps_statistics) {
+        return STATUS_OK;
+    }
+    int result = (int)cudaStreamWaitEvent(stream, forward, 0);
+    if (result == 0 && transfer->statistic_count > 0) {
+        result = (int)cudaMemcpyAsync(transfer->statistics, transfer->context->statistics,
+                                      transfer->statistic_count * sizeof(float),
+                                      cudaMemcpyDeviceToHost, stream);
+    }
+    if (result == 0) {
+        result = (int)cudaStreamSynchronize(stream);
+    }
+    transfer->keeps_statistics = result != 0;
+    return cuda_check(result, "bring statistics");
 }
 
 enum status transfer_await_params(struct transfer *transfer, size_t end)

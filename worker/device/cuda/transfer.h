@@ -33,7 +33,8 @@ struct transfer {
     float *params, *grads; // host, borrowed; grads NULL: evaluation
     float *statistics;     // host, borrowed, as they are
     bool locked_params, locked_grads, locked_statistics;
-    size_t value_count;
+    bool keeps_statistics; // the GPU's are those that count
+    size_t value_count, statistic_count;
 
     cudaEvent_t *sent; // (piece_count) of parameters
     uint32_t piece_count, pieces_awaited;
@@ -54,6 +55,13 @@ void transfer_finish(struct transfer *transfer); // waits; zeroed is fine
 /* Queues the host's parameters. They are read until a node has waited for the last of them. Timed:
  * transfer_read_clock will count it, as it does all copies of gradients. */
 enum status transfer_send_params(struct transfer *transfer, bool is_timed);
+
+/* Queues, before a forward, the host's statistics if those count. From a training forward on the
+ * GPU's do. */
+enum status transfer_send_statistics(struct transfer *transfer, bool is_training);
+
+/* Statistics to the host, whose count again, when `forward` has come. Waits for no backward. */
+enum status transfer_fetch_statistics(struct transfer *transfer, cudaEvent_t forward);
 
 /* Keeps the computing stream from going on before parameters up to `end` are there. */
 enum status transfer_await_params(struct transfer *transfer, size_t end);

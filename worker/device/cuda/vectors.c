@@ -35,7 +35,7 @@ static enum status clear(struct vector_device *device, float *vector, uint64_t c
 static enum status create(struct vector_device *device, uint64_t count, float **ret_vector)
 {
     (void)vectors_of(device);
-    int result = (int)cudaMalloc((void **)ret_vector, (count > 0 ? count : 1) * sizeof(float));
+    int result = (int)cudaMalloc((void **)ret_vector, memory_handle_whole(count * sizeof(float)));
     if (result == (int)cudaErrorMemoryAllocation) {
         (void)cudaGetLastError(); // it has been dealt with
         report_error("the GPU has no memory for a vector of %llu MiB",

@@ -2,7 +2,8 @@
  * others open through /proc, and words of the host's memory that streams write and wait for.
  *
  * As on a GPU, a process cannot open its own memory by a handle, and a wait that nobody ends lasts
- * forever. */
+ * forever. Where a GPU would share what lies beside an allocation as well, because it is not of
+ * whole units of the driver's, there is no handle. */
 #include "tests/worker/device/cuda_fake/runtime.h"
 #include "tests/worker/device/cuda_fake/stream.h"
 
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #define PIECES_MAX 4096
+#define UNIT       ((size_t)2 << 20)
 #define NAP_NS     1000000 // then a wait looks again: the host ends it without a wake
 
 /* Of this process's own memory, or of another one's that is mapped here. */
@@ -112,7 +114,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *ret_handle, void *memory)
     const struct piece *piece = memory != NULL ? find(memory) : NULL;
     const struct piece shared = piece != NULL ? *piece : (struct piece){0};
     pthread_mutex_unlock(&lock);
-    if (shared.memory == NULL) {
+    if (shared.memory == NULL || shared.bytes % UNIT != 0) {
         return fake_fail(cudaErrorNotSupported);
     }
     const struct handle handle = {getpid(), shared.descriptor, shared.bytes};

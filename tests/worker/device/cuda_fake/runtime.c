@@ -258,7 +258,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *ret_properties, int d
     memset(ret_properties, 0, sizeof(*ret_properties));
     memcpy(ret_properties->name, name, sizeof(name));
     memset(&ret_properties->uuid, 1 + device, sizeof(ret_properties->uuid));
-    ret_properties->major = 9;
+    ret_properties->major = fake_has_mode("old") ? 7 : 9;
+    ret_properties->minor = fake_has_mode("old") ? 5 : 0;
     ret_properties->totalGlobalMem = (size_t)1 << 36;
     return cudaSuccess;
 }

@@ -388,12 +388,97 @@ static void convolutions_have_statistics_in_bfloat16_where_bits_may_differ(void 
     program_fixture_finish(&fixture);
 }
 
+static void a_gpu_that_is_too_old_for_the_kernels_is_refused(void **state)
+{
+    (void)state;
+    struct bench bench;
+    struct device *device = NULL;
+    struct vector_device *vectors = NULL;
+    char why[256] = "";
+    const struct device_options options = {.threads = 1};
+    set_up(&bench, (struct shape){2, 9, 11}, 4);
+    assert_int_equal(setenv(MODE, "old", 1), 0);
+    for (const struct device_ops *const *ops = device_backends(); *ops != NULL; ops++) {
+        if (strcmp((*ops)->name, "cuda") == 0) {
+            assert_false((*ops)->is_available(why, sizeof(why)));
+        }
+    }
+    assert_non_null(strstr(why, "its compute capability is 7.5"));
+    captured_log_begin();
+    assert_int_equal(device_open("cuda", &options, &device), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(captured_log_end(), "kernels are built for 8.0 and later"));
+    captured_log_begin();
+    assert_int_equal(device_open_vectors("cuda", &options, &vectors), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(captured_log_end(), "kernels are built for 8.0 and later"));
+    tear_down(&bench);
+}
+
+/* A training step, without looking at statistics; returns the loss. */
+static double train(struct program *program, struct program_fixture *fixture)
+{
+    struct program_result result;
+    fixture->input.is_training = true;
+    assert_int_equal(program_forward(program, &fixture->input, &result), STATUS_OK);
+    assert_int_equal(program_backward(program, fixture->plan->op_count - 1, 0), STATUS_OK);
+    assert_int_equal(program_await(program, 0), STATUS_OK);
+    return result.loss_sum;
+}
+
+static double evaluate(struct program *program, struct program_fixture *fixture)
+{
+    struct program_result result;
+    fixture->input.is_training = false;
+    assert_int_equal(program_forward(program, &fixture->input, &result), STATUS_OK);
+    return result.loss_sum;
+}
+
+static void statistics_stay_on_the_device_until_they_are_fetched(void **state)
+{
+    (void)state;
+    static const struct layer norm[] = {{OP_BATCH_NORM, .epsilon = 1e-3f},
+                                        {OP_LINEAR, .channels = 7}};
+    static struct network_plan plan;
+    struct program_fixture fixture;
+    struct device *device;
+    struct program *program;
+    const struct device_options open = {.threads = 1, .replays_launches = true};
+    program_fixture_plan(norm, 2, (struct shape){3, 8, 8}, &plan);
+    program_fixture_init(&fixture, &plan, 4, 3);
+    const size_t bytes = plan.statistic_count * sizeof(float);
+    float *statistics = fixture.statistics, first[64];
+    assert_true(bytes > 0 && bytes <= sizeof(first));
+    memcpy(first, statistics, bytes);
+    const struct program_options options = {.ops = plan.ops,
+                                            .op_count = plan.op_count,
+                                            .batch_size = 4,
+                                            .params = fixture.params,
+                                            .grads = fixture.grads,
+                                            .statistics = statistics};
+    assert_int_equal(device_open("cuda", &open, &device), STATUS_OK);
+    assert_int_equal(device_compile(device, &options, &program), STATUS_OK);
+    for (uint32_t step = 0; step < 3; step++) {
+        (void)train(program, &fixture);
+        assert_memory_equal(statistics, first, bytes);
+    }
+    const double loss = evaluate(program, &fixture); // with those that training has moved
+    assert_int_equal(program_fetch_statistics(program), STATUS_OK);
+    assert_memory_not_equal(statistics, first, bytes);
+    assert_true(evaluate(program, &fixture) == loss); // now with the host's
+    memcpy(statistics, first, bytes);
+    assert_true(evaluate(program, &fixture) != loss); // which may be changed
+    program_destroy(program);
+    device_close(device);
+    program_fixture_finish(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fake_is_what_programs_of_this_folder_load),
         cmocka_unit_test(a_batch_that_does_not_fit_is_refused_with_one_that_does),
         cmocka_unit_test(states_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_gpu_that_is_too_old_for_the_kernels_is_refused),
+        cmocka_unit_test(statistics_stay_on_the_device_until_they_are_fetched),
         cmocka_unit_test(a_fault_is_reported_with_the_operation_that_caused_it),
         cmocka_unit_test(operations_are_timed_on_the_device),
         cmocka_unit_test(memory_is_locked_until_it_is_given_back),

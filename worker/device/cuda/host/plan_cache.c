@@ -101,7 +101,7 @@ static char *read_file(const char *path)
     char *bytes = is_fit ? malloc(size + 1) : NULL;
     while (bytes != NULL && used < size) {
         ssize_t got = read(fd, bytes + used, size - used);
-        if (got <= 0 && errno != EINTR) {
+        if (got == 0 || (got < 0 && errno != EINTR)) {
             break;
         }
         used += got > 0 ? (size_t)got : 0;
