@@ -51,3 +51,13 @@ void channel_trace_record(struct channel *channel, enum trace_kind kind,
     };
     trace_end(channel->trace, begin_ns, &tag);
 }
+
+void channel_trace_queued(struct channel *channel, const struct message *message, uint64_t bytes)
+{
+    if (channel->trace != NULL) {
+        trace_note(channel->trace, &(struct trace_mark){.kind = TRACE_QUEUED,
+                                                        .bucket = TRACE_NO_BUCKET,
+                                                        .step = step_of(channel, message),
+                                                        .value = (double)bytes});
+    }
+}

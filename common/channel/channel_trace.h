@@ -12,7 +12,10 @@ uint64_t channel_trace_flow(struct channel *channel, const struct message *messa
 void channel_trace_record(struct channel *channel, enum trace_kind kind,
                           const struct message *message, uint64_t begin_ns);
 
-/* The same; one branch without a timeline. */
+/* Notes the bytes of values that wait to be sent, when a message has come to them or has left. */
+void channel_trace_queued(struct channel *channel, const struct message *message, uint64_t bytes);
+
+/* As channel_trace_record; one branch without a timeline. */
 static inline void channel_trace_message(struct channel *channel, enum trace_kind kind,
                                          const struct message *message, uint64_t begin_ns)
 {

@@ -2,6 +2,8 @@
  * read. */
 #include "common/channel/pacer.h"
 
+#include "common/channel/channel_trace.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -110,6 +112,10 @@ static struct pacer_send *take_next(struct pacer *pacer, struct pacer_peer *peer
         pacer->waiting_count--;
     }
     pthread_mutex_unlock(&pacer->mutex);
+    if (send != NULL) {
+        pacer->waiting_bytes -= send->bytes;
+        channel_trace_queued(pacer->channel, &send->message, pacer->waiting_bytes);
+    }
     return send;
 }
 
@@ -143,6 +149,10 @@ static bool add(struct pacer *pacer, const struct pacer_send *values, const stru
         pacer->waiting_count++;
     }
     pthread_mutex_unlock(&pacer->mutex);
+    if (send != NULL) {
+        pacer->waiting_bytes += values->bytes;
+        channel_trace_queued(pacer->channel, &values->message, pacer->waiting_bytes);
+    }
     return send != NULL;
 }
 

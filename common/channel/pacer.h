@@ -56,6 +56,7 @@ struct pacer {
     uint32_t peer_count;
     struct pacer_send *unused; // a list; under the mutex
     uint32_t waiting_count;    // in all queues; under the mutex
+    uint64_t waiting_bytes;    // of those; only the channel's thread has them
     pthread_mutex_t mutex;
 };
 

@@ -122,17 +122,9 @@ static void answer_metrics(struct live_page *page, struct web_answer *ret_answer
 static void answer(void *context, const struct web_request *request, struct web_answer *ret_answer)
 {
     struct live_page *page = context;
-    const char *given =
-        request->token != NULL ? request->token : live_token_of_header(request->authorization);
-    if (!live_host_is_ours(request->host, page->host)) {
-        ret_answer->code = 421;
-        ret_answer->text = "this host has another name: ask by its address or as localhost\n";
-        return;
-    }
-    if (!live_token_is(page->token, given)) {
-        ret_answer->code = 403;
-        ret_answer->text =
-            "the address is not whole: it ends with ?token= and what the job printed\n";
+    const struct live_asker asker = {request->host, request->token, request->authorization};
+    ret_answer->code = live_admit(&asker, page->host, page->token, &ret_answer->text);
+    if (ret_answer->code != 200) {
         return;
     }
     ret_answer->is_trusted = true;

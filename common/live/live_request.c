@@ -64,6 +64,22 @@ bool live_host_is_ours(const char *host, const char *own_name)
                         is_name(host, size, own_name));
 }
 
+unsigned live_admit(const struct live_asker *asker, const char *own_name, const char *token,
+                    const char **ret_refusal)
+{
+    const char *given =
+        asker->token != NULL ? asker->token : live_token_of_header(asker->authorization);
+    if (!live_host_is_ours(asker->host, own_name)) {
+        *ret_refusal = "this host has another name: ask by its address or as localhost\n";
+        return 421;
+    }
+    if (!live_token_is(token, given)) {
+        *ret_refusal = "the address is not whole: it ends with ?token= and what the job printed\n";
+        return 403;
+    }
+    return 200;
+}
+
 bool live_read_address(const char *text, char ret_address[LIVE_ADDRESS_BYTES], uint32_t *ret_port,
                        char *ret_why, size_t why_size)
 {

@@ -24,6 +24,16 @@ const char *live_token_of_header(const char *authorization);
  * own name. */
 bool live_host_is_ours(const char *host, const char *own_name);
 
+/* What a request says of the one who asks; NULL: nothing. */
+struct live_asker {
+    const char *host, *token, *authorization; // as struct web_request has them
+};
+
+/* Whether the one who asks may see a page that has a token, on a host of this name: 200, or another
+ * code of HTTP and a sentence, which is static. */
+unsigned live_admit(const struct live_asker *asker, const char *own_name, const char *token,
+                    const char **ret_refusal);
+
 /* Reads "PORT" or "ADDRESS:PORT" ("[ADDRESS]:PORT" for IPv6); without an address it is the loopback
  * interface's. False, with a sentence, for anything else. */
 bool live_read_address(const char *text, char ret_address[LIVE_ADDRESS_BYTES], uint32_t *ret_port,

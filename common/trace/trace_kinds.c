@@ -22,6 +22,7 @@ const struct trace_kind_row trace_kinds[TRACE_KIND_COUNT] = {
     [TRACE_CONTROL] = {"control", "receive", NULL},
     [TRACE_IMAGES_PER_SECOND] = {"images-per-second", "images per second", "images/s"},
     [TRACE_STALENESS] = {"staleness", "staleness", "updates"},
+    [TRACE_QUEUED] = {"queued", "queued bytes", "bytes"},
 };
 
 const char *const trace_threads[TRACE_THREAD_COUNT] = {

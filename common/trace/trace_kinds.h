@@ -29,6 +29,7 @@ enum trace_kind {
     // Numbers over time.
     TRACE_IMAGES_PER_SECOND,
     TRACE_STALENESS,
+    TRACE_QUEUED, // values that wait for their turn to be sent
     TRACE_KIND_COUNT
 };
 

@@ -89,9 +89,10 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
                    "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
         .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",
         .sets = {job_option_set(&job), launcher_option_set(&comparison->session.options),
+                 launcher_series_option_set(&comparison->session.options),
                  host_option_set(&comparison->session.hosts),
                  security_option_set(&comparison->session.options.security)},
-        .set_count = 4,
+        .set_count = 5,
     };
     enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
     if (status != STATUS_OK) {
@@ -173,7 +174,8 @@ static enum status begin(struct comparison *comparison)
     for (size_t i = 0; i < comparison->cell_count; i++) {
         preflight_try(&comparison->session.preflight, &comparison->cells[i].job);
     }
-    return session_end_preflight(&comparison->session, NULL);
+    status = session_end_preflight(&comparison->session, NULL);
+    return status == STATUS_OK ? session_open_page(&comparison->session) : status;
 }
 
 static enum exit_code run_comparison(struct comparison *comparison, int argc, char **argv)

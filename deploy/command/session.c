@@ -5,6 +5,7 @@
 #include "deploy/system/folder.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 enum status session_begin(struct session *session, const char *what)
@@ -36,8 +37,26 @@ enum status session_end_preflight(struct session *session, const char *inner)
     return goes_on ? folder_go_on(options->out, inner) : folder_make(options->out, inner);
 }
 
+enum status session_open_page(struct session *session)
+{
+    const struct launcher_options *options = &session->options;
+    char url[SERIES_URL_BYTES];
+    if (options->dashboard[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = series_page_create(options->out, options->dashboard, &session->page);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    series_page_url(session->page, url);
+    printf("page of all runs: %s\n", url);
+    fflush(stdout);
+    return STATUS_OK;
+}
+
 void session_close(struct session *session)
 {
+    series_page_destroy(session->page);
     launcher_close(&session->launcher);
     folder_lock_release(&session->lock);
     security_close(&session->security);

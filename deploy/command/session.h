@@ -10,6 +10,7 @@
 #include "deploy/hosts/launcher.h"
 #include "deploy/hosts/launcher_options.h"
 #include "deploy/launch/preflight.h"
+#include "deploy/watch/series_page.h"
 
 /* Zeroed: nothing is open. Large: on the heap. */
 struct session {
@@ -19,6 +20,7 @@ struct session {
     struct preflight preflight;
     struct security security;
     struct folder_lock lock;
+    struct series_page *page; // NULL: nobody asked for it
 };
 
 /* After the options were parsed: names the folder after `what`, if they do not, takes its lock,
@@ -28,6 +30,9 @@ enum status session_begin(struct session *session, const char *what);
 
 /* Ends the preflight, and makes the folder where all is well; `inner` as of folder_make. */
 enum status session_end_preflight(struct session *session, const char *inner);
+
+/* With --dashboard: serves a page of the runs in the folder, and prints its address. */
+enum status session_open_page(struct session *session);
 
 void session_close(struct session *session); // zeroed is fine
 

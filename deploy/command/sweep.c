@@ -103,9 +103,10 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
                    "  ringside sweep --experiment bench/experiments/staleness.ini\n",
         .sets = {job_option_set(&job), launcher_option_set(&sweep->session.options),
+                 launcher_series_option_set(&sweep->session.options),
                  host_option_set(&sweep->session.hosts),
                  security_option_set(&sweep->session.options.security)},
-        .set_count = 4,
+        .set_count = 5,
     };
     enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
     if (status != STATUS_OK) {
@@ -263,7 +264,11 @@ static enum status begin_sweep(struct sweep *sweep, const char *command)
         return status;
     }
     status = sweep_file_open(session->options.out, &sweep->plan, command);
-    return status == STATUS_OK ? open_summaries(sweep) : status;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = open_summaries(sweep);
+    return status == STATUS_OK ? session_open_page(session) : status;
 }
 
 static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)

@@ -1,11 +1,13 @@
-/* ringside timeline: what the timeline of a run holds; as JSON for older viewers. */
+/* ringside timeline: what the timeline of a run holds; in other formats for other viewers. */
 #include "deploy/trace/timeline.h"
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/options/options.h"
 #include "deploy/command/commands.h"
+#include "deploy/system/folder.h"
 #include "deploy/trace/chrome_json.h"
+#include "deploy/trace/otf2_archive.h"
 #include "deploy/trace/timeline_merge.h"
 #include "deploy/trace/timeline_report.h"
 
@@ -13,12 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4200
 
 struct timeline_options {
-    char json[1024];
+    char json[1024], otf2[1024];
 };
 
 static const struct option rows[] = {
@@ -28,6 +31,13 @@ static const struct option rows[] = {
      .is_valid = options_text_is_there,
      .metavar = "FILE",
      .help = "write the timeline as JSON of Chrome's trace format as well, to a new file"},
+    {.name = "otf2",
+     OPTION_FIELD(TEXT, timeline_options, otf2),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "FOLDER",
+     .help = "write the timeline as an OTF2 archive as well, for Vampir and Score-P's tools, to a "
+             "new folder"},
 };
 
 static enum status write_json(const char *path, const struct timeline *timeline,
@@ -48,6 +58,39 @@ static enum status write_json(const char *path, const struct timeline *timeline,
     }
     printf("%s: for chrome://tracing and other viewers of its format\n", path);
     return STATUS_OK;
+}
+
+static enum status write_otf2(const char *folder, const struct timeline *timeline,
+                              const struct timeline_flow *flows, size_t flow_count)
+{
+    // Before anything is made, so that a build without OTF2 leaves nothing.
+    if (otf2_archive_is_built() && mkdir(folder, 0777) != 0) {
+        log_error("cannot make the folder %s: %m%s", folder,
+                  errno == EEXIST ? "; name one that is not there yet" : "");
+        return STATUS_IO;
+    }
+    enum status status = otf2_archive_write(folder, timeline, flows, flow_count);
+    if (status == STATUS_OK) {
+        printf("%s/" OTF2_ARCHIVE_NAME ".otf2: for Vampir and otf2-print\n", folder);
+    } else if (otf2_archive_is_built()) {
+        folder_remove(folder); // a part of it would look like an archive
+    }
+    return status;
+}
+
+/* What the options ask for. */
+static enum status write_others(const struct timeline_options *options,
+                                const struct timeline *timeline, const struct timeline_flow *flows,
+                                size_t flow_count)
+{
+    if (options->json[0] != '\0') {
+        enum status status = write_json(options->json, timeline, flows, flow_count);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return options->otf2[0] != '\0' ? write_otf2(options->otf2, timeline, flows, flow_count)
+                                    : STATUS_OK;
 }
 
 /* Of a job that was started by hand, or whose launcher was killed: what its processes have left. */
@@ -82,8 +125,7 @@ static enum status show(const char *run, const struct timeline_options *options)
     status = timeline_list_flows(&timeline, &flows, &flow_count);
     if (status == STATUS_OK) {
         timeline_report_print(stdout, run, &timeline, flows, flow_count);
-        status = options->json[0] != '\0' ? write_json(options->json, &timeline, flows, flow_count)
-                                          : STATUS_OK;
+        status = write_others(options, &timeline, flows, flow_count);
     }
     free(flows);
     timeline_finish(&timeline);
@@ -95,11 +137,12 @@ enum exit_code command_timeline(int argc, char **argv)
     struct timeline_options options;
     struct option_program program = {
         .name = "ringside timeline",
-        .usage = "ringside timeline RUN [--json FILE]",
+        .usage = "ringside timeline RUN [--json FILE] [--otf2 FOLDER]",
         .summary = "Prints what the timeline of a run folder holds (a job with --timeline). Its "
                    "file, timeline.pftrace,\nis for https://ui.perfetto.dev.",
         .example = "  ringside run -n 2 --mode ring --timeline --out runs/a\n"
-                   "  ringside timeline runs/a --json a.json\n",
+                   "  ringside timeline runs/a --json a.json\n"
+                   "  ringside timeline runs/a --otf2 a-otf2\n",
         .sets = {{.title = "Options",
                   .rows = rows,
                   .count = sizeof(rows) / sizeof(rows[0]),

@@ -1,4 +1,4 @@
-/* ringside watch: a job that runs or has run, in a terminal or on a page. */
+/* ringside watch: a job that runs or has run, in a terminal or on a page; all runs of a sweep. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/signals.h"
@@ -10,6 +10,9 @@
 #include "deploy/watch/page_client.h"
 #include "deploy/watch/run_reader.h"
 #include "deploy/watch/screen.h"
+#include "deploy/watch/series.h"
+#include "deploy/watch/series_page.h"
+#include "deploy/watch/series_screen.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -26,18 +29,20 @@ static const struct option own_rows[] = {
     {.name = "dashboard",
      .type = OPTION_TEXT,
      .metavar = "[ADDRESS:]PORT",
-     .help = "serve the live page of a run folder to browsers, and print its address; without a "
+     .help = "serve a page of the folder to browsers, and print its address; without a "
              "value at a free port of the loopback interface"},
 };
 
 static const struct option_program program = {
     .name = "ringside watch",
-    .usage = "ringside watch RUN|URL [--dashboard[=[ADDRESS:]PORT]]",
+    .usage = "ringside watch FOLDER|URL [--dashboard[=[ADDRESS:]PORT]]",
     .summary =
         "Shows how a job goes: from its run folder, while it is written or later, or from the "
-        "address of its live\npage. On a terminal the screen is renewed; elsewhere there "
-        "are lines. Ends with the job.",
+        "address of its live\npage. Of the folder of a sweep or a comparison it shows all runs, "
+        "and when they will have ended. On a\nterminal the screen is renewed; elsewhere there "
+        "are lines. Ends with the job, or with the last of the runs.",
     .example = "  ringside watch runs/a\n"
+               "  ringside watch runs/sweep-1\n"
                "  ringside watch runs/a --dashboard\n"
                "  ringside watch 'http://127.0.0.1:8080/?token=...'\n",
     .taken_before = {.title = "Options",
@@ -135,6 +140,71 @@ static enum exit_code watch_folder(const char *folder, const char *where, struct
     return code;
 }
 
+static void show_series(struct view *view, const struct series *series)
+{
+    struct winsize window;
+    if (view->is_terminal) {
+        bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+        fputs("\033[H\033[J", stdout);
+        series_screen_write(series, is_known ? window.ws_row : 24, is_known ? window.ws_col : 80,
+                            stdout);
+    } else if (!series->is_running || view->shown_ms == 0 ||
+               clock_now_ms() - view->shown_ms >= PLAIN_MS) {
+        view->shown_ms = clock_now_ms();
+        series_screen_write_line(series, stdout);
+    }
+    fflush(stdout);
+}
+
+static enum exit_code follow_series(struct series *series, struct view *view)
+{
+    while (*signals_flag() == 0) {
+        bool is_new;
+        if (series_update(series, &is_new) != STATUS_OK) {
+            return EXIT_FAILED;
+        }
+        if (is_new || view->shown_ms == 0) {
+            show_series(view, series);
+        }
+        if (!series->is_running) {
+            size_t results =
+                series_count(series, SERIES_COMPLETED) + series_count(series, SERIES_DIVERGED);
+            return results == series->count ? EXIT_COMPLETED : EXIT_FAILED;
+        }
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return EXIT_INTERRUPTED;
+}
+
+static enum exit_code watch_series(const char *folder, struct view *view)
+{
+    struct series series;
+    if (series_open(folder, &series) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    enum exit_code code = follow_series(&series, view);
+    series_close(&series);
+    return code;
+}
+
+/* Serves the page of a folder's runs until somebody ends it. */
+static enum exit_code serve_series(const char *folder, const char *where)
+{
+    struct series_page *page;
+    char url[SERIES_URL_BYTES];
+    if (series_page_create(folder, where, &page) != STATUS_OK) {
+        return EXIT_FAILED;
+    }
+    series_page_url(page, url);
+    printf("page of all runs: %s\nCtrl-C ends it.\n", url);
+    fflush(stdout);
+    while (*signals_flag() == 0) {
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    series_page_destroy(page);
+    return EXIT_COMPLETED;
+}
+
 static enum exit_code follow_page(struct page_client *client, struct view *view)
 {
     while (*signals_flag() == 0) {
@@ -224,5 +294,11 @@ enum exit_code command_watch(int argc, char **argv)
     }
     struct view view = {.is_terminal = isatty(STDOUT_FILENO) != 0};
     signals_install();
-    return page_client_is_url(what) ? watch_page(what, &view) : watch_folder(what, where, &view);
+    if (page_client_is_url(what)) {
+        return watch_page(what, &view);
+    }
+    if (!series_is_there(what)) {
+        return watch_folder(what, where, &view);
+    }
+    return where != NULL ? serve_series(what, where) : watch_series(what, &view);
 }

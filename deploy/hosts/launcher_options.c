@@ -81,6 +81,25 @@ struct option_set launcher_run_option_set(struct launcher_options *options)
                                .values = options};
 }
 
+static const struct option series_rows[] = {
+    {.name = "dashboard",
+     FIELD(TEXT, dashboard),
+     .fallback = "",
+     .alone = "0",
+     .is_valid = live_address_is_valid,
+     .metavar = "[ADDRESS:]PORT",
+     .help = "serve a page of all runs to browsers, over HTTP, and print its address, which has a "
+             "secret; without a value at a free port of the loopback interface"},
+};
+
+struct option_set launcher_series_option_set(struct launcher_options *options)
+{
+    return (struct option_set){.title = "The runs",
+                               .rows = series_rows,
+                               .count = sizeof(series_rows) / sizeof(series_rows[0]),
+                               .values = options};
+}
+
 bool launcher_resumes_itself(const struct launcher_options *options)
 {
     return strcmp(options->resume, "auto") == 0;

@@ -29,6 +29,9 @@ struct option_set launcher_option_set(struct launcher_options *options);
 /* Of `ringside run` alone. */
 struct option_set launcher_run_option_set(struct launcher_options *options);
 
+/* Of `ringside sweep` and `ringside compare`. */
+struct option_set launcher_series_option_set(struct launcher_options *options);
+
 /* Whether the run goes on in the folder of --out, if that has a checkpoint, and begins otherwise.
  */
 bool launcher_resumes_itself(const struct launcher_options *options);

@@ -51,6 +51,7 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_AFTER_STEP:
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
+    case TRACE_QUEUED:
     case TRACE_KIND_COUNT:
         break;
     }

@@ -62,7 +62,7 @@ deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
-deploy/watch            common/base common/live deploy/system
+deploy/watch            common/base common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report
 deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/page
@@ -95,6 +95,7 @@ tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
 live_page_text\.h                common/live/live_page\.c
 wire\.pb-c\.h                   common/channel/wire(\.c|_packing\.[ch])
 perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c
+otf2/.*                         deploy/trace/otf2_(archive|events)\.[ch]
 protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
