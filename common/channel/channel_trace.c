@@ -55,9 +55,9 @@ void channel_trace_record(struct channel *channel, enum trace_kind kind,
 void channel_trace_queued(struct channel *channel, const struct message *message, uint64_t bytes)
 {
     if (channel->trace != NULL) {
-        trace_note(channel->trace, &(struct trace_mark){.kind = TRACE_QUEUED,
-                                                        .bucket = TRACE_NO_BUCKET,
-                                                        .step = step_of(channel, message),
-                                                        .value = (double)bytes});
+        trace_note(channel->trace, &(struct trace_tag){.kind = TRACE_QUEUED,
+                                                       .bucket = TRACE_NO_BUCKET,
+                                                       .step = step_of(channel, message),
+                                                       .value = (double)bytes});
     }
 }
