@@ -19,7 +19,7 @@ static char host_name[65] = "";
 static _Atomic int level_max = LOG_WARN;
 static _Atomic int64_t rank_of_process = LOG_RANK_NONE;
 
-static _Atomic(log_sink *) diverted = NULL;
+static log_sink *_Atomic diverted;
 
 void log_divert(log_sink *sink)
 {

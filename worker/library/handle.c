@@ -136,7 +136,9 @@ enum ringside_status handle_exit(struct ringside *ringside, enum status status)
         enum status stopped =
             ringside->exchange != NULL ? exchange_stopped(ringside->exchange) : STATUS_OK;
         is = handle_fail(ringside->link, stopped == status ? link_verdict(ringside->link) : status);
-        is = is == RINGSIDE_OK ? RINGSIDE_FAILED : is;
+        if (is == RINGSIDE_OK || is == RINGSIDE_INVALID || is == RINGSIDE_UNSUPPORTED) {
+            is = RINGSIDE_FAILED; // those leave a handle as it was
+        }
         ringside->state = HANDLE_BROKEN;
         ringside->broken = is;
     }

@@ -24,6 +24,28 @@ static void make_data(void)
     }
 }
 
+/* The mean gradient over a process's samples, (FEATURES + 1), and what there is to report. */
+static struct ringside_report compute(const float *w, float *sums, const struct ringside_job *job)
+{
+    struct ringside_report report = {0};
+    for (uint32_t i = job->rank; i < SAMPLES; i += job->size, report.images++) {
+        float z = w[FEATURES];
+        for (int k = 0; k < FEATURES; k++) {
+            z += w[k] * features[i][k];
+        }
+        float error = 1 / (1 + expf(-z)) - labels[i];
+        for (int k = 0; k < FEATURES; k++) {
+            sums[k] += error * features[i][k];
+        }
+        sums[FEATURES] += error;
+        report.loss -= log(1 - fabs((double)error));
+        report.test_correct += fabsf(error) < 0.5F;
+    }
+    report.test_images = report.images;
+    report.loss = report.test_loss = report.loss / (double)report.images;
+    return report;
+}
+
 static void check(enum ringside_status status)
 {
     if (status != RINGSIDE_OK) {
@@ -46,30 +68,15 @@ int main(void)
     float *w = ringside_params(ringside), *g = ringside_grads(ringside);
     check(ringside_start(ringside));
     while ((status = ringside_begin_step(ringside)) == RINGSIDE_OK) {
-        float sums[FEATURES + 1] = {0}, loss = 0;
-        uint32_t count = 0, correct = 0;
+        float sums[FEATURES + 1] = {0};
         check(ringside_await(ringside, RINGSIDE_ALL));
-        for (uint32_t i = job.rank; i < SAMPLES; i += job.size, count++) {
-            float z = w[FEATURES];
-            for (int k = 0; k < FEATURES; k++) {
-                z += w[k] * features[i][k];
-            }
-            float error = 1 / (1 + expf(-z)) - labels[i];
-            for (int k = 0; k < FEATURES; k++) {
-                sums[k] += error * features[i][k];
-            }
-            sums[FEATURES] += error;
-            loss -= logf(1 - fabsf(error));
-            correct += fabsf(error) < 0.5F;
-        }
+        const struct ringside_report report = compute(w, sums, &job);
         check(ringside_begin_gradients(ringside));
         for (int k = 0; k <= FEATURES; k++) {
-            g[k] = sums[k] / (float)count;
+            g[k] = sums[k] / (float)report.images;
         }
         check(ringside_ready(ringside, 1));
         check(ringside_ready(ringside, 0));
-        const struct ringside_report report = {count, loss / (float)count, count, correct,
-                                               loss / (float)count};
         check(ringside_report(ringside, &report));
         check(ringside_end_step(ringside));
     }
