@@ -1,5 +1,6 @@
 /* Does one thing that libringside refuses or has to answer, as the argument says, and prints what
  * it answers: a line "STATUS SENTENCE" for each. For check_library. */
+#include <pthread.h>
 #include <ringside.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,6 +62,52 @@ static void collectives(struct ringside *ringside)
     show(ringside_barrier(ringside));
 }
 
+#define THREADS 4
+
+/* A thread's part of a step: its own tensors are ready. */
+struct part {
+    struct ringside *ringside;
+    uint32_t first, failures;
+};
+
+static void *make_ready(void *data)
+{
+    struct part *part = data;
+    struct ringside_counters counters;
+    for (uint32_t i = part->first; i < 4 * THREADS; i += THREADS) {
+        part->failures += ringside_ready(part->ringside, i) != RINGSIDE_OK;
+        part->failures += ringside_counters(part->ringside, &counters) != RINGSIDE_OK;
+    }
+    return NULL;
+}
+
+/* Every step is made by several threads. */
+static void threads(struct ringside *ringside)
+{
+    struct ringside_tensor tensors[4 * THREADS];
+    struct part parts[THREADS];
+    pthread_t made[THREADS];
+    uint32_t failures = 0;
+    for (uint32_t i = 0; i < 4 * THREADS; i++) {
+        tensors[i] = (struct ringside_tensor){"tensor", 100000};
+    }
+    show(ringside_describe(ringside, tensors, 4 * THREADS));
+    show(ringside_start(ringside));
+    while (ringside_begin_step(ringside) == RINGSIDE_OK) {
+        failures += ringside_begin_gradients(ringside) != RINGSIDE_OK;
+        for (uint32_t i = 0; i < THREADS; i++) {
+            parts[i] = (struct part){ringside, i, 0};
+            failures += pthread_create(&made[i], NULL, make_ready, &parts[i]) != 0;
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            pthread_join(made[i], NULL);
+            failures += parts[i].failures;
+        }
+        failures += ringside_end_step(ringside) != RINGSIDE_OK;
+    }
+    printf("%u failures\n", failures);
+}
+
 /* A model that depends on the process, or first parameters that do. */
 static void differ(struct ringside *ringside, bool in_tensors)
 {
@@ -87,6 +134,8 @@ int main(int argc, char **argv)
         orders(ringside);
     } else if (strcmp(what, "collectives") == 0) {
         collectives(ringside);
+    } else if (strcmp(what, "threads") == 0) {
+        threads(ringside);
     } else if (strcmp(what, "tensors") == 0 || strcmp(what, "params") == 0) {
         differ(ringside, strcmp(what, "tensors") == 0);
     } else if (strcmp(what, "die") == 0) {
