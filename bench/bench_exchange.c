@@ -33,8 +33,8 @@
 #include "common/job/phases.h"
 #include "common/options/log_level.h"
 #include "common/security/security.h"
-#include "common/transport/endpoints.h"
 #include "common/vector/digest.h"
+#include "worker/link/flat_vectors.h"
 #include "worker/link/link.h"
 
 #include <sodium.h>
@@ -60,8 +60,7 @@ struct bench {
     struct job job;
     uint32_t rank;
     struct layout layout;
-    struct region region;  // of grads, or empty
-    float *params, *grads; // (value_count), owned
+    struct flat_vectors vectors; // (value_count)
     struct link *link;
     struct exchange *exchange;
     bool delivers_gradients, is_unsynchronised, is_checked;
@@ -174,29 +173,9 @@ static void make_layout(struct layout *layout, uint64_t value_count, uint32_t bu
     }
 }
 
-/* As model.c does it. */
-static enum status create_vectors(struct bench *bench)
-{
-    size_t bytes = bench->layout.value_count * sizeof(float);
-    bool has_peers = bench->job.servers > 0 || bench->job.workers > 1;
-    bench->params = memory_create_large(bytes);
-    bool may_share = endpoints_may_share(bench->job.transport) && !bench->options->ordinary;
-    if (!has_peers || !may_share) {
-        bench->grads = memory_create_large(bytes);
-    } else if (region_create(bytes, &bench->region) == STATUS_OK) {
-        bench->grads = bench->region.bytes;
-    }
-    return bench->params != NULL && bench->grads != NULL ? STATUS_OK : STATUS_NO_MEMORY;
-}
-
 static void destroy_vectors(struct bench *bench)
 {
-    size_t bytes = bench->layout.value_count * sizeof(float);
-    memory_destroy_large(bench->params, bytes);
-    if (bench->region.bytes == NULL) {
-        memory_destroy_large(bench->grads, bytes);
-    }
-    region_destroy(&bench->region);
+    flat_vectors_finish(&bench->vectors);
     optimizer_destroy(bench->optimizer);
     rounds_finish(&bench->rounds);
 }
@@ -233,10 +212,10 @@ static enum status check(const struct bench *bench, const float *values,
 static enum status check_round(struct bench *bench, bool is_whole)
 {
     if (bench->delivers_gradients) {
-        return check(bench, bench->grads, bench->mean, is_whole);
+        return check(bench, bench->vectors.grads, bench->mean, is_whole);
     }
     catch_up(bench, bench->round + 1);
-    return check(bench, bench->params, bench->expected, is_whole);
+    return check(bench, bench->vectors.params, bench->expected, is_whole);
 }
 
 /* The trainer runs its optimizer here. */
@@ -269,9 +248,9 @@ static void fill(struct bench *bench)
     uint32_t workers = bench->is_unsynchronised ? 1 : bench->job.workers;
     uint64_t shift = pattern_shift(bench->is_unsynchronised ? 0 : bench->rank, round);
     if (is_whole) {
-        pattern_fill(bench->grads, count, shift);
+        pattern_fill(bench->vectors.grads, count, shift);
     } else {
-        pattern_fill_probes(bench->grads, count, shift);
+        pattern_fill_probes(bench->vectors.grads, count, shift);
     }
     if (!bench->delivers_gradients) {
         catch_up(bench, round);
@@ -341,7 +320,7 @@ static enum status run_unsynchronised(struct bench *bench)
         return status;
     }
     catch_up(bench, bench->job.steps * bench->job.workers);
-    return check(bench, bench->params, bench->expected, true);
+    return check(bench, bench->vectors.params, bench->expected, true);
 }
 
 /* What is needed from here on; the job is known. */
@@ -363,7 +342,8 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     bool is_plain = job->remedy == REMEDY_NONE && job->gradients_per_update == 1;
     bench->is_checked = is_plain && job->backup == 0;
     make_layout(&bench->layout, bench->options->bytes / sizeof(float), bench->options->buckets);
-    enum status status = create_vectors(bench);
+    enum status status = flat_vectors_init(&bench->vectors, job, bench->layout.value_count,
+                                           bench->options->ordinary);
     uint64_t round_count = job->steps * (bench->is_unsynchronised ? job->workers : 1);
     if (status == STATUS_OK && rounds_init(&bench->rounds, round_count) != 0) {
         status = STATUS_NO_MEMORY;
@@ -380,9 +360,9 @@ static enum status prepare(struct bench *bench, struct link_prepared *ret_prepar
     digest_floats(bench->expected, PATTERN_PERIOD, digest);
     *ret_prepared = (struct link_prepared){
         .layout = &bench->layout,
-        .params = bench->params,
-        .grads = bench->grads,
-        .region = bench->region.bytes != NULL ? &bench->region : NULL,
+        .params = bench->vectors.params,
+        .grads = bench->vectors.grads,
+        .region = flat_vectors_region(&bench->vectors),
         .params_digest = digest,
         .device = "none",
         .train_samples = samples,

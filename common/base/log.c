@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +18,13 @@ static char role_name[32] = "ringside";
 static char host_name[65] = "";
 static _Atomic int level_max = LOG_WARN;
 static _Atomic int64_t rank_of_process = LOG_RANK_NONE;
+
+static log_sink *_Atomic diverted;
+
+void log_divert(log_sink *sink)
+{
+    diverted = sink;
+}
 
 void log_init(const char *role, enum log_level level)
 {
@@ -58,7 +66,9 @@ static int print_head(enum log_level level, char *line)
 
 void log_write(enum log_level level, const char *format, ...)
 {
-    if ((int)level > level_max) {
+    log_sink *sink = level <= LOG_WARN ? diverted : NULL;
+    bool is_written = (int)level <= level_max;
+    if (!is_written && sink == NULL) {
         return;
     }
     int error = errno; // which "%m" means; making the time can change it
@@ -79,6 +89,14 @@ void log_write(enum log_level level, const char *format, ...)
         if ((unsigned char)line[i] < 0x20 || line[i] == 0x7F) {
             line[i] = '?';
         }
+    }
+    if (sink != NULL) {
+        line[size] = '\0';
+        sink(level, line + head);
+    }
+    if (!is_written) {
+        errno = error;
+        return;
     }
     line[size++] = '\n';
     if ((size_t)wrote >= room) {

@@ -21,6 +21,15 @@ void log_set_rank(int64_t rank);
 
 __attribute__((format(printf, 2, 3))) void log_write(enum log_level level, const char *format, ...);
 
+/* From here on what is logged as an error or a warning goes to `sink` as well, whatever the level:
+ * the sentence alone, without the head of the line. Any thread may call it. NULL: to nobody. For a
+ * library, whose host hears of errors by its functions. */
+typedef void log_sink(enum log_level level, const char *sentence);
+void log_divert(log_sink *sink);
+
+/* No line is written to standard error. */
+#define LOG_SILENT ((enum log_level) - 1)
+
 #define log_error(...) log_write(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_write(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_write(LOG_INFO, __VA_ARGS__)

@@ -92,3 +92,8 @@ void job_split_data(const char *data, char ret_name[JOB_NAME_BYTES], const char 
     ret_name[size] = '\0';
     *ret_path = path;
 }
+
+bool job_is_external(const struct job *job)
+{
+    return strncmp(job->model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+}

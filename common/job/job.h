@@ -132,6 +132,13 @@ uint32_t job_shard_count(const struct job *job);
 
 struct schedule job_schedule(const struct job *job, uint64_t sample_count);
 
+// What --model and --data begin with where a program of its own trains, by libringside.
+#define JOB_EXTERNAL_PREFIX "external:"
+
+/* Whether a program of its own trains. It brings its model and its data, and Ringside knows
+ * neither. */
+bool job_is_external(const struct job *job);
+
 /* "cifar10:/data" -> "cifar10", "/data" (points into `data`; "" if there is none). */
 void job_split_data(const char *data, char ret_name[JOB_NAME_BYTES], const char **ret_path);
 

@@ -73,8 +73,20 @@ static enum status resolve_optimizer(struct job *job, char *ret_error, size_t er
     return STATUS_OK;
 }
 
+/* A program of its own brings its data, and evaluates by itself. */
+static void resolve_external(struct job *job)
+{
+    if (!job_is_external(job)) {
+        return;
+    }
+    snprintf(job->data, sizeof(job->data), "%s", job->model);
+    job->eval = EVALUATION_NONE;
+    job->on_loss = job->on_loss == ON_LOSS_AUTO ? ON_LOSS_FAIL : job->on_loss;
+}
+
 enum status job_resolve(struct job *job, char *ret_error, size_t error_size)
 {
+    resolve_external(job);
     enum status status = resolve_length(job, ret_error, error_size);
     if (status != STATUS_OK) {
         return status;

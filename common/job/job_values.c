@@ -143,8 +143,17 @@ void job_timeline_steps_format(const void *field, char *ret_text, size_t text_si
     }
 }
 
+bool job_model_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    snprintf(ret_why, why_size, "give your program a name: " JOB_EXTERNAL_PREFIX "NAME");
+    return strcmp(text, JOB_EXTERNAL_PREFIX) != 0;
+}
+
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size)
 {
+    if (strncmp(text, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
+        return true; // those of an external model; job_check knows whether there is one
+    }
     char name[JOB_NAME_BYTES];
     const char *path, *known[sizeof(takes_path) / sizeof(takes_path[0])];
     job_split_data(text, name, &path);

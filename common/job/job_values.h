@@ -23,6 +23,7 @@ void job_checkpoints_format(const void *field, char *ret_text, size_t text_size)
 bool job_timeline_steps_parse(const char *text, void *ret_field, char *ret_why, size_t why_size);
 void job_timeline_steps_format(const void *field, char *ret_text, size_t text_size);
 
+bool job_model_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_augment_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_device_is_valid(const char *text, char *ret_why, size_t why_size);

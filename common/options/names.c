@@ -8,6 +8,14 @@ const struct option_choice names_models[] = {
         {NULL, NULL},
 };
 
+const struct option_choice names_model[] = {
+#define X(identifier, name, summary) {name, summary},
+    MODEL_MAP(X)
+#undef X
+        {"external:NAME", "a program of your own, which joins by libringside"},
+    {NULL, NULL},
+};
+
 const struct option_choice names_datasets[] = {
 #define X(identifier, name, takes_path, summary) {name, summary},
     DATASET_MAP(X)

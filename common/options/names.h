@@ -45,6 +45,7 @@ enum optimizer_kind {
 
 /* Each list ends with a row whose name is NULL. */
 extern const struct option_choice names_models[];
+extern const struct option_choice names_model[]; // as --model takes them: "external:NAME", too
 extern const struct option_choice names_datasets[];
 extern const struct option_choice names_data[];       // as --data takes them: "cifar10:DIR"
 extern const struct option_choice names_optimizers[]; // by enum optimizer_kind

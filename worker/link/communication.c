@@ -351,6 +351,12 @@ static enum status listen(struct link *link)
     };
     transport_limit_frames(link->channel->transport, largest_frame(link));
     enum status status = channel_listen(link->channel, link->job.transport, &wish, link->place);
+    if (status == STATUS_OK && link->options.has_no_door &&
+        strstr(link->place, "ipc://@") != NULL) {
+        log_error("other users of this host could connect to this process, because its Unix socket "
+                  "has no private name here; use --transport tcp with --keys");
+        return STATUS_DENIED;
+    }
     if (status != STATUS_OK || !endpoints_may_share(link->job.transport) ||
         all_reduce_shuns_memory(link->job.all_reduce)) {
         return status;

@@ -265,3 +265,11 @@ enum status link_verdict(struct link *link)
     pthread_mutex_unlock(&link->mutex);
     return status;
 }
+
+const char *link_reason(struct link *link)
+{
+    pthread_mutex_lock(&link->mutex);
+    bool is_over = link->phase == LINK_ENDED;
+    pthread_mutex_unlock(&link->mutex);
+    return is_over ? link->member.stop_text : "";
+}

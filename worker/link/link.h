@@ -38,6 +38,9 @@ struct link_options {
     uint32_t stall_warn_ms; // until there is a job, which has its own; 0: no warning
     struct notify *notify;  // is told of joining, and of the thread's going round; may be NULL
     const atomic_int *is_interrupted; // set by a signal: leave the job
+    // Of a process that has no door (door.h): it listens at a Unix socket only if that has a name
+    // that no other user finds.
+    bool has_no_door;
 };
 
 /* What the worker has built. Borrowed until link_destroy. */
@@ -123,5 +126,9 @@ void link_leave(struct link *link, enum status reason, const char *text); // at 
 
 /* After link_done: waits for the coordinator's verdict. */
 enum status link_verdict(struct link *link);
+
+/* What the coordinator has said about the end of the job, once it is over for this worker; "" if it
+ * has said nothing. Borrowed until link_destroy. */
+const char *link_reason(struct link *link);
 
 #endif

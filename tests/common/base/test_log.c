@@ -73,6 +73,28 @@ static void lines_below_the_level_are_left_out(void **state)
     assert_non_null(strstr(log, "but this one"));
 }
 
+static char heard[64];
+
+static void hear(enum log_level level, const char *sentence)
+{
+    snprintf(heard, sizeof(heard), "%d %s", (int)level, sentence);
+}
+
+static void a_library_hears_sentences_and_can_leave_out_the_lines(void **state)
+{
+    (void)state;
+    log_init("worker", LOG_SILENT);
+    log_divert(hear);
+    log_error("cannot read %s", "this");
+    assert_string_equal(heard, "0 cannot read this");
+    log_info("nor this");
+    assert_string_equal(heard, "0 cannot read this");
+    log_divert(NULL);
+    log_error("nobody hears");
+    assert_string_equal(heard, "0 cannot read this");
+    assert_string_equal(captured_log_end(), "");
+}
+
 static void what_a_peer_sends_cannot_begin_a_line_of_its_own(void **state)
 {
     (void)state;
@@ -142,6 +164,7 @@ int main(void)
         cmocka_unit_test_setup(a_line_has_time_level_role_and_host, begin),
         cmocka_unit_test_setup(the_rank_is_in_the_line_once_it_is_known, begin),
         cmocka_unit_test_setup(lines_below_the_level_are_left_out, begin),
+        cmocka_unit_test_setup(a_library_hears_sentences_and_can_leave_out_the_lines, begin),
         cmocka_unit_test_setup(what_a_peer_sends_cannot_begin_a_line_of_its_own, begin),
         cmocka_unit_test_setup(a_long_line_is_cut_and_says_so, begin),
         cmocka_unit_test_setup(lines_of_threads_do_not_mix, begin),

@@ -37,6 +37,24 @@ static void stale_gradients_of_a_later_phase_are_enough(void **state)
     assert_false(job_has_mode(&job, MODE_PS_SYNC));
 }
 
+static void a_program_of_its_own_gets_only_what_it_can_do(void **state)
+{
+    (void)state;
+    const struct job job = sample_job_resolved(SAMPLE_JOB("model=external:mine", "steps=5"));
+    assert_true(job_is_external(&job));
+    assert_string_equal(job.data, "external:mine");
+    assert_int_equal(job.eval, EVALUATION_NONE);
+    assert_int_equal(job.on_loss, ON_LOSS_FAIL);
+    sample_job_refuse(SAMPLE_JOB("model=external:mine"), "needs a length: --steps COUNT");
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "sync-every=2"),
+                      "--sync-every 1");
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "checkpoint-every=2"),
+                      "--checkpoint-every none");
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "on-loss=redeal"),
+                      "--on-loss fail");
+    sample_job_refuse(SAMPLE_JOB("data=external:mine"), "is for --model external:NAME alone");
+}
+
 static void a_remedy_needs_what_it_mends(void **state)
 {
     (void)state;
@@ -244,6 +262,7 @@ int main(void)
         cmocka_unit_test(fewer_processes_than_workers_are_for_jobs_whose_bits_they_keep),
         cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
+        cmocka_unit_test(a_program_of_its_own_gets_only_what_it_can_do),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),

@@ -1,0 +1,101 @@
+/* The handle of libringside, and how a public call begins and ends. */
+#ifndef WORKER_LIBRARY_HANDLE_H
+#define WORKER_LIBRARY_HANDLE_H
+
+#include "common/job/job.h"
+#include "common/optimizer/optimizer.h"
+#include "common/security/security.h"
+#include "common/vector/layout.h"
+#include "worker/library/ringside.h"
+#include "worker/link/flat_vectors.h"
+#include "worker/link/link.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HANDLE_TENSORS_MAX (1 << 20)
+
+/* Bits, so that a call can name all in which it may be made. */
+enum handle_state {
+    HANDLE_JOINED = 1,
+    HANDLE_DESCRIBED = 2,
+    HANDLE_BETWEEN = 4,    // two steps, or before the first
+    HANDLE_FORWARD = 8,    // begin_step was
+    HANDLE_GRADIENTS = 16, // begin_gradients was
+    HANDLE_ENDED = 32,     // the job has had its steps
+    HANDLE_BROKEN = 64,    // the job has failed for this process
+};
+
+struct handle_tensor {
+    char *name; // owned
+    struct span span;
+    uint32_t bucket;
+    uint64_t ready_step; // that it was ready in, from 1; 0: none yet
+};
+
+struct ringside {
+    pthread_mutex_t turn; // of the call that is made
+    enum handle_state state;
+    enum ringside_status broken; // what every call returns once it is HANDLE_BROKEN
+
+    struct security_options security_options;
+    struct security security;
+    char server[256], bind[128], port_range[64];
+    struct link *link;
+    struct job job;
+    uint32_t rank;
+    char mode[32];
+
+    struct handle_tensor *tensors; // (tensor_count), owned
+    uint32_t tensor_count;
+    struct layout layout;
+    struct flat_vectors vectors;
+    struct exchange *exchange;   // the link's
+    struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
+    struct schedule schedule;
+    double own_rate; // ringside_set_rate; 0: the schedule's
+
+    uint64_t step;                          // that is made, or comes next
+    bool is_pending;                        // the last step's parameters may still be on their way
+    uint64_t update_step;                   // the step whose update is made
+    double update_rate;                     // its rate
+    uint32_t waits_for[LAYOUT_BUCKETS_MAX]; // tensors of each bucket that are not ready
+    uint32_t next_bucket;                   // that goes next: they go in their order
+
+    uint64_t began_ns, step_began_ns, wait_ns, wire_ns;
+    double staleness, staleness_sum;
+    struct wire_report interval, period;
+    uint64_t sent_before, received_before; // the interval
+};
+
+/* Begins a call: waits for its turn. If the handle is in none of `states`, says so and returns why;
+ * then the call is over. */
+enum ringside_status handle_enter(struct ringside *ringside, unsigned states, const char *call);
+
+/* Ends it with the status of the job, which breaks the handle unless it is STATUS_OK. */
+enum ringside_status handle_exit(struct ringside *ringside, enum status status);
+
+/* Ends it with a refusal that leaves the handle as it was. */
+__attribute__((format(printf, 3, 4))) enum ringside_status
+handle_refuse(struct ringside *ringside, enum ringside_status status, const char *format, ...);
+
+/* What the sentence of the next failure is, if nothing is logged. */
+__attribute__((format(printf, 1, 2))) void handle_say(const char *format, ...);
+
+/* The sentence is what the coordinator has said about the end of the job, or what was logged, or
+ * the status's own text. `link` may be NULL: there is no job. */
+enum ringside_status handle_fail(struct link *link, enum status status);
+
+/* From here on hears what is logged, and forgets what was before. `log_level` as in
+ * ringside_options. */
+void handle_listen(uint32_t log_level);
+
+/* One handle at a time: false if there is one. */
+bool handle_claim(void);
+void handle_unclaim(void);
+
+/* Sends what was counted of the steps since the last time. */
+void handle_report_interval(struct ringside *ringside);
+
+#endif

@@ -1,0 +1,144 @@
+/* What a program tells of its training, and how it leaves. */
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/vector/digest.h"
+#include "worker/library/handle.h"
+
+#include <stdlib.h>
+
+#define RUNNING (HANDLE_BETWEEN | HANDLE_FORWARD | HANDLE_GRADIENTS | HANDLE_ENDED)
+
+enum ringside_status ringside_counters(struct ringside *ringside,
+                                       struct ringside_counters *ret_counters)
+{
+    enum ringside_status entered = handle_enter(ringside, RUNNING, "ringside_counters");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    *ret_counters = (struct ringside_counters){
+        .steps = ringside->step,
+        .wait_seconds = (double)ringside->wait_ns / 1e9,
+        .wire_seconds = (double)ringside->wire_ns / 1e9,
+        .staleness = ringside->staleness,
+        .staleness_mean = ringside->step > 0 ? ringside->staleness_sum / (double)ringside->step : 0,
+    };
+    link_traffic(ringside->link, &ret_counters->bytes_sent, &ret_counters->bytes_received);
+    return handle_exit(ringside, STATUS_OK);
+}
+
+enum ringside_status ringside_report(struct ringside *ringside,
+                                     const struct ringside_report *report)
+{
+    enum ringside_status entered = handle_enter(ringside, RUNNING, "ringside_report");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    bool is_in_step = ringside->state == HANDLE_FORWARD || ringside->state == HANDLE_GRADIENTS;
+    if (report->images > 0 && !is_in_step) {
+        return handle_refuse(ringside, RINGSIDE_MISUSE,
+                             "ringside_report: images are of a step, and none is begun");
+    }
+    if (report->test_correct > report->test_images) {
+        return handle_refuse(ringside, RINGSIDE_INVALID,
+                             "ringside_report: test_correct is more than test_images");
+    }
+    ringside->interval.images += report->images;
+    if (report->images > 0) {
+        ringside->interval.loss_sum += report->loss * (double)report->images;
+    }
+    if (report->test_images > 0) {
+        ringside->period.test_images = report->test_images;
+        ringside->period.test_correct = report->test_correct;
+        ringside->period.test_loss_sum = report->test_loss * (double)report->test_images;
+    }
+    return handle_exit(ringside, STATUS_OK);
+}
+
+static void add_to_period(struct ringside *ringside)
+{
+    const struct wire_report *interval = &ringside->interval;
+    struct wire_report *period = &ringside->period;
+    period->steps += interval->steps;
+    period->images += interval->images;
+    period->loss_sum += interval->loss_sum;
+    period->staleness_sum += interval->staleness_sum;
+    period->total_ns += interval->total_ns;
+    period->compute_ns += interval->compute_ns;
+    period->exchange_wait_ns += interval->exchange_wait_ns;
+    period->wire_ns += interval->wire_ns;
+    period->rate = interval->rate;
+}
+
+void handle_report_interval(struct ringside *ringside)
+{
+    struct wire_report *interval = &ringside->interval;
+    uint64_t sent, received;
+    if (interval->steps == 0) {
+        return;
+    }
+    link_traffic(ringside->link, &sent, &received);
+    interval->bytes_sent = sent - ringside->sent_before;
+    interval->bytes_received = received - ringside->received_before;
+    ringside->sent_before = sent;
+    ringside->received_before = received;
+    add_to_period(ringside);
+    if (interval->images > 0) { // of a program that says nothing there is nothing to show
+        link_report(ringside->link, ringside->rank, ringside->step, interval);
+    }
+    *interval = (struct wire_report){0};
+}
+
+/* All processes have had their steps: the reports, then the end of the job. */
+static enum status finish(struct ringside *ringside)
+{
+    char digest[DIGEST_TEXT_BYTES];
+    handle_report_interval(ringside);
+    if (ringside->period.images > 0) {
+        ringside->period.closes_period = true;
+        link_report(ringside->link, ringside->rank, ringside->step, &ringside->period);
+    }
+    digest_floats(ringside->vectors.params, ringside->layout.value_count, digest);
+    const struct wire_report done = {
+        .warm_images = ringside->period.images,
+        .warm_ns = ringside->period.total_ns,
+    };
+    link_done(ringside->link, ringside->job.steps, &done, digest);
+    return link_verdict(ringside->link);
+}
+
+static void destroy(struct ringside *ringside)
+{
+    link_destroy(ringside->link);
+    security_close(&ringside->security);
+    flat_vectors_finish(&ringside->vectors);
+    optimizer_destroy(ringside->optimizer);
+    for (uint32_t i = 0; i < ringside->tensor_count; i++) {
+        free(ringside->tensors[i].name);
+    }
+    free(ringside->tensors);
+    pthread_mutex_destroy(&ringside->turn);
+    free(ringside);
+}
+
+enum ringside_status ringside_leave(struct ringside *ringside)
+{
+    if (ringside == NULL) {
+        return RINGSIDE_OK;
+    }
+    pthread_mutex_lock(&ringside->turn);
+    enum ringside_status is = RINGSIDE_OK;
+    if (ringside->state == HANDLE_ENDED) {
+        enum status status = finish(ringside);
+        is = status == STATUS_OK ? RINGSIDE_OK : handle_fail(ringside->link, status);
+    } else if (ringside->state == HANDLE_BROKEN) {
+        is = ringside->broken;
+    } else {
+        link_leave(ringside->link, STATUS_INTERRUPTED,
+                   "its program left the job before the job's end");
+    }
+    pthread_mutex_unlock(&ringside->turn);
+    destroy(ringside);
+    log_divert(NULL);
+    handle_unclaim();
+    return is;
+}

@@ -1,0 +1,207 @@
+/* libringside: train a model of your own in a job of Ringside, by a ring or a parameter server.
+ *
+ * A job is described to `ps` or `ringside`, with `--model external:NAME`; each of its N processes
+ * joins it by this library, in place of the program `worker`:
+ *
+ *     ps --model external:mine --mode ps-async --workers 2 --steps 1000 --optimizer sgd --lr 0.1
+ *     RINGSIDE_SERVER=ENDPOINT mine          (twice; ENDPOINT as `ps` prints it)
+ *
+ * Order of calls
+ *
+ *     ringside_join          the job, this process's rank
+ *     ringside_describe      tensors; then ringside_params has room for the first parameters, which
+ *                            the program fills, alike in every process
+ *     ringside_start         waits until every process is ready
+ *     while (ringside_begin_step(...) == RINGSIDE_OK) {
+ *         ringside_await             before it reads a tensor's parameters
+ *         ringside_begin_gradients   before it writes gradients
+ *         ringside_ready             for each tensor whose gradient is complete
+ *         ringside_end_step
+ *     }
+ *     ringside_leave         waits for the end of the job; frees the handle
+ *
+ * A call out of this order does nothing, and returns RINGSIDE_MISUSE. A step that was begun has
+ * each of the calls in it; only await may be left out or repeated.
+ *
+ * Shapes and units. Parameters and gradients are one vector of 32-bit floats each, (value_count),
+ * in which tensors lie one behind the other in the order in which they are described, without gaps.
+ * Counts are of floats, sizes of bytes, times of seconds.
+ *
+ * Updates are the job's: `--optimizer`, `--lr` and what belongs to it. A gradient is what the
+ * program has for its own part of a step; in mode ring and in ps-sync the update takes the mean of
+ * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. The
+ * program never applies gradients itself.
+ *
+ * Ownership. The handle and the two vectors are the library's, until ringside_leave. What the
+ * program passes is read during the call only.
+ *
+ * Threads. Any thread may call, and calls wait for each other: a call that waits for other
+ * processes keeps those of other threads waiting. Only ringside_error, and the pointers, need no
+ * turn. ringside_leave is the last call. A process that forks goes on with the handle in the parent
+ * alone. The library has a thread of its own, which communicates.
+ *
+ * Errors are a status, and a sentence that ringside_error returns. When the job has ended, because
+ * another process is lost or for any other reason, every call says so. After an error of the job
+ * (every status but RINGSIDE_MISUSE, RINGSIDE_INVALID and RINGSIDE_UNSUPPORTED) the only call left
+ * is ringside_leave.
+ *
+ * The process is left as it is: no signal handlers, no output (unless log_level asks for it), no
+ * core limits, except that a process with keys leaves no core dumps. One handle exists at a time.
+ */
+#ifndef WORKER_LIBRARY_RINGSIDE_H
+#define WORKER_LIBRARY_RINGSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ringside_status {
+    RINGSIDE_OK = 0,
+    RINGSIDE_END = 1,         // of ringside_begin_step: the job has had its steps
+    RINGSIDE_MISUSE = 2,      // a call out of order
+    RINGSIDE_INVALID = 3,     // an argument
+    RINGSIDE_UNSUPPORTED = 4, // not in this mode
+    RINGSIDE_NO_MEMORY = 5,
+    RINGSIDE_MISMATCH = 6,  // processes disagree on the job
+    RINGSIDE_TIMED_OUT = 7, // nobody answered in time
+    RINGSIDE_LOST = 8,      // another process of the job, or the way to it, is gone
+    RINGSIDE_DENIED = 9,    // no keys, or the wrong ones
+    RINGSIDE_FAILED = 10,   // anything else; the sentence says what
+};
+
+struct ringside;
+
+/* Zeroed: everything from the environment, as `worker` has it. */
+struct ringside_options {
+    size_t size;            // sizeof(struct ringside_options); 0 counts as that
+    const char *server;     // endpoint of the coordinator; NULL: RINGSIDE_SERVER
+    const char *bind;       // address to listen on in ring; NULL: RINGSIDE_BIND, or 127.0.0.1
+    const char *port_range; // "A-B", to listen in; NULL: RINGSIDE_PORT_RANGE, or any port
+    const char *keys;       // file of the job's keys; NULL: RINGSIDE_KEYS, or none
+    bool is_insecure;       // tcp without keys; also RINGSIDE_INSECURE=true
+    bool has_rank;          // false: from the launcher's environment, as `worker` reads it (ours,
+    uint32_t rank;          // torchrun, Open MPI, MPICH, Slurm ...), or the coordinator's choice
+    double join_timeout;    // seconds until the coordinator's first answer; 0: 30
+    uint32_t log_level;     // on standard error; 0: nothing, 1: errors, 2: warnings, 3: events
+};
+
+/* Joins the job. `options` may be NULL. Waits. When it fails there is no handle, and
+ * ringside_error(NULL) has the sentence. A second handle in the process is RINGSIDE_MISUSE. */
+enum ringside_status ringside_join(const struct ringside_options *options,
+                                   struct ringside **ret_ringside);
+
+/* What the job is. */
+struct ringside_job {
+    uint32_t rank, size;    // this process's number, of how many
+    uint64_t steps;         // of the job. In ps-ssp and ps-async: of the average process
+    uint32_t batch;         // samples of a step of one process, as the job says; a hint
+    uint64_t seed;          // of the job
+    bool is_unsynchronised; // processes make steps independently: ps-ssp, ps-async, backups
+    bool may_set_rate;      // ringside_set_rate works
+    const char *mode;       // "ring", "ps-ssp:3" ...; the library's
+    const char *model;      // "external:mine"; the library's
+};
+enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job *ret_job);
+
+struct ringside_tensor {
+    const char *name;
+    uint64_t count; // of floats; at least 1
+};
+
+#define RINGSIDE_ALL UINT32_MAX // in the place of a tensor's index
+
+/* Describes the tensors in the order in which forward needs them; gradients are expected in the
+ * reverse order, roughly. The same in every process: ringside_start refuses others, by name. */
+enum ringside_status ringside_describe(struct ringside *ringside,
+                                       const struct ringside_tensor *tensors,
+                                       uint32_t tensor_count);
+
+/* (value_count) The two vectors, and where a tensor begins in them, in floats. After
+ * ringside_describe; NULL, or UINT64_MAX, before it. Params are zeroed at first; they are written
+ * by the program before ringside_start only. */
+float *ringside_params(struct ringside *ringside);
+float *ringside_grads(struct ringside *ringside);
+uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);
+
+/* Waits until every process of the job has come here with the same tensors and the same first
+ * parameters. RINGSIDE_MISMATCH names who differs. */
+enum ringside_status ringside_start(struct ringside *ringside);
+
+/* Begins a step; RINGSIDE_END if there is none left: then params are those of the job's end, and
+ * the same in every process. Does not wait where parameters can still come during forward. */
+enum ringside_status ringside_begin_step(struct ringside *ringside);
+
+/* Waits until the parameters of a tensor (or of RINGSIDE_ALL) may be read in this step. */
+enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor);
+
+/* Waits until all parameters are there, and gradients may be written. */
+enum ringside_status ringside_begin_gradients(struct ringside *ringside);
+
+/* The gradient of a tensor (or of all that were not ready, by RINGSIDE_ALL) is complete. It travels
+ * from now on with its neighbours, and is not written again in this step. Once for each tensor. */
+enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor);
+
+/* Ends the step. RINGSIDE_MISUSE if a tensor is not ready; the sentence names it. */
+enum ringside_status ringside_end_step(struct ringside *ringside);
+
+/* The learning rate from the next update on, in place of the job's schedule, in every process
+ * alike. Where servers make the updates the rate is the job's: RINGSIDE_UNSUPPORTED. */
+enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
+
+/* Collectives: between ringside_start and ringside_leave, outside of a step, all processes call the
+ * same one with the same sizes. They go through the coordinator: for settings and metrics, not for
+ * gradients. In ps-ssp and ps-async, they bring processes together while all of them still have
+ * steps to make.
+ *
+ * all_reduce    the sum over all processes, in place: added in doubles in the order of ranks, then
+ *               rounded: the same bits everywhere
+ * broadcast     the bytes of rank `root`, in place
+ * all_gather    own_bytes of each rank, in the order of ranks: ret_all (size, own_bytes)
+ * barrier       waits until all have come */
+enum ringside_status ringside_all_reduce(struct ringside *ringside, float *values, uint64_t count);
+enum ringside_status ringside_broadcast(struct ringside *ringside, void *bytes, uint64_t size,
+                                        uint32_t root);
+enum ringside_status ringside_all_gather(struct ringside *ringside, const void *own,
+                                         uint64_t own_bytes, void *ret_all);
+enum ringside_status ringside_barrier(struct ringside *ringside);
+
+/* What this process did since ringside_start. */
+struct ringside_counters {
+    uint64_t steps;                      // that were ended
+    uint64_t bytes_sent, bytes_received; // with headers; memory that is shared does not count
+    double wait_seconds;                 // in the calls of steps
+    double wire_seconds;                 // from a step's first bucket to its last, hidden or not
+    double staleness;                    // of the last gradient, in updates; 0 in ring and ps-sync
+    double staleness_mean;               // of all
+};
+enum ringside_status ringside_counters(struct ringside *ringside,
+                                       struct ringside_counters *ret_counters);
+
+/* For the job's progress, metrics and summary. Of a step, between its begin_step and its end_step;
+ * and the test results at any time before ringside_leave, the last of which count. */
+struct ringside_report {
+    uint64_t images; // samples of this process's part of the step; 0: nothing is said
+    double loss;     // their mean
+    uint64_t test_images, test_correct; // of this process's part of the test; 0: nothing is said
+    double test_loss;                   // their mean
+};
+enum ringside_status ringside_report(struct ringside *ringside,
+                                     const struct ringside_report *report);
+
+/* Leaves, and frees the handle whatever it returns. After RINGSIDE_END: waits until all processes
+ * have, and returns how the job ended. Before it: the job fails, and names this process. NULL does
+ * nothing. The sentence is in ringside_error(NULL). */
+enum ringside_status ringside_leave(struct ringside *ringside);
+
+/* The sentence of the last call that failed, in this process; "" if none has. Valid until the next
+ * call. The handle may be NULL. */
+const char *ringside_error(const struct ringside *ringside);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,230 @@
+/* One step of a program: what worker/train does around forward and backward. */
+#include "common/base/clock.h"
+#include "worker/library/handle.h"
+
+/* One update of one bucket, where the exchange delivers the mean gradient. */
+static enum status apply(void *context, uint32_t bucket)
+{
+    struct ringside *ringside = context;
+    if (ringside->optimizer == NULL) {
+        return STATUS_OK; // servers made it
+    }
+    struct span span = ringside->layout.buckets[bucket];
+    optimizer_apply(ringside->optimizer, span, ringside->vectors.params + span.offset,
+                    ringside->vectors.grads + span.offset, ringside->update_step + 1,
+                    ringside->update_rate);
+    return STATUS_OK;
+}
+
+static bool is_unsynchronised(const struct ringside *ringside)
+{
+    return ringside->exchange->options.is_unsynchronised;
+}
+
+static bool has_ended(const struct ringside *ringside)
+{
+    return is_unsynchronised(ringside) ? exchange_marks_passed(ringside->exchange) > 0
+                                       : ringside->step == ringside->job.steps;
+}
+
+enum ringside_status ringside_begin_step(struct ringside *ringside)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_BETWEEN | HANDLE_ENDED, "ringside_begin_step");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    enum status status = STATUS_OK;
+    if (ringside->state == HANDLE_BETWEEN && has_ended(ringside)) {
+        // Servers have kept them for all.
+        status = is_unsynchronised(ringside) ? exchange_pull(ringside->exchange, 1) : STATUS_OK;
+        ringside->state = status == STATUS_OK ? HANDLE_ENDED : ringside->state;
+    }
+    if (status == STATUS_OK && ringside->state == HANDLE_BETWEEN) {
+        ringside->state = HANDLE_FORWARD;
+        ringside->step_began_ns = clock_now_ns();
+        for (uint32_t i = 0; i < ringside->layout.bucket_count; i++) {
+            ringside->waits_for[i] = 0;
+        }
+        for (uint32_t i = 0; i < ringside->tensor_count; i++) {
+            ringside->waits_for[ringside->tensors[i].bucket]++;
+        }
+        ringside->next_bucket = 0;
+    }
+    bool is_over = ringside->state == HANDLE_ENDED;
+    enum ringside_status is = handle_exit(ringside, status);
+    return is == RINGSIDE_OK && is_over ? RINGSIDE_END : is;
+}
+
+static bool is_tensor(const struct ringside *ringside, uint32_t tensor)
+{
+    return tensor == RINGSIDE_ALL || tensor < ringside->tensor_count;
+}
+
+enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_FORWARD | HANDLE_GRADIENTS | HANDLE_ENDED, "ringside_await");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    if (!is_tensor(ringside, tensor)) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_await: there is no tensor %u",
+                             tensor);
+    }
+    enum status status = STATUS_OK;
+    uint64_t began_ns = clock_now_ns();
+    for (uint32_t i = ringside->layout.bucket_count;
+         ringside->is_pending && i-- > 0 && status == STATUS_OK;) {
+        if (tensor == RINGSIDE_ALL || ringside->tensors[tensor].bucket == i) {
+            status = exchange_await_bucket(ringside->exchange, i, apply, ringside);
+        }
+    }
+    ringside->wait_ns += clock_now_ns() - began_ns;
+    return handle_exit(ringside, status);
+}
+
+enum ringside_status ringside_begin_gradients(struct ringside *ringside)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_FORWARD, "ringside_begin_gradients");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    enum status status = STATUS_OK;
+    uint64_t began_ns = clock_now_ns();
+    if (ringside->is_pending) {
+        ringside->is_pending = false;
+        status = exchange_end_step(ringside->exchange, apply, ringside);
+    }
+    if (status == STATUS_OK) {
+        status = exchange_begin_step(ringside->exchange, ringside->step);
+    }
+    ringside->wait_ns += clock_now_ns() - began_ns;
+    ringside->state = HANDLE_GRADIENTS;
+    return handle_exit(ringside, status);
+}
+
+static void note_ready(struct ringside *ringside, struct handle_tensor *tensor)
+{
+    if (tensor->ready_step <= ringside->step) {
+        tensor->ready_step = ringside->step + 1;
+        ringside->waits_for[tensor->bucket]--;
+    }
+}
+
+enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor)
+{
+    enum ringside_status entered = handle_enter(ringside, HANDLE_GRADIENTS, "ringside_ready");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    if (!is_tensor(ringside, tensor)) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_ready: there is no tensor %u",
+                             tensor);
+    }
+    if (tensor != RINGSIDE_ALL && ringside->tensors[tensor].ready_step > ringside->step) {
+        return handle_refuse(ringside, RINGSIDE_MISUSE,
+                             "ringside_ready: tensor %u (%.200s) is ready already in this step",
+                             tensor, ringside->tensors[tensor].name);
+    }
+    uint32_t first = tensor == RINGSIDE_ALL ? 0 : tensor;
+    uint32_t end = tensor == RINGSIDE_ALL ? ringside->tensor_count : tensor + 1;
+    for (uint32_t i = first; i < end; i++) {
+        note_ready(ringside, &ringside->tensors[i]);
+    }
+    // A bucket that is complete waits for those before it: all processes send in the same order.
+    while (ringside->next_bucket < ringside->layout.bucket_count &&
+           ringside->waits_for[ringside->next_bucket] == 0) {
+        exchange_bucket_ready(ringside->exchange, ringside->next_bucket++);
+    }
+    return handle_exit(ringside, STATUS_OK);
+}
+
+/* Waits, unless the parameters may come during the next forward. */
+static enum status end_step(struct ringside *ringside)
+{
+    ringside->update_step = ringside->step;
+    ringside->update_rate = ringside->own_rate > 0
+                                ? ringside->own_rate
+                                : schedule_rate(&ringside->schedule, ringside->step);
+    ringside->is_pending =
+        exchange_overlaps(ringside->exchange) && ringside->step + 1 < ringside->job.steps;
+    if (ringside->is_pending) {
+        return STATUS_OK;
+    }
+    enum status status = exchange_end_step(ringside->exchange, apply, ringside);
+    return status == STATUS_OK ? exchange_settle(ringside->exchange) : status;
+}
+
+static void count_step(struct ringside *ringside, uint64_t waited_ns)
+{
+    struct wire_report *interval = &ringside->interval;
+    uint64_t now_ns = clock_now_ns(), total_ns = now_ns - ringside->step_began_ns;
+    uint64_t wire_ns = exchange_take_wire_ns(ringside->exchange);
+    ringside->wait_ns += waited_ns;
+    ringside->wire_ns += wire_ns;
+    interval->rate = ringside->update_rate;
+    if (is_unsynchronised(ringside)) {
+        const struct exchange_fate fate = exchange_fate(ringside->exchange);
+        ringside->staleness = fate.staleness;
+        ringside->staleness_sum += fate.staleness;
+        interval->staleness_sum += fate.staleness;
+        interval->rate = fate.rate;
+    }
+    interval->steps++;
+    interval->total_ns += total_ns;
+    interval->exchange_wait_ns += waited_ns;
+    interval->compute_ns += total_ns > waited_ns ? total_ns - waited_ns : 0;
+    interval->wire_ns += wire_ns;
+    ringside->step++;
+    link_set_step(ringside->link, ringside->step);
+    if (ringside->step % ringside->job.report_every == 0) {
+        handle_report_interval(ringside);
+    }
+}
+
+enum ringside_status ringside_end_step(struct ringside *ringside)
+{
+    enum ringside_status entered = handle_enter(ringside, HANDLE_GRADIENTS, "ringside_end_step");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    for (uint32_t i = 0; i < ringside->tensor_count; i++) {
+        if (ringside->tensors[i].ready_step <= ringside->step) {
+            return handle_refuse(ringside, RINGSIDE_MISUSE,
+                                 "ringside_end_step: tensor %u (%.200s) is not ready; one without "
+                                 "a gradient has zeros, and is ready too",
+                                 i, ringside->tensors[i].name);
+        }
+    }
+    uint64_t began_ns = clock_now_ns();
+    enum status status = end_step(ringside);
+    if (status == STATUS_OK) {
+        count_step(ringside, clock_now_ns() - began_ns);
+        ringside->state = HANDLE_BETWEEN;
+    }
+    return handle_exit(ringside, status);
+}
+
+enum ringside_status ringside_set_rate(struct ringside *ringside, double rate)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_BETWEEN | HANDLE_FORWARD | HANDLE_GRADIENTS | HANDLE_ENDED,
+                     "ringside_set_rate");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    if (ringside->optimizer == NULL) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_set_rate: in mode %s servers make the updates, at the rate "
+                             "that the job's --lr and --lr-schedule say",
+                             ringside->mode);
+    }
+    if (!(rate > 0 && rate <= 1e6)) {
+        return handle_refuse(ringside, RINGSIDE_INVALID,
+                             "ringside_set_rate: a rate is more than 0, and at most 1e6");
+    }
+    ringside->own_rate = rate;
+    return handle_exit(ringside, STATUS_OK);
+}

@@ -1,0 +1,186 @@
+/* Describes tensors, and starts the job with them. */
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/job/phases.h"
+#include "common/vector/digest.h"
+#include "worker/library/handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NULL, or what is wrong. */
+static const char *find_fault(const struct ringside_tensor *tensors, uint32_t count,
+                              uint32_t *ret_index)
+{
+    uint64_t room = LAYOUT_VALUES_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        *ret_index = i;
+        if (tensors[i].name == NULL || tensors[i].name[0] == '\0') {
+            return "has no name";
+        }
+        if (tensors[i].count == 0) {
+            return "has no values";
+        }
+        if (tensors[i].count > room) {
+            return "is too large";
+        }
+        room -= tensors[i].count;
+    }
+    return NULL;
+}
+
+/* Names and counts: what processes must have alike. */
+static uint64_t digest_tensors(const struct ringside_tensor *tensors, uint32_t count)
+{
+    uint64_t digest = LAYOUT_DIGEST_SEED;
+    for (uint32_t i = 0; i < count; i++) {
+        digest = layout_digest_add(digest, tensors[i].name, strlen(tensors[i].name) + 1);
+        digest = layout_digest_add(digest, &tensors[i].count, sizeof(tensors[i].count));
+    }
+    return digest;
+}
+
+static uint32_t bucket_at(const struct layout *layout, struct span span)
+{
+    uint32_t bucket = 0;
+    while (span_intersect(layout->buckets[bucket], span).count == 0) {
+        bucket++;
+    }
+    return bucket;
+}
+
+/* A bucket has whole tensors. */
+static enum status cut(struct ringside *ringside, const struct ringside_tensor *tensors,
+                       uint32_t count)
+{
+    struct span *spans = calloc(count, sizeof(*spans));
+    unsigned char *may_close = malloc(count);
+    ringside->tensors = calloc(count, sizeof(*ringside->tensors));
+    enum status status = spans != NULL && may_close != NULL && ringside->tensors != NULL
+                             ? STATUS_OK
+                             : STATUS_NO_MEMORY;
+    if (status == STATUS_OK) {
+        uint64_t offset = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            spans[i] = (struct span){offset, tensors[i].count};
+            offset += tensors[i].count;
+        }
+        memset(may_close, 1, count);
+        status = layout_make_buckets(spans, may_close, count, phases_bucket_bytes(&ringside->job),
+                                     &ringside->layout);
+    }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct handle_tensor *tensor = &ringside->tensors[i];
+        *tensor = (struct handle_tensor){
+            .name = strdup(tensors[i].name),
+            .span = spans[i],
+            .bucket = bucket_at(&ringside->layout, spans[i]),
+        };
+        ringside->tensor_count = i + 1;
+        status = tensor->name != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    }
+    free(may_close);
+    free(spans);
+    return status;
+}
+
+enum ringside_status ringside_describe(struct ringside *ringside,
+                                       const struct ringside_tensor *tensors, uint32_t tensor_count)
+{
+    enum ringside_status entered = handle_enter(ringside, HANDLE_JOINED, "ringside_describe");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    uint32_t index = 0;
+    if (tensors == NULL || tensor_count == 0 || tensor_count > HANDLE_TENSORS_MAX) {
+        return handle_refuse(ringside, RINGSIDE_INVALID,
+                             "ringside_describe: there are 1 to %d tensors", HANDLE_TENSORS_MAX);
+    }
+    const char *fault = find_fault(tensors, tensor_count, &index);
+    if (fault != NULL) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_describe: tensor %u (%.200s) %s",
+                             index, tensors[index].name != NULL ? tensors[index].name : "", fault);
+    }
+    enum status status = cut(ringside, tensors, tensor_count);
+    if (status == STATUS_OK) {
+        ringside->layout.digest = digest_tensors(tensors, tensor_count);
+        status = flat_vectors_init(&ringside->vectors, &ringside->job, ringside->layout.value_count,
+                                   false);
+    }
+    if (status == STATUS_OK) {
+        ringside->state = HANDLE_DESCRIBED;
+    } else {
+        log_error("cannot prepare vectors for %u tensors: %s", tensor_count, status_text(status));
+        link_leave(ringside->link, status, "it has no memory for its tensors");
+    }
+    return handle_exit(ringside, status);
+}
+
+float *ringside_params(struct ringside *ringside)
+{
+    return ringside != NULL ? ringside->vectors.params : NULL;
+}
+
+float *ringside_grads(struct ringside *ringside)
+{
+    return ringside != NULL ? ringside->vectors.grads : NULL;
+}
+
+uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor)
+{
+    bool is_known = ringside != NULL && tensor < ringside->tensor_count;
+    return is_known ? ringside->tensors[tensor].span.offset : UINT64_MAX;
+}
+
+static enum status start(struct ringside *ringside)
+{
+    const struct job *job = &ringside->job;
+    const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
+    const uint64_t count = ringside->layout.value_count;
+    char digest[DIGEST_TEXT_BYTES];
+    ringside->schedule = job_schedule(job, samples);
+    if (exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS) {
+        enum status status =
+            optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
+        if (status != STATUS_OK) {
+            link_leave(ringside->link, status, "it has no memory for its optimizer");
+            return status;
+        }
+    }
+    digest_floats(ringside->vectors.params, count, digest);
+    const struct link_prepared prepared = {
+        .layout = &ringside->layout,
+        .params = ringside->vectors.params,
+        .grads = ringside->vectors.grads,
+        .region = flat_vectors_region(&ringside->vectors),
+        .params_digest = digest,
+        .device = "external",
+        .train_samples = samples,
+        .test_samples = 1,
+        .parameters = count,
+    };
+    enum status status = link_prepare(ringside->link, &prepared);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    ringside->exchange = link_exchange(ringside->link);
+    ringside->began_ns = clock_now_ns();
+    link_traffic(ringside->link, &ringside->sent_before, &ringside->received_before);
+    // Unsynchronised processes pull the first parameters, too.
+    return ringside->exchange->options.is_unsynchronised ? exchange_settle(ringside->exchange)
+                                                         : STATUS_OK;
+}
+
+enum ringside_status ringside_start(struct ringside *ringside)
+{
+    enum ringside_status entered = handle_enter(ringside, HANDLE_DESCRIBED, "ringside_start");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    enum status status = start(ringside);
+    if (status == STATUS_OK) {
+        ringside->state = HANDLE_BETWEEN;
+    }
+    return handle_exit(ringside, status);
+}
