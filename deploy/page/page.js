@@ -93,11 +93,15 @@
                 chart.getDatasetMeta(k).data.forEach((bar, i) => {
                     const half = set.halves[i];
                     if (half > 0) {
-                        const from = chart.scales.x.getPixelForValue(set.data[i] - half);
+                        // An interval that reaches below zero has no cap there.
+                        const low = set.data[i] - half;
+                        const from = chart.scales.x.getPixelForValue(Math.max(low, 0));
                         const to = chart.scales.x.getPixelForValue(set.data[i] + half);
                         pen.beginPath();
                         pen.moveTo(from, bar.y); pen.lineTo(to, bar.y);
-                        pen.moveTo(from, bar.y - 5); pen.lineTo(from, bar.y + 5);
+                        if (low > 0) {
+                            pen.moveTo(from, bar.y - 5); pen.lineTo(from, bar.y + 5);
+                        }
                         pen.moveTo(to, bar.y - 5); pen.lineTo(to, bar.y + 5);
                         pen.stroke();
                     }
@@ -136,7 +140,9 @@
                 halves: series.halves, maxBarThickness: 26 }))
             : figure.series.flatMap((series, k) => linesOf(series, k, figure.series.length <= seriesWithBands));
         const scales = is_bars
-            ? { x: { beginAtZero: true, stacked: is_stacked, title: title(figure.y), ticks: {} },
+            ? { x: { beginAtZero: true, stacked: is_stacked, title: title(figure.y), ticks: {},
+                    suggestedMax: is_stacked ? undefined
+                        : Math.max(...figure.series.flatMap((series) => series.values.map((v, i) => v + series.halves[i]))) },
                 y: { stacked: is_stacked, title: { display: false }, ticks: { autoSkip: figure.names.length > 30,
                     callback: (_, i) => figure.names[i].length > 34 ? figure.names[i].slice(0, 32) + "…" : figure.names[i] } } }
             : { x: { type: "linear", title: title(figure.x), min: figure.x_min, max: figure.x_max,
