@@ -51,7 +51,9 @@ bool straggler_find(const struct run_folder *run, struct straggler_found *ret_fo
     bool is_found = false;
     if (times != NULL && others != NULL) {
         size_t ranks = read_times(run, times), slowest = 0, count = 0;
+        bool is_enough = true;
         for (size_t i = 0; i < ranks; i++) {
+            is_enough = is_enough && times[i].steps >= STRAGGLER_STEPS_MIN;
             times[i].compute_ms /= times[i].steps > 0 ? times[i].steps : 1;
             slowest = times[i].compute_ms > times[slowest].compute_ms ? i : slowest;
         }
@@ -62,7 +64,7 @@ bool straggler_find(const struct run_folder *run, struct straggler_found *ret_fo
         }
         qsort(others, count, sizeof(*others), compare);
         double median = count > 0 ? (others[count / 2] + others[(count - 1) / 2]) / 2 : 0;
-        is_found = median > 0 && times[slowest].compute_ms >= RATIO_LEAST * median;
+        is_found = is_enough && median > 0 && times[slowest].compute_ms >= RATIO_LEAST * median;
         if (is_found) {
             ret_found->rank = (uint32_t)slowest;
             ret_found->ratio = times[slowest].compute_ms / median;

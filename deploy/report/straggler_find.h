@@ -12,8 +12,11 @@ struct straggler_found {
     double ratio; // of its computing time per step to the median of the other workers
 };
 
+// Steps of each worker below which differences may be chance.
+#define STRAGGLER_STEPS_MIN 20
+
 /* The slowest worker, if it takes at least a third longer than the others. False if there is none,
- * or fewer than two workers. */
+ * if there are fewer than two workers, or if they made too few steps to tell. */
 bool straggler_find(const struct run_folder *run, struct straggler_found *ret_found);
 
 #endif

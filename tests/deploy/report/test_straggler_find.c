@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two intervals for each of the times: one step, then three. */
-static bool find(const double *compute_ms, size_t ranks, struct straggler_found *found)
+/* Two intervals for each of the times: a quarter of the steps, then the rest. */
+static bool find_in(const double *compute_ms, size_t ranks, int steps,
+                    struct straggler_found *found)
 {
     static struct run_folder run;
     char *folder = temp_folder_create(), text[4096] = "";
@@ -21,13 +22,19 @@ static bool find(const double *compute_ms, size_t ranks, struct straggler_found 
         size_t used = strlen(text);
         snprintf(text + used, sizeof(text) - used,
                  "{\"rank\": %zu, \"steps\": %d, \"ms\": {\"compute\": %g}}\n", i % ranks,
-                 i < ranks ? 1 : 3, compute_ms[i % ranks] + (i < ranks ? 0.75 : -0.25));
+                 i < ranks ? steps / 4 : steps - steps / 4,
+                 compute_ms[i % ranks] + (i < ranks ? 0.75 : -0.25));
     }
     temp_folder_write(folder, "metrics.jsonl", text, strlen(text));
     snprintf(run.path, sizeof(run.path), "%s", folder);
     bool is_found = straggler_find(&run, found);
     temp_folder_destroy(folder);
     return is_found;
+}
+
+static bool find(const double *compute_ms, size_t ranks, struct straggler_found *found)
+{
+    return find_in(compute_ms, ranks, 400, found);
 }
 
 static void the_slowest_is_named_with_how_slow_it_is(void **state)
@@ -51,11 +58,21 @@ static void where_all_are_about_as_fast_there_is_none(void **state)
     assert_false(find(NULL, 0, &found));
 }
 
+static void a_few_steps_tell_nothing(void **state)
+{
+    (void)state;
+    struct straggler_found found;
+    const double compute_ms[] = {20, 10};
+    assert_true(find_in(compute_ms, 2, STRAGGLER_STEPS_MIN, &found));
+    assert_false(find_in(compute_ms, 2, STRAGGLER_STEPS_MIN - 4, &found));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slowest_is_named_with_how_slow_it_is),
         cmocka_unit_test(where_all_are_about_as_fast_there_is_none),
+        cmocka_unit_test(a_few_steps_tell_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
