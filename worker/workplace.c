@@ -113,7 +113,7 @@ enum status workplace_build(struct workplace *workplace, const struct job *job, 
         .device = workplace->device,
         .train = workplace->train,
         .test = workplace->test,
-        .trace = job->timeline ? workplace->trace : NULL,
+        .trace = workplace->trace,
     };
     return trainer_create(job, carriers_block(job_carriers(job), process), &tools,
                           &workplace->trainer);

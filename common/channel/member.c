@@ -344,7 +344,7 @@ static void judge_coordinator(struct member *member, uint64_t now_ms)
 
 bool member_is_due(const struct member *member, uint64_t now_ms)
 {
-    bool has_trace = member->channel->trace != NULL;
+    bool has_trace = trace_is_recording(member->channel->trace);
     return now_ms - member->heartbeat_sent_ms >=
            (has_trace ? MEMBER_CLOCK_MS : MEMBER_HEARTBEAT_MS);
 }
@@ -373,7 +373,7 @@ void member_note_wait(struct member *member, const struct wire_wait *wait, uint6
 void member_tick(struct member *member, uint64_t now_ms, uint64_t step)
 {
     if (member_is_due(member, now_ms)) {
-        bool has_trace = member->channel->trace != NULL;
+        bool has_trace = trace_is_recording(member->channel->trace);
         const struct wire_clock clock = {.asked_ns = has_trace ? clock_now_ns() : 0};
         member->heartbeat_sent_ms = now_ms;
         struct message heartbeat = {.kind = MESSAGE_HEARTBEAT,

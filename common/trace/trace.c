@@ -23,6 +23,7 @@ enum status trace_create(const char *folder, struct trace **ret_trace)
         return STATUS_NO_MEMORY;
     }
     snprintf(trace->folder, sizeof(trace->folder), "%s", folder);
+    trace->has_ranges = trace_ranges_are_wanted();
     pthread_mutex_init(&trace->mutex, NULL);
     *ret_trace = trace;
     return STATUS_OK;
@@ -69,23 +70,37 @@ void trace_describe(struct trace *trace, const struct trace_process *process)
     pthread_mutex_unlock(&trace->mutex);
 }
 
-static struct trace_tape *create_tape(enum trace_thread thread, uint32_t number,
-                                      const struct trace_window *window)
+/* Gives a tape room for what it records. */
+static bool make_room(struct trace_tape *tape)
+{
+    tape->events = memory_create_large(TRACE_EVENTS_MAX * sizeof(*tape->events));
+    tape->pings = calloc(TRACE_PINGS_MAX, sizeof(*tape->pings));
+    return tape->events != NULL && tape->pings != NULL;
+}
+
+/* Whether threads have something to record. */
+static bool records(const struct trace *trace, const struct trace_window *window)
+{
+    return trace_has_folder(trace) && window->end > window->first;
+}
+
+/* A tape that records nothing is there for a profiler alone. */
+static struct trace_tape *create_tape(const struct trace *trace, enum trace_thread thread,
+                                      uint32_t number, const struct trace_window *window)
 {
     struct trace_tape *tape = calloc(1, sizeof(*tape));
     if (tape == NULL) {
         return NULL;
     }
-    tape->window = *window;
+    tape->window = records(trace, window) ? *window : (struct trace_window){0, 0};
+    tape->has_ranges = trace->has_ranges;
     tape->thread = thread;
     tape->number = number;
     tape->round_steps = 1;
     tape->flow_seed =
         random_mix(random_mix((uint64_t)getpid() << 32 | number) + thread + clock_now_ns())
         << FLOW_COUNTER_BITS;
-    tape->events = memory_create_large(TRACE_EVENTS_MAX * sizeof(*tape->events));
-    tape->pings = calloc(TRACE_PINGS_MAX, sizeof(*tape->pings));
-    if (tape->events == NULL || tape->pings == NULL) {
+    if (records(trace, window) && !make_room(tape)) {
         destroy_tape(tape);
         return NULL;
     }
@@ -107,14 +122,14 @@ enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint3
                             const struct trace_window *window, struct trace_tape **ret_tape)
 {
     struct trace_tape *tape = NULL;
-    if (!trace_has_folder(trace)) {
+    if (trace == NULL || (!records(trace, window) && !trace->has_ranges)) {
         *ret_tape = NULL;
         return STATUS_OK;
     }
     pthread_mutex_lock(&trace->mutex);
     tape = find_tape(trace, thread, number);
     if (tape == NULL && trace->tape_count < TRACE_TAPES_MAX) {
-        tape = create_tape(thread, number, window);
+        tape = create_tape(trace, thread, number, window);
         if (tape != NULL) {
             trace->tapes[trace->tape_count++] = tape;
         }
@@ -132,7 +147,11 @@ enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint3
 
 enum status trace_write(const struct trace *trace)
 {
-    return trace_has_folder(trace) && trace->tape_count > 0 ? trace_file_write(trace) : STATUS_OK;
+    bool has_recorded = false;
+    for (uint32_t i = 0; trace_has_folder(trace) && i < trace->tape_count; i++) {
+        has_recorded = has_recorded || trace_is_recording(trace->tapes[i]);
+    }
+    return has_recorded ? trace_file_write(trace) : STATUS_OK;
 }
 
 void trace_begin_phase(struct trace_tape *tape, uint64_t step, uint32_t round_steps)
@@ -171,7 +190,7 @@ uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step)
 
 void trace_add_ping(struct trace_tape *tape, const struct trace_ping *ping)
 {
-    if (tape != NULL && tape->ping_count < TRACE_PINGS_MAX) {
+    if (trace_is_recording(tape) && tape->ping_count < TRACE_PINGS_MAX) {
         tape->pings[tape->ping_count++] = *ping;
     }
 }

@@ -10,13 +10,16 @@
  *     uint64_t begin_ns = trace_begin(tape);
  *     ...
  *     trace_end(tape, begin_ns, &(struct trace_tag){TRACE_BACKWARD, .step = step, ...});
- */
+ *
+ * What trace_enter begins is a range of NVTX as well, where a profiler has asked for such
+ * (trace_ranges.h). Then threads have tapes without a timeline, too, which record nothing. */
 #ifndef COMMON_TRACE_TRACE_H
 #define COMMON_TRACE_TRACE_H
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/trace/trace_kinds.h"
+#include "common/trace/trace_ranges.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,15 +63,16 @@ struct trace_ping {
 struct trace;
 
 struct trace_tape {
-    struct trace_window window;
+    struct trace_window window; // empty: nothing is recorded
+    bool has_ranges;            // a profiler is told what begins and ends
     enum trace_thread thread;
     uint32_t number;            // of the rank, worker or shard
     uint64_t flow_seed;         // of the messages that it sends
-    struct trace_event *events; // (TRACE_EVENTS_MAX), owned
+    struct trace_event *events; // (TRACE_EVENTS_MAX), owned; NULL: nothing is recorded
     uint32_t count;
     uint64_t dropped;         // events for which there was no room
     uint64_t flows;           // that were given out
-    struct trace_ping *pings; // (TRACE_PINGS_MAX), owned
+    struct trace_ping *pings; // (TRACE_PINGS_MAX), owned; NULL with events
     uint32_t ping_count;
 
     // A message counts the rounds of a phase: which step of the job a round is.
@@ -86,7 +90,8 @@ struct trace_process {
     bool is_unsynchronised; // its workers make steps independently
 };
 
-/* `folder` is where the file goes; "": nowhere, and no tape is opened. Copied. */
+/* `folder` is where the file goes; "": nowhere, and tapes are opened for a profiler alone.
+ * Copied. */
 enum status trace_create(const char *folder, struct trace **ret_trace);
 void trace_destroy(struct trace *trace); // NULL is fine; tapes end with it
 
@@ -97,7 +102,8 @@ bool trace_has_folder(const struct trace *trace);
 void trace_describe(struct trace *trace, const struct trace_process *process);
 
 /* The tape of a thread, with room for its events; the same one for the same thread and number, in
- * all generations of a job. NULL in *ret_tape: the trace has no folder, or is NULL. Any thread. */
+ * all generations of a job. NULL in *ret_tape: nothing is to be recorded, or the
+ * trace is NULL. Any thread. */
 enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint32_t number,
                             const struct trace_window *window, struct trace_tape **ret_tape);
 
@@ -128,6 +134,41 @@ static inline void trace_end(struct trace_tape *tape, uint64_t begin_ns,
 {
     if (tape != NULL) {
         trace_record(tape, begin_ns, clock_now_ns(), tag);
+    }
+}
+
+/* Whether a thread records for a timeline. NULL: no. */
+static inline bool trace_is_recording(const struct trace_tape *tape)
+{
+    return tape != NULL && tape->events != NULL;
+}
+
+/* As trace_begin, of something that trace_leave ends, on the same thread and in the order of a
+ * stack. */
+static inline uint64_t trace_enter(const struct trace_tape *tape, enum trace_kind kind,
+                                   uint32_t bucket)
+{
+    if (tape == NULL) {
+        return 0;
+    }
+    if (tape->has_ranges) {
+        trace_ranges_push(kind, bucket);
+    }
+    return clock_now_ns();
+}
+
+/* As trace_end. NULL: it is not recorded. */
+static inline void trace_leave(struct trace_tape *tape, uint64_t begin_ns,
+                               const struct trace_tag *tag)
+{
+    if (tape == NULL) {
+        return;
+    }
+    if (tag != NULL) {
+        trace_record(tape, begin_ns, clock_now_ns(), tag);
+    }
+    if (tape->has_ranges) {
+        trace_ranges_pop();
     }
 }
 

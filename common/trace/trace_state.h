@@ -10,6 +10,7 @@
 
 struct trace {
     char folder[TRACE_FOLDER_BYTES];
+    bool has_ranges;
     pthread_mutex_t mutex;        // of all that follows, until the threads have ended
     struct trace_process process; // with the texts below
     char role[16], host[256];

@@ -96,6 +96,7 @@ tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
 live_page_text\.h                common/live/live_page\.c
 wire\.pb-c\.h                   common/channel/wire(\.c|_packing\.[ch])
 perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c
+nvtx3/.*                        common/trace/trace_ranges_nvtx\.c
 otf2/.*                         deploy/trace/otf2_(archive|events)\.[ch]
 protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
 (oneapi/)?dnnl.*                worker/device/cpu/.*

@@ -128,13 +128,13 @@ static void fill_next(struct batcher *batcher)
     struct position position = batcher->position;
     struct slot *slot = &batcher->slots[batcher->ready % batcher->slot_count];
     pthread_mutex_unlock(&batcher->lock);
-    uint64_t began_ns = trace_begin(batcher->options.trace);
+    uint64_t began_ns = trace_enter(batcher->options.trace, TRACE_READ, TRACE_NO_BUCKET);
     fill(batcher, slot, position, generation);
-    trace_end(batcher->options.trace, began_ns,
-              &(struct trace_tag){.kind = TRACE_READ,
-                                  .bucket = TRACE_NO_BUCKET,
-                                  .step = position.epoch * sampler_step_count(batcher->sampler) +
-                                          position.step});
+    trace_leave(batcher->options.trace, began_ns,
+                &(struct trace_tag){.kind = TRACE_READ,
+                                    .bucket = TRACE_NO_BUCKET,
+                                    .step = position.epoch * sampler_step_count(batcher->sampler) +
+                                            position.step});
     pthread_mutex_lock(&batcher->lock);
     if (atomic_load(&batcher->generation) == generation) {
         batcher->ready++;

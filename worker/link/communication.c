@@ -46,13 +46,13 @@ static void run_bucket(struct link *link, uint32_t bucket)
 {
     struct trace_tape *trace = link->channel->trace;
     uint64_t step = link->exchange->step; // the trainer may begin the next one meanwhile
-    uint64_t began_ns = trace_begin(trace);
+    uint32_t shown = bucket == EXCHANGE_PULL ? TRACE_NO_BUCKET : bucket;
+    uint64_t began_ns = trace_enter(trace, TRACE_POSTED, shown);
     note_exchange(link, exchange_run_ready(link->exchange, bucket));
     if (trace != NULL) {
-        trace_end(trace, began_ns,
-                  &(struct trace_tag){.kind = TRACE_POSTED,
-                                      .bucket = bucket == EXCHANGE_PULL ? TRACE_NO_BUCKET : bucket,
-                                      .step = trace_step_of(trace, step)});
+        trace_leave(trace, began_ns,
+                    &(struct trace_tag){
+                        .kind = TRACE_POSTED, .bucket = shown, .step = trace_step_of(trace, step)});
     }
 }
 

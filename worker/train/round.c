@@ -62,14 +62,14 @@ static enum status apply_gradients(void *context, uint32_t bucket)
     struct trainer *trainer = context;
     enum status status = STATUS_OK;
     enum step_activity before = step_clock_enter(&trainer->clock, STEP_COMPUTE);
-    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_OPTIMIZER, bucket);
     if (trainer->averager != NULL) {
         apply_mean_change(trainer, bucket);
     } else {
         status = update_params(trainer, bucket);
     }
-    trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_tag){TRACE_OPTIMIZER, bucket, .step = trainer->step});
+    trace_leave(trainer->clock.trace, began_ns,
+                &(struct trace_tag){TRACE_OPTIMIZER, bucket, .step = trainer->step});
     step_clock_enter(&trainer->clock, before);
     return status;
 }

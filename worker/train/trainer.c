@@ -23,12 +23,12 @@
 /* What comes between two steps, or turns. `step` counts those that were made. */
 static enum status follow_turn(struct trainer *trainer, struct link *link, uint64_t step)
 {
-    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_AFTER_STEP, TRACE_NO_BUCKET);
     enum status status = trainer_after_step(trainer, link, step);
-    trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_tag){.kind = TRACE_AFTER_STEP,
-                                  .bucket = TRACE_NO_BUCKET,
-                                  .step = trainer->clock.step});
+    trace_leave(trainer->clock.trace, began_ns,
+                &(struct trace_tag){.kind = TRACE_AFTER_STEP,
+                                    .bucket = TRACE_NO_BUCKET,
+                                    .step = trainer->clock.step});
     return status;
 }
 

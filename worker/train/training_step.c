@@ -93,14 +93,14 @@ static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 /* Computes the gradients of a bucket, unless its backward has begun, and waits for them. */
 static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint32_t begun)
 {
-    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_BACKWARD, bucket);
     enum status status = bucket < begun ? STATUS_OK : model_backward(trainer->model, bucket);
     bool awaits = !keeps_gradients(trainer) || trainer->device_memory.vectors != NULL;
     if (status == STATUS_OK && awaits) {
         status = model_await_gradients(trainer->model, bucket);
     }
-    trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
+    trace_leave(trainer->clock.trace, began_ns,
+                &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
     return status;
 }
 
@@ -169,16 +169,11 @@ static bool is_last(const struct trainer *trainer, uint32_t index)
     return index + 1 == turn.first + turn.count;
 }
 
-/* Forward and backward of a slice. The input is the model's until backward is done. */
-static enum status compute(struct trainer *trainer, uint64_t step, uint32_t index,
-                           const struct batch *batch)
+/* Forward of a slice, to its loss; of some devices also the begin of backward. */
+static enum status forward(struct trainer *trainer, uint32_t index,
+                           const struct program_input *input, uint32_t *ret_begun)
 {
-    struct slice *slice = &trainer->slices.list[index];
-    const struct program_input input = input_of(trainer, batch);
-    struct trace_tape *trace = trainer->clock.trace;
-    uint32_t begun;
-    uint64_t began_ns = trace_begin(trace);
-    enum status status = model_begin_forward(trainer->model, &input);
+    enum status status = model_begin_forward(trainer->model, input);
     if (status != STATUS_OK) {
         return status;
     }
@@ -188,13 +183,25 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     if (status != STATUS_OK) {
         return status;
     }
-    status = begin_backward(trainer, &begun);
+    status = begin_backward(trainer, ret_begun);
     if (status != STATUS_OK) {
         return status;
     }
-    status = await_loss(trainer, &slice->loss_sum);
-    trace_end(trace, began_ns,
-              &(struct trace_tag){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});
+    return await_loss(trainer, &trainer->slices.list[index].loss_sum);
+}
+
+/* Forward and backward of a slice. The input is the model's until backward is done. */
+static enum status compute(struct trainer *trainer, uint64_t step, uint32_t index,
+                           const struct batch *batch)
+{
+    const struct program_input input = input_of(trainer, batch);
+    struct trace_tape *trace = trainer->clock.trace;
+    uint32_t begun = 0;
+    uint64_t began_ns = trace_enter(trace, TRACE_FORWARD, TRACE_NO_BUCKET);
+    enum status status = forward(trainer, index, &input, &begun);
+    trace_leave(
+        trace, began_ns,
+        &(struct trace_tag){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});
     if (status != STATUS_OK) {
         return status;
     }
@@ -205,13 +212,10 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
 /* --straggler */
 static void wait_as_straggler(struct trainer *trainer, struct slice *slice, uint64_t step)
 {
-    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    const struct trace_tag delay = {.kind = TRACE_DELAY, .bucket = TRACE_NO_BUCKET, .step = step};
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_DELAY, TRACE_NO_BUCKET);
     straggling_wait(&slice->straggling, trainer->exchange, step);
-    if (slice->straggling.waited_ns > 0) {
-        trace_end(
-            trainer->clock.trace, began_ns,
-            &(struct trace_tag){.kind = TRACE_DELAY, .bucket = TRACE_NO_BUCKET, .step = step});
-    }
+    trace_leave(trainer->clock.trace, began_ns, slice->straggling.waited_ns > 0 ? &delay : NULL);
 }
 
 /* Everything of a slice, from its batch on. */
@@ -240,7 +244,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     const struct rank_block turn = trainer_turn(trainer);
     uint64_t noted_ns = 0;
     enum status status = turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
-    uint64_t began_ns = trace_begin(trainer->clock.trace);
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_STEP, TRACE_NO_BUCKET);
     step_clock_start(&trainer->clock, step);
     for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);
@@ -255,7 +259,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     if (status == STATUS_OK) {
         *ret_times = times_of(trainer);
     }
-    trace_end(trainer->clock.trace, began_ns,
-              &(struct trace_tag){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});
+    trace_leave(trainer->clock.trace, began_ns,
+                &(struct trace_tag){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});
     return status;
 }
