@@ -55,6 +55,16 @@ static void a_program_of_its_own_gets_only_what_it_can_do(void **state)
     sample_job_refuse(SAMPLE_JOB("data=external:mine"), "is for --model external:NAME alone");
 }
 
+static void more_workers_than_a_job_begins_with_cannot_have_to_be_left(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=3", "min-workers=4"),
+                      "--min-workers 4 is more than the 3 worker processes");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=4", "processes=2", "min-workers=3"),
+                      "--min-workers 3 is more than the 2 worker processes");
+    sample_job_resolved(SAMPLE_JOB("mode=ring", "workers=3", "min-workers=3"));
+}
+
 static void a_remedy_needs_what_it_mends(void **state)
 {
     (void)state;
@@ -263,6 +273,7 @@ int main(void)
         cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_program_of_its_own_gets_only_what_it_can_do),
+        cmocka_unit_test(more_workers_than_a_job_begins_with_cannot_have_to_be_left),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),
         cmocka_unit_test(backup_workers_are_some_of_the_workers_of_ps_sync),
