@@ -5,6 +5,7 @@
 #include "common/options/options_format.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -53,10 +54,12 @@ static bool parse_real(const char *text, double *ret_value)
     }
     char *end;
     locale_t before = options_enter_plain_locale();
+    errno = 0;
     double value = strtod(text, &end);
+    bool is_too_small = errno == ERANGE && value < 1 && value > -1; // 0 would be another value
     uselocale(before);
     *ret_value = value + 0.0; // -0 becomes 0
-    return *end == '\0' && end != text && isfinite(value);
+    return *end == '\0' && end != text && isfinite(value) && !is_too_small;
 }
 
 static enum status refuse_number(const struct option *row, const char *value, char *ret_error,

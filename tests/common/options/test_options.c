@@ -126,7 +126,7 @@ static void other_real_numbers_are_refused_with_the_range(void **state)
     (void)state;
     static const char *const values[] = {"nan",  "inf",   "infinity",  "1e999", "0x1p3", "",
                                          "-0.1", "1.2.3", "1e",        "e5",    ".",     "1 ",
-                                         "1,5",  "1f",    "1000000.1", "--1",   "1e6x"};
+                                         "1,5",  "1f",    "1000000.1", "--1",   "1e6x",  "1e-400"};
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         refuse("rate", values[i], "but must be a number from 0 to 1000000");
     }
