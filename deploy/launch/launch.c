@@ -121,6 +121,9 @@ static enum status start_all(struct launch *launch)
     }
     crew_listen(&launch->launcher->crew, handle, launch);
     status = await_endpoint(launch);
+    if (status == STATUS_OK) {
+        launch_timeline_remove_old(launch); // the coordinator has taken the job
+    }
     for (uint32_t i = 1; i < launch->placement.server_count && status == STATUS_OK; i++) {
         status = launch_start_server(launch, i);
     }

@@ -46,12 +46,12 @@ static enum status make_folder(struct launch *launch, size_t host)
     return status == STATUS_OK ? note_folder(launch, host, folder) : status;
 }
 
-static void remove_old(const char *folder)
+void launch_timeline_remove_old(const struct launch *launch)
 {
     static const char *const names[] = {TIMELINE_PARTS_NAME, TIMELINE_NAME, CRITICAL_FILE_NAME};
     char path[LAUNCH_PATH_MAX + 64];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        snprintf(path, sizeof(path), "%s/%s", launch->options->folder, names[i]);
         folder_remove(path);
     }
 }
@@ -74,7 +74,6 @@ static enum status make_folders(struct launch *launch)
 enum status launch_timeline_begin(struct launch *launch)
 {
     forget(launch);
-    remove_old(launch->options->folder);
     if (!launch->options->job->timeline) {
         return STATUS_OK;
     }
@@ -97,9 +96,22 @@ enum status launch_timeline_choose(struct launch *launch, size_t host)
                        is_coordinators(launch, host) ? launch->folder : launch->options->folder);
 }
 
+/* Of an attempt that began no job: what was there before stays as it was. */
+static void remove_parts(const char *folder)
+{
+    char path[LAUNCH_PATH_MAX + 64];
+    snprintf(path, sizeof(path), "%s/" TIMELINE_PARTS_NAME, folder);
+    folder_remove(path);
+}
+
 void launch_timeline_end(struct launch *launch)
 {
     const char *folder = launch->options->folder;
+    if (launch->endpoint[0] == '\0') {
+        remove_parts(folder);
+        forget(launch);
+        return;
+    }
     for (size_t i = 0; i < launch->timeline_count; i++) {
         // The coordinator's has come as a whole.
         if (launch->timelines[i] != NULL && launch_is_remote(launch, i) &&
@@ -107,8 +119,13 @@ void launch_timeline_end(struct launch *launch)
             (void)fetch_folder(&launch->launcher->crew, i, folder);
         }
     }
-    if (launch->timelines != NULL && timeline_merge(folder) == STATUS_OK) {
+    enum status status = launch->timelines != NULL ? timeline_merge(folder) : STATUS_OK;
+    if (launch->timelines != NULL && status == STATUS_OK) {
         (void)critical_file_make(folder);
+    } else if (status == STATUS_END_OF_DATA) {
+        log_warn("the job has no timeline: none of its processes could write a part; %s/logs say "
+                 "why",
+                 folder);
     }
     forget(launch);
 }

@@ -4,9 +4,12 @@
 
 #include "deploy/launch/launch_start.h"
 
-/* Before each attempt: removes what an earlier job or attempt has left in the folder, whose steps
- * are not those to come, and has agents make folders on other hosts. Waits for these. Logs. */
+/* Before each attempt: has agents make folders on other hosts. Waits for these. Logs. */
 enum status launch_timeline_begin(struct launch *launch);
+
+/* Once the job is to begin, and not before: removes what an earlier job or attempt has left in the
+ * folder, whose steps are not those to come. */
+void launch_timeline_remove_old(const struct launch *launch);
 
 /* Chooses where the members of a host write their parts: launch->timelines[host]. Logs. */
 enum status launch_timeline_choose(struct launch *launch, size_t host);
