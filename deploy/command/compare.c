@@ -102,6 +102,12 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK || *ret_is_done) {
         return status;
     }
+    if (options_was_given(&program, "mode")) {
+        snprintf(error, sizeof(error), "compare takes its modes from --modes: --modes %s",
+                 mode_text(job.mode).text);
+        status = STATUS_INVALID;
+        goto refuse;
+    }
     bool has_workers = options_was_given(&program, "workers") || lists.workers[0] != '\0';
     status =
         host_options_fill(&comparison->session.hosts, has_workers, job.processes, &job.workers);

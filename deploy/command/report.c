@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int compare_names(const void *a, const void *b)
@@ -56,6 +57,34 @@ static enum status add_folder(struct report *report, const char *path)
     return run_folder_has_summary(path) ? report_add(report, path) : add_below(report, path);
 }
 
+/* Folders that the command line has named. */
+struct named {
+    struct {
+        dev_t device;
+        ino_t number;
+    } list[REPORT_RUNS_MAX];
+    size_t count;
+};
+
+/* Whether a folder was named before, by whatever path. */
+static bool is_named_again(struct named *named, const char *path)
+{
+    struct stat facts;
+    if (stat(path, &facts) != 0) {
+        return false; // which is said when it is read
+    }
+    for (size_t i = 0; i < named->count; i++) {
+        if (named->list[i].device == facts.st_dev && named->list[i].number == facts.st_ino) {
+            return true;
+        }
+    }
+    if (named->count < REPORT_RUNS_MAX) {
+        named->list[named->count].device = facts.st_dev;
+        named->list[named->count++].number = facts.st_ino;
+    }
+    return false;
+}
+
 static const struct option own_rows[] = {
     {.name = "out",
      .letter = 'o',
@@ -79,6 +108,7 @@ static const struct option_program program = {
 enum exit_code command_report(int argc, char **argv)
 {
     struct report report = {0};
+    struct named named = {.count = 0};
     const char *out = NULL, *first = NULL, *sweep = NULL;
     enum exit_code code = EXIT_USAGE;
     for (int i = 1; i < argc; i++) {
@@ -99,6 +129,9 @@ enum exit_code command_report(int argc, char **argv)
         } else if (argv[i][0] == '-') {
             log_error("unknown option '%.60s', or its value is missing; there is --out DIR",
                       argv[i]);
+            goto end;
+        } else if (is_named_again(&named, argv[i])) {
+            log_error("%s is named twice: a run counts once in a report", argv[i]);
             goto end;
         } else if (sweep != NULL || (first != NULL && sweep_file_is_there(argv[i]))) {
             log_error("the folder of a sweep is reported by itself, and %s is another one",

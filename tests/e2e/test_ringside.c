@@ -314,6 +314,7 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
         {"run", "--wrokers", "2", "did you mean --workers?"},
         {"compare", "--modes", "local,rnig", "did you mean ring?"},
         {"compare", "--model", "lenet", "did you mean lenet5?"},
+        {"compare", "--mode", "ring", "compare takes its modes from --modes: --modes ring"},
         {"rnu", "-n", "2", "did you mean run?"},
         {"comapre", "-n", "2", "did you mean compare?"},
     };
