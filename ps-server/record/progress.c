@@ -396,6 +396,20 @@ void progress_period(struct progress *progress, const struct coordinator *coordi
     fflush(stdout);
 }
 
+/* A job goes on without its checkpoints, and must not end without a word of that. */
+static void print_failed_checkpoint(const struct checkpointing *checkpointing)
+{
+    if (!checkpointing->has_failed) {
+        return;
+    }
+    printf("the newest checkpoint could not be written (its log says why); ");
+    if (checkpointing->written > 0) {
+        printf("the last good one is of step %llu\n", (unsigned long long)checkpointing->written);
+    } else {
+        printf("there is none\n");
+    }
+}
+
 void progress_closing(struct progress *progress, const struct coordinator *coordinator)
 {
     progress_break(progress);
@@ -420,6 +434,7 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
                coordinator->job->target_accuracy,
                results_seconds_until(&coordinator->results, coordinator->results.target_period));
     }
+    print_failed_checkpoint(&coordinator->checkpointing);
     printf("%s: %llu steps, %.0f images in %s", outcome,
            (unsigned long long)summary_steps(coordinator), results_images(&coordinator->results),
            seconds);
