@@ -154,6 +154,18 @@ enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock)
     return STATUS_OK;
 }
 
+bool folder_lock_is_held(const char *folder)
+{
+    char path[PATH_BYTES];
+    folder_lock_path(folder, path, sizeof(path));
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_held;
+}
+
 void folder_lock_bequeath(const struct folder_lock *lock)
 {
     if (lock->fd >= 0) {

@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FOLDER_LOCK_NAME     ".ringside.lock"
@@ -25,6 +26,9 @@ struct folder_lock {
 /* Makes the folder and its parents if they are missing. STATUS_TIMED_OUT, and who holds it is
  * logged, if it is held. Where the file system has no locks, it warns and goes on without one. */
 enum status folder_lock_take(const char *folder, struct folder_lock *ret_lock);
+
+/* Whether somebody holds it now. False where the folder or its file system has no lock. */
+bool folder_lock_is_held(const char *folder);
 
 /* The file that is locked. */
 void folder_lock_path(const char *folder, char *ret_path, size_t path_size);

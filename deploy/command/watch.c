@@ -1,5 +1,6 @@
 /* ringside watch: a job that runs or has run, in a terminal or on a page; all runs of a sweep. */
 #include "common/base/clock.h"
+#include "common/base/folder_lock.h"
 #include "common/base/log.h"
 #include "common/base/signals.h"
 #include "common/live/live_board.h"
@@ -14,6 +15,7 @@
 #include "deploy/watch/series_page.h"
 #include "deploy/watch/series_screen.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -104,10 +106,19 @@ static enum status open_page(struct view *view, const char *where, uint32_t work
     return STATUS_OK;
 }
 
+/* Whether a command writes to the run's folder, or to the one around it, which is that of a sweep.
+ */
+static bool is_written(const char *folder)
+{
+    char around[PATH_MAX];
+    snprintf(around, sizeof(around), "%.4000s/..", folder);
+    return folder_lock_is_held(folder) || folder_lock_is_held(around);
+}
+
 static enum exit_code follow_folder(struct run_reader *reader, const char *where, struct view *view)
 {
     while (*signals_flag() == 0) {
-        bool is_new;
+        bool is_new, was_written = is_written(reader->folder);
         const struct live_state *state = &reader->state;
         enum status status = run_reader_update(reader, &is_new);
         if (status == STATUS_OK && where != NULL && state->ranks != NULL && view->page == NULL) {
@@ -121,6 +132,13 @@ static enum exit_code follow_folder(struct run_reader *reader, const char *where
         }
         if (is_new && where == NULL && live_is_over(state)) {
             return verdict(state);
+        }
+        if (where == NULL && !was_written) {
+            log_error(
+                "%s has no whole summary.json, and no ringside writes to it any more: the job "
+                "was killed, or its folder is damaged",
+                reader->folder);
+            return EXIT_FAILED;
         }
         (void)poll(NULL, 0, LOOK_MS);
     }

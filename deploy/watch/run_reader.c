@@ -305,11 +305,16 @@ static enum status read_early_end(struct run_reader *reader)
 {
     json_t *summary = load(reader, "summary.json");
     const char *reason = json_string_value(json_object_get(summary, "reason"));
+    const char *outcome = json_string_value(json_object_get(summary, "outcome"));
+    bool is_completed = outcome != NULL && strcmp(outcome, "completed") == 0;
     char path[PATH_MAX];
     enum status status = STATUS_OK;
     path_of(reader, "job.json", path);
     if (summary != NULL && access(path, F_OK) == 0) {
         log_error("%s is damaged: it is no JSON", path);
+        status = STATUS_MALFORMED;
+    } else if (summary != NULL && is_completed) {
+        log_error("%s has no job.json: the folder is damaged", reader->folder);
         status = STATUS_MALFORMED;
     } else if (summary != NULL) {
         log_error("%s: the job failed before it trained: %s", reader->folder,

@@ -7,12 +7,10 @@
 #include <jansson.h>
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 const char *const series_states[SERIES_STATE_COUNT] = {
@@ -147,19 +145,6 @@ void series_close(struct series *series)
     series->runs = NULL;
 }
 
-/* Whether the command that writes the folder is there. */
-static bool is_held(const char *folder)
-{
-    char path[PATH_MAX];
-    folder_lock_path(folder, path, sizeof(path));
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool is_free = fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return !is_free;
-}
-
 static json_t *load(const struct series *series, const struct series_run *run, const char *name)
 {
     char path[PATH_MAX];
@@ -242,7 +227,7 @@ enum status series_update(struct series *series, bool *ret_is_new)
 {
     bool was_running = series->is_running, is_new = false;
     size_t count = series->count, running = SIZE_MAX;
-    series->is_running = is_held(series->folder);
+    series->is_running = folder_lock_is_held(series->folder);
     if (!series->has_plan) {
         enum status status = find_runs(series);
         if (status != STATUS_OK) {
