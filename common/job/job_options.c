@@ -42,7 +42,8 @@ const struct option job_options[] = {
      .metavar = "COUNT",
      .help = "worker processes, where they are fewer than --workers: each carries several workers' "
              "ranks and computes one after the other, so a smaller machine ends with the same "
-             "bits, or in a race with as many gradients of each rank; 0: one for each worker"},
+             "bits (with the same --threads), or in a race with as many gradients of each rank; 0: "
+             "one for each worker"},
     {.name = "servers",
      .letter = 's',
      FIELD(U32, servers),
@@ -255,7 +256,8 @@ const struct option job_options[] = {
      .fallback = "0",
      OPTION_RANGE(0, 1024),
      .metavar = "COUNT",
-     .help = "compute threads of each worker; 0: the host's cores shared out among its workers"},
+     .help = "compute threads of each worker; 0: the host's cores shared out among its workers. On "
+             "the device cpu, another number may end with other bits"},
     {.name = "conv",
      FIELD(CHOICE, conv),
      .fallback = "auto",
