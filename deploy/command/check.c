@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/job/job.h"
+#include "common/job/job_effects.h"
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
 #include "common/transport/transport.h"
@@ -75,7 +76,7 @@ static bool has_gnuplot(void)
 }
 
 /* What this host has. */
-static bool check_here(const struct job *job, bool has_data)
+static bool check_here(const struct job *job, bool tries)
 {
     struct programs programs;
     char text[256], line[4096];
@@ -90,7 +91,7 @@ static bool check_here(const struct job *job, bool has_data)
     }
     printf("ps           %s\nworker       %s\n", programs.ps, programs.worker);
     bool is_fine = print_backends(&programs) > 0;
-    if (has_data) {
+    if (tries) {
         bool is_readable = programs_try(&programs, job, line, sizeof(line)) == STATUS_OK;
         printf("data         %s: %s", job->data,
                is_readable ? line : "cannot be used (see above)\n");
@@ -135,10 +136,10 @@ static enum status check_hosts(const struct job *job, const struct host_options 
     return status;
 }
 
-static enum exit_code check(const struct job *job, bool has_data, const struct host_options *hosts)
+static enum exit_code check(const struct job *job, bool tries, const struct host_options *hosts)
 {
     bool names_hosts = host_options_name_hosts(hosts);
-    bool is_fine = check_here(job, has_data && !names_hosts);
+    bool is_fine = check_here(job, tries && !names_hosts);
     if (names_hosts) {
         enum status status = check_hosts(job, hosts);
         if (status == STATUS_INTERRUPTED) {
@@ -150,17 +151,30 @@ static enum exit_code check(const struct job *job, bool has_data, const struct h
     return is_fine ? EXIT_COMPLETED : EXIT_FAILED;
 }
 
+/* Whether the command line says what a job would compute, which can be tried. */
+static bool names_work(const struct option_program *program)
+{
+    static const char *const names[] = {"data", "model", "device", "precision"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (options_was_given(program, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum exit_code command_check(int argc, char **argv)
 {
-    struct job job;
+    struct job job, resolved;
     struct host_options hosts;
     char error[OPTION_ERROR_BYTES];
     bool is_done;
     struct option_program program = {
         .name = "ringside check",
         .usage = "ringside check [--data NAME[:DIR]] [-H HOSTS] [OPTION ...]",
-        .summary = "Prints what this build and this machine can do; with --data, tries a job's "
-                   "data, model and device;\nwith -H, also what a job on those hosts would need.",
+        .summary =
+            "Prints what this build and this machine can do; with --data, --model, --device "
+            "or --precision, tries\nthem; with -H, also what a job on those hosts would need.",
         .example = "  ringside check --data cifar10:/data/cifar10 --model cnn\n"
                    "  ringside check -H node1:2,node2:2 --mode ring\n",
         .sets = {job_option_set(&job), host_option_set(&hosts)},
@@ -177,9 +191,12 @@ enum exit_code command_check(int argc, char **argv)
                           &job.workers) != STATUS_OK) {
         return EXIT_USAGE;
     }
-    if (job_resolve(&job, error, sizeof(error)) != STATUS_OK) {
+    resolved = job;
+    const struct job_list jobs = {&resolved, 1, sizeof(resolved)};
+    if (job_resolve(&resolved, error, sizeof(error)) != STATUS_OK ||
+        job_check_effects(&program, &job, &jobs, error, sizeof(error)) != STATUS_OK) {
         log_error("%s", error);
         return EXIT_USAGE;
     }
-    return check(&job, options_was_given(&program, "data"), &hosts);
+    return check(&resolved, names_work(&program), &hosts);
 }

@@ -327,6 +327,19 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
     }
 }
 
+static void a_check_refuses_what_a_run_would(void **state)
+{
+    struct command_test *test = *state;
+    const char *const contradiction[] = {"check", "--mode", "ring", "--servers", "2", NULL};
+    const char *const no_device[] = {"check", "--device", "cuda:999", NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, contradiction, NULL);
+    check_exit(test, 2);
+    check_said(test, "--servers would do nothing here");
+    program_start(&test->run, test->folder, "deploy/ringside", false, no_device, NULL);
+    check_exit(test, 1);
+    check_said(test, "something that is needed is missing");
+}
+
 static void a_folder_with_something_in_it_is_refused_and_untouched(void **state)
 {
     struct command_test *test = *state;
@@ -468,6 +481,7 @@ int main(void)
         COMMAND_TEST(a_label_out_of_range_is_named_with_its_file),
         COMMAND_TEST(a_corrupt_gzip_file_is_named),
         COMMAND_TEST(unknown_names_are_refused_with_the_nearest),
+        COMMAND_TEST(a_check_refuses_what_a_run_would),
         COMMAND_TEST(a_folder_with_something_in_it_is_refused_and_untouched),
         COMMAND_TEST(an_interrupt_ends_the_job_with_a_summary_and_leaves_nobody),
         COMMAND_TEST(a_worker_that_is_killed_fails_the_job_by_name),
