@@ -3,14 +3,21 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/new_file.h"
+#include "common/base/number.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MASK_DELTA UINT32_C(0xA282EAD8)
+#define NAME_START "events.out.tfevents." // TensorBoard looks for "tfevents" in a name
+// Names of ten digits are in the order of their numbers; there is a next one.
+#define NUMBER_MAX UINT64_C(9999999998)
 
 uint32_t event_file_mask(uint32_t crc)
 {
@@ -33,9 +40,43 @@ void event_file_record(const void *bytes, size_t size, unsigned char *ret_record
     put(ret_record + 12 + size, event_file_mask(crc32c(bytes, size)), 4);
 }
 
-int event_file_open(const char *path)
+/* The number in a file's name; 0: it is none of TensorBoard's. */
+static uint64_t number_of(const char *name)
 {
-    return new_file_open(path, true);
+    const size_t start = strlen(NAME_START);
+    uint64_t number = 0;
+    if (strncmp(name, NAME_START, start) == 0) {
+        const char *digits = name + start;
+        number_whole(digits, strspn(digits, "0123456789"), NUMBER_MAX, &number);
+    }
+    return number;
+}
+
+uint64_t event_file_newest(const char *folder)
+{
+    uint64_t newest = 0;
+    DIR *entries = opendir(folder);
+    if (entries == NULL) {
+        return 0;
+    }
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this stream
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        uint64_t number = number_of(entry->d_name);
+        newest = number > newest ? number : newest;
+    }
+    closedir(entries);
+    return newest;
+}
+
+int event_file_open(const char *folder, uint64_t number, char *ret_path, size_t path_bytes)
+{
+    int length =
+        snprintf(ret_path, path_bytes, "%s/" NAME_START "%010" PRIu64 ".ringside", folder, number);
+    if (length < 0 || (size_t)length >= path_bytes) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return new_file_open(ret_path, true);
 }
 
 /* All of it, or errno. */

@@ -21,8 +21,12 @@ uint32_t event_file_mask(uint32_t crc);
 /* Makes a record of the bytes. ret_record has room for size + EVENT_RECORD_EXTRA. */
 void event_file_record(const void *bytes, size_t size, unsigned char *ret_record);
 
-/* Opens a new file; -1 and errno. */
-int event_file_open(const char *path);
+/* The number of the newest file of a folder; 0: it has none, or cannot be read. */
+uint64_t event_file_newest(const char *folder);
+
+/* Opens a new file of a folder, and writes its path. Readers take files in the order of their
+ * names, so of their numbers: usually the time, in seconds. Returns -1 and errno. */
+int event_file_open(const char *folder, uint64_t number, char *ret_path, size_t path_bytes);
 
 /* Appends a record. STATUS_NO_MEMORY, STATUS_IO and errno. */
 enum status event_file_append(int fd, const void *bytes, size_t size);

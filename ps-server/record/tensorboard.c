@@ -27,7 +27,7 @@ struct tensorboard {
     char path[TENSORBOARD_PATH_BYTES]; // that was opened or written last
     char *job_text;                    // owned
     uint32_t workers;
-    uint64_t session; // of files: the time at which they were opened, or more
+    uint64_t session; // number of files: the time at which they were opened, or more
     int mean_fd;      // of all ranks; -1: not open
     int *rank_fds;    // (workers), of which the first TENSORBOARD_RANKS_MAX open; owned
 
@@ -94,15 +94,14 @@ static enum status open_stream(struct tensorboard *tensorboard, const char *run,
     if (*fd >= 0) {
         return STATUS_OK;
     }
-    snprintf(tensorboard->path, sizeof(tensorboard->path), "%s/%s", tensorboard->folder, run);
-    if (!make_folder(tensorboard->path)) {
+    char folder[TENSORBOARD_PATH_BYTES];
+    snprintf(folder, sizeof(folder), "%s/%s", tensorboard->folder, run);
+    if (!make_folder(folder)) {
+        memcpy(tensorboard->path, folder, sizeof(folder));
         return STATUS_IO;
     }
-    // TensorBoard reads all files with "tfevents" in their names, in the order of these.
-    snprintf(tensorboard->path, sizeof(tensorboard->path),
-             "%s/%s/events.out.tfevents.%010llu.ringside", tensorboard->folder, run,
-             (unsigned long long)tensorboard->session);
-    *fd = event_file_open(tensorboard->path);
+    *fd =
+        event_file_open(folder, tensorboard->session, tensorboard->path, sizeof(tensorboard->path));
     if (*fd < 0) {
         return STATUS_IO;
     }
@@ -138,10 +137,19 @@ static void close_all(struct tensorboard *tensorboard)
     }
 }
 
+/* The time, but more than any file of the run has: a job that goes on within a second, or on a host
+ * whose clock is late, must not write over what was there. */
+static uint64_t next_session(const struct tensorboard *tensorboard)
+{
+    char folder[TENSORBOARD_PATH_BYTES];
+    snprintf(folder, sizeof(folder), "%s/mean", tensorboard->folder);
+    uint64_t now = (uint64_t)wall_time(), newest = event_file_newest(folder);
+    return now > newest ? now : newest + 1;
+}
+
 static enum status open_mean(struct tensorboard *tensorboard)
 {
-    uint64_t now = (uint64_t)wall_time();
-    tensorboard->session = now > tensorboard->session ? now : tensorboard->session + 1;
+    tensorboard->session = next_session(tensorboard);
     enum status status = open_stream(tensorboard, "mean", &tensorboard->mean_fd);
     if (status != STATUS_OK) {
         return status;
