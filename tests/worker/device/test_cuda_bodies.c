@@ -134,7 +134,7 @@ static void the_loss_is_that_of_ref(void **state)
 #define BIASES  ((size_t)7)
 
 /* Those of two operations with a bias between them, and something else in the flat vector. */
-static void weights_come_back_from_the_librarys_layout(void **state)
+static void weights_come_to_the_librarys_layout_and_back(void **state)
 {
     (void)state;
     const struct cuda_weight_row rows[] = {
@@ -153,8 +153,9 @@ static void weights_come_back_from_the_librarys_layout(void **state)
          .taps = 5},
     };
     enum { LENGTH = 20 + 2 * FILTERS };
-    float from[LENGTH], to[1024], back[LENGTH];
+    float from[LENGTH], to[1024] = {0}, set[1024] = {0}, back[LENGTH];
     const struct cuda_weight_copy copy = {rows, 3, from, to};
+    const struct cuda_weight_copy set_copy = {rows, 3, from, set};
     const struct cuda_weight_copy return_copy = {rows, 3, back, to};
     for (size_t i = 0; i < LENGTH; i++) {
         from[i] = (float)i;
@@ -166,6 +167,10 @@ static void weights_come_back_from_the_librarys_layout(void **state)
     for (size_t i = 2 * FILTERS + BIASES; i-- > 0;) {
         body_weights_out(&return_copy, i);
     }
+    for (size_t i = LENGTH; i-- > 0;) {
+        body_weight_set(&set_copy, i, from[i]); // what lies between rows is nobody's
+    }
+    assert_memory_equal(set, to, sizeof(to));
     // Filter 2, channel 3, tap 4; of the other operation, whose taps are 5, filter 6, 8 and 1.
     const float *other_to = to + 2304 / sizeof(float), *other_from = from + 20 + FILTERS;
     assert_true(to[(2 * 9 + 4) * 5 + 3] == from[3 + (2 * 5 + 3) * 9 + 4]);
@@ -213,7 +218,7 @@ int main(void)
         cmocka_unit_test(pooling_pads_and_subsamples_as_ref_does),
         cmocka_unit_test(global_pooling_and_dropout_are_those_of_ref),
         cmocka_unit_test(the_loss_is_that_of_ref),
-        cmocka_unit_test(weights_come_back_from_the_librarys_layout),
+        cmocka_unit_test(weights_come_to_the_librarys_layout_and_back),
         cmocka_unit_test(means_are_added_up_in_the_order_of_the_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ struct pair {
     float *params; // (value_count), by the reference
 };
 
-static void open_pair(struct pair *pair, const char *name)
+static void open_pair_of(struct pair *pair, const char *name, enum precision precision)
 {
     program_fixture_plan(layers, LAYER_COUNT, (struct shape){2, 9, 11}, &pair->plan);
     program_fixture_init(&pair->fixture, &pair->plan, 4, 3);
@@ -55,6 +55,7 @@ static void open_pair(struct pair *pair, const char *name)
         .params = pair->fixture.params,
         .grads = pair->fixture.grads,
         .statistics = pair->fixture.statistics,
+        .precision = precision,
     };
     const struct device_options device = {.threads = 1, .replays_launches = true};
     uint64_t count = pair->plan.value_count;
@@ -73,6 +74,11 @@ static void open_pair(struct pair *pair, const char *name)
     pair->params = malloc(count * sizeof(float));
     assert_non_null(pair->params);
     memcpy(pair->params, pair->fixture.params, count * sizeof(float));
+}
+
+static void open_pair(struct pair *pair, const char *name)
+{
+    open_pair_of(pair, name, PRECISION_FP32);
 }
 
 static void close_pair(struct pair *pair)
@@ -220,13 +226,12 @@ static void what_the_host_changes_after_a_fetch_is_gone_on_with(void **state)
     close_pair(&pair);
 }
 
-static void an_evaluation_sees_updates_that_the_host_has_not(void **state)
+/* The libraries have a copy of the weights, in a type and an order of their own. */
+static void check_evaluation(const char *name, enum precision precision)
 {
-    (void)state;
-    need_device();
     struct pair pair;
     struct program_result before, after, again;
-    open_pair(&pair, "sgd");
+    open_pair_of(&pair, name, precision);
     pair.fixture.input.is_training = false;
     assert_int_equal(program_forward(pair.program, &pair.fixture.input, &before), STATUS_OK);
     draw_gradients(&pair, 1);
@@ -237,6 +242,16 @@ static void an_evaluation_sees_updates_that_the_host_has_not(void **state)
     assert_int_equal(program_forward(pair.program, &pair.fixture.input, &again), STATUS_OK);
     assert_true(again.loss_sum == after.loss_sum);
     close_pair(&pair);
+}
+
+static void an_evaluation_sees_updates_that_the_host_has_not(void **state)
+{
+    (void)state;
+    need_device();
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        check_evaluation(names[k], PRECISION_FP32);
+        check_evaluation(names[k], PRECISION_BF16);
+    }
 }
 
 int main(void)

@@ -78,6 +78,7 @@ static struct cuda_span params_of(const struct node *node)
 struct work {
     struct cuda_program *program;
     uint32_t first, end, last;
+    bool has_weights; // forward: the libraries have the weights of these nodes
 };
 
 static enum status launch_backward_of(struct cuda_program *program, uint32_t i)
@@ -128,7 +129,8 @@ static enum status take_weights(const struct cuda_program *program, uint32_t fir
 static enum status launch_forward(void *context)
 {
     const struct work *work = context;
-    enum status status = take_weights(work->program, work->first, work->end);
+    enum status status =
+        work->has_weights ? STATUS_OK : take_weights(work->program, work->first, work->end);
     for (uint32_t i = work->first; i < work->end && status == STATUS_OK; i++) {
         status = launch_node(work->program, NODE_FORWARD, i);
     }
@@ -164,15 +166,30 @@ static bool has_params(const struct cuda_program *program)
     return program->updates.is_held || program->updates.is_ahead;
 }
 
+/* All weights, unless the updates have written them. A server updates parameters alone. */
+static enum status keep_weights(struct cuda_program *program)
+{
+    if (program->updates.keeps_weights) {
+        return STATUS_OK;
+    }
+    enum status status = take_weights(program, 0, program->graph.node_count);
+    program->updates.keeps_weights =
+        status == STATUS_OK && !program->is_exposed && program->context.weight_table.count > 0;
+    return status;
+}
+
 /* All nodes at once, when all parameters are there. */
 static enum status run_whole_forward(struct cuda_program *program)
 {
     enum status status = transfer_await_params(&program->transfer, program->value_count);
+    if (status == STATUS_OK) {
+        status = keep_weights(program);
+    }
     if (status != STATUS_OK) {
         return status;
     }
     uint32_t end = program->graph.node_count;
-    struct work work = {.program = program, .end = end};
+    struct work work = {.program = program, .end = end, .has_weights = true};
     const struct replay_unit unit = {.index = cuda_unit_count(program) - 1, .extent = end};
     return replay_run(&program->replay, unit, launch_forward, &work);
 }
@@ -217,6 +234,7 @@ static enum status begin_forward(struct program *base, const struct program_inpu
         return status;
     }
     if (!program->updates.is_ahead) {
+        program->updates.keeps_weights = false;
         status = transfer_send_params(&program->transfer, input->is_training);
         if (status != STATUS_OK) {
             return status;
@@ -380,6 +398,7 @@ static enum status expose(struct program *base, struct program_exposed *ret_expo
     if (status != STATUS_OK) {
         return status;
     }
+    program->updates.keeps_weights = false;
     status = transfer_send_params(&program->transfer, false);
     if (status != STATUS_OK) {
         return status;

@@ -58,6 +58,19 @@ static enum status copy_states(const struct updates *updates, const struct trans
     return cuda_check(result, "copy the optimizer's states");
 }
 
+/* Parameters, and what the libraries read in their place: the next forward need not copy them. */
+static int update_both(const struct node_context *context, const struct optimizer_update *update,
+                       const struct optimizer_vectors *vectors, size_t count)
+{
+    const struct cuda_weight_copy copy = {
+        .rows = context->weight_table.on_gpu,
+        .row_count = context->weight_table.count,
+        .flat = context->params,
+        .library = context->weights,
+    };
+    return kernel_update_both(context->type, update, vectors, &copy, count, context->stream);
+}
+
 enum status updates_apply(struct updates *updates, const struct transfer *transfer,
                           const struct optimizer_update *update, struct cuda_span span)
 {
@@ -74,7 +87,9 @@ enum status updates_apply(struct updates *updates, const struct transfer *transf
         updates->is_ahead ? STATUS_OK : copy_states(updates, transfer, cudaMemcpyHostToDevice);
     if (status == STATUS_OK) {
         updates->is_ahead = true;
-        status = cuda_check(kernel_update(update, &vectors, span.count, context->stream),
+        status = cuda_check(updates->keeps_weights
+                                ? update_both(context, update, &vectors, span.count)
+                                : kernel_update(update, &vectors, span.count, context->stream),
                             "update parameters");
     }
     return status;

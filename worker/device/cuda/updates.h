@@ -14,7 +14,8 @@ struct updates {
     float *host_states[UPDATES_STATES_MAX]; // likewise, host, borrowed
     size_t bytes;                           // of the states on the GPU
     bool is_held;
-    bool is_ahead; // parameters and states on the GPU are newer than the host's
+    bool is_ahead;      // parameters and states on the GPU are newer than the host's
+    bool keeps_weights; // the libraries' weights are those of the parameters, and are to stay so
 
     // An update that is not yet queued: see updates_gather.
     struct cuda_span gathered; // count 0: there is none

@@ -1,7 +1,8 @@
 /* Weights and biases as the libraries want them: channels beside each other, in the type of
  * activations, each in a place that is as aligned as memory of its own. Parameters lie behind each
  * other in the flat vector, as floats, taps beside each other. One launch copies those of many
- * operations.
+ * operations. Where the GPU makes the updates, each update writes the weights as well, so that only
+ * the first forward copies them (updates.h).
  *
  * Gradients of weights come back likewise. Their places are taken in the order of backward, and
  * from the beginning again where there would be more than GRADIENT_BYTES of them, or than the

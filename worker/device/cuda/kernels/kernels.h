@@ -211,13 +211,20 @@ int kernel_norm_forward(const struct cuda_norm_channel *channel, size_t channels
 int kernel_norm_recall(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 int kernel_norm_backward(const struct cuda_norm_channel *channel, size_t channels, void *stream);
 
-/* One update of `count` parameters; the vectors begin with the first of them. */
 int kernel_mean(const struct cuda_mean *mean, void *stream); // into each of the vectors
 int kernel_ranks(const struct cuda_ranks *ranks, float *to, void *stream);
 int kernel_add_floats(float *to, const float *from, size_t count, void *stream);
 int kernel_scale_floats(float *vector, float factor, size_t count, void *stream);
+
+/* One update of `count` parameters; the vectors begin with the first of them. */
 int kernel_update(const struct optimizer_update *update, const struct optimizer_vectors *vectors,
                   size_t count, void *stream);
+
+/* And of the library's copy of those that are in rows of it, of which there is at least one.
+ * `vectors->params` lies in `copy->flat`. */
+int kernel_update_both(enum cuda_type type, const struct optimizer_update *update,
+                       const struct optimizer_vectors *vectors, const struct cuda_weight_copy *copy,
+                       size_t count, void *stream);
 
 #ifdef __cplusplus
 }
