@@ -38,6 +38,7 @@ void __wrap_progress_closing(struct progress *progress, const struct coordinator
     running->has_verdict = true;
     running->verdict = coordinator->verdict;
     running->workers_lost = coordinator->workers_lost;
+    running->workers_left = coordinator->carriers.processes;
     running->generation = coordinator->generation != NULL ? coordinator->generation->number : 0;
     running->has_costs = has_costs(coordinator);
     running->has_gathered = running->generation > 0 || coordinator->phase_layout.bucket_count > 0;

@@ -37,8 +37,9 @@ struct cluster {
     bool has_verdict;
     enum status verdict;
     char reason[COORDINATOR_REASON_BYTES];
-    uint32_t workers_lost;
-    uint32_t generation; // that it has closed
+    uint32_t workers_lost; // one that comes back may be lost again
+    uint32_t workers_left; // of the last generation
+    uint32_t generation;   // that it has closed
     bool has_costs;    // of a job that has completed: it says how long the last loss has held it up
     bool has_gathered; // all members were ready once
 };

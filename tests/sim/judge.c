@@ -80,7 +80,7 @@ static bool lasts(const struct scenario *scenario)
     return members_ns >= SCENARIO_HARMLESS_NS || coordinator_ns >= HARMLESS_COORDINATOR_NS;
 }
 
-/* How many workers a job may lose, at most. */
+/* How many workers a job may lose, at most, if none comes back. */
 static uint32_t count_losable(const struct scenario *scenario)
 {
     uint32_t count = scenario_process_count(&scenario->shape), losable = 0;
@@ -88,6 +88,21 @@ static uint32_t count_losable(const struct scenario *scenario)
         losable += may_be_lost(scenario, i);
     }
     return losable;
+}
+
+/* How often it may lose one, at most: one that has come back may be lost again by its next fault.
+ */
+static uint32_t count_losses(const struct scenario *scenario)
+{
+    uint32_t count = scenario_process_count(&scenario->shape), losses = 0;
+    for (uint32_t i = count - scenario->shape.workers; i < count; i++) {
+        for (uint32_t k = 0; k < scenario->fault_count && may_be_lost(scenario, i); k++) {
+            const struct fault *fault = &scenario->faults[k];
+            bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+            losses += fault->process == i || (has_two && fault->other == i);
+        }
+    }
+    return losses;
 }
 
 /* Whether a job may fail that has gathered. */
@@ -161,10 +176,9 @@ static const char *judge_worker(const struct scenario *scenario, const struct cl
 /* Whether more workers were lost than may be. */
 static bool is_wasteful(const struct scenario *scenario, const struct cluster *cluster)
 {
-    uint32_t left = scenario->shape.workers - cluster->workers_lost;
     bool is_completed = cluster->has_verdict && cluster->verdict == STATUS_OK;
-    return (is_completed && left < scenario->shape.min_workers) ||
-           (!may_fail(scenario) && cluster->workers_lost > count_losable(scenario));
+    return (is_completed && cluster->workers_left < scenario->shape.min_workers) ||
+           (!may_fail(scenario) && cluster->workers_lost > count_losses(scenario));
 }
 
 /* NULL, or which promise was broken. */
