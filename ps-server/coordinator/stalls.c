@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WAIT_BYTES 128 // of a sentence about who waits for whom
+#define WAIT_BYTES         128 // of a sentence about who waits for whom
+#define CIRCLE_MEMBERS_MAX 4   // that are named
 
 /* The member that holds the others up. */
 struct stall {
     struct sender culprit; // a worker
     struct sender other;   // that it does not reach; its slot is NULL: none
     struct sender waiter;  // for the culprit, or for the other; its slot is NULL: not known
+    bool goes_round; // members wait for each other in a circle that a server is in, and nothing
+                     // shows where it is broken: nobody is to blame
 };
 
 /* Returns the worker that is furthest behind or, of several, the one that has been at its step for
@@ -98,6 +101,8 @@ static struct stall find_stall(const struct membership *membership)
     struct sender waiter = member_at(membership, blame.waiter);
     struct sender awaited = member_at(membership, blame.awaited);
     stall.waiter = waiter;
+    stall.goes_round =
+        !blame.is_known && (waiter.role == ROLE_SERVER || awaited.role == ROLE_SERVER);
     // A server that waits for nobody, and is heard, has not got what the worker has sent.
     if (blame.is_pair || awaited.role == ROLE_SERVER) {
         bool is_waiter = goes_first(&waiter, &awaited);
@@ -141,6 +146,27 @@ static void describe_pair(const struct stall *stall, const char *wait, char *ret
              other->number, other->host, wait);
 }
 
+/* "worker 3 waits for server 1, which waits for worker 0, which …" */
+static void describe_circle(const struct membership *membership, const struct sender *first,
+                            char *ret_text, size_t size)
+{
+    struct sender at = *first;
+    assert(at.slot != NULL); // it is of the circle
+    int used = snprintf(ret_text, size,
+                        "members wait for each other, and nothing shows where a "
+                        "message was lost: %s %u",
+                        role_name(at.role), at.slot->number);
+    for (uint32_t i = 0; i < CIRCLE_MEMBERS_MAX && at.slot->is_waiting; i++) {
+        at = membership_member(membership, at.slot->wait.role, at.slot->wait.index);
+        assert(at.slot != NULL); // slot_note_wait has looked
+        if (used < 0 || (size_t)used >= size) {
+            return;
+        }
+        used += snprintf(ret_text + used, size - (size_t)used, "%s waits for %s %u",
+                         i == 0 ? "" : ", which", role_name(at.role), at.slot->number);
+    }
+}
+
 enum status stalls_check(const struct membership *membership, double stall_fail, uint64_t now_ms,
                          struct sender *ret_culprit, char *ret_reason, size_t reason_size)
 {
@@ -151,7 +177,10 @@ enum status stalls_check(const struct membership *membership, double stall_fail,
     const struct stall stall = find_stall(membership);
     const struct slot *slot = stall.culprit.slot;
     describe_wait(membership, &stall.waiter, wait);
-    if (stall.other.slot != NULL) {
+    if (stall.goes_round) {
+        describe_circle(membership, &stall.waiter, pair, sizeof(pair));
+        snprintf(ret_reason, reason_size, "%s (--stall-fail)", pair);
+    } else if (stall.other.slot != NULL) {
         describe_pair(&stall, wait, pair, sizeof(pair));
         snprintf(ret_reason, reason_size, "%s (--stall-fail)", pair);
     } else {
@@ -179,6 +208,10 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
     const struct stall stall = find_stall(membership);
     const struct slot *slot = stall.culprit.slot;
     describe_wait(membership, &stall.waiter, wait);
+    if (stall.goes_round) {
+        describe_circle(membership, &stall.waiter, ret_sentence, sentence_size);
+        return true;
+    }
     if (stall.other.slot != NULL) {
         describe_pair(&stall, wait, ret_sentence, sentence_size);
         return true;
