@@ -58,7 +58,7 @@ static enum status stop(double seconds)
 
 enum status fault_strike(enum fault_kind kind, double seconds)
 {
-    assert(kind != FAULT_PARTITION);
+    assert(kind == FAULT_KILL || kind == FAULT_STOP);
     if (kind == FAULT_KILL) {
         die();
     }

@@ -1,4 +1,6 @@
-/* What a process does to itself when a fault of its job strikes it (--fault). */
+/* What happens to a process when a fault of its job strikes it (--fault), and what it does to
+ * itself.
+ */
 #ifndef COMMON_BASE_FAULT_H
 #define COMMON_BASE_FAULT_H
 
@@ -8,6 +10,7 @@ enum fault_kind {
     FAULT_KILL,      // it is killed by SIGKILL
     FAULT_STOP,      // it is stopped by SIGSTOP, all threads of it, and continued after a time
     FAULT_PARTITION, // its sockets neither send nor receive for a time: see partition.h
+    FAULT_JOIN,      // it is a worker that comes, and takes part from then on
 };
 
 /* Of the first two kinds. Kills the calling process: then it does not return. Or stops it for so

@@ -1,7 +1,6 @@
-/* Reads --fault, checks it against the job, and says which fault strikes whom when. */
+/* Strikes faults of a job off its list, and checks the list against the job. */
 #include "common/job/faults.h"
 
-#include "common/base/number.h"
 #include "common/job/job_modes.h"
 #include "common/transport/endpoints.h"
 
@@ -11,170 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NUMBER_MAX  1000000
-#define STEP_MAX    UINT64_C(1000000000000000)
-#define SHOWN_CHARS 60 // of a fault, in an error
-#define WHY_BYTES   256
-#define STOP        "stop="
-#define PARTITION   "partition="
-
-/* ==========================================================================================
- * Text
- * ========================================================================================== */
-
-/* A piece of a text, which no terminator ends. */
-struct piece {
-    const char *text;
-    size_t size;
-};
-
-/* Cuts off what comes before the next separator, or the rest. */
-static struct piece take_piece(struct piece *rest, char separator)
-{
-    const char *end = memchr(rest->text, separator, rest->size);
-    size_t size = end != NULL ? (size_t)(end - rest->text) : rest->size;
-    struct piece piece = {rest->text, size};
-    rest->text += size + (end != NULL);
-    rest->size -= size + (end != NULL);
-    return piece;
-}
-
-static bool is_word(struct piece piece, const char *word)
-{
-    return piece.size == strlen(word) && memcmp(piece.text, word, piece.size) == 0;
-}
-
-/* "name=number" */
-static bool parse_number(struct piece piece, const char *name, uint64_t max, uint64_t *ret_number)
-{
-    size_t size = strlen(name);
-    return piece.size > size + 1 && memcmp(piece.text, name, size) == 0 &&
-           piece.text[size] == '=' &&
-           number_whole(piece.text + size + 1, piece.size - size - 1, max, ret_number);
-}
-
-static const char *parse_place(struct piece piece, struct fault *fault)
-{
-    uint64_t number;
-    if (parse_number(piece, "rank", NUMBER_MAX, &number)) {
-        fault->place = FAULT_AT_RANK;
-    } else if (parse_number(piece, "shard", NUMBER_MAX, &number)) {
-        fault->place = FAULT_AT_SHARD;
-    } else {
-        return "strikes nobody: it must begin with rank=R or shard=K, both from 0";
-    }
-    fault->number = (uint32_t)number;
-    return NULL;
-}
-
-/* "5s" behind the word of a kind; what is wrong with it, or NULL. */
-static const char *parse_seconds(struct piece piece, size_t skip, struct fault *fault)
-{
-    char digits[32];
-    size_t size = piece.size - skip;
-    if (size >= sizeof(digits)) {
-        return "lasts for more digits than that needs: write stop=5s or partition=0.5s";
-    }
-    memcpy(digits, piece.text + skip, size);
-    digits[size] = '\0';
-    size_t used = number_decimal(digits, &fault->seconds);
-    if (used == 0 || strcmp(digits + used, "s") != 0) {
-        return "does not say how long it lasts: write stop=5s or partition=0.5s";
-    }
-    if (fault->seconds < 0.001 || fault->seconds > FAULTS_SECONDS_MAX) {
-        return "lasts for too short or too long: 0.001 to 3600 s";
-    }
-    return NULL;
-}
-
-static bool begins_with(struct piece piece, const char *word)
-{
-    return piece.size >= strlen(word) && memcmp(piece.text, word, strlen(word)) == 0;
-}
-
-static const char *parse_action(struct piece piece, struct fault *fault)
-{
-    if (is_word(piece, "kill")) {
-        fault->kind = FAULT_KILL;
-        return NULL;
-    }
-    if (begins_with(piece, STOP)) {
-        fault->kind = FAULT_STOP;
-        return parse_seconds(piece, strlen(STOP), fault);
-    }
-    if (begins_with(piece, PARTITION)) {
-        fault->kind = FAULT_PARTITION;
-        return parse_seconds(piece, strlen(PARTITION), fault);
-    }
-    return piece.size == 0
-               ? "does nothing there: it must end with kill, stop=5s or partition=5s"
-               : "does what is not known: it must end with kill, stop=5s or partition=5s";
-}
-
-/* One fault; or what is wrong with it. */
-static const char *parse_fault(struct piece piece, struct fault *fault)
-{
-    struct piece rest = piece;
-    const char *why = parse_place(take_piece(&rest, ','), fault);
-    if (why != NULL) {
-        return why;
-    }
-    if (!parse_number(take_piece(&rest, ','), "step", STEP_MAX, &fault->step) || fault->step == 0) {
-        return "names no step: behind rank or shard must stand step=S, and steps count from 1";
-    }
-    return parse_action(rest, fault);
-}
-
-static bool has_place_of(const struct faults *faults, const struct fault *fault)
-{
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct fault *other = &faults->list[i];
-        if (other->place == fault->place && other->number == fault->number &&
-            other->step == fault->step) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Adds a fault to those before it; or what is wrong with it. */
-static const char *add_fault(struct piece piece, struct faults *faults)
-{
-    struct fault fault = {0};
-    const char *why = parse_fault(piece, &fault);
-    if (why != NULL) {
-        return why;
-    }
-    if (has_place_of(faults, &fault)) {
-        return "is where another fault is already: one at each step of a rank or shard";
-    }
-    if (faults->count == FAULTS_MAX) {
-        return "is one too many: at most 16 faults";
-    }
-    faults->list[faults->count++] = fault;
-    return NULL;
-}
-
-enum status faults_parse(const char *text, struct faults *ret_faults, char *ret_why,
-                         size_t why_size)
-{
-    struct faults faults = {.count = 0};
-    struct piece rest = {text, strlen(text)};
-    bool is_last = strcmp(text, "none") == 0;
-    while (!is_last) {
-        is_last = memchr(rest.text, ';', rest.size) == NULL;
-        struct piece piece = take_piece(&rest, ';');
-        const char *why = add_fault(piece, &faults);
-        if (why != NULL) {
-            int shown = (int)(piece.size < SHOWN_CHARS ? piece.size : SHOWN_CHARS);
-            snprintf(ret_why, why_size, "'%.*s' %s (such as rank=2,step=100,kill)", shown,
-                     piece.text, why);
-            return STATUS_INVALID;
-        }
-    }
-    *ret_faults = faults;
-    return STATUS_OK;
-}
+#define WHY_BYTES 256
 
 struct faults faults_of(const struct job *job)
 {
@@ -186,64 +22,9 @@ struct faults faults_of(const struct job *job)
     return faults;
 }
 
-void fault_format(const struct fault *fault, char ret_text[FAULT_TEXT_BYTES])
-{
-    const char *place = fault->place == FAULT_AT_RANK ? "rank" : "shard";
-    int used = snprintf(ret_text, FAULT_TEXT_BYTES, "%s=%" PRIu32 ",step=%" PRIu64 ",", place,
-                        fault->number, fault->step);
-    size_t left = FAULT_TEXT_BYTES - (size_t)used;
-    if (fault->kind == FAULT_KILL) {
-        snprintf(ret_text + used, left, "kill");
-    } else {
-        snprintf(ret_text + used, left, "%s%gs", fault->kind == FAULT_STOP ? STOP : PARTITION,
-                 fault->seconds);
-    }
-}
-
 /* ==========================================================================================
- * The processes that they strike
+ * Those that have struck
  * ========================================================================================== */
-
-/* Whether a job comes to the first one before the second, which are of the same list. */
-static bool comes_before(const struct fault *first, const struct fault *second)
-{
-    if (first->step != second->step) {
-        return first->step < second->step;
-    }
-    if (first->place != second->place) {
-        return first->place < second->place;
-    }
-    return first < second;
-}
-
-const struct fault *faults_next_kill(const struct faults *faults)
-{
-    const struct fault *earliest = NULL;
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct fault *fault = &faults->list[i];
-        if (fault->kind == FAULT_KILL && (earliest == NULL || comes_before(fault, earliest))) {
-            earliest = fault;
-        }
-    }
-    return earliest;
-}
-
-/* Writes the list as it is given. It is no longer than it was. */
-static void write_list(const struct faults *faults, struct job *job)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; i < faults->count; i++) {
-        char text[FAULT_TEXT_BYTES];
-        fault_format(&faults->list[i], text);
-        int length = snprintf(job->faults + used, sizeof(job->faults) - used, "%s%s",
-                              i > 0 ? ";" : "", text);
-        assert(length > 0 && (size_t)length < sizeof(job->faults) - used);
-        used += (size_t)length;
-    }
-    if (faults->count == 0) {
-        snprintf(job->faults, sizeof(job->faults), "none");
-    }
-}
 
 void faults_forget_kill(struct job *job)
 {
@@ -251,13 +32,31 @@ void faults_forget_kill(struct job *job)
     const struct fault *kill = faults_next_kill(&faults);
     struct faults kept = {.count = 0};
     for (uint32_t i = 0; kill != NULL && i < faults.count; i++) {
-        if (comes_before(kill, &faults.list[i])) {
-            kept.list[kept.count++] = faults.list[i];
+        const struct fault *fault = &faults.list[i];
+        if (fault->kind == FAULT_JOIN || fault_comes_before(kill, fault)) {
+            kept.list[kept.count++] = *fault;
         }
     }
     if (kill != NULL) {
-        write_list(&kept, job);
+        faults_format(&kept, job->faults, sizeof(job->faults));
     }
+}
+
+void faults_forget_joins(struct job *job, uint32_t count)
+{
+    struct faults faults = faults_of(job);
+    if (count == 0) {
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        const struct fault *join = faults_next_join(&faults);
+        assert(join != NULL);
+        uint32_t at = (uint32_t)(join - faults.list);
+        faults.count--;
+        memmove(&faults.list[at], &faults.list[at + 1],
+                (faults.count - at) * sizeof(faults.list[0]));
+    }
+    faults_format(&faults, job->faults, sizeof(job->faults));
 }
 
 void faults_forget_ranks(struct job *job, struct rank_block ranks, uint64_t step)
@@ -273,7 +72,7 @@ void faults_forget_ranks(struct job *job, struct rank_block ranks, uint64_t step
         }
     }
     if (kept.count < faults.count) {
-        write_list(&kept, job);
+        faults_format(&kept, job->faults, sizeof(job->faults));
     }
 }
 
@@ -287,7 +86,7 @@ void faults_forget_steps(struct job *job, uint64_t steps)
         }
     }
     if (kept.count < faults.count) {
-        write_list(&kept, job);
+        faults_format(&kept, job->faults, sizeof(job->faults));
     }
 }
 
@@ -302,23 +101,8 @@ void faults_forget_shards(struct job *job)
         }
     }
     if (kept.count < faults.count) {
-        write_list(&kept, job);
+        faults_format(&kept, job->faults, sizeof(job->faults));
     }
-}
-
-const struct fault *faults_next(const struct faults *faults, const struct fault_seat *seat,
-                                uint64_t step)
-{
-    const struct fault *next = NULL, *kill = faults_next_kill(faults);
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct fault *fault = &faults->list[i];
-        bool is_of_seat = fault->place == seat->place && fault->number == seat->number &&
-                          (kill == NULL || !comes_before(kill, fault));
-        if (is_of_seat && fault->step > step && (next == NULL || fault->step < next->step)) {
-            next = fault;
-        }
-    }
-    return next;
 }
 
 /* ==========================================================================================
@@ -358,6 +142,55 @@ static enum status check_step(const struct fault *fault, uint64_t steps, char *r
     return STATUS_INVALID;
 }
 
+/* A worker that comes needs a place: one of `free`, or one that a kill before it has left. */
+static enum status check_place(const struct faults *faults, const struct fault *join, uint32_t free,
+                               char *ret_error, size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    uint32_t places = free;
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct fault *fault = &faults->list[i];
+        places += fault->place == FAULT_AT_RANK && fault->kind == FAULT_KILL &&
+                  fault_comes_before(fault, join);
+    }
+    fault_format(join, text);
+    if (places < faults_count_joins(faults, join->step)) {
+        snprintf(ret_error, error_size,
+                 "--fault %s: there is no place for a worker: each join needs the kill of a rank "
+                 "before it, such as rank=1,step=%" PRIu64 ",kill",
+                 text, join->step > 1 ? join->step / 2 : 1);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_join(const struct job *job, const struct faults *faults,
+                              const struct fault *join, char *ret_error, size_t error_size)
+{
+    char text[FAULT_TEXT_BYTES];
+    fault_format(join, text);
+    if (job->on_loss == ON_LOSS_FAIL) {
+        snprintf(ret_error, error_size,
+                 "--fault %s never comes: with --on-loss fail the kill before it ends the job",
+                 text);
+        return STATUS_INVALID;
+    }
+    struct carriers carriers = job_carriers(job);
+    return check_place(faults, join, carriers.ranks - carriers.processes, ret_error, error_size);
+}
+
+enum status faults_check_replacements(const struct job *job, char *ret_error, size_t error_size)
+{
+    const struct faults faults = faults_of(job);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < faults.count && status == STATUS_OK; i++) {
+        if (faults.list[i].kind == FAULT_JOIN) {
+            status = check_place(&faults, &faults.list[i], 0, ret_error, error_size);
+        }
+    }
+    return status;
+}
+
 /* Shared memory is no network: it cannot be cut. */
 static enum status check_network(const struct job *job, const struct fault *fault, char *ret_error,
                                  size_t error_size)
@@ -381,9 +214,13 @@ enum status faults_check(const struct job *job, char *ret_error, size_t error_si
     for (uint32_t i = 0; i < faults.count; i++) {
         const struct fault *fault = &faults.list[i];
         bool is_rank = fault->place == FAULT_AT_RANK;
-        bool is_for_others = is_rank ? job->mode.kind == MODE_LOCAL : !job_has_servers(job);
+        bool is_join = fault->place == FAULT_AT_JOB;
+        bool is_for_others =
+            is_rank || is_join ? job->mode.kind == MODE_LOCAL : !job_has_servers(job);
         enum status status = STATUS_OK;
-        if (!is_for_others) {
+        if (is_join && !is_for_others) {
+            status = check_join(job, &faults, fault, ret_error, error_size);
+        } else if (!is_for_others) {
             status = check_number(fault, is_rank ? job->workers : job_shard_count(job), ret_error,
                                   error_size);
         }

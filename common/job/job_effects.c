@@ -119,8 +119,9 @@ static bool has_faults(const struct job *job)
     uint32_t places = 0;
     for (uint32_t i = 0; i < faults.count; i++) {
         const struct fault *fault = &faults.list[i];
-        places +=
-            fault->place == FAULT_AT_RANK ? fault->number < job->workers : job_has_servers(job);
+        places += fault->place == FAULT_AT_RANK  ? fault->number < job->workers
+                  : fault->place == FAULT_AT_JOB ? job->workers > 1
+                                                 : job_has_servers(job);
     }
     return faults.count > 0 && places == faults.count;
 }

@@ -372,7 +372,8 @@ const struct option job_options[] = {
      .help = "a process of the job kills itself, stands still or is cut off: rank=2,step=100,kill "
              "when the worker of rank 2 is about to make step 100 (steps count from 1), "
              "shard=0,step=50,stop=5s when a shard has had the updates of 50 steps, or "
-             "rank=2,step=100,partition=3s; each strikes once; may be repeated"},
+             "rank=2,step=100,partition=3s; each strikes once; after=step:150,join: a worker takes "
+             "the place of one that was killed; may be repeated"},
     {.name = "all-reduce",
      FIELD(CHOICE, all_reduce),
      .fallback = "auto",

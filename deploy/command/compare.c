@@ -125,7 +125,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
         goto refuse;
     }
     add_undisturbed(comparison);
-    return handover_check(&comparison->session.options.security, &job);
+    return launch_check(&comparison->session.options.security, &job);
 refuse:
     log_error("%s", error);
     return status;

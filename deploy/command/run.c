@@ -57,7 +57,7 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
         log_error("%s", error);
         return status;
     }
-    return handover_check(&options->security, job);
+    return launch_check(&options->security, job);
 }
 
 /* The line that a person looks for. Why a run has no summary was said before. */

@@ -134,7 +134,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
         goto refuse;
     }
     for (size_t i = 0; i < sweep->plan.count && status == STATUS_OK; i++) {
-        status = handover_check(&sweep->session.options.security, &sweep->plan.runs[i].job);
+        status = launch_check(&sweep->session.options.security, &sweep->plan.runs[i].job);
     }
     return status;
 refuse:

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/job/carriers.h"
+#include "common/job/faults.h"
 #include "common/job/job_options.h"
 #include "common/transport/transport.h"
 #include "deploy/hosts/host_limits.h"
@@ -346,7 +347,7 @@ static void attempt(struct launch *launch)
     if (status == STATUS_OK) {
         status = start_with_keys(launch);
     }
-    if (launch->options->restarts == 0) {
+    if (!restart_may_start_workers(launch)) {
         handover_end(&launch->handover); // nobody else needs the keys
     }
     if (status == STATUS_OK) {
@@ -462,6 +463,17 @@ static enum exit_code run(struct launch *launch)
         last_summary_write(launch->options->folder, launch->options->job, launch->restart_reason);
     }
     return status == STATUS_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
+}
+
+enum status launch_check(const struct security_options *security, const struct job *job)
+{
+    char error[OPTION_ERROR_BYTES];
+    enum status status = faults_check_replacements(job, error, sizeof(error));
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    return handover_check(security, job);
 }
 
 enum exit_code launch_job(struct launcher *launcher, const struct launch_options *options)

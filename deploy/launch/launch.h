@@ -32,6 +32,10 @@ struct launch_options {
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */
 void launch_block_signals(void);
 
+/* Whether a resolved job can be launched, as far as that is known before anything is written. Logs
+ * why not. */
+enum status launch_check(const struct security_options *security, const struct job *job);
+
 /* Runs the job until it is over. A job that fails because of a loss is started again, as a whole,
  * for as long as there are restarts. Returns EXIT_INTERRUPTED after Ctrl-C. From the start of its
  * first process on, there is a summary.json whatever happens. */

@@ -29,6 +29,7 @@ struct launch {
     uint64_t deadline_ms;                    // when all that still runs is killed; 0: not set
     unsigned interrupts;                     // that have been taken
     uint32_t restarts;                       // that were made
+    uint32_t replacements;                   // workers started for joins of --fault
     uint32_t attempts;                       // of the job as a whole, before this one
     char restart_reason[OPTION_ERROR_BYTES]; // of the last of these
     uint64_t old_summary;                    // see last_summary_stamp

@@ -26,6 +26,7 @@ struct member {
     int log_fd;          // where its lines go; -1: its agent writes the log itself
     bool is_noted;       // its end has been looked at
     uint64_t restart_ms; // when it is started again; 0: it is not
+    bool is_replacement; // then, for a join of --fault
 };
 
 struct members {

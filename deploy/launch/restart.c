@@ -21,18 +21,25 @@ static bool is_planned(const struct member *member)
     return member->restart_ms != 0;
 }
 
+/* Those that are planned, without those that --fault has come. */
 static uint32_t count_planned(const struct launch *launch)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < launch->members.count; i++) {
-        count += is_planned(&launch->members.list[i]);
+        const struct member *member = &launch->members.list[i];
+        count += is_planned(member) && !member->is_replacement;
     }
     return count;
 }
 
 bool restart_is_planned(const struct launch *launch)
 {
-    return count_planned(launch) > 0;
+    for (size_t i = 0; i < launch->members.count; i++) {
+        if (is_planned(&launch->members.list[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static uint64_t pause_ms(uint32_t restarts)
@@ -99,19 +106,36 @@ static bool move_worker(struct launch *launch, uint32_t rank)
     return false;
 }
 
+/* Joins of --fault for which no worker was started yet. */
+static uint32_t count_joins(const struct launch *launch)
+{
+    const struct faults faults = faults_of(&launch->job);
+    uint32_t count = faults_count_joins(&faults, UINT64_MAX);
+    return count > launch->replacements ? count - launch->replacements : 0;
+}
+
+bool restart_may_start_workers(const struct launch *launch)
+{
+    return launch->options->restarts > 0 || count_joins(launch) > 0;
+}
+
 void restart_plan_worker(struct launch *launch, struct member *member)
 {
     size_t index = (size_t)(member - launch->members.list),
            servers = launch->placement.server_count;
     uint32_t used = launch->restarts + count_planned(launch);
+    bool is_replacement = count_joins(launch) > 0;
     if (count_running(launch) < launch->job.min_workers) {
         return; // the job fails
     }
-    if (used >= launch->options->restarts || index < servers || has_failed(member) ||
+    if ((used >= launch->options->restarts && !is_replacement) || index < servers ||
+        has_failed(member) ||
         (member->is_lost && !move_worker(launch, (uint32_t)(index - servers)))) {
         return;
     }
-    member->restart_ms = clock_now_ms() + pause_ms(used);
+    launch->replacements += is_replacement;
+    member->is_replacement = is_replacement;
+    member->restart_ms = clock_now_ms() + pause_ms(is_replacement ? 0 : used);
 }
 
 uint64_t restart_workers(struct launch *launch)
@@ -123,9 +147,10 @@ uint64_t restart_workers(struct launch *launch)
         if (is_planned(member) && now_ms >= member->restart_ms) {
             size_t host = launch->placement.host_of_worker[i - servers];
             bool has_moved = host != member->host;
-            log_warn("%s is started again%s%s", member->name, has_moved ? ", on " : "",
-                     has_moved ? launch->launcher->crew.links[host].name : "");
-            launch->restarts++;
+            log_warn("%s is started again%s%s%s", member->name, has_moved ? ", on " : "",
+                     has_moved ? launch->launcher->crew.links[host].name : "",
+                     member->is_replacement ? ", and joins after the step that --fault names" : "");
+            launch->restarts += !member->is_replacement;
             // What cannot be started was said, and is missing as it was before.
             (void)launch_start_worker(launch, (uint32_t)(i - servers));
         } else if (is_planned(member) && member->restart_ms < next_ms) {

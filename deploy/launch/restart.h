@@ -16,8 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Whether workers may have to be started again. */
+bool restart_may_start_workers(const struct launch *launch);
+
 /* A worker has ended that the job may go on without. If it was lost, and did not fail by itself, it
- * is started again later: on another host if its own is lost and another has a free slot. */
+ * is started again later: on another host if its own is lost and another has a free slot. For a
+ * join of --fault it is started soon, whatever --restarts says: it waits for its turn. */
 void restart_plan_worker(struct launch *launch, struct member *member);
 
 /* Starts the workers for which it is time. Returns when the next one is due; UINT64_MAX: none is.

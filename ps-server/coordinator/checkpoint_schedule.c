@@ -9,6 +9,7 @@
 // memory alone are nearer.
 #define AHEAD_MS       2000
 #define SPARE_AHEAD_MS 800
+#define JOIN_AHEAD_MS  2000 // a step that is named for somebody who is to join then
 
 // Copies for memory alone: time between them, and what a second of it may copy, which is a
 // hundredth of what a core copies.
@@ -72,39 +73,85 @@ static uint64_t most_steps(const struct coordinator *coordinator, uint64_t begin
     return checkpointing_is_race(coordinator, mean + 1) ? mean : most;
 }
 
-/* Names a step that is ahead of everybody, as far as the last signs of life tell. *due_ms: when
- * that is to be. */
+/* How far the job has come, as far as the last signs of life tell. */
+struct pace {
+    uint64_t begin, most; // steps at the start of this process or generation, and now
+    uint64_t ms;          // since
+};
+
+static struct pace pace_of(const struct coordinator *coordinator, uint64_t now_ms)
+{
+    const struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    struct pace pace = {.begin = begin, .most = most_steps(coordinator, begin)};
+    for (uint32_t i = 0; i < of->worker_count; i++) {
+        pace.most = of->shares[i].last > pace.most ? of->shares[i].last : pace.most;
+    }
+    pace.ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
+    return pace;
+}
+
+/* Steps that are made in so much time. */
+static uint64_t steps_ahead(const struct pace *pace, uint64_t ms)
+{
+    return pace->most > pace->begin ? (pace->most - pace->begin) * ms / pace->ms : 0;
+}
+
+/* Asks for snapshots of a step, for the disk or for memory alone; *due_ms tells which. */
+static void announce_step(struct coordinator *coordinator, uint64_t step, const uint64_t *due_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    of->announced = step;
+    of->is_announced_spare = due_ms == &of->spare_due_ms;
+    checkpointing_ask(coordinator, step);
+}
+
+/* Names a step that is ahead of everybody. *due_ms: when that is to be. */
 static void announce(struct coordinator *coordinator, uint64_t *due_ms, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
-    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
-    uint64_t most = most_steps(coordinator, begin);
-    for (uint32_t i = 0; i < of->worker_count; i++) {
-        most = of->shares[i].last > most ? of->shares[i].last : most;
-    }
+    const struct pace pace = pace_of(coordinator, now_ms);
     // Signs of life are half a second apart: at the pace so far, that many steps, and a few more.
     bool is_spare = due_ms == &of->spare_due_ms;
-    uint64_t ms = now_ms > coordinator->started_ms ? now_ms - coordinator->started_ms : 1;
-    uint64_t ahead_ms = is_spare ? SPARE_AHEAD_MS : AHEAD_MS;
-    uint64_t ahead = most > begin ? (most - begin) * ahead_ms / ms : 0;
-    uint64_t step = checkpoints_fit(&of->plan, &of->phases, most + ahead + of->margin);
+    uint64_t ahead = steps_ahead(&pace, is_spare ? SPARE_AHEAD_MS : AHEAD_MS);
+    uint64_t step = checkpoints_fit(&of->plan, &of->phases, pace.most + ahead + of->margin);
     *due_ms = now_ms + (is_spare ? SPARE_AHEAD_MS / 8 : AHEAD_MS / 2); // again, if it was too near
     if (step >= of->plan.total) {
         *due_ms = 0; // the job ends there
         return;
     }
-    uint64_t next = checkpoints_next(&of->plan, &of->phases, most);
-    if (is_spare && next != CHECKPOINTS_NEVER && next <= step + (step - most)) {
+    uint64_t next = checkpoints_next(&of->plan, &of->phases, pace.most);
+    if (is_spare && next != CHECKPOINTS_NEVER && next <= step + (step - pace.most)) {
         return; // one for the disk is near, which this one would hold up
     }
-    of->announced = step;
-    of->is_announced_spare = is_spare;
-    checkpointing_ask(coordinator, step);
+    announce_step(coordinator, step, due_ms);
+}
+
+/* Somebody waits to join after a certain step (--fault after=step:S,join): names that step as soon
+ * as it is near, and any step once it is over. */
+static void announce_join(struct coordinator *coordinator, uint64_t now_ms)
+{
+    struct checkpointing *of = &coordinator->checkpointing;
+    uint64_t join = newcomers_awaited_step(coordinator);
+    if (join == 0 || of->spare_due_ms == 0) {
+        return;
+    }
+    const struct pace pace = pace_of(coordinator, now_ms);
+    uint64_t step = checkpoints_fit(&of->plan, &of->phases, join);
+    if (pace.most >= join) {
+        announce(coordinator, &of->spare_due_ms, now_ms);
+    } else if (step >= pace.most + steps_ahead(&pace, SPARE_AHEAD_MS) + of->margin &&
+               step <= pace.most + steps_ahead(&pace, JOIN_AHEAD_MS)) {
+        announce_step(coordinator, step, &of->spare_due_ms);
+    }
 }
 
 void checkpoint_schedule_tick(struct coordinator *coordinator, uint64_t now_ms)
 {
     struct checkpointing *of = &coordinator->checkpointing;
+    if (of->announced == 0 && of->state == CHECKPOINTING_IDLE) {
+        announce_join(coordinator, now_ms);
+    }
     if (of->announced != 0 || of->state != CHECKPOINTING_IDLE) {
         return;
     }

@@ -369,6 +369,7 @@ void checkpointing_note_written(struct coordinator *coordinator, uint64_t step, 
     }
     look(coordinator);
     if (status == STATUS_OK) {
+        of->copied = step;
         newcomers_admit(coordinator, now_ms);
     }
 }

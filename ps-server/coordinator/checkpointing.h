@@ -64,7 +64,8 @@ struct checkpointing {
     uint64_t step;                     // that is collected or written
     bool is_written;                   // it goes to the disk, too
     struct checkpoint_vectors vectors; // of that
-    uint64_t written;                  // steps of the last one that is whole; 0: none
+    uint64_t copied;                   // steps of the last one that is whole; 0: none
+    uint64_t written;                  // of the last one on the disk, likewise
     uint64_t left_out;                 // the newest step of which somebody had no snapshot
     bool is_given_up;                  // what is collected is not committed
     bool has_failed;                   // the last one could not be written: it was said

@@ -117,9 +117,9 @@ static int compare_workers(const void *a, const void *b)
 static enum status list_workers(const struct coordinator *last, struct generation *generation)
 {
     const struct membership *membership = &last->membership;
-    const struct newcomers *newcomers = &last->newcomers;
+    uint32_t newcomer_count = newcomers_due(last);
     generation->workers =
-        calloc((size_t)membership->worker_count + newcomers->count, sizeof(*generation->workers));
+        calloc((size_t)membership->worker_count + newcomer_count, sizeof(*generation->workers));
     if (generation->workers == NULL) {
         return STATUS_NO_MEMORY;
     }
@@ -130,9 +130,10 @@ static enum status list_workers(const struct coordinator *last, struct generatio
                 (struct generation_worker){slot->number, slot->peer};
         }
     }
-    for (uint32_t i = 0; i < newcomers->count; i++) {
+    for (uint32_t i = 0; i < newcomer_count; i++) {
+        const struct newcomer *newcomer = &last->newcomers.list[i];
         generation->workers[generation->process_count++] =
-            (struct generation_worker){newcomers->list[i].number, newcomers->list[i].peer};
+            (struct generation_worker){newcomer->number, newcomer->peer};
     }
     qsort(generation->workers, generation->process_count, sizeof(*generation->workers),
           compare_workers);
@@ -218,6 +219,11 @@ fail:
 void generation_change_job(const struct coordinator *last, const struct generation *next,
                            struct job *job)
 {
+    uint32_t newcomers = newcomers_due(last);
+    const struct faults faults = faults_of(last->job);
+    if (faults_next_join(&faults) != NULL) {
+        faults_forget_joins(job, newcomers);
+    }
     if (has_struck(last)) {
         faults_forget_kill(job);
     }

@@ -1,6 +1,7 @@
 /* Notes workers that ask to join a running job, and admits them. */
 #include "ps-server/coordinator/newcomers.h"
 
+#include "common/job/faults.h"
 #include "ps-server/coordinator/coordinator.h"
 #include "ps-server/coordinator/coordinator_port.h"
 #include "ps-server/coordinator/coordinator_states.h"
@@ -47,6 +48,32 @@ static bool pick_number(const struct coordinator *coordinator, const struct wire
     }
     *ret_number = number;
     return number < JOB_WORKERS_MAX;
+}
+
+/* Steps of the copy that the next generation would go on from. */
+static uint64_t copied_steps(const struct coordinator *coordinator)
+{
+    uint64_t copied = coordinator->checkpointing.copied;
+    uint64_t begin = coordinator->resume != NULL ? coordinator->resume->step : 0;
+    return copied > begin ? copied : begin;
+}
+
+uint32_t newcomers_due(const struct coordinator *coordinator)
+{
+    const struct faults faults = faults_of(coordinator->job);
+    uint32_t count = coordinator->newcomers.count;
+    if (faults_next_join(&faults) == NULL) {
+        return count;
+    }
+    uint32_t joins = faults_count_joins(&faults, copied_steps(coordinator));
+    return joins < count ? joins : count;
+}
+
+uint64_t newcomers_awaited_step(const struct coordinator *coordinator)
+{
+    const struct faults faults = faults_of(coordinator->job);
+    const struct fault *join = faults_next_join(&faults);
+    return coordinator->newcomers.count > 0 && join != NULL ? join->step : 0;
 }
 
 /* NULL, or why the job takes no more workers. */
@@ -111,13 +138,14 @@ void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms)
     struct newcomers *newcomers = &coordinator->newcomers;
     char reason[64];
     newcomers_tidy(newcomers, now_ms);
-    if (newcomers->count == 0 || coordinator->state != COORDINATOR_TRAINING) {
+    uint32_t due = newcomers_due(coordinator);
+    if (due == 0 || coordinator->state != COORDINATOR_TRAINING) {
         return;
     }
-    if (newcomers->count == 1) {
+    if (due == 1) {
         snprintf(reason, sizeof(reason), "worker %u has come", newcomers->list[0].number);
     } else {
-        snprintf(reason, sizeof(reason), "%u workers have come", newcomers->count);
+        snprintf(reason, sizeof(reason), "%u workers have come", due);
     }
     coordinator_close(coordinator, STATUS_AGAIN, reason, NULL, now_ms);
 }

@@ -3,7 +3,10 @@
  *
  * A newcomer is told to come again (REFUSE with the reason AGAIN, and the number to ask for), and
  * does so several times a second. As soon as there is a fresh copy of what the job has (see
- * checkpointing.h), the next generation begins, with a place for each newcomer that still asks. */
+ * checkpointing.h), the next generation begins, with a place for each newcomer that still asks.
+ *
+ * A job with `--fault after=step:S,join` lets them wait for its joins: one for each, in the order
+ * in which they came, once there is a copy of that many steps. */
 #ifndef PS_SERVER_COORDINATOR_NEWCOMERS_H
 #define PS_SERVER_COORDINATOR_NEWCOMERS_H
 
@@ -35,6 +38,13 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
 
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
+
+/* How many of those that ask may have a place now, the first ones. */
+uint32_t newcomers_due(const struct coordinator *coordinator);
+
+/* The steps that the job has to make before somebody who asks may have a place; 0: nobody waits for
+ * that. */
+uint64_t newcomers_awaited_step(const struct coordinator *coordinator);
 
 /* There is a fresh copy: begins the next generation if somebody waits for it. */
 void newcomers_admit(struct coordinator *coordinator, uint64_t now_ms);

@@ -201,6 +201,55 @@ static void a_worker_that_is_started_again_takes_its_ranks_back(void **state)
     programs_remove_folder(job.folder);
 }
 
+/* The one that is killed first comes back first. */
+static void workers_join_after_the_steps_that_are_named(void **state)
+{
+    (void)state;
+    static const char *const modes[] = {"ring", "ps-sync"};
+    char undisturbed[PROGRAM_DIGEST_BYTES];
+    const char *const plain[] = {COMMON, "--steps", "90", "--mode", "ring", NULL};
+    programs_run_digest(plain, undisturbed);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        // Slow enough for them to be there when their turns come.
+        const char *const args[] = {COMMON,
+                                    "--steps",
+                                    "90",
+                                    "--mode",
+                                    modes[i],
+                                    "--fault",
+                                    "rank=1,step=3,kill;rank=2,step=9,kill",
+                                    "--fault",
+                                    "after=step:50,join;after=step:70,join",
+                                    "--straggler",
+                                    "dist=exponential:mean=30ms,share=1",
+                                    NULL};
+        json_t *summary = programs_run_job(args);
+        check_text(summary, "params_digest", undisturbed);
+        assert_int_equal(json_integer_value(json_object_get(summary, "workers_lost")), 2);
+        const json_t *recoveries =
+            json_object_get(json_object_get(summary, "details"), "recoveries");
+        static const struct {
+            const char *reason;
+            json_int_t step, processes;
+        } wanted[] = {{"worker 1" KILLED, 0, 2},
+                      {"worker 2" KILLED, 0, 1},
+                      {"worker 1 has come", 50, 2},
+                      {"worker 2 has come", 70, 3}};
+        assert_int_equal(json_array_size(recoveries), 4);
+        for (size_t k = 0; k < 4; k++) {
+            const json_t *one = json_array_get(recoveries, k);
+            assert_string_equal(json_string_value(json_object_get(one, "reason")),
+                                wanted[k].reason);
+            assert_int_equal(json_integer_value(json_object_get(one, "processes")),
+                             wanted[k].processes);
+            // A step that was too near for somebody is named anew.
+            assert_in_range(json_integer_value(json_object_get(one, "begin_step")), wanted[k].step,
+                            89);
+        }
+        json_decref(summary);
+    }
+}
+
 static void who_stands_still_changes_no_bit(void **state)
 {
     (void)state;
@@ -355,6 +404,8 @@ static void what_cannot_strike_is_refused_before_the_job(void **state)
         {"ps-sync", "shard=1,step=3,kill", "the job has one shard"},
         {"ps-sync", "rank=1,step=3,faint", "it must end with kill, stop=5s or partition=5s"},
         {"ring", "rank=1,step=3,partition=1s", "share memory, which is no network"},
+        {"ring", "after=step:3,join", "each join needs the kill of a rank before it"},
+        {"local", "after=step:3,join", "--fault would do nothing here"},
     };
     char folder[PROGRAM_PATH_BYTES];
     programs_make_folder(folder);
@@ -381,6 +432,7 @@ int main(void)
         cmocka_unit_test(too_few_workers_fail_the_job),
         cmocka_unit_test(a_job_that_cannot_go_on_is_described_as_it_began),
         cmocka_unit_test(a_worker_that_is_started_again_takes_its_ranks_back),
+        cmocka_unit_test(workers_join_after_the_steps_that_are_named),
         cmocka_unit_test(who_stands_still_changes_no_bit),
         cmocka_unit_test(who_is_cut_off_for_a_time_changes_no_bit),
         cmocka_unit_test(who_was_lost_while_it_stood_still_joins_again),

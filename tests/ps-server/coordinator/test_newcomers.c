@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 /* Of four ranks: two processes carry them, by connections 1 and 2, and train. */
@@ -112,6 +113,35 @@ static void the_next_generation_has_a_place_for_those_who_still_ask(void **state
     coordinator_finish(&story.coordinator);
 }
 
+/* --fault after=step:S,join: one for each join, whatever else happens before it. */
+static void who_joins_after_a_step_waits_for_a_copy_of_it(void **state)
+{
+    (void)state;
+    struct story story;
+    struct generation next;
+    uint32_t number;
+    open_training(&story);
+    snprintf(story.job.faults, sizeof(story.job.faults), "after=step:90,join;after=step:50,join");
+    assert_int_equal(newcomers_awaited_step(&story.coordinator), 0); // nobody is there
+    assert_int_equal(ask(&story, 9, 3, 100, &number), STATUS_AGAIN);
+    assert_int_equal(ask(&story, 10, 2, 100, &number), STATUS_AGAIN);
+    assert_int_equal(newcomers_awaited_step(&story.coordinator), 50);
+    story.coordinator.checkpointing.copied = 49;
+    newcomers_admit(&story.coordinator, 200);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    assert_int_equal(newcomers_due(&story.coordinator), 0); // nor if the job goes on by a loss
+    story.coordinator.checkpointing.copied = 50;
+    newcomers_admit(&story.coordinator, 200);
+    assert_string_equal(story.coordinator.reason, "worker 3 has come");
+    assert_int_equal(generation_next(&story.coordinator, &next), STATUS_OK);
+    assert_int_equal(next.process_count, 3);
+    assert_int_equal(next.workers[2].number, 3);
+    generation_change_job(&story.coordinator, &next, &story.job);
+    assert_string_equal(story.job.faults, "after=step:90,join");
+    generation_finish(&next);
+    coordinator_finish(&story.coordinator);
+}
+
 /* One that was started again may come before those who come back. */
 static void the_places_of_a_generation_are_for_those_who_come_back(void **state)
 {
@@ -154,6 +184,7 @@ int main(void)
         cmocka_unit_test(one_whose_number_another_has_gets_another_one),
         cmocka_unit_test(where_there_is_no_place_one_is_refused),
         cmocka_unit_test(the_next_generation_has_a_place_for_those_who_still_ask),
+        cmocka_unit_test(who_joins_after_a_step_waits_for_a_copy_of_it),
         cmocka_unit_test(the_places_of_a_generation_are_for_those_who_come_back),
         cmocka_unit_test(without_newcomers_a_copy_changes_nothing),
     };
