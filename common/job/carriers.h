@@ -4,18 +4,24 @@
  * statistics of its own. A process carries a block of consecutive ranks, and computes one slice
  * after the other. Blocks are in the order of the processes and differ by at most one rank; the
  * first are the longer ones. So what a job computes follows from its ranks, and not from how many
- * processes carry them. Usually each carries one. Pure. */
+ * processes carry them. Usually each carries one.
+ *
+ * A job may leave ranks out (--on-loss shrink, --without-ranks): nobody computes their slices, and
+ * the mean is over the others. They are dealt with the rank behind them, so that exchanges need not
+ * know: their gradients are zeros. What is dealt evenly is the ranks that take part. Pure. */
 #ifndef COMMON_JOB_CARRIERS_H
 #define COMMON_JOB_CARRIERS_H
 
 #include "common/job/job.h"
+#include "common/plan/rank_list.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct carriers {
     uint32_t ranks;     // of the job
-    uint32_t processes; // 1 .. ranks
+    uint32_t processes; // 1 .. ranks that take part
+    struct rank_list left_out;
 };
 
 /* Consecutive ranks. */
@@ -31,6 +37,13 @@ bool job_may_redeal(const struct job *job);
 
 /* The ranks of a process, below carriers.processes. */
 struct rank_block carriers_block(struct carriers carriers, uint32_t process);
+
+/* Ranks that take part. */
+uint32_t carriers_present(const struct carriers *carriers);
+
+/* The most ranks that a process carries, and the fewest. */
+uint32_t carriers_most(struct carriers carriers);
+uint32_t carriers_least(struct carriers carriers);
 
 /* The process that carries a rank, below carriers.ranks. */
 uint32_t carriers_process(struct carriers carriers, uint32_t rank);

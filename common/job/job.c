@@ -17,15 +17,30 @@ uint32_t job_shard_count(const struct job *job)
     return job->servers * job->server_threads;
 }
 
+/* Whether or not it is left out. */
+static uint32_t part_of(const struct job *job, uint32_t rank)
+{
+    return (uint32_t)span_part((struct span){0, job->global_batch}, job->workers, rank).count;
+}
+
 uint32_t job_batch_of(const struct job *job, uint32_t rank)
 {
     assert(rank < job->workers);
-    return (uint32_t)span_part((struct span){0, job->global_batch}, job->workers, rank).count;
+    return rank_list_has(&job->left_out, rank) ? 0 : part_of(job, rank);
+}
+
+uint32_t job_batch_present(const struct job *job)
+{
+    uint32_t count = job->global_batch;
+    for (uint32_t i = 0; i < job->left_out.count; i++) {
+        count -= part_of(job, job->left_out.ranks[i]);
+    }
+    return count;
 }
 
 uint32_t job_batch_max(const struct job *job)
 {
-    return job_batch_of(job, 0); // the first part is as long as any
+    return part_of(job, 0); // the first part is as long as any
 }
 
 uint64_t job_steps_per_epoch(const struct job *job, uint64_t sample_count)

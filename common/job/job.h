@@ -17,9 +17,10 @@
 #include "common/codec/codec.h"
 #include "common/job/job_choices.h"
 #include "common/job/mode.h"
-#include "common/job/schedule.h"
 #include "common/optimizer/optimizer.h"
+#include "common/optimizer/schedule.h"
 #include "common/options/names.h"
+#include "common/plan/rank_list.h"
 #include "common/trace/trace.h"
 
 #include <stdbool.h>
@@ -101,12 +102,17 @@ struct job {
     struct checkpoint_every checkpoint_every;
     uint32_t keep; // checkpoints
     enum on_loss on_loss;
+    struct rank_list left_out;                                // see carriers.h
     uint32_t min_workers;                                     // processes that have to be left
     double start_timeout, lost_after, stall_warn, stall_fail; // seconds
 };
 
-/* Samples of a step that `rank` computes: part `rank` of `workers` of the global batch. */
+/* Samples of a step that `rank` computes: part `rank` of `workers` of the global batch; 0 if it is
+ * left out. */
 uint32_t job_batch_of(const struct job *job, uint32_t rank);
+
+/* Samples of a step: the global batch, without the parts of ranks that are left out. */
+uint32_t job_batch_present(const struct job *job);
 
 /* The most samples of a step that a rank computes. All programs are compiled for as many, so that
  * the bits of a rank's results do not depend on who carries it. */

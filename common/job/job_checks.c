@@ -4,6 +4,7 @@
 #include "common/job/all_reduce.h"
 #include "common/job/carriers.h"
 #include "common/job/faults.h"
+#include "common/job/job_limits.h"
 #include "common/job/job_modes.h"
 #include "common/job/straggler.h"
 #include "common/plan/order.h"
@@ -240,22 +241,6 @@ static enum status check_connections(const struct job *job, char *ret_error, siz
     return STATUS_OK;
 }
 
-struct limit {
-    bool is_asked;
-    const char *sentence;
-};
-
-/* The first that a job asks for; NULL: none. */
-static const char *first_asked(const struct limit *limits, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (limits[i].is_asked) {
-            return limits[i].sentence;
-        }
-    }
-    return NULL;
-}
-
 /* What servers on GPUs do not do; NULL: the job asks for none of it. */
 static const char *beyond_gpu_servers(const struct job *job)
 {
@@ -371,6 +356,39 @@ static const char *beyond_redeal(const struct job *job)
     return sentence != NULL ? sentence : beyond_checkpoints(job);
 }
 
+/* What a job needs that leaves ranks out. */
+static const char *beyond_left_out(const struct job *job)
+{
+    const struct limit limits[] = {
+        {has_staleness(job), "a mean over all ranks: modes ring and ps-sync"},
+        {job->compress.kind != CODEC_NONE,
+         "gradients that have nothing left over from steps before: --compress none"},
+    };
+    const char *sentence = first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+    return sentence != NULL ? sentence : beyond_carriers(job);
+}
+
+static enum status check_left_out(const struct job *job, char *ret_error, size_t error_size)
+{
+    const struct rank_list *list = &job->left_out;
+    if (list->count == 0 || job->mode.kind == MODE_LOCAL) {
+        return STATUS_OK;
+    }
+    if (list->count >= job->workers || list->ranks[list->count - 1] >= job->workers) {
+        snprintf(ret_error, error_size,
+                 "--without-ranks: the job has %u workers, so its ranks are 0 to %u, and one of "
+                 "them has to take part",
+                 job->workers, job->workers - 1);
+        return STATUS_INVALID;
+    }
+    const char *sentence = beyond_left_out(job);
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--without-ranks needs %s", sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
 bool job_can_redeal(const struct job *job)
 {
     return job->mode.kind != MODE_LOCAL && job->workers > 1 && beyond_redeal(job) == NULL;
@@ -379,10 +397,15 @@ bool job_can_redeal(const struct job *job)
 static enum status check_on_loss(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct carriers carriers = job_carriers(job);
-    if (job->on_loss != ON_LOSS_REDEAL || carriers.ranks == 1) {
+    bool shrinks = job->on_loss == ON_LOSS_SHRINK;
+    if (!job_may_redeal(job)) {
         return STATUS_OK;
     }
-    const char *sentence = beyond_carriers(job);
+    const char *sentence = shrinks ? beyond_left_out(job) : beyond_carriers(job);
+    if (sentence != NULL && shrinks) {
+        snprintf(ret_error, error_size, "--on-loss shrink needs %s", sentence);
+        return STATUS_INVALID;
+    }
     if (sentence != NULL) {
         snprintf(ret_error, error_size,
                  "--on-loss redeal keeps the bits of an undisturbed job only with %s", sentence);
@@ -391,8 +414,8 @@ static enum status check_on_loss(const struct job *job, char *ret_error, size_t 
     sentence = beyond_checkpoints(job);
     if (sentence != NULL) {
         snprintf(ret_error, error_size,
-                 "--on-loss redeal goes on from a copy of the job, and that does not hold %s",
-                 sentence);
+                 "--on-loss %s goes on from a copy of the job, and that does not hold %s",
+                 shrinks ? "shrink" : "redeal", sentence);
         return STATUS_INVALID;
     }
     if (job->min_workers > carriers.processes) {
@@ -407,10 +430,11 @@ static enum status check_on_loss(const struct job *job, char *ret_error, size_t 
 static enum status check_carriers(const struct job *job, char *ret_error, size_t error_size)
 {
     const struct carriers carriers = job_carriers(job);
-    if (carriers.processes > carriers.ranks) {
+    if (carriers.processes > carriers_present(&carriers)) {
         snprintf(ret_error, error_size,
-                 "--processes %u is more than the %u workers: each process carries one at least",
-                 carriers.processes, carriers.ranks);
+                 "--processes %u is more than the %u workers%s: each process carries one at least",
+                 carriers.processes, carriers_present(&carriers),
+                 carriers.left_out.count > 0 ? " that take part" : "");
         return STATUS_INVALID;
     }
     const char *sentence = carriers.processes < carriers.ranks ? beyond_carriers(job) : NULL;
@@ -424,58 +448,14 @@ static enum status check_carriers(const struct job *job, char *ret_error, size_t
     return STATUS_OK;
 }
 
-/* What the program of an external job does not do; the first that the job asks for. */
-static const char *beyond_external(const struct job *job)
-{
-    const struct limit limits[] = {
-        {job->steps == 0, "a length: --steps COUNT"},
-        {job->sync_every > 1, "an exchange in every step: --sync-every 1"},
-        {job_switches(job).count > 0, "one mode: leave out --switch"},
-        {job_tunes_buckets(job), "a size of buckets: --bucket-mb MB"},
-        {job_carriers(job).processes < job->workers, "a process for each worker: --processes 0"},
-        {job->eval_every > 0, "to evaluate by itself: leave out --eval-every"},
-        {job->target_accuracy > 0, "to evaluate by itself: leave out --target-accuracy"},
-        {job->checkpoint_every.kind != CHECKPOINT_NEVER,
-         "to keep checkpoints by itself: --checkpoint-every none"},
-        {job->on_loss != ON_LOSS_FAIL, "all of its processes: --on-loss fail"},
-        {job->sync_bn, "no layers of ours: --no-sync-bn"},
-        {job->timeline, "no timeline: leave out --timeline"},
-        {job_has_nccl(job), "sums on the host: --all-reduce auto, not nccl"},
-        {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
-                                   "host"},
-        {strcmp(job->order, "free") != 0, "updates as they come: --order free"},
-        {strcmp(job->straggler, "none") != 0, "its own speed: --straggler none"},
-        {strcmp(job->faults, "none") != 0, "no faults of ours: --faults none"},
-    };
-    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
-}
-
-static enum status check_external(const struct job *job, char *ret_error, size_t error_size)
-{
-    bool is_data_external =
-        strncmp(job->data, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
-    if (!job_is_external(job) && is_data_external) {
-        snprintf(ret_error, error_size, "--data %s is for --model %sNAME alone", job->data,
-                 JOB_EXTERNAL_PREFIX);
-        return STATUS_INVALID;
-    }
-    const char *sentence = job_is_external(job) ? beyond_external(job) : NULL;
-    if (sentence != NULL) {
-        snprintf(ret_error, error_size, "--model %s is a program of its own, and needs %s",
-                 job->model, sentence);
-        return STATUS_INVALID;
-    }
-    return STATUS_OK;
-}
-
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,       check_delay_model, check_remedy,
-        check_backup,   check_sync_bn,     check_straggler,   check_evaluation,
-        check_shards,   check_buckets,     check_connections, check_server_device,
-        check_nccl,     check_checkpoints, check_carriers,    check_on_loss,
-        faults_check,   check_external,
+        check_switches, check_order,       check_delay_model,  check_remedy,
+        check_backup,   check_sync_bn,     check_straggler,    check_evaluation,
+        check_shards,   check_buckets,     check_connections,  check_server_device,
+        check_nccl,     check_checkpoints, check_left_out,     check_carriers,
+        check_on_loss,  faults_check,      job_check_external,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

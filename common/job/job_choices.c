@@ -117,6 +117,11 @@ const struct option_choice on_loss_choices[] = {
          "the job goes on from the newest copy of what it had, within a second: the other workers "
          "carry the ranks of a lost one, the other servers the parameters. It ends with the bits "
          "of an undisturbed job, unless gradients race each other"},
+    [ON_LOSS_SHRINK] =
+        {"shrink",
+         "the job goes on likewise, but without the ranks of a lost worker: nobody computes their "
+         "part of the batch, and the mean is over the others, so the bits are others. Modes ring "
+         "and ps-sync"},
     {NULL, NULL},
 };
 

@@ -4,7 +4,7 @@
 #define COMMON_JOB_JOB_CHOICES_H
 
 #include "common/job/all_reduce.h"
-#include "common/job/schedule.h"
+#include "common/optimizer/schedule.h"
 #include "common/options/options.h"
 #include "common/transport/transport_kind.h"
 
@@ -45,6 +45,7 @@ enum on_loss {
     ON_LOSS_AUTO,   // until the job is resolved: redeal where that keeps its bits, otherwise fail
     ON_LOSS_FAIL,   // it fails
     ON_LOSS_REDEAL, // it goes on: the others carry what the lost one had
+    ON_LOSS_SHRINK, // it goes on without the lost one's ranks
 };
 
 /* Whose delay a seeded order draws. */

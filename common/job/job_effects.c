@@ -158,7 +158,8 @@ static const struct effect effects[] = {
      "the ranks that it names (mode local has rank 0 alone), and for a shard " SERVERS},
     {"keep", "", has_checkpoints, "--checkpoint-every"},
     {"on-loss", "fail|auto", may_lose_workers, "another mode than local, and more than one worker"},
-    {"min-workers", "1", job_may_redeal, "--on-loss redeal, and more than one worker"},
+    {"min-workers", "1", job_may_redeal, "--on-loss redeal or shrink, and more than one worker"},
+    {"without-ranks", "none", has_several, "another mode than local, and more than one worker"},
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };
 

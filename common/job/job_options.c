@@ -441,12 +441,21 @@ const struct option job_options[] = {
      .fallback = "auto",
      .choices = on_loss_choices,
      .help = "what becomes of a job that loses a process"},
+    {.name = "without-ranks",
+     FIELD(PARSED, left_out),
+     .fallback = "none",
+     .parse = job_ranks_parse,
+     .format = job_ranks_format,
+     .metavar = "RANKS",
+     .help = "leave out the parts of the batch that these ranks have, such as 1,3, as --on-loss "
+             "shrink does for the ranks of a lost worker; at most 32"},
     {.name = "min-workers",
      FIELD(U32, min_workers),
      .fallback = "1",
      OPTION_RANGE(1, JOB_WORKERS_MAX),
      .metavar = "COUNT",
-     .help = "with --on-loss redeal: worker processes that have to be left; the job fails when "
+     .help = "with --on-loss redeal or shrink: worker processes that have to be left; the job "
+             "fails when "
              "there are fewer"},
     {.name = "start-timeout",
      FIELD(REAL, start_timeout),

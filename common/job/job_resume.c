@@ -9,14 +9,15 @@
 #include <string.h>
 
 /* Options that may differ when a job is resumed. This is the one place that says so: they are
- * about how a job is carried out, and leave its bits as they are. */
+ * about how a job is carried out, and leave its bits as they are. Only of ranks that are left out
+ * the bits depend: those that a loss has taken may come back. */
 static const char *const may_differ[] = {
     "threads",     "server-threads",  "servers",        "transport",
     "connections", "security",        "all-reduce",     "cuda-peers",
     "cuda-graphs", "cuda-sync-check", "report-every",   "start-timeout",
     "lost-after",  "stall-warn",      "stall-fail",     "checkpoint-every",
     "keep",        "processes",       "on-loss",        "min-workers",
-    "fault",       "timeline",        "timeline-steps",
+    "fault",       "timeline",        "timeline-steps", "without-ranks",
 };
 
 static bool may_change(const char *name, const struct job *job)

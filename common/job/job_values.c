@@ -243,6 +243,16 @@ bool job_straggler_is_valid(const char *text, char *ret_why, size_t why_size)
     return straggler_parse(text, &straggler, ret_why, why_size) == STATUS_OK;
 }
 
+bool job_ranks_parse(const char *text, void *ret_field, char *ret_why, size_t why_size)
+{
+    return rank_list_parse(text, JOB_WORKERS_MAX, ret_field, ret_why, why_size);
+}
+
+void job_ranks_format(const void *field, char *ret_text, size_t text_size)
+{
+    rank_list_format(field, ret_text, text_size);
+}
+
 bool job_faults_are_valid(const char *text, char *ret_why, size_t why_size)
 {
     struct faults faults;

@@ -31,6 +31,8 @@ bool job_server_device_is_valid(const char *text, char *ret_why, size_t why_size
 bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_switch_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_straggler_is_valid(const char *text, char *ret_why, size_t why_size);
+bool job_ranks_parse(const char *text, void *ret_field, char *ret_why, size_t why_size);
+void job_ranks_format(const void *field, char *ret_text, size_t text_size);
 bool job_faults_are_valid(const char *text, char *ret_why, size_t why_size);
 bool job_order_is_valid(const char *text, char *ret_why, size_t why_size);
 

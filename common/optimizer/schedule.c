@@ -1,5 +1,5 @@
 /* Computes the learning rate of a step: warm-up, then the schedule. */
-#include "common/job/schedule.h"
+#include "common/optimizer/schedule.h"
 
 #include "common/base/power.h"
 

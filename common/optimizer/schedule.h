@@ -1,6 +1,6 @@
 /* The learning rate of a step: scaling, warm-up, then a schedule. Pure. */
-#ifndef COMMON_JOB_SCHEDULE_H
-#define COMMON_JOB_SCHEDULE_H
+#ifndef COMMON_OPTIMIZER_SCHEDULE_H
+#define COMMON_OPTIMIZER_SCHEDULE_H
 
 #include <stdint.h>
 

@@ -41,7 +41,7 @@ static struct resources_need need_of(enum resources_role role, const struct job 
     struct resources_need need = {0};
     if (role == RESOURCES_WORKER) {
         const struct carriers carriers = job_carriers(job);
-        uint32_t slices = carriers_block(carriers, 0).count;
+        uint32_t slices = carriers_most(carriers);
         uint32_t links = job_shard_count(job);
         links += job_has_mode(job, MODE_RING) ? carriers.processes - 1 : 0;
         need.files = FILES_WORKER + FILES_PER_LINK * links * connections_of(job);

@@ -32,7 +32,7 @@ bool generation_may_follow(const struct coordinator *coordinator, const struct s
     const struct job *job = coordinator->job;
     bool is_first = coordinator->generation == NULL;
     ret_why[0] = '\0';
-    if (job->on_loss != ON_LOSS_REDEAL || lost->slot == NULL) {
+    if (!job_may_redeal(job) || lost->slot == NULL) {
         return false;
     }
     if (coordinator->state == COORDINATOR_GATHERING && is_first) {
@@ -216,6 +216,22 @@ fail:
     return status;
 }
 
+/* --on-loss shrink: the ranks of those that are gone are left out, and of those that were, each
+ * newcomer brings as many back as others carry. What a list has no room for is dealt anew. */
+static void change_left_out(const struct coordinator *last, uint32_t newcomers, struct job *job)
+{
+    const struct carriers *carriers = &last->carriers;
+    uint32_t of_each = carriers_present(carriers) / carriers->processes;
+    rank_list_remove_first(&job->left_out, newcomers * of_each);
+    for (uint32_t i = 0; i < last->membership.worker_count; i++) {
+        const struct rank_block ranks = carriers_block(*carriers, i);
+        bool is_gone = last->membership.workers[i].state == SLOT_GONE;
+        for (uint32_t k = 0; k < ranks.count && is_gone; k++) {
+            (void)rank_list_add(&job->left_out, ranks.first + k);
+        }
+    }
+}
+
 void generation_change_job(const struct coordinator *last, const struct generation *next,
                            struct job *job)
 {
@@ -231,6 +247,9 @@ void generation_change_job(const struct coordinator *last, const struct generati
         if (last->membership.workers[i].state == SLOT_GONE) {
             faults_forget_ranks(job, carriers_block(last->carriers, i), most_steps(last) + 1);
         }
+    }
+    if (job->on_loss == ON_LOSS_SHRINK) {
+        change_left_out(last, newcomers, job);
     }
     job->processes = next->process_count;
     job->servers = next->server_count;
@@ -283,6 +302,7 @@ void generation_note_start(struct generation *generation, const struct coordinat
     if (generation->started_ms == 0) {
         generation->started_ms = now_ms;
     }
+    last->ranks = carriers_present(&coordinator->carriers);
     last->begin_step = coordinator->resume != NULL ? coordinator->resume->step : 0;
     last->seconds = (double)(now_ms - generation->lost_ms) / 1000;
 }

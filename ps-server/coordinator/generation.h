@@ -40,6 +40,7 @@ struct recovery {
     uint64_t lost_step;                    // the most steps that a worker was known to have made
     uint64_t begin_step;                   // those that training went on from
     uint32_t processes;                    // that are left
+    uint32_t ranks;                        // that take part
     uint64_t bytes;                        // that members fetched of what they went on from
     double seconds;                        // from the loss to training; 0: there was none after it
 };

@@ -99,18 +99,30 @@ static void print_history(const struct coordinator *coordinator)
     }
 }
 
+static void print_ranks_left_out(const struct coordinator *coordinator)
+{
+    const struct rank_list *list = &coordinator->job->left_out;
+    char text[OPTION_VALUE_BYTES];
+    if (list->count > 0) {
+        rank_list_format(list, text, sizeof(text));
+        printf("without rank%s %s: %u images a step of %u\n", list->count == 1 ? "" : "s", text,
+               job_batch_present(coordinator->job), coordinator->job->global_batch);
+    }
+}
+
 /* What ranks take where processes carry several; each has a gradient of its own. */
 static void print_carriers(const struct coordinator *coordinator)
 {
     const struct carriers carriers = coordinator->carriers;
-    if (carriers.processes == carriers.ranks) {
+    uint32_t present = carriers_present(&carriers);
+    print_ranks_left_out(coordinator);
+    if (carriers.processes == present) {
         return;
     }
-    uint32_t most = carriers_block(carriers, 0).count;
-    uint32_t least = carriers_block(carriers, carriers.processes - 1).count;
+    uint32_t most = carriers_most(carriers), least = carriers_least(carriers);
     uint32_t vectors = carriers_gradient_count(coordinator->job, most);
     printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
-           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
+           carriers.processes == 1 ? "carries" : "carry", present);
     if (least != most) {
         printf("%u or ", least);
     }

@@ -13,12 +13,12 @@ json_t *recoveries_json(const struct coordinator *coordinator)
         bool is_last = i + 1 == generation->recovery_count;
         uint64_t bytes = is_last ? coordinator->fetched_bytes : of->bytes;
         uint64_t redone = of->lost_step > of->begin_step ? of->lost_step - of->begin_step : 0;
-        json_array_append_new(list, json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:f}", "reason",
-                                              of->reason, "processes", (int)of->processes,
-                                              "lost_step", (json_int_t)of->lost_step, "begin_step",
-                                              (json_int_t)of->begin_step, "steps_redone",
-                                              (json_int_t)redone, "bytes", (json_int_t)bytes,
-                                              "seconds", of->seconds));
+        json_array_append_new(
+            list, json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:f}", "reason", of->reason,
+                            "processes", (int)of->processes, "ranks", (int)of->ranks, "lost_step",
+                            (json_int_t)of->lost_step, "begin_step", (json_int_t)of->begin_step,
+                            "steps_redone", (json_int_t)redone, "bytes", (json_int_t)bytes,
+                            "seconds", of->seconds));
     }
     return list;
 }

@@ -94,6 +94,7 @@ static enum status configure(const struct service *service, const struct message
         .shard_count = job_shard_count(job),
         .workers = job->workers,
         .processes = job_carriers(job).processes,
+        .left_out = job->left_out,
         .layout = *message->layout,
         .schedule = job_schedule(job, message->start->train_samples),
         .optimizer = job->optimizer,

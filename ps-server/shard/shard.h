@@ -48,7 +48,7 @@
 #include "common/job/consistency.h"
 #include "common/job/job.h"
 #include "common/job/phases.h"
-#include "common/job/schedule.h"
+#include "common/optimizer/schedule.h"
 #include "common/plan/order.h"
 #include "common/transport/transport.h"
 #include "common/vector/layout.h"
@@ -61,6 +61,7 @@ struct vector_device;
 struct shard_config {
     uint32_t index, shard_count, workers;
     uint32_t processes; // that carry the workers' ranks, see carriers.h; 0: one for each
+    struct rank_list left_out;
     struct layout layout;
     struct consistency consistency;
     struct schedule schedule;

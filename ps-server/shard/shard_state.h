@@ -109,7 +109,8 @@ static inline bool shard_updates_on_push(const struct shard *shard)
 /* The ranks whose process has this one, too. */
 static inline struct rank_block shard_block(const struct shard *shard, uint32_t rank)
 {
-    const struct carriers carriers = {shard->config.workers, shard->config.processes};
+    const struct shard_config *config = &shard->config;
+    const struct carriers carriers = {config->workers, config->processes, config->left_out};
     return carriers_block(carriers, carriers_process(carriers, rank));
 }
 

@@ -44,9 +44,9 @@ float *exchange_residual(const struct exchange *exchange, uint32_t index)
 static void find_block(struct exchange_options *options)
 {
     if (options->processes == 0) {
-        options->processes = options->world;
+        options->processes = options->world - options->left_out.count;
     }
-    options->carriers = (struct carriers){options->world, options->processes};
+    options->carriers = (struct carriers){options->world, options->processes, options->left_out};
     options->process = carriers_process(options->carriers, options->rank);
     options->block = carriers_block(options->carriers, options->process);
     assert(options->block.first == options->rank);

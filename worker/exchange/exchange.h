@@ -136,7 +136,8 @@ struct exchange_options {
     // What is delivered goes to grads; the others are of no use behind end_step. Where ranks take
     // turns there may be grads alone.
     uint32_t processes;
-    float *const *vectors; // (block.count, layout->value_count); NULL: grads alone
+    struct rank_list left_out; // their gradients are zeros
+    float *const *vectors;     // (block.count, layout->value_count); NULL: grads alone
 
     // By exchange_create, of the above.
     struct carriers carriers;

@@ -127,6 +127,7 @@ enum status group_memory_begin(struct group_memory *memory, const struct layout 
         .rank = ranks.first,
         .world = members->carriers.ranks,
         .processes = members->carriers.processes,
+        .left_out = members->carriers.left_out,
         .layout = layout,
         .own = vectors[ranks.count - 1],
         .vectors = vectors,

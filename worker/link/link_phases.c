@@ -47,6 +47,7 @@ static enum status create_exchange(struct link *link, const struct message *mess
         .rank = link->ranks.first,
         .world = link->job.workers,
         .processes = link->carriers.processes,
+        .left_out = link->carriers.left_out,
         .vectors = link->prepared.vectors,
         .layout = link->layout,
         .params = link->prepared.params,

@@ -151,8 +151,9 @@ static enum status average_statistics(struct trainer *trainer)
     }
     for (uint32_t k = 0; k < slices->count; k++) {
         const float *statistics = slice_statistics(slices, &slices->list[k]);
+        bool is_left_out = slices->list[k].is_left_out;
         for (uint64_t i = 0; i < count; i++) {
-            trainer->statistics[k * count + i] = (double)statistics[i];
+            trainer->statistics[k * count + i] = is_left_out ? 0 : (double)statistics[i];
         }
     }
     status = link_sum(trainer->link, trainer->statistics, (uint32_t)count);
@@ -160,8 +161,9 @@ static enum status average_statistics(struct trainer *trainer)
         return status;
     }
     float *mean = model_statistics(trainer->model); // that are evaluated
+    uint32_t present = trainer->job->workers - trainer->job->left_out.count;
     for (uint64_t i = 0; i < count; i++) {
-        mean[i] = (float)(trainer->statistics[i] / trainer->job->workers);
+        mean[i] = (float)(trainer->statistics[i] / present);
     }
     for (uint32_t k = 0; k < slices->count && status == STATUS_OK; k++) {
         status = slice_leave(slices, &slices->list[k]);

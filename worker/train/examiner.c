@@ -69,6 +69,9 @@ static enum status read_mean_statistics(struct examiner *examiner, float *ret_va
         return STATUS_NO_MEMORY;
     }
     for (uint32_t rank = 0; rank < workers; rank++) {
+        if (rank_list_has(&examiner->job->left_out, rank)) {
+            continue;
+        }
         status = read_statistics(examiner, rank, ret_values, count);
         if (status != STATUS_OK) {
             goto done;
@@ -78,7 +81,7 @@ static enum status read_mean_statistics(struct examiner *examiner, float *ret_va
         }
     }
     for (uint64_t i = 0; i < count; i++) {
-        ret_values[i] = (float)(sums[i] / workers);
+        ret_values[i] = (float)(sums[i] / (workers - examiner->job->left_out.count));
     }
 done:
     free(sums);

@@ -77,6 +77,7 @@ enum status slices_init(struct slices *slices, const struct slices_sources *sour
     for (uint32_t i = 0; i < slices->count && status == STATUS_OK; i++) {
         struct slice *slice = &slices->list[i];
         slice->rank = sources->ranks.first + i;
+        slice->is_left_out = rank_list_has(&sources->job->left_out, slice->rank);
         straggling_init(&slice->straggling, sources->job, slice->rank);
         status = create_statistics(slice, slices);
         if (status == STATUS_OK) {

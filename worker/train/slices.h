@@ -27,6 +27,7 @@ struct slice_sums {
 
 struct slice {
     uint32_t rank;
+    bool is_left_out;            // of the steps: it still evaluates its part
     struct batcher *batcher;     // owned
     struct evaluator *evaluator; // owned
     struct straggling straggling;

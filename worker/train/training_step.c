@@ -3,6 +3,7 @@
 #include "worker/train/trainer_state.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Whether a normalisation is over the batches of all workers. */
 static bool sums_over_workers(const struct trainer *trainer)
@@ -39,7 +40,7 @@ static float gradient_scale(const struct trainer *trainer, const struct batch *b
     if (trainer->phase->is_unsynchronised || trainer->base != NULL) {
         return 1.0f / (float)batch->count;
     }
-    return (float)trainer->job->workers / (float)trainer->job->global_batch;
+    return (float)trainer->job->workers / (float)job_batch_present(trainer->job);
 }
 
 static struct program_input input_of(struct trainer *trainer, const struct batch *batch)
@@ -218,11 +219,36 @@ static void wait_as_straggler(struct trainer *trainer, struct slice *slice, uint
     trace_leave(trainer->clock.trace, began_ns, slice->straggling.waited_ns > 0 ? &delay : NULL);
 }
 
+/* Of a rank that is left out: its gradients are zeros. */
+static enum status make_nothing(struct trainer *trainer, uint64_t step, uint32_t index)
+{
+    struct model *model = trainer->model;
+    bool is_first = index == trainer_turn(trainer).first;
+    enum status status = is_first ? round_settle(trainer) : STATUS_OK;
+    step_clock_enter(&trainer->clock, STEP_COMPUTE);
+    if (status == STATUS_OK && is_first) {
+        status = round_pass(trainer);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct layout *layout = model_layout(model);
+    memset(model_gradients(model)[index], 0, layout->value_count * sizeof(float));
+    for (uint32_t bucket = 0; bucket < layout->bucket_count && is_last(trainer, index); bucket++) {
+        round_bucket_ready(trainer, bucket, step);
+    }
+    trainer->slices.list[index].loss_sum = 0;
+    return STATUS_OK;
+}
+
 /* Everything of a slice, from its batch on. */
 static enum status make_slice(struct trainer *trainer, uint64_t step, uint32_t index)
 {
     struct slice *slice = &trainer->slices.list[index];
     struct batch batch;
+    if (slice->is_left_out) {
+        return make_nothing(trainer, step, index);
+    }
     enum status status = batcher_next(slice->batcher, &batch);
     if (status == STATUS_OK && index == trainer_turn(trainer).first) {
         status = round_settle(trainer);

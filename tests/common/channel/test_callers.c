@@ -12,7 +12,9 @@ enum { RANKS = 2, LANES = 3 };
 
 static void open_callers(struct callers *callers)
 {
-    assert_int_equal(callers_init(callers, (struct carriers){RANKS, RANKS}, LANES), STATUS_OK);
+    assert_int_equal(
+        callers_init(callers, (struct carriers){.ranks = RANKS, .processes = RANKS}, LANES),
+        STATUS_OK);
 }
 
 static enum status meet(struct callers *callers, uint32_t rank, uint32_t lane, uint64_t peer)
@@ -115,7 +117,8 @@ static void a_connection_is_all_ranks_of_its_process(void **state)
     const struct wire_hello lane = {0};
     struct message hello = {.kind = MESSAGE_HELLO, .hello = &lane};
     bool is_new;
-    assert_int_equal(callers_init(&callers, (struct carriers){5, 2}, 1), STATUS_OK); // 0-2 and 3-4
+    assert_int_equal(callers_init(&callers, (struct carriers){.ranks = 5, .processes = 2}, 1),
+                     STATUS_OK); // 0-2 and 3-4
     assert_int_equal(callers_meet(&callers, &hello, 70, &is_new), STATUS_OK);
     hello.rank = 3;
     assert_int_equal(callers_meet(&callers, &hello, 70, &is_new), STATUS_DENIED);

@@ -17,7 +17,7 @@ static void every_rank_is_carried_by_one_process_and_blocks_are_in_order(void **
     (void)state;
     for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++) {
         for (uint32_t processes = 1; processes <= ranks; processes++) {
-            const struct carriers carriers = {ranks, processes};
+            const struct carriers carriers = {.ranks = ranks, .processes = processes};
             uint32_t next = 0;
             for (uint32_t process = 0; process < processes; process++) {
                 struct rank_block block = carriers_block(carriers, process);
@@ -42,8 +42,8 @@ static void blocks_are_the_parts_of_a_span(void **state)
     for (uint32_t ranks = 1; ranks <= RANKS_MAX; ranks++) {
         for (uint32_t processes = 1; processes <= ranks; processes++) {
             for (uint32_t process = 0; process < processes; process++) {
-                struct rank_block block =
-                    carriers_block((struct carriers){ranks, processes}, process);
+                struct rank_block block = carriers_block(
+                    (struct carriers){.ranks = ranks, .processes = processes}, process);
                 struct span part = span_part((struct span){0, ranks}, processes, process);
                 assert_int_equal(block.first, part.offset);
                 assert_int_equal(block.count, part.count);
@@ -60,6 +60,66 @@ static void a_job_has_a_process_for_each_worker_unless_it_says_otherwise(void **
     job.processes = 3;
     assert_int_equal(job_carriers(&job).processes, 3);
     assert_int_equal(job_carriers(&job).ranks, 8);
+}
+
+/* Every set of ranks that are left out of six. */
+static void ranks_that_are_left_out_are_dealt_with_the_one_behind_them(void **state)
+{
+    (void)state;
+    for (uint32_t set = 0; set < (1U << 6) - 1; set++) {
+        struct carriers carriers = {.ranks = 6};
+        for (uint32_t rank = 0; rank < 6; rank++) {
+            if ((set >> rank & 1) != 0) {
+                assert_true(rank_list_add(&carriers.left_out, rank));
+            }
+        }
+        uint32_t present = carriers_present(&carriers);
+        for (carriers.processes = 1; carriers.processes <= present; carriers.processes++) {
+            uint32_t next = 0;
+            for (uint32_t process = 0; process < carriers.processes; process++) {
+                struct rank_block block = carriers_block(carriers, process);
+                uint32_t taking_part = 0;
+                assert_int_equal(block.first, next);
+                for (; next < block.first + block.count; next++) {
+                    assert_int_equal(carriers_process(carriers, next), process);
+                    taking_part += !rank_list_has(&carriers.left_out, next);
+                }
+                assert_in_range(taking_part, present / carriers.processes,
+                                (present + carriers.processes - 1) / carriers.processes);
+                bool is_last = process + 1 == carriers.processes;
+                assert_true(is_last || !rank_list_has(&carriers.left_out, next - 1));
+                assert_in_range(block.count, carriers_least(carriers), carriers_most(carriers));
+            }
+            assert_int_equal(next, 6);
+        }
+    }
+}
+
+static void a_job_leaves_out_the_images_of_ranks(void **state)
+{
+    (void)state;
+    struct job job = sample_job_resolved(
+        SAMPLE_JOB("mode=ring", "workers=3", "global-batch=32", "without-ranks=1"));
+    assert_int_equal(job_carriers(&job).processes, 2);
+    assert_int_equal(job_batch_of(&job, 0), 11);
+    assert_int_equal(job_batch_of(&job, 1), 0);
+    assert_int_equal(job_batch_of(&job, 2), 10);
+    assert_int_equal(job_batch_present(&job), 21);
+    assert_int_equal(job_batch_max(&job), 11);
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=3", "without-ranks=3"), "are 0 to 2");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=2", "without-ranks=0,1"),
+                      "one of them has to take part");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=3", "processes=3", "without-ranks=0"),
+                      "--processes 3 is more than the 2 workers that take part");
+    sample_job_refuse(SAMPLE_JOB("mode=ps-async", "workers=3", "without-ranks=1"),
+                      "--without-ranks needs a mean over all ranks: modes ring and ps-sync");
+    sample_job_refuse(SAMPLE_JOB("mode=ps-ssp:2", "workers=3", "on-loss=shrink"),
+                      "--on-loss shrink needs a mean over all ranks");
+    sample_job_refuse(
+        SAMPLE_JOB("mode=ps-sync", "workers=3", "compress=topk:0.1", "on-loss=shrink"),
+        "--on-loss shrink needs gradients that have nothing left over");
+    sample_job_refuse(SAMPLE_JOB("mode=ring", "workers=3", "sync-bn=true", "on-loss=shrink"),
+                      "--on-loss shrink needs batch normalisation over each worker's own batch");
 }
 
 static void ranks_that_take_turns_share_a_vector_of_gradients(void **state)
@@ -82,6 +142,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rank_is_carried_by_one_process_and_blocks_are_in_order),
         cmocka_unit_test(blocks_are_the_parts_of_a_span),
+        cmocka_unit_test(ranks_that_are_left_out_are_dealt_with_the_one_behind_them),
+        cmocka_unit_test(a_job_leaves_out_the_images_of_ranks),
         cmocka_unit_test(ranks_that_take_turns_share_a_vector_of_gradients),
         cmocka_unit_test(a_job_has_a_process_for_each_worker_unless_it_says_otherwise),
     };

@@ -1,5 +1,5 @@
 /* Tests of the learning rate over the steps, against closed forms. */
-#include "common/job/schedule.h"
+#include "common/optimizer/schedule.h"
 
 // clang-format off
 #include <setjmp.h>

@@ -178,7 +178,8 @@ struct exchange_options exchange_worker_options(struct exchange_worker *worker)
 void exchange_worker_open(struct exchange_worker *worker, uint32_t rank, uint32_t world,
                           const struct layout *layout)
 {
-    exchange_carrier_open(worker, rank, (struct carriers){world, world}, layout);
+    exchange_carrier_open(worker, rank, (struct carriers){.ranks = world, .processes = world},
+                          layout);
 }
 
 static struct exchange_worker worker_of(struct carriers carriers, uint32_t process,
@@ -283,7 +284,8 @@ uint64_t exchange_workers_run(const struct exchange_job *job)
     struct exchange_worker *workers = calloc(count, sizeof(*workers));
     assert_non_null(workers);
     for (uint32_t i = 0; i < count; i++) {
-        workers[i] = worker_of((struct carriers){job->world, count}, i, job->layout);
+        workers[i] =
+            worker_of((struct carriers){.ranks = job->world, .processes = count}, i, job->layout);
         workers[i].has_codes = job->codec.kind != CODEC_NONE;
         open_at(&workers[i], job->scheme);
     }

@@ -62,7 +62,7 @@ static void so_they_do_in_several_segments_over_tcp(void **state)
 static void open_middle(struct exchange_worker *worker, const struct layout *layout,
                         const struct all_reduce_limits *limits)
 {
-    exchange_carrier_open(worker, 1, (struct carriers){6, 3}, layout);
+    exchange_carrier_open(worker, 1, (struct carriers){.ranks = 6, .processes = 3}, layout);
     struct exchange_options options = exchange_worker_options(worker);
     options.limits = *limits;
     exchange_worker_create(worker, &options);

@@ -137,7 +137,9 @@ enum status group_create(const struct group_options *options, struct group **ret
     assert(options->world >= 1 && options->world <= ALL_REDUCE_SHARED_MAX);
     const struct carriers carriers = {
         .ranks = options->world,
-        .processes = options->processes > 0 ? options->processes : options->world,
+        .processes =
+            options->processes > 0 ? options->processes : options->world - options->left_out.count,
+        .left_out = options->left_out,
     };
     bool is_one_each = carriers.processes == carriers.ranks;
     if (options->grads == NULL && !is_one_each) {

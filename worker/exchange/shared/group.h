@@ -24,6 +24,7 @@
 
 #include "common/base/status.h"
 #include "common/job/all_reduce.h"
+#include "common/job/carriers.h"
 #include "common/vector/layout.h"
 
 #include <stdbool.h>
@@ -36,6 +37,7 @@ struct group;
 struct group_options {
     uint32_t rank, world; // the first rank of this worker; world at most ALL_REDUCE_SHARED_MAX
     uint32_t processes;   // that carry the ranks (carriers.h); 0: one for each
+    struct rank_list left_out;
     const struct layout *layout;
     float *own;            // (layout->value_count) this worker's gradients, of its last rank
     float *const *vectors; // the same of each rank that it carries; NULL: own alone

@@ -59,7 +59,7 @@ static void a_chunk_is_added_up_in_the_order_of_ranks_whoever_carries_them(void 
     for (uint32_t world = 1; world <= WORLD_MAX; world++) {
         for (uint32_t processes = 1; processes <= world; processes++) {
             for (uint32_t chunk = 0; chunk < world; chunk++) {
-                go_round((struct carriers){world, processes}, chunk);
+                go_round((struct carriers){.ranks = world, .processes = processes}, chunk);
             }
         }
     }
@@ -83,8 +83,8 @@ static void with_a_rank_for_each_process_the_first_half_of_the_hops_adds(void **
 static void one_process_hands_nothing_on(void **state)
 {
     (void)state;
-    assert_int_equal(ring_path_of((struct carriers){1, 1}, 0).hop_count, 0);
-    assert_int_equal(ring_path_of((struct carriers){5, 1}, 3).hop_count, 0);
+    assert_int_equal(ring_path_of((struct carriers){.ranks = 1, .processes = 1}, 0).hop_count, 0);
+    assert_int_equal(ring_path_of((struct carriers){.ranks = 5, .processes = 1}, 3).hop_count, 0);
 }
 
 static void every_rank_sends_two_n_minus_one_nths(void **state)

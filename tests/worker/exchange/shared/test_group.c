@@ -173,7 +173,7 @@ static void run_carriers(struct carriers carriers, const struct layout *layout, 
 /* A process for each rank. */
 static void run_group(uint32_t world, const struct layout *layout, bool has_bounce)
 {
-    run_carriers((struct carriers){world, world}, layout, has_bounce);
+    run_carriers((struct carriers){.ranks = world, .processes = world}, layout, has_bounce);
 }
 
 static void every_worker_gets_the_mean_bit_by_bit(void **state)
@@ -191,7 +191,7 @@ static void every_worker_gets_the_mean_bit_by_bit(void **state)
     }
     for (uint32_t world = 2; world <= WORLD_MAX; world++) {
         for (uint32_t processes = 1; processes < world; processes++) {
-            run_carriers((struct carriers){world, processes}, &layout, false);
+            run_carriers((struct carriers){.ranks = world, .processes = processes}, &layout, false);
         }
     }
 }
@@ -232,7 +232,7 @@ static void who_waits_for_a_worker_that_never_comes_can_be_stopped(void **state)
     _Alignas(POSTS_ALIGNMENT) unsigned char board[16384] = {0};
     float mine[8] = {1}, other[8] = {0};
     float *grads[] = {mine, other};
-    struct worker worker = worker_of((struct carriers){2, 2}, 0);
+    struct worker worker = worker_of((struct carriers){.ranks = 2, .processes = 2}, 0);
     worker.layout = &single;
     worker.grads = grads;
     assert_in_range(group_board_bytes(&single, 2, false), 1, sizeof(board));
@@ -250,7 +250,7 @@ static void the_last_to_come_does_not_wait(void **state)
     float *grads[] = {first, second};
     struct worker workers[2];
     for (uint32_t i = 0; i < 2; i++) {
-        workers[i] = worker_of((struct carriers){2, 2}, i);
+        workers[i] = worker_of((struct carriers){.ranks = 2, .processes = 2}, i);
         workers[i].layout = &single;
         workers[i].grads = grads;
         open_group(&workers[i], board);
@@ -274,7 +274,7 @@ static void a_board_that_was_overwritten_is_an_error_and_no_access_outside(void 
         _Alignas(POSTS_ALIGNMENT) uint32_t board[4096] = {0};
         static float mine[8192];
         float *grads[] = {mine};
-        struct worker worker = worker_of((struct carriers){1, 1}, 0);
+        struct worker worker = worker_of((struct carriers){.ranks = 1, .processes = 1}, 0);
         worker.layout = &blocks;
         worker.grads = grads;
         open_group(&worker, board);

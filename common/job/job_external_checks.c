@@ -1,0 +1,51 @@
+/* Checks a job whose model is a program of its own. */
+#include "common/job/carriers.h"
+#include "common/job/job_limits.h"
+#include "common/job/job_modes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the program of an external job does not do; the first that the job asks for. */
+static const char *beyond_external(const struct job *job)
+{
+    const struct limit limits[] = {
+        {job->steps == 0, "a length: --steps COUNT"},
+        {job->sync_every > 1, "an exchange in every step: --sync-every 1"},
+        {job_switches(job).count > 0, "one mode: leave out --switch"},
+        {job_tunes_buckets(job), "a size of buckets: --bucket-mb MB"},
+        {job_carriers(job).processes < job->workers, "a process for each worker: --processes 0"},
+        {job->eval_every > 0, "to evaluate by itself: leave out --eval-every"},
+        {job->target_accuracy > 0, "to evaluate by itself: leave out --target-accuracy"},
+        {job->checkpoint_every.kind != CHECKPOINT_NEVER,
+         "to keep checkpoints by itself: --checkpoint-every none"},
+        {job->on_loss != ON_LOSS_FAIL, "all of its processes: --on-loss fail"},
+        {job->sync_bn, "no layers of ours: --no-sync-bn"},
+        {job->timeline, "no timeline: leave out --timeline"},
+        {job_has_nccl(job), "sums on the host: --all-reduce auto, not nccl"},
+        {job_has_gpu_servers(job), "servers that keep parameters on the host: --server-device "
+                                   "host"},
+        {strcmp(job->order, "free") != 0, "updates as they come: --order free"},
+        {strcmp(job->straggler, "none") != 0, "its own speed: --straggler none"},
+        {strcmp(job->faults, "none") != 0, "no faults of ours: --faults none"},
+    };
+    return first_asked(limits, sizeof(limits) / sizeof(limits[0]));
+}
+
+enum status job_check_external(const struct job *job, char *ret_error, size_t error_size)
+{
+    bool is_data_external =
+        strncmp(job->data, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+    if (!job_is_external(job) && is_data_external) {
+        snprintf(ret_error, error_size, "--data %s is for --model %sNAME alone", job->data,
+                 JOB_EXTERNAL_PREFIX);
+        return STATUS_INVALID;
+    }
+    const char *sentence = job_is_external(job) ? beyond_external(job) : NULL;
+    if (sentence != NULL) {
+        snprintf(ret_error, error_size, "--model %s is a program of its own, and needs %s",
+                 job->model, sentence);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
