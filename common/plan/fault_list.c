@@ -243,30 +243,26 @@ bool fault_comes_before(const struct fault *first, const struct fault *second)
     return first < second;
 }
 
-const struct fault *faults_next_kill(const struct faults *faults)
+static const struct fault *earliest_of(const struct faults *faults, enum fault_kind kind)
 {
     const struct fault *earliest = NULL;
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct fault *fault = &faults->list[i];
-        if (fault->kind == FAULT_KILL &&
-            (earliest == NULL || fault_comes_before(fault, earliest))) {
+        if (fault->kind == kind && (earliest == NULL || fault_comes_before(fault, earliest))) {
             earliest = fault;
         }
     }
     return earliest;
 }
 
+const struct fault *faults_next_kill(const struct faults *faults)
+{
+    return earliest_of(faults, FAULT_KILL);
+}
+
 const struct fault *faults_next_join(const struct faults *faults)
 {
-    const struct fault *earliest = NULL;
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct fault *fault = &faults->list[i];
-        if (fault->kind == FAULT_JOIN &&
-            (earliest == NULL || fault_comes_before(fault, earliest))) {
-            earliest = fault;
-        }
-    }
-    return earliest;
+    return earliest_of(faults, FAULT_JOIN);
 }
 
 uint32_t faults_count_joins(const struct faults *faults, uint64_t steps)

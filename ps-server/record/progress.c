@@ -122,7 +122,7 @@ static void print_carriers(const struct coordinator *coordinator)
     uint32_t most = carriers_most(carriers), least = carriers_least(carriers);
     uint32_t vectors = carriers_gradient_count(coordinator->job, most);
     printf("%u process%s %s %u ranks, ", carriers.processes, carriers.processes == 1 ? "" : "es",
-           carriers.processes == 1 ? "carries" : "carry", present);
+           carriers.processes == 1 ? "carries" : "carry", carriers.ranks);
     if (least != most) {
         printf("%u or ", least);
     }
