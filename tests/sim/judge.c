@@ -16,7 +16,7 @@ static bool may_be_blamed(const struct scenario *scenario, const struct cluster 
     snprintf(name, sizeof(name), "%s %u", role, index);
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct fault *fault = &scenario->faults[i];
-        bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+        bool has_two = fault_has_two(fault);
         if (strcmp(cluster_process(cluster, fault->process)->name, name) == 0 ||
             (has_two && strcmp(cluster_process(cluster, fault->other)->name, name) == 0) ||
             fault->process == 0 || (has_two && fault->other == 0)) {
@@ -48,12 +48,12 @@ static uint64_t disturbed_ns(const struct scenario *scenario, uint32_t process)
     uint64_t sum_ns = 0;
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct fault *fault = &scenario->faults[i];
-        bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+        bool has_two = fault_has_two(fault);
         bool has_part = fault->process == process || (has_two && fault->other == process);
         bool counts = has_part && !(has_two && process == 0);
-        sum_ns += !counts                     ? 0
-                  : fault->kind == FAULT_KILL ? SCENARIO_FOR_GOOD_NS
-                                              : fault->duration_ns;
+        sum_ns += !counts || fault->kind == FAULT_SLOW ? 0
+                  : fault->kind == FAULT_KILL          ? SCENARIO_FOR_GOOD_NS
+                                                       : fault->duration_ns;
     }
     return sum_ns;
 }
@@ -74,8 +74,10 @@ static bool lasts(const struct scenario *scenario)
         if (fault->kind == FAULT_KILL) {
             return true;
         }
-        bool is_coordinator = fault->kind == FAULT_STOP && fault->process == 0;
-        *(is_coordinator ? &coordinator_ns : &members_ns) += fault->duration_ns;
+        bool has_one = fault->kind == FAULT_STOP || fault->kind == FAULT_JUMP;
+        bool is_coordinator = has_one && fault->process == 0;
+        uint64_t lasts_ns = fault->kind == FAULT_SLOW ? 0 : fault->duration_ns;
+        *(is_coordinator ? &coordinator_ns : &members_ns) += lasts_ns;
     }
     return members_ns >= SCENARIO_HARMLESS_NS || coordinator_ns >= HARMLESS_COORDINATOR_NS;
 }
@@ -98,7 +100,7 @@ static uint32_t count_losses(const struct scenario *scenario)
     for (uint32_t i = count - scenario->shape.workers; i < count; i++) {
         for (uint32_t k = 0; k < scenario->fault_count && may_be_lost(scenario, i); k++) {
             const struct fault *fault = &scenario->faults[k];
-            bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+            bool has_two = fault_has_two(fault);
             losses += fault->process == i || (has_two && fault->other == i);
         }
     }

@@ -18,6 +18,9 @@
 // When members that came before the coordinator listened try again.
 #define SECOND_TRY_NS (100 * MS_NS)
 
+// The longest that somebody slow takes for a message more than others.
+#define SLOW_NS (5 * MS_NS)
+
 // What lasts longer has to be noticed while it lasts.
 #define NOTICED_NS (30 * SECOND_NS)
 
@@ -96,7 +99,7 @@ static struct fault draw_fault(struct drawing *drawing, const struct cluster_sha
 {
     uint32_t count = scenario_process_count(shape);
     struct fault fault = {
-        .kind = (enum fault_kind)draw(drawing, 4),
+        .kind = (enum fault_kind)draw(drawing, FAULT_KINDS),
         .process = (uint32_t)draw(drawing, count),
         .time_ns = draw_time(drawing, shape->redeals, before),
         .duration_ns = draw_duration(drawing),
@@ -107,6 +110,7 @@ static struct fault draw_fault(struct drawing *drawing, const struct cluster_sha
     if (shape->redeals && before == NULL && draw(drawing, 2) == 0) {
         fault.kind = FAULT_KILL; // so that there is a job to go on
     }
+    fault.receive_ns = draw(drawing, SLOW_NS);
     fault.other = (fault.process + 1 + (uint32_t)draw(drawing, count - 1)) % count;
     return fault;
 }
@@ -176,6 +180,18 @@ static void begin_fault(void *data)
         story_say("the host of %s does not reach that of %s", process->name, other->name);
         network_cut(world_network(), process->host, other->host);
         break;
+    case FAULT_JUMP:
+        story_say("the clock of %s jumps ahead by %.3f s", process->name,
+                  (double)fault->duration_ns / 1e9);
+        process->clock_ns += fault->duration_ns;
+        break;
+    case FAULT_SLOW:
+        story_say("%s takes %.3f ms longer for a message", process->name,
+                  (double)fault->receive_ns / 1e6);
+        process->receive_ns = fault->receive_ns;
+        break;
+    case FAULT_KINDS:
+        break;
     }
 }
 
@@ -187,7 +203,9 @@ static void end_fault(void *data)
     if (fault->kind == FAULT_STOP) {
         story_say("%s goes on", process->name);
         world_continue(process);
-    } else if (fault->kind != FAULT_KILL) {
+    } else if (fault->kind == FAULT_SLOW) {
+        process->receive_ns = 0;
+    } else if (fault_has_two(fault)) {
         story_say("the hosts of %s and %s reach each other again", process->name, other->name);
         network_heal(world_network(), process->host, other->host);
         network_heal(world_network(), other->host, process->host);
@@ -201,10 +219,18 @@ static uint64_t end_of(const struct scenario *scenario)
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
         const struct fault *fault = &scenario->faults[i];
         uint64_t lasts_ns = fault->duration_ns < NOTICED_NS ? fault->duration_ns : NOTICED_NS;
-        uint64_t over_ns = fault->time_ns + (fault->kind == FAULT_KILL ? 0 : lasts_ns);
+        bool is_over = fault->kind == FAULT_KILL || fault->kind == FAULT_JUMP;
+        uint64_t over_ns = fault->time_ns + (is_over ? 0 : lasts_ns);
         end_ns = over_ns > end_ns ? over_ns : end_ns;
     }
     return end_ns + END_NS * (scenario->shape.redeals ? scenario->shape.workers : 1);
+}
+
+static uint64_t events;
+
+uint64_t scenario_events(void)
+{
+    return events;
 }
 
 bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES])
@@ -221,6 +247,7 @@ bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_B
     if (broken != NULL) {
         snprintf(ret_text, SCENARIO_TEXT_BYTES, "%s", broken);
     }
+    events = world_event_count();
     world_end();
     return broken == NULL;
 }
@@ -244,25 +271,65 @@ static struct scenario without_fault(const struct scenario *scenario, uint32_t i
     return smaller;
 }
 
-/* Tries one change after the other; true: one of them still breaks a promise. */
-static bool shrink_once(struct scenario *scenario)
+/* Takes the smaller one in the place of the scenario if it still breaks a promise. */
+static bool take_if_broken(struct scenario *scenario, const struct scenario *smaller)
+{
+    uint32_t count = scenario_process_count(&smaller->shape);
+    for (uint32_t i = 0; i < smaller->fault_count; i++) {
+        if (smaller->faults[i].process >= count || smaller->faults[i].other >= count) {
+            return false; // a fault of somebody who is not there
+        }
+    }
+    if (memcmp(smaller, scenario, sizeof(*scenario)) == 0 || !breaks(smaller)) {
+        return false;
+    }
+    *scenario = *smaller;
+    return true;
+}
+
+static bool drop_a_fault(struct scenario *scenario)
 {
     for (uint32_t i = 0; i < scenario->fault_count; i++) {
-        struct scenario smaller = without_fault(scenario, i);
-        if (breaks(&smaller)) {
-            *scenario = smaller;
+        const struct scenario smaller = without_fault(scenario, i);
+        if (take_if_broken(scenario, &smaller)) {
             return true;
         }
     }
-    uint32_t *const numbers[] = {&scenario->shape.steps, &scenario->shape.bucket_count};
-    for (uint32_t i = 0; i < 2; i++) {
-        uint32_t before = *numbers[i];
-        if (before > 1) {
-            *numbers[i] = before - 1;
-            if (breaks(scenario)) {
+    return false;
+}
+
+static bool shrink_shape(struct scenario *scenario)
+{
+    struct scenario smaller = *scenario;
+    uint32_t *const numbers[] = {&smaller.shape.steps, &smaller.shape.bucket_count,
+                                 &smaller.shape.servers, &smaller.shape.workers};
+    static const uint32_t least[] = {1, 1, 1, 2};
+    for (uint32_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        smaller = *scenario;
+        if (*numbers[i] > least[i]) {
+            *numbers[i] -= 1;
+            if (take_if_broken(scenario, &smaller)) {
                 return true;
             }
-            *numbers[i] = before;
+        }
+    }
+    return false;
+}
+
+/* Times that are round, or shorter: a transcript of them is easier to read. */
+static bool shrink_times(struct scenario *scenario)
+{
+    struct scenario smaller = *scenario;
+    smaller.costs.jitter_ns = smaller.costs.latency_ns = 1;
+    smaller.shape.compute_ns = 1;
+    if (take_if_broken(scenario, &smaller)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < scenario->fault_count; i++) {
+        smaller = *scenario;
+        smaller.faults[i].duration_ns /= 2;
+        if (scenario->faults[i].duration_ns > MS_NS && take_if_broken(scenario, &smaller)) {
+            return true;
         }
     }
     return false;
@@ -271,7 +338,7 @@ static bool shrink_once(struct scenario *scenario)
 struct scenario scenario_shrink(const struct scenario *scenario)
 {
     struct scenario smallest = *scenario;
-    while (shrink_once(&smallest)) {
+    while (drop_a_fault(&smallest) || shrink_shape(&smallest) || shrink_times(&smallest)) {
     }
     (void)breaks(&smallest); // the story is its
     return smallest;
@@ -279,11 +346,12 @@ struct scenario scenario_shrink(const struct scenario *scenario)
 
 static int describe_fault(const struct fault *fault, char *ret_text, size_t size)
 {
-    static const char *const names[] = {"kill", "stop", "cut", "one-way"};
-    bool has_two = fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
-    char other[32] = "";
-    if (has_two) {
+    static const char *const names[] = {"kill", "stop", "cut", "one-way", "jump", "slow"};
+    char other[48] = "";
+    if (fault_has_two(fault)) {
         snprintf(other, sizeof(other), " and %u", fault->other);
+    } else if (fault->kind == FAULT_SLOW) {
+        snprintf(other, sizeof(other), " (%.3f ms a message)", (double)fault->receive_ns / 1e6);
     }
     return snprintf(ret_text, size, "; %s process %u%s at %.3f ms for %.3f ms", names[fault->kind],
                     fault->process, other, (double)fault->time_ns / 1e6,

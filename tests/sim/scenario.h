@@ -17,6 +17,9 @@
  *     it is frugal    workers that had no such fault are not lost, and a job that completes has
  *                     enough left
  *
+ * Clocks of processes are apart by seconds from the beginning, and some run ahead suddenly, which
+ * is to a process as if it had been stopped for so long. One that is merely slow is lost never.
+ *
  * A worker that was stopped or cut off and comes back may have been lost meanwhile. It joins the
  * job again then, or ends with an error. Of two workers that do not reach each other, and both
  * reach the coordinator, one is lost, and no third one. */
@@ -40,13 +43,23 @@ enum fault_kind {
     FAULT_STOP,    // a process stands still for a while
     FAULT_CUT,     // two hosts do not reach each other for a while
     FAULT_ONE_WAY, // the second one does not hear the first
+    FAULT_JUMP,    // a process's clock jumps ahead, by the duration
+    FAULT_SLOW,    // a process takes longer for each message that it receives, for a while
+    FAULT_KINDS,
 };
 
 struct fault {
     enum fault_kind kind;
     uint32_t process, other; // numbers in the cluster; other: of cuts
     uint64_t time_ns, duration_ns;
+    uint64_t receive_ns; // of SLOW: so much longer
 };
+
+/* Whether it is about two processes. */
+static inline bool fault_has_two(const struct fault *fault)
+{
+    return fault->kind == FAULT_CUT || fault->kind == FAULT_ONE_WAY;
+}
 
 struct scenario {
     uint64_t seed; // of the world
@@ -63,6 +76,9 @@ uint32_t scenario_process_count(const struct cluster_shape *shape);
 
 /* Runs it; false: a promise was broken, which ret_text names. */
 bool scenario_run(const struct scenario *scenario, char ret_text[SCENARIO_TEXT_BYTES]);
+
+/* Events of the last run. */
+uint64_t scenario_events(void);
 
 /* The smallest scenario that was found to break a promise, from one that does. */
 struct scenario scenario_shrink(const struct scenario *scenario);

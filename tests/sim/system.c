@@ -18,7 +18,8 @@ int __wrap_gethostname(char *ret_name, size_t size);
 
 uint64_t clock_now_ns(void)
 {
-    return CLOCK_BEGINS_NS + world_now_ns();
+    const struct sim_process *process = world_current();
+    return CLOCK_BEGINS_NS + world_now_ns() + (process != NULL ? process->clock_ns : 0);
 }
 
 pid_t __wrap_getpid(void)

@@ -13,10 +13,18 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+// What all children have made, in memory that they share.
+static struct {
+    atomic_uint_fast64_t scenarios, events;
+} * totals;
 
 #define SCENARIOS  10000
 #define PER_CHILD  250
@@ -45,7 +53,10 @@ static int run_some(uint64_t first, uint64_t end)
     for (uint64_t seed = first; seed < end; seed++) {
         char broken[SCENARIO_TEXT_BYTES];
         const struct scenario scenario = scenario_draw(seed);
-        if (!scenario_run(&scenario, broken)) {
+        bool is_kept = scenario_run(&scenario, broken);
+        totals->scenarios++;
+        totals->events += scenario_events();
+        if (!is_kept) {
             report(&scenario, broken);
             return 1;
         }
@@ -71,11 +82,22 @@ static bool await_child(void)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Nanoseconds that are not those of a world. */
+static uint64_t clock_of_host(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static void no_scenario_of_faults_breaks_a_promise(void **state)
 {
     (void)state;
     uint64_t first = number_of("SIM_SEED", 1), count = number_of("SIM_SCENARIOS", SCENARIOS);
     uint32_t failed = 0, running = 0, cores = cores_available();
+    uint64_t began_ns = clock_of_host();
+    totals = mmap(NULL, sizeof(*totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(totals, MAP_FAILED);
     for (uint64_t at = 0; at < count && failed < FAILED_MAX; at += PER_CHILD) {
         start_child(first + at, first + (at + PER_CHILD < count ? at + PER_CHILD : count));
         if (++running >= cores) {
@@ -86,6 +108,10 @@ static void no_scenario_of_faults_breaks_a_promise(void **state)
     for (; running > 0; running--) {
         failed += !await_child();
     }
+    double seconds = (double)(clock_of_host() - began_ns) / 1e9;
+    printf("# %llu scenarios, %.3g events, %.3g events a second on %u cores\n",
+           (unsigned long long)totals->scenarios, (double)totals->events,
+           (double)totals->events / seconds, cores);
     assert_int_equal(failed, 0);
 }
 

@@ -234,7 +234,7 @@ enum status transport_receive(struct transport *transport, int timeout_ms,
         }
         world_wait(transport, until_ns);
     }
-    world_spend(world_costs()->receive_ns);
+    world_spend(world_costs()->receive_ns + transport->process->receive_ns);
     struct parcel *parcel = take_first(transport);
     ret_envelope->peer = parcel->peer;
     fill(ret_envelope, (struct blocks){parcel->header, parcel->payload}, parcel->header_size,

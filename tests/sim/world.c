@@ -13,6 +13,9 @@
 #define STACK_BYTES (512u << 10)
 #define STACKS_MAX  64
 
+// Clocks begin at different times, as those of hosts that were started at different times do.
+#define CLOCKS_APART_NS (100 * UINT64_C(1000000000))
+
 enum fiber_state { FIBER_READY, FIBER_WAITING, FIBER_ENDED };
 
 struct fiber {
@@ -311,7 +314,8 @@ struct sim_process *world_start(const char *name, uint32_t host, int (*main)(voi
 {
     assert(world->process_count < WORLD_PROCESSES_MAX);
     struct sim_process *process = &world->processes[world->process_count++];
-    *process = (struct sim_process){.host = host, .id = world->process_count};
+    *process = (struct sim_process){
+        .host = host, .id = world->process_count, .clock_ns = world_draw(CLOCKS_APART_NS)};
     snprintf(process->name, sizeof(process->name), "%s", name);
     struct fiber *fiber = create_fiber(process);
     fiber->main = main;

@@ -36,6 +36,8 @@ struct sim_process {
     struct fiber *fibers; // all it has had
     int exit_status;      // of its first fiber, once that has ended
     bool is_killed, is_stopped_for_good;
+    uint64_t clock_ns;   // that its clock is ahead of the world's
+    uint64_t receive_ns; // that it takes for a message, besides what all take
 };
 
 /* What one world costs and hides. Times in nanoseconds. */
