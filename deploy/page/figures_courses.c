@@ -29,7 +29,7 @@ static enum status read_points(const struct course *course, const struct run_fol
                                size_t most, struct curve_point **ret_points, size_t *ret_count)
 {
     if (course->is_loss) {
-        return run_curve_read(run, most, ret_points, ret_count);
+        return run_curve_read(run, most, !course->is_seconds, ret_points, ret_count); // once
     }
     const json_t *epochs = run_folder_epochs(run), *epoch;
     struct curve_point *points = calloc(json_array_size(epochs) + 1, sizeof(*points));

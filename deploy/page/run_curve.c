@@ -1,12 +1,12 @@
 /* Reads metrics.jsonl. */
 #include "deploy/page/run_curve.h"
 
+#include "deploy/report/metrics_file.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINE_BYTES 4096
 
 struct lines {
     struct curve_point *list; // owned
@@ -70,22 +70,21 @@ static void condense(struct lines *lines, size_t most)
     lines->count = kept;
 }
 
-enum status run_curve_read(const struct run_folder *run, size_t most,
+enum status run_curve_read(const struct run_folder *run, size_t most, bool says_damage,
                            struct curve_point **ret_points, size_t *ret_count)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], text[LINE_BYTES];
+    struct metrics_file metrics;
     struct lines lines = {NULL, 0, 0};
     enum status status = STATUS_OK;
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
-    FILE *file = fopen(path, "re");
-    while (file != NULL && status == STATUS_OK && fgets(text, sizeof(text), file) != NULL) {
-        json_t *line = json_loads(text, 0, NULL);
+    metrics_file_open(run, &metrics);
+    for (json_t *line; status == STATUS_OK && (line = metrics_file_next(&metrics)) != NULL;) {
         status = add(&lines, line);
         json_decref(line);
     }
-    if (file != NULL) {
-        fclose(file);
+    if (says_damage) {
+        damaged_lines_warn(&metrics.damaged, metrics.path);
     }
+    metrics_file_close(&metrics);
     if (status != STATUS_OK) {
         free(lines.list);
         return status;

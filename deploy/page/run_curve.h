@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "deploy/report/run_folder.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct curve_point {
@@ -12,9 +13,9 @@ struct curve_point {
 };
 
 /* At most `most` points, in the order of steps: if there are more, neighbours are averaged. Lines
- * that are cut, or not finite, are left out; a run without metrics has no points. The caller frees
- * *ret_points. STATUS_NO_MEMORY. */
-enum status run_curve_read(const struct run_folder *run, size_t most,
+ * that are damaged are left out, which is logged if says_damage; so are losses that are not finite.
+ * A run without metrics has no points. The caller frees *ret_points. STATUS_NO_MEMORY. */
+enum status run_curve_read(const struct run_folder *run, size_t most, bool says_damage,
                            struct curve_point **ret_points, size_t *ret_count);
 
 #endif

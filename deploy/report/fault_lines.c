@@ -1,20 +1,22 @@
 /* Reads the rates of a run from metrics.jsonl, and finds those around its faults. */
 #include "deploy/report/fault_lines.h"
 
+#include "deploy/report/metrics_file.h"
+
 #include <stdlib.h>
 
-#define LINES_MAX  20000
-#define LINE_BYTES 4096
+#define LINES_MAX 20000
 
 bool fault_lines_read(const struct run_folder *run, struct fault_lines *ret_lines)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], text[LINE_BYTES];
+    struct metrics_file metrics;
     json_int_t rank = -1;
     struct fault_lines lines = {calloc(LINES_MAX, sizeof(*lines.list)), 0};
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
-    FILE *file = lines.list != NULL ? fopen(path, "re") : NULL;
-    while (file != NULL && lines.count < LINES_MAX && fgets(text, sizeof(text), file) != NULL) {
-        json_t *entry = json_loads(text, 0, NULL);
+    if (lines.list == NULL) {
+        return false;
+    }
+    metrics_file_open(run, &metrics);
+    for (json_t *entry; lines.count < LINES_MAX && (entry = metrics_file_next(&metrics)) != NULL;) {
         const json_t *of = json_object_get(entry, "rank");
         rank = rank < 0 && json_is_integer(of) ? json_integer_value(of) : rank;
         if (json_is_integer(of) && json_integer_value(of) == rank) {
@@ -25,9 +27,7 @@ bool fault_lines_read(const struct run_folder *run, struct fault_lines *ret_line
         }
         json_decref(entry);
     }
-    if (file != NULL) {
-        fclose(file);
-    }
+    metrics_file_close(&metrics);
     if (lines.count == 0) {
         free(lines.list);
         return false;

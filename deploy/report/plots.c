@@ -1,6 +1,8 @@
 /* Writes gnuplot commands that plot run folders. */
 #include "deploy/report/plots.h"
 
+#include "deploy/report/metrics_file.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,17 +50,16 @@ static void plain_label(const struct run_folder *run, char ret_label[LABEL_BYTES
  * any. */
 static bool write_losses(FILE *script, const struct run_folder *run, size_t index)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], line[4096];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
-    FILE *file = fopen(path, "re");
+    struct metrics_file metrics;
+    metrics_file_open(run, &metrics);
     fprintf(script, "$loss%zu << END\n", index);
     bool has_losses = false;
     long long step = -1;
     double loss = 0, seconds = 0;
     unsigned ranks = 0;
     for (bool has_line = true; has_line;) {
-        has_line = file != NULL && fgets(line, sizeof(line), file) != NULL;
-        json_t *entry = has_line ? json_loads(line, 0, NULL) : NULL;
+        json_t *entry = metrics_file_next(&metrics);
+        has_line = entry != NULL;
         long long at = json_integer_value(json_object_get(entry, "step"));
         if (ranks > 0 && (entry == NULL || at != step)) {
             fprintf(script, "%lld %.6g %.6g\n", step, seconds, loss / ranks);
@@ -75,9 +76,7 @@ static bool write_losses(FILE *script, const struct run_folder *run, size_t inde
         json_decref(entry);
     }
     fprintf(script, "END\n");
-    if (file != NULL) {
-        fclose(file);
-    }
+    metrics_file_close(&metrics);
     return has_losses;
 }
 

@@ -1,6 +1,8 @@
 /* Finds the slowest worker by its mean times in metrics.jsonl. */
 #include "deploy/report/straggler_find.h"
 
+#include "deploy/report/metrics_file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,10 @@ struct rank_time {
 /* Sums of every rank. How many ranks there are, or more. */
 static size_t read_times(const struct run_folder *run, struct rank_time *times)
 {
-    char path[RUN_FOLDER_PATH_MAX + 32], line[4096];
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", run->path);
-    FILE *file = fopen(path, "re");
+    struct metrics_file metrics;
     size_t ranks = 0;
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        json_t *entry = json_loads(line, 0, NULL);
+    metrics_file_open(run, &metrics);
+    for (json_t *entry; (entry = metrics_file_next(&metrics)) != NULL;) {
         json_int_t rank = json_integer_value(json_object_get(entry, "rank"));
         const json_t *compute = json_object_get(json_object_get(entry, "ms"), "compute");
         double steps = json_number_value(json_object_get(entry, "steps"));
@@ -32,9 +32,7 @@ static size_t read_times(const struct run_folder *run, struct rank_time *times)
         }
         json_decref(entry);
     }
-    if (file != NULL) {
-        fclose(file);
-    }
+    metrics_file_close(&metrics);
     return ranks;
 }
 

@@ -66,6 +66,9 @@ enum status run_reader_open(const char *folder, struct run_reader *ret_reader)
 
 void run_reader_close(struct run_reader *reader)
 {
+    char path[PATH_MAX];
+    path_of(reader, "metrics.jsonl", path);
+    damaged_lines_warn(&reader->damaged, path);
     live_state_finish(&reader->state);
 }
 
@@ -208,6 +211,10 @@ static bool read_lines(struct run_reader *reader, FILE *file)
         }
         reader->read_to += (off_t)size;
         json_t *tree = json_loadb(line, size, 0, NULL);
+        reader->line++;
+        if (!json_is_object(tree)) {
+            damaged_lines_note(&reader->damaged, reader->line);
+        }
         take_line(&reader->state, tree);
         json_decref(tree);
         is_new = true;
@@ -233,6 +240,8 @@ static enum status read_metrics(struct run_reader *reader, bool *ret_is_new)
         (about.st_ino != reader->metrics_file || about.st_size < reader->read_to)) {
         live_state_finish(&reader->state);
         reader->read_to = 0;
+        reader->line = 0;
+        reader->damaged = (struct damaged_lines){0};
         status = read_job(reader);
     }
     reader->metrics_file = about.st_ino;

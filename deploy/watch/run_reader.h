@@ -6,6 +6,7 @@
 
 #include "common/base/status.h"
 #include "common/live/live_state.h"
+#include "deploy/system/damaged_lines.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,11 +17,13 @@ struct run_reader {
     struct live_state state; // its ranks are NULL before there is a job.json
     ino_t metrics_file;      // which file the lines are from: it is replaced when a job goes on
     off_t read_to;           // of it
+    uint64_t line;           // that ends there
+    struct damaged_lines damaged;
 };
 
 /* STATUS_INVALID, which is logged, if that is no folder of a run. */
 enum status run_reader_open(const char *folder, struct run_reader *ret_reader);
-void run_reader_close(struct run_reader *reader);
+void run_reader_close(struct run_reader *reader); // logs what was damaged
 
 /* Reads what is new. Logs. *ret_is_new: the state has changed. */
 enum status run_reader_update(struct run_reader *reader, bool *ret_is_new);

@@ -31,7 +31,7 @@ static struct curve_point *read_curve(const char *metrics, size_t most, size_t *
     if (metrics != NULL) {
         temp_folder_write(folder, "metrics.jsonl", metrics, strlen(metrics));
     }
-    assert_int_equal(run_curve_read(&run, most, &points, ret_count), STATUS_OK);
+    assert_int_equal(run_curve_read(&run, most, false, &points, ret_count), STATUS_OK);
     temp_folder_destroy(folder);
     return points;
 }
