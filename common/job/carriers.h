@@ -6,9 +6,10 @@
  * first are the longer ones. So what a job computes follows from its ranks, and not from how many
  * processes carry them. Usually each carries one.
  *
- * A job may leave ranks out (--on-loss shrink, --without-ranks): nobody computes their slices, and
- * the mean is over the others. They are dealt with the rank behind them, so that exchanges need not
- * know: their gradients are zeros. What is dealt evenly is the ranks that take part. Pure. */
+ * A job may leave ranks out (--on-loss shrink, --without-ranks). Nobody computes their slices, and
+ * the mean is over the ranks that take part. Exchanges do not know of it: a rank that is left out
+ * lies in the block of the next rank that takes part, and its gradients are zeros. The ranks that
+ * take part are dealt evenly. Pure. */
 #ifndef COMMON_JOB_CARRIERS_H
 #define COMMON_JOB_CARRIERS_H
 

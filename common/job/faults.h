@@ -28,7 +28,7 @@ void faults_forget_steps(struct job *job, uint64_t steps);
 /* Strikes those off whose shard the job does not have any more. */
 void faults_forget_shards(struct job *job);
 
-/* Strikes so many joins off, the first ones. */
+/* Strikes the first `count` joins off. */
 void faults_forget_joins(struct job *job, uint32_t count);
 
 /* Whether the job has the ranks, shards and steps that they name, as far as that is known without

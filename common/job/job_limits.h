@@ -1,4 +1,4 @@
-/* What one option asks of others, as a list of sentences. For the checks of jobs. */
+/* Limits of an option: what it does not go with, each as a sentence. For the checks of jobs. */
 #ifndef COMMON_JOB_JOB_LIMITS_H
 #define COMMON_JOB_JOB_LIMITS_H
 

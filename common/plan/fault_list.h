@@ -80,7 +80,7 @@ const struct fault *faults_next_kill(const struct faults *faults);
 /* The join that comes first; NULL: there is none. Borrowed. */
 const struct fault *faults_next_join(const struct faults *faults);
 
-/* Joins at the first so many steps. */
+/* How many joins there are at steps 1 to `steps`. */
 uint32_t faults_count_joins(const struct faults *faults, uint64_t steps);
 
 /* The first one that strikes this seat behind a step (0: the beginning); NULL: none does.

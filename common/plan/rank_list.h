@@ -24,10 +24,10 @@ bool rank_list_has(const struct rank_list *list, uint32_t rank);
 /* How many of the list are below a rank. */
 uint32_t rank_list_below(const struct rank_list *list, uint32_t rank);
 
-/* False: it is full. One that it has already is added. */
+/* True if the list has the rank then. False: it is full. */
 bool rank_list_add(struct rank_list *list, uint32_t rank);
 
-/* Removes the first so many, or all. */
+/* Removes the first `count` ranks, or all of them. */
 void rank_list_remove_first(struct rank_list *list, uint32_t count);
 
 #endif

@@ -32,8 +32,7 @@ struct launch_options {
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */
 void launch_block_signals(void);
 
-/* Whether a resolved job can be launched, as far as that is known before anything is written. Logs
- * why not. */
+/* Checks what can be known before anything is written. Logs what is wrong. */
 enum status launch_check(const struct security_options *security, const struct job *job);
 
 /* Runs the job until it is over. A job that fails because of a loss is started again, as a whole,

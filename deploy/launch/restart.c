@@ -21,7 +21,7 @@ static bool is_planned(const struct member *member)
     return member->restart_ms != 0;
 }
 
-/* Those that are planned, without those that --fault has come. */
+/* Planned restarts that --restarts counts: not those for joins of --fault. */
 static uint32_t count_planned(const struct launch *launch)
 {
     uint32_t count = 0;
@@ -106,7 +106,7 @@ static bool move_worker(struct launch *launch, uint32_t rank)
     return false;
 }
 
-/* Joins of --fault for which no worker was started yet. */
+/* Joins of --fault that still need a worker. */
 static uint32_t count_joins(const struct launch *launch)
 {
     const struct faults faults = faults_of(&launch->job);

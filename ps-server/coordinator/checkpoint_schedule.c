@@ -91,7 +91,7 @@ static struct pace pace_of(const struct coordinator *coordinator, uint64_t now_m
     return pace;
 }
 
-/* Steps that are made in so much time. */
+/* How many steps are made in `ms` milliseconds. */
 static uint64_t steps_ahead(const struct pace *pace, uint64_t ms)
 {
     return pace->most > pace->begin ? (pace->most - pace->begin) * ms / pace->ms : 0;

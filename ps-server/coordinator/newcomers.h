@@ -39,11 +39,10 @@ const char *newcomers_take(struct coordinator *coordinator, uint64_t peer,
 /* Forgets those that have stopped asking. */
 void newcomers_tidy(struct newcomers *newcomers, uint64_t now_ms);
 
-/* How many of those that ask may have a place now, the first ones. */
+/* How many newcomers may have a place now. They are the first of the list. */
 uint32_t newcomers_due(const struct coordinator *coordinator);
 
-/* The steps that the job has to make before somebody who asks may have a place; 0: nobody waits for
- * that. */
+/* The step after which the next newcomer may have a place; 0: nobody waits for one. */
 uint64_t newcomers_awaited_step(const struct coordinator *coordinator);
 
 /* There is a fresh copy: begins the next generation if somebody waits for it. */
