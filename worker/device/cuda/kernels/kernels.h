@@ -220,7 +220,7 @@ int kernel_scale_floats(float *vector, float factor, size_t count, void *stream)
 int kernel_update(const struct optimizer_update *update, const struct optimizer_vectors *vectors,
                   size_t count, void *stream);
 
-/* And of the library's copy of those that are in rows of it, of which there is at least one.
+/* And of the library's copy of those that are in rows of it, if there are any.
  * `vectors->params` lies in `copy->flat`. */
 int kernel_update_both(enum cuda_type type, const struct optimizer_update *update,
                        const struct optimizer_vectors *vectors, const struct cuda_weight_copy *copy,
