@@ -4,6 +4,7 @@ A process is (command, host). A host is where it runs: what comes before its com
 `ip netns exec NAME`, and the address it is reached at.
 """
 import collections
+import contextlib
 import json
 import os
 import select
@@ -33,6 +34,16 @@ ENVIRONMENT = {**{name: value for name, value in os.environ.items()
 
 class Failed(Exception):
     """A run that did not work: the command, and what was printed."""
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Signals that end a benchmark wait until what is made, or removed, is whole."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def exit_on_signals():
@@ -74,7 +85,8 @@ class Processes:
     def __init__(self, timeout_s, build=None, security="none"):
         self.deadline = time.monotonic() + timeout_s
         self.timeout_s = timeout_s
-        self.folder = tempfile.TemporaryDirectory(prefix="ringside-bench-")
+        with uninterrupted():
+            self.folder = tempfile.TemporaryDirectory(prefix="ringside-bench-")
         self.list, self.commands, self.cpu_seconds = [], [], []
         self.environment = {**ENVIRONMENT, "RINGSIDE_INSECURE": "true"}
         if security != "none":
@@ -87,11 +99,12 @@ class Processes:
         return self
 
     def __exit__(self, *unused):
-        for process in self.list:
-            if process.returncode is None:
-                process.kill()
-                process.wait()
-        self.folder.cleanup()
+        with uninterrupted():
+            for process in self.list:
+                if process.returncode is None:
+                    process.kill()
+                    process.wait()
+            self.folder.cleanup()
 
     def log_path(self, index, stream):
         return os.path.join(self.folder.name, f"{index}.{stream}")
