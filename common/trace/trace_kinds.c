@@ -20,14 +20,26 @@ const struct trace_kind_row trace_kinds[TRACE_KIND_COUNT] = {
     [TRACE_SHARD_RECEIVE] = {"shard", "receive", NULL},
     [TRACE_UPDATE] = {"update", "sum and update", NULL},
     [TRACE_CONTROL] = {"control", "receive", NULL},
+    [TRACE_GPU_FORWARD] = {"gpu-forward", "forward", NULL},
+    [TRACE_GPU_BACKWARD] = {"gpu-backward", "backward", NULL},
+    [TRACE_GPU_UPDATE] = {"gpu-update", "update", NULL},
+    [TRACE_GPU_COPY] = {"gpu-copy", "copy", NULL},
+    [TRACE_GPU_SUM] = {"gpu-sum", "sum with other GPUs", NULL},
     [TRACE_IMAGES_PER_SECOND] = {"images-per-second", "images per second", "images/s"},
     [TRACE_STALENESS] = {"staleness", "staleness", "updates"},
     [TRACE_QUEUED] = {"queued", "queued bytes", "bytes"},
 };
 
 const char *const trace_threads[TRACE_THREAD_COUNT] = {
-    [TRACE_COMPUTE] = "compute", [TRACE_COMMUNICATION] = "communication", [TRACE_INPUT] = "input",
-    [TRACE_SHARD] = "shard",     [TRACE_COORDINATOR] = "coordinator",
+    [TRACE_COMPUTE] = "compute",
+    [TRACE_COMMUNICATION] = "communication",
+    [TRACE_INPUT] = "input",
+    [TRACE_SHARD] = "shard",
+    [TRACE_COORDINATOR] = "coordinator",
+    [TRACE_GPU_COMPUTE] = "GPU computing",
+    [TRACE_GPU_BATCHES] = "GPU batches in",
+    [TRACE_GPU_UP] = "GPU values in",
+    [TRACE_GPU_DOWN] = "GPU gradients out",
 };
 
 bool trace_kind_find(const char *key, enum trace_kind *ret_kind)

@@ -26,6 +26,12 @@ enum trace_kind {
     TRACE_UPDATE,        // the part of that from a push to the first answer
     // The coordinator.
     TRACE_CONTROL, // a message is handled
+    // The streams of a GPU.
+    TRACE_GPU_FORWARD,
+    TRACE_GPU_BACKWARD, // of a bucket, or of all
+    TRACE_GPU_UPDATE,
+    TRACE_GPU_COPY, // between host and GPU
+    TRACE_GPU_SUM,  // with other GPUs: waits, and sums
     // Numbers over time.
     TRACE_IMAGES_PER_SECOND,
     TRACE_STALENESS,
@@ -44,13 +50,17 @@ extern const struct trace_kind_row trace_kinds[TRACE_KIND_COUNT];
 /* False if no kind has that key. */
 bool trace_kind_find(const char *key, enum trace_kind *ret_kind);
 
-/* The threads of a process that record. */
+/* The threads of a process that record, and the streams of its GPU. */
 enum trace_thread {
     TRACE_COMPUTE,
     TRACE_COMMUNICATION,
     TRACE_INPUT,
     TRACE_SHARD,
     TRACE_COORDINATOR,
+    TRACE_GPU_COMPUTE,
+    TRACE_GPU_BATCHES,
+    TRACE_GPU_UP,
+    TRACE_GPU_DOWN,
     TRACE_THREAD_COUNT
 };
 

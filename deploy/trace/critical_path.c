@@ -49,6 +49,11 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_STEP:
     case TRACE_READY:
     case TRACE_AFTER_STEP:
+    case TRACE_GPU_FORWARD: // streams of a GPU: the thread that waits for them counts
+    case TRACE_GPU_BACKWARD:
+    case TRACE_GPU_UPDATE:
+    case TRACE_GPU_COPY:
+    case TRACE_GPU_SUM:
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
     case TRACE_QUEUED:

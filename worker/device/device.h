@@ -17,6 +17,7 @@
 #define WORKER_DEVICE_DEVICE_H
 
 #include "common/base/status.h"
+#include "worker/device/device_spans.h"
 #include "worker/device/pixels.h"
 
 #include <stdbool.h>
@@ -304,6 +305,10 @@ struct program_ops {
     /* Of a device that was opened with times_operations: see program_read_times. NULL: it has no
      * clock. */
     enum status (*read_times)(struct program *program, struct op_time *ret_times);
+
+    /* See program_read_spans. NULL: it has no streams that go on beside the host. */
+    enum status (*read_spans)(struct program *program, struct device_span *ret_spans,
+                              size_t span_max, size_t *ret_count, uint64_t *ret_dropped);
     void (*destroy)(struct program *program);
 };
 
@@ -314,6 +319,7 @@ struct program {
     /* Of copies of parameters and gradients between host and device that a backend has found to be
      * over, those for evaluations not counted. It looks when it has waited anyway. */
     uint64_t copy_ns;
+    struct device_recording recording; // of what the device's streams do
 
     struct program_result result; // of a forward that was begun on a device that has no halves
 };

@@ -300,6 +300,7 @@ enum status model_backward(struct model *model, uint32_t bucket)
     if (end == model->first_ops[bucket]) {
         return STATUS_OK; // a part of what has been computed for the bucket before
     }
+    model->program->recording.bucket = bucket;
     return program_backward(model->program, end - 1, model->first_ops[bucket]);
 }
 
@@ -333,6 +334,7 @@ enum status model_apply(struct model *model, uint32_t bucket, const struct optim
 {
     assert(bucket < model->layout.bucket_count);
     struct span span = model->layout.buckets[bucket];
+    model->program->recording.bucket = bucket;
     return program_apply(model->program, update, span.offset, span.count);
 }
 
@@ -408,6 +410,23 @@ uint64_t model_take_copy_ns(struct model *model)
 enum status model_read_times(struct model *model, struct op_time *ret_times)
 {
     return program_read_times(model->program, ret_times);
+}
+
+bool model_has_spans(const struct model *model)
+{
+    return program_has_spans(model->program);
+}
+
+void model_record_spans(struct model *model, bool is_on, uint64_t step)
+{
+    model->program->recording =
+        (struct device_recording){.is_on = is_on, .step = step, .bucket = DEVICE_NO_BUCKET};
+}
+
+enum status model_read_spans(struct model *model, struct device_span *ret_spans, size_t span_max,
+                             size_t *ret_count, uint64_t *ret_dropped)
+{
+    return program_read_spans(model->program, ret_spans, span_max, ret_count, ret_dropped);
 }
 
 void model_describe(const struct model *model, char *ret_text, size_t text_size)

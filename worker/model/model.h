@@ -121,6 +121,12 @@ uint64_t model_take_copy_ns(struct model *model);
 /* As program_read_times: an element for each operation of the network's plan. */
 enum status model_read_times(struct model *model, struct op_time *ret_times);
 
+/* What the device's streams do: see device_spans.h. Buckets are the model's to fill in. */
+bool model_has_spans(const struct model *model);
+void model_record_spans(struct model *model, bool is_on, uint64_t step);
+enum status model_read_spans(struct model *model, struct device_span *ret_spans, size_t span_max,
+                             size_t *ret_count, uint64_t *ret_dropped);
+
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);
 

@@ -401,6 +401,11 @@ static enum status create_parts(struct trainer *trainer, const struct trainer_to
     if (status != STATUS_OK) {
         return status;
     }
+    status = stream_tapes_open(&trainer->streams, tools->trace, trainer->model,
+                               trainer->ranks.first, &window);
+    if (status != STATUS_OK) {
+        return status;
+    }
     status = create_slices(trainer, tools);
     if (status != STATUS_OK) {
         return status;

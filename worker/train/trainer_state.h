@@ -14,6 +14,7 @@
 #include "worker/train/faulting.h"
 #include "worker/train/slices.h"
 #include "worker/train/step_clock.h"
+#include "worker/train/stream_tapes.h"
 #include "worker/train/trainer.h"
 #include "worker/train/trainer_checkpoint.h"
 #include "worker/train/trial.h"
@@ -71,6 +72,7 @@ struct trainer {
     bool is_pending; // parameters of that step may still be on their way
 
     struct step_clock clock; // of the step
+    struct stream_tapes streams;
 
     // What has not been reported yet: of the interval, and of the period.
     struct wire_report interval, period;

@@ -272,6 +272,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     enum status status = turn.first == 0 ? faulting_strike(&trainer->faulting, step) : STATUS_OK;
     uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_STEP, TRACE_NO_BUCKET);
     step_clock_start(&trainer->clock, step);
+    stream_tapes_begin_step(&trainer->streams, trainer->model, step);
     for (uint32_t i = turn.first; i < turn.first + turn.count && status == STATUS_OK; i++) {
         status = make_slice(trainer, step, i);
         if (status == STATUS_OK && is_last(trainer, i)) {
@@ -284,6 +285,7 @@ enum status trainer_step(struct trainer *trainer, uint64_t step, struct step_tim
     }
     if (status == STATUS_OK) {
         *ret_times = times_of(trainer);
+        status = stream_tapes_end_step(&trainer->streams, trainer->model);
     }
     trace_leave(trainer->clock.trace, began_ns,
                 &(struct trace_tag){.kind = TRACE_STEP, .bucket = TRACE_NO_BUCKET, .step = step});

@@ -6,6 +6,7 @@
 
 #include "worker/device/cuda/dnn/dnn.h"
 #include "worker/device/cuda/kernels/kernels.h"
+#include "worker/device/cuda/recorder.h"
 #include "worker/device/graph.h"
 
 #include <cublasLt.h>
@@ -35,6 +36,7 @@ struct node_context {
     struct dnn_target dnn;
     cublasLtHandle_t blas;
     cudaStream_t stream;
+    struct recorder *recorder; // of what streams do; borrowed
     enum cuda_type type;
     uint32_t batch;
     bool is_trained;

@@ -119,9 +119,17 @@ enum status input_bring(struct input *input, const struct program_input *from,
     input->next = (input->next + 1) % INPUT_BUFFERS;
     int result =
         (int)cudaStreamWaitEvent(input->stream, buffer->taken, 0); // at first there is none
+    struct recorder *recorder = input->context->recorder;
+    if (result == 0) {
+        result =
+            recorder_begin(recorder, DEVICE_BATCHES, DEVICE_COPY, DEVICE_NO_BUCKET, input->stream);
+    }
     if (result == 0) {
         result = (int)cudaMemcpyAsync(buffer->values, values, input->bytes, cudaMemcpyHostToDevice,
                                       input->stream);
+    }
+    if (result == 0) {
+        result = recorder_end(recorder, DEVICE_BATCHES, input->stream);
     }
     if (result == 0) {
         result = (int)cudaEventRecord(buffer->brought, input->stream);

@@ -211,7 +211,7 @@ static void begin_pass(struct cuda_program *program, const struct program_input 
     replay_begin_pass(&program->replay, &context->pass);
 }
 
-static enum status run_all_forward(struct cuda_program *program)
+static enum status launch_all_forward(struct cuda_program *program)
 {
     if (has_params(program)) {
         return run_whole_forward(program);
@@ -225,11 +225,31 @@ static enum status run_all_forward(struct cuda_program *program)
     return STATUS_OK;
 }
 
+static enum status run_all_forward(struct cuda_program *program)
+{
+    cudaStream_t stream = program->context.stream;
+    enum status status = cuda_check(recorder_begin(&program->recorder, DEVICE_COMPUTES,
+                                                   DEVICE_FORWARD, DEVICE_NO_BUCKET, stream),
+                                    "record forward");
+    if (status == STATUS_OK) {
+        status = launch_all_forward(program);
+    }
+    return status == STATUS_OK
+               ? cuda_check(recorder_end(&program->recorder, DEVICE_COMPUTES, stream),
+                            "record forward")
+               : status;
+}
+
 static enum status begin_forward(struct program *base, const struct program_input *input)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     begin_pass(program, input);
-    enum status status = updates_flush(&program->updates, &program->transfer);
+    enum status status =
+        recorder_start(&program->recorder, &base->recording, program->context.stream);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = updates_flush(&program->updates, &program->transfer);
     if (status != STATUS_OK) {
         return status;
     }
@@ -292,16 +312,17 @@ static enum status bring_gradients(struct cuda_program *program, uint32_t last_o
     return status == STATUS_OK ? transfer_end_range(&program->transfer, first_op) : status;
 }
 
-static bool has_peers(const struct cuda_program *program)
-{
-    return program->peers.world > 0;
-}
-
 /* Whether gradients are nobody's but this program's: then it does not matter when they are there,
  * and all of backward is one unit. */
 static bool is_alone(const struct cuda_program *program)
 {
-    return program->keeps_gradients && !has_peers(program) && !program->is_exposed;
+    return program->keeps_gradients && !cuda_has_peers(program) && !program->is_exposed;
+}
+
+/* What spans say that are queued from here on. */
+static uint32_t recorded_bucket(const struct cuda_program *program)
+{
+    return is_alone(program) ? DEVICE_NO_BUCKET : program->base.recording.bucket;
 }
 
 /* Operations of several calls, when the last of them is there. */
@@ -316,23 +337,39 @@ static bool wait_for_first(struct cuda_program *program, uint32_t *last_op, uint
     return program->is_waiting;
 }
 
+static enum status run_backward(struct cuda_program *program, uint32_t last_op, uint32_t first_op)
+{
+    struct recorder *recorder = &program->recorder;
+    cudaStream_t stream = program->context.stream;
+    struct work work = {.program = program, .first = first_op, .last = last_op};
+    const struct replay_unit unit = {.index = program->graph.node_count + first_op,
+                                     .extent = last_op};
+    recorder->now.bucket = recorded_bucket(program);
+    enum status status = cuda_check(
+        recorder_begin(recorder, DEVICE_COMPUTES, DEVICE_BACKWARD, recorder->now.bucket, stream),
+        "record backward");
+    if (status == STATUS_OK) {
+        status = replay_run(&program->replay, unit, launch_backward, &work);
+    }
+    return status == STATUS_OK
+               ? cuda_check(recorder_end(recorder, DEVICE_COMPUTES, stream), "record backward")
+               : status;
+}
+
 static enum status backward(struct program *base, uint32_t last_op, uint32_t first_op)
 {
     struct cuda_program *program = (struct cuda_program *)base;
     if (wait_for_first(program, &last_op, first_op)) {
         return STATUS_OK;
     }
-    struct work work = {.program = program, .first = first_op, .last = last_op};
-    const struct replay_unit unit = {.index = program->graph.node_count + first_op,
-                                     .extent = last_op};
-    enum status status = replay_run(&program->replay, unit, launch_backward, &work);
+    enum status status = run_backward(program, last_op, first_op);
     if (status != STATUS_OK) {
         return status;
     }
     if (!program->keeps_gradients) {
         return bring_gradients(program, last_op, first_op);
     }
-    return has_peers(program) || program->is_exposed
+    return cuda_has_peers(program) || program->is_exposed
                ? transfer_mark_range(&program->transfer, first_op)
                : STATUS_OK;
 }
@@ -358,6 +395,7 @@ static enum status apply(struct program *base, const struct optimizer_update *up
     struct cuda_program *program = (struct cuda_program *)base;
     const struct cuda_span span = {offset, count};
     assert(!program->is_waiting);
+    program->recorder.now.bucket = recorded_bucket(program);
     assert(offset <= program->value_count && count <= program->value_count - offset);
     enum status status = STATUS_OK;
     if (is_alone(program)) {
@@ -386,83 +424,6 @@ static enum status fetch_statistics(struct program *base)
     return transfer_fetch_statistics(&program->transfer, program->result_is_there);
 }
 
-static enum status expose(struct program *base, struct program_exposed *ret_exposed)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    int gpu = 0;
-    enum status status = cuda_check((int)cudaGetDevice(&gpu), "ask which GPU it is");
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = updates_flush(&program->updates, &program->transfer);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    program->updates.keeps_weights = false;
-    status = transfer_send_params(&program->transfer, false);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = cuda_check((int)cudaStreamSynchronize(program->transfer.up), "copy parameters");
-    if (status != STATUS_OK) {
-        return status;
-    }
-    program->is_exposed = program->updates.is_ahead = true;
-    *ret_exposed = (struct program_exposed){
-        .memory = program->vectors,
-        .size = program->vector_bytes,
-        .params = program->context.params,
-        .grads = program->context.grads,
-        .gpu = (uint32_t)gpu,
-    };
-    return STATUS_OK;
-}
-
-static enum status share(struct program *base, unsigned char ret_share[PROGRAM_SHARE_BYTES])
-{
-    const struct cuda_program *program = (const struct cuda_program *)base;
-    return peers_share(program->context.grads, program->vectors, program->value_count, ret_share);
-}
-
-static void part(struct program *base)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    if (has_peers(program)) {
-        cudaStreamSynchronize(program->transfer.down);
-        cudaStreamSynchronize(program->context.stream);
-    }
-    peers_finish(&program->peers);
-}
-
-static enum status meet(struct program *base, const struct program_peers *options)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    enum status status = peers_meet(&program->peers, options, program->context.grads,
-                                    program->value_count, program->transfer.down);
-    if (status != STATUS_OK) {
-        peers_finish(&program->peers);
-    }
-    return status;
-}
-
-static enum status join(struct program *base, const struct program_joining *joining)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    return peers_join(&program->peers, &program->collective, joining);
-}
-
-static void stop(struct program *base)
-{
-    collective_stop(&((struct cuda_program *)base)->collective);
-}
-
-static enum status sum(struct program *base, const struct program_sum *sum)
-{
-    struct cuda_program *program = (struct cuda_program *)base;
-    assert(program->keeps_gradients && has_peers(program));
-    return peers_sum(&program->peers, &program->transfer, sum);
-}
-
 static enum status read_times(struct program *base, struct op_time *ret_times)
 {
     struct cuda_program *program = (struct cuda_program *)base;
@@ -471,6 +432,15 @@ static enum status read_times(struct program *base, struct op_time *ret_times)
     }
     return node_times_read(&program->times, &program->graph, program->context.stream,
                            program->op_count, ret_times);
+}
+
+static enum status read_spans(struct program *base, struct device_span *ret_spans, size_t span_max,
+                              size_t *ret_count, uint64_t *ret_dropped)
+{
+    struct recorder *recorder = &((struct cuda_program *)base)->recorder;
+    *ret_dropped = recorder->dropped;
+    recorder->dropped = 0;
+    return recorder_read(recorder, ret_spans, span_max, ret_count);
 }
 
 const struct program_ops cuda_program_ops = {
@@ -483,13 +453,14 @@ const struct program_ops cuda_program_ops = {
     .apply = apply,
     .fetch = fetch,
     .fetch_statistics = fetch_statistics,
-    .share = share,
-    .meet = meet,
-    .join = join,
-    .stop = stop,
-    .sum = sum,
-    .part = part,
-    .expose = expose,
+    .share = cuda_program_share,
+    .meet = cuda_program_meet,
+    .join = cuda_program_join,
+    .stop = cuda_program_stop,
+    .sum = cuda_program_sum,
+    .part = cuda_program_part,
+    .expose = cuda_program_expose,
     .read_times = read_times,
+    .read_spans = read_spans,
     .destroy = cuda_program_destroy,
 };

@@ -286,6 +286,13 @@ static enum status queue_sum(struct peers *peers, struct transfer *transfer,
     if (status != STATUS_OK) {
         return status;
     }
+    struct recorder *recorder = transfer->context->recorder;
+    status =
+        cuda_check(recorder_begin(recorder, DEVICE_COPIES_DOWN, DEVICE_SUM, sum->bucket, stream),
+                   "record a sum");
+    if (status != STATUS_OK) {
+        return status;
+    }
     float *grads = transfer->context->grads + sum->offset;
     status = peers->collective != NULL
                  ? collective_mean(peers->collective, grads, sum->count, stream)
@@ -293,7 +300,11 @@ static enum status queue_sum(struct peers *peers, struct transfer *transfer,
     if (status != STATUS_OK) {
         return status;
     }
-    return cuda_check((int)cudaEventRecord(summed, stream), "mark a sum");
+    int result = recorder_end(recorder, DEVICE_COPIES_DOWN, stream);
+    if (result == 0) {
+        result = (int)cudaEventRecord(summed, stream);
+    }
+    return cuda_check(result, "mark a sum");
 }
 
 enum status peers_sum(struct peers *peers, struct transfer *transfer, const struct program_sum *sum)

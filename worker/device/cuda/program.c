@@ -37,6 +37,7 @@ void cuda_program_destroy(struct program *base)
     cudaStreamSynchronize(program->context.stream);
     replay_finish(&program->replay);
     node_times_finish(&program->times);
+    recorder_finish(&program->recorder);
     input_finish(&program->input);
     transfer_finish(&program->transfer);
     updates_finish(&program->updates);
@@ -252,6 +253,7 @@ static enum status build(struct cuda_program *program, const struct program_opti
     program->base.ops = &cuda_program_ops;
     program->op_count = options->op_count;
     struct node_context *context = &program->context;
+    context->recorder = &program->recorder;
     context->dnn = *dnn;
     context->dnn.precision = options->precision;
     context->type = options->precision == PRECISION_BF16 ? CUDA_TYPE_BF16 : CUDA_TYPE_FLOAT;

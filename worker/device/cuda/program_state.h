@@ -23,6 +23,7 @@ struct cuda_program {
     struct replay replay;         // of what passes launch
     bool checks_nodes;            // waits for each, and names it if it fails
     struct node_times times;      // of nodes, where they are measured
+    struct recorder recorder;     // of what streams do, where that is asked for
     bool is_exposed;              // to servers: see program_expose
     bool keeps_gradients;         // those of the last forward stay on the GPU
     bool is_waiting;              // backward, from this operation down, for the rest of it
@@ -51,6 +52,20 @@ static inline uint32_t cuda_unit_count(const struct cuda_program *program)
 {
     return program->graph.node_count + program->op_count + 1;
 }
+
+static inline bool cuda_has_peers(const struct cuda_program *program)
+{
+    return program->peers.world > 0;
+}
+
+/* Of program_ops; sharing.c. */
+enum status cuda_program_expose(struct program *base, struct program_exposed *ret_exposed);
+enum status cuda_program_share(struct program *base, unsigned char ret_share[PROGRAM_SHARE_BYTES]);
+enum status cuda_program_meet(struct program *base, const struct program_peers *options);
+enum status cuda_program_join(struct program *base, const struct program_joining *joining);
+enum status cuda_program_sum(struct program *base, const struct program_sum *sum);
+void cuda_program_stop(struct program *base);
+void cuda_program_part(struct program *base);
 
 void cuda_program_destroy(struct program *base);
 

@@ -131,7 +131,12 @@ static struct cuda_span piece_of(const struct transfer *transfer, uint32_t index
 enum status transfer_send_params(struct transfer *transfer, bool is_timed)
 {
     float *to = transfer->context->params;
+    struct recorder *recorder = transfer->context->recorder;
     int result = follow_compute(transfer, transfer->up); // which may still read the old ones
+    if (result == 0) {
+        result =
+            recorder_begin(recorder, DEVICE_COPIES_UP, DEVICE_COPY, DEVICE_NO_BUCKET, transfer->up);
+    }
     if (result == 0 && is_timed && transfer->piece_count > 0) {
         result = stopwatch_begin(&transfer->up_watch);
     }
@@ -142,6 +147,9 @@ enum status transfer_send_params(struct transfer *transfer, bool is_timed)
                                  piece.count * sizeof(*to), cudaMemcpyHostToDevice, transfer->up);
         if (result == 0 && is_timed && i + 1 == transfer->piece_count) {
             result = stopwatch_end(&transfer->up_watch); // over when the last piece is there
+        }
+        if (result == 0 && i + 1 == transfer->piece_count) {
+            result = recorder_end(recorder, DEVICE_COPIES_UP, transfer->up);
         }
         if (result == 0) {
             result = (int)cudaEventRecord(transfer->sent[i], transfer->up);
@@ -212,6 +220,11 @@ enum status transfer_begin_range(struct transfer *transfer)
     if (result == 0) {
         result = stopwatch_begin(&transfer->down_watch);
     }
+    if (result == 0) {
+        struct recorder *recorder = transfer->context->recorder;
+        result = recorder_begin(recorder, DEVICE_COPIES_DOWN, DEVICE_COPY, recorder->now.bucket,
+                                transfer->down);
+    }
     return cuda_check(result, "order the copies of gradients");
 }
 
@@ -251,6 +264,9 @@ enum status transfer_end_range(struct transfer *transfer, uint32_t first_op)
     }
     int result = stopwatch_end(&transfer->down_watch);
     if (result == 0) {
+        result = recorder_end(transfer->context->recorder, DEVICE_COPIES_DOWN, transfer->down);
+    }
+    if (result == 0) {
         result = (int)cudaEventRecord(transfer->brought[first_op], transfer->down);
     }
     return cuda_check(result, "mark the end of gradients");
@@ -273,7 +289,12 @@ enum status transfer_follow_range(struct transfer *transfer, uint32_t first_op)
 enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span)
 {
     cudaStream_t compute = transfer->context->stream;
-    int result = stopwatch_begin(&transfer->up_watch);
+    struct recorder *recorder = transfer->context->recorder;
+    int result =
+        recorder_begin(recorder, DEVICE_COPIES_UP, DEVICE_COPY, recorder->now.bucket, transfer->up);
+    if (result == 0) {
+        result = stopwatch_begin(&transfer->up_watch);
+    }
     if (result == 0) {
         result = (int)cudaMemcpyAsync(transfer->context->grads + span.offset,
                                       transfer->grads + span.offset, span.count * sizeof(float),
@@ -281,6 +302,9 @@ enum status transfer_send_grads(struct transfer *transfer, struct cuda_span span
     }
     if (result == 0) {
         result = stopwatch_end(&transfer->up_watch);
+    }
+    if (result == 0) {
+        result = recorder_end(recorder, DEVICE_COPIES_UP, transfer->up);
     }
     if (result == 0) {
         result = (int)cudaEventRecord(transfer->returned, transfer->up);

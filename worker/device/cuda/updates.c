@@ -71,6 +71,21 @@ static int update_both(const struct node_context *context, const struct optimize
     return kernel_update_both(context->type, update, vectors, &copy, count, context->stream);
 }
 
+/* Launches the update, and records it. */
+static int launch_update(const struct updates *updates, const struct node_context *context,
+                         const struct optimizer_update *update,
+                         const struct optimizer_vectors *vectors, size_t count)
+{
+    struct recorder *recorder = context->recorder;
+    int result = recorder_begin(recorder, DEVICE_COMPUTES, DEVICE_UPDATE, recorder->now.bucket,
+                                context->stream);
+    if (result == 0) {
+        result = updates->keeps_weights ? update_both(context, update, vectors, count)
+                                        : kernel_update(update, vectors, count, context->stream);
+    }
+    return result == 0 ? recorder_end(recorder, DEVICE_COMPUTES, context->stream) : result;
+}
+
 enum status updates_apply(struct updates *updates, const struct transfer *transfer,
                           const struct optimizer_update *update, struct cuda_span span)
 {
@@ -87,9 +102,7 @@ enum status updates_apply(struct updates *updates, const struct transfer *transf
         updates->is_ahead ? STATUS_OK : copy_states(updates, transfer, cudaMemcpyHostToDevice);
     if (status == STATUS_OK) {
         updates->is_ahead = true;
-        status = cuda_check(updates->keeps_weights
-                                ? update_both(context, update, &vectors, span.count)
-                                : kernel_update(update, &vectors, span.count, context->stream),
+        status = cuda_check(launch_update(updates, context, update, &vectors, span.count),
                             "update parameters");
     }
     return status;

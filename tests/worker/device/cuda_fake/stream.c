@@ -320,7 +320,7 @@ cudaError_t cudaEventElapsedTime(float *ret_ms, cudaEvent_t begin, cudaEvent_t e
     if (!is_reached(begin, &begin_ns) || !is_reached(end, &end_ns)) {
         return fake_fail(cudaErrorNotReady);
     }
-    *ret_ms = (float)((double)(end_ns - begin_ns) / 1e6);
+    *ret_ms = (float)(((double)end_ns - (double)begin_ns) / 1e6); // an end may be earlier
     return cudaSuccess;
 }
 
