@@ -34,6 +34,7 @@ static const char *colour_of(const char *what)
         {"input", "#F0E442"},
         {"handling of messages", "#CC79A7"},
         {"sum and update", "#7F5FA8"},
+        {"copying", "#8C6D31"},
         {"link", "#D62728"},
     };
     for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++) {

@@ -13,6 +13,7 @@ static const char *const names[CRITICAL_WHAT_COUNT] = {
     [CRITICAL_INPUT] = "input",
     [CRITICAL_MESSAGES] = "handling of messages",
     [CRITICAL_UPDATE] = "sum and update",
+    [CRITICAL_COPY] = "copying",
     [CRITICAL_OTHER] = "other work",
     [CRITICAL_LINK] = "link",
 };
@@ -26,15 +27,21 @@ static enum critical_what what_of(enum trace_kind kind)
 {
     switch (kind) {
     case TRACE_FORWARD:
+    case TRACE_GPU_FORWARD:
         return CRITICAL_FORWARD;
     case TRACE_BACKWARD:
+    case TRACE_GPU_BACKWARD:
         return CRITICAL_BACKWARD;
     case TRACE_OPTIMIZER:
+    case TRACE_GPU_UPDATE:
         return CRITICAL_OPTIMIZER;
     case TRACE_DELAY:
         return CRITICAL_DELAY;
     case TRACE_EXCHANGE:
+    case TRACE_GPU_SUM:
         return CRITICAL_EXCHANGE;
+    case TRACE_GPU_COPY:
+        return CRITICAL_COPY;
     case TRACE_READ:
     case TRACE_INPUT_WAIT:
         return CRITICAL_INPUT;
@@ -49,11 +56,6 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_STEP:
     case TRACE_READY:
     case TRACE_AFTER_STEP:
-    case TRACE_GPU_FORWARD: // streams of a GPU: the thread that waits for them counts
-    case TRACE_GPU_BACKWARD:
-    case TRACE_GPU_UPDATE:
-    case TRACE_GPU_COPY:
-    case TRACE_GPU_SUM:
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
     case TRACE_QUEUED:
@@ -102,14 +104,18 @@ static void count(struct walk *walk, const struct critical_share *key, uint64_t 
     path->total_ns += ns;
 }
 
+static bool is_of_worker(const struct timeline_thread *thread)
+{
+    return thread->thread != TRACE_SHARD && thread->thread != TRACE_COORDINATOR;
+}
+
 /* The first thread that has the same name: all threads of a rank are its worker. */
 static uint32_t namesake(const struct timeline *timeline, uint32_t thread)
 {
     const struct timeline_thread *own = &timeline->threads[thread];
-    for (uint32_t i = 0; i < thread && own->thread < TRACE_SHARD; i++) {
+    for (uint32_t i = 0; i < thread && is_of_worker(own); i++) {
         const struct timeline_thread *other = &timeline->threads[i];
-        if (other->process == own->process && other->number == own->number &&
-            other->thread < TRACE_SHARD) {
+        if (other->process == own->process && other->number == own->number && is_of_worker(other)) {
             return i;
         }
     }
@@ -135,7 +141,8 @@ static void follow(struct walk *walk, const struct segment *segment)
                                             .to = timeline->threads[segment->thread].process};
         count(walk, &link, segment->cause_ns);
     } else {
-        count_work(walk, segment->kind == TRACE_EXCHANGE ? CRITICAL_EXCHANGE : CRITICAL_OTHER,
+        count_work(walk,
+                   what_of(segment->kind) == CRITICAL_EXCHANGE ? CRITICAL_EXCHANGE : CRITICAL_OTHER,
                    segment->cause_ns);
     }
     walk->thread = thread;

@@ -21,6 +21,7 @@ enum critical_what {
     CRITICAL_INPUT,
     CRITICAL_MESSAGES, // packs, sends and takes them
     CRITICAL_UPDATE,   // of a shard
+    CRITICAL_COPY,     // between host and GPU
     CRITICAL_OTHER,
     CRITICAL_LINK, // between two processes
     CRITICAL_WHAT_COUNT

@@ -37,7 +37,8 @@ struct replay {
 static bool is_computing(enum trace_kind kind)
 {
     return kind == TRACE_FORWARD || kind == TRACE_BACKWARD || kind == TRACE_DELAY ||
-           kind == TRACE_OPTIMIZER;
+           kind == TRACE_OPTIMIZER || kind == TRACE_GPU_FORWARD || kind == TRACE_GPU_BACKWARD ||
+           kind == TRACE_GPU_UPDATE;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -55,7 +56,7 @@ static void find_straggler(struct replay *replay)
     replay->straggler = UINT32_MAX;
     for (size_t i = 0; i < segments->count; i++) {
         const struct segment *segment = &segments->list[i];
-        if (is_computing(segment->kind)) {
+        if (is_computing(segment->kind) && !segment->is_wait) {
             replay->computed_ns[segment->thread] += (double)(segment->end_ns - segment->begin_ns);
         }
     }

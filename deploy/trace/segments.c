@@ -5,11 +5,14 @@
 
 #define NESTING_MAX 32
 #define IDLE_NS     20000 // a thread without anything for so long had to be woken
+#define GPU_IDLE_NS 2000  // likewise of a stream of a GPU, which nobody wakes
+#define GPU_SURE_NS 1000  // how well the clocks of its streams agree
 
-/* A bucket's gradients were ready. */
+/* A bucket's gradients were ready, or the GPU came to their sum. */
 struct ready {
     uint64_t step, time_ns;
     uint32_t bucket, thread;
+    bool is_sum;
 };
 
 struct maker {
@@ -21,6 +24,7 @@ struct maker {
     struct ready *readies; // (ready_count), owned; by step, then by time
     size_t ready_count;
     bool sums_in_memory; // no bucket is posted to a thread that communicates
+    bool *has_gpu;       // (process_count), owned: streams of a GPU are recorded
 };
 
 static bool is_receive(enum trace_kind kind)
@@ -51,6 +55,22 @@ static size_t origin_at(const struct maker *maker, const struct stack *stack, ui
     return SIZE_MAX;
 }
 
+static bool is_stream(enum trace_thread thread)
+{
+    return thread == TRACE_GPU_COMPUTE || thread == TRACE_GPU_BATCHES || thread == TRACE_GPU_UP ||
+           thread == TRACE_GPU_DOWN;
+}
+
+/* A thread that computes on a GPU does nothing but wait for it. */
+static bool is_wait(const struct maker *maker, const struct timeline_event *event)
+{
+    enum trace_kind kind = event->kind;
+    if (kind == TRACE_FORWARD || kind == TRACE_BACKWARD) {
+        return maker->has_gpu[maker->timeline->threads[event->thread].process];
+    }
+    return kind == TRACE_EXCHANGE || kind == TRACE_INPUT_WAIT || kind == TRACE_GPU_SUM;
+}
+
 /* The innermost open slice, from `from` to `to`. */
 static void add(struct maker *maker, const struct stack *stack, uint64_t from, uint64_t to)
 {
@@ -65,7 +85,7 @@ static void add(struct maker *maker, const struct stack *stack, uint64_t from, u
         .end_ns = to,
         .thread = event->thread,
         .kind = event->kind,
-        .is_wait = event->kind == TRACE_EXCHANGE || event->kind == TRACE_INPUT_WAIT,
+        .is_wait = is_wait(maker, event),
         .cause = SEGMENT_NONE,
     };
 }
@@ -137,9 +157,10 @@ static enum status list_readies(struct maker *maker)
     for (size_t i = 0; i < timeline->event_count; i++) {
         const struct timeline_event *event = &timeline->events[i];
         maker->sums_in_memory = maker->sums_in_memory && event->kind != TRACE_POSTED;
-        if (event->kind == TRACE_READY) {
+        if (event->kind == TRACE_READY || event->kind == TRACE_GPU_SUM) {
             maker->readies[maker->ready_count++] =
-                (struct ready){event->step, event->begin_ns, event->bucket, event->thread};
+                (struct ready){event->step, event->begin_ns, event->bucket, event->thread,
+                               event->kind == TRACE_GPU_SUM};
         }
     }
     qsort(maker->readies, maker->ready_count, sizeof(*maker->readies), compare_readies);
@@ -204,7 +225,7 @@ static void find_ready(const struct maker *maker, struct segment *segment,
          i < maker->ready_count && maker->readies[i].step == post->step; i++) {
         const struct ready *ready = &maker->readies[i];
         if (ready->bucket == post->bucket && threads[ready->thread].process == process &&
-            ready->time_ns <= segment->begin_ns) {
+            !ready->is_sum && ready->time_ns <= segment->begin_ns) {
             set_cause(maker, segment, ready->thread, ready->time_ns);
         }
     }
@@ -217,8 +238,61 @@ static void find_last_ready(const struct maker *maker, struct segment *segment, 
          i < maker->ready_count && maker->readies[i].step == step; i++) {
         const struct ready *ready = &maker->readies[i];
         if (ready->time_ns > segment->begin_ns && ready->time_ns < segment->end_ns &&
-            ready->thread != segment->thread) {
+            !ready->is_sum && ready->thread != segment->thread) {
             set_cause(maker, segment, ready->thread, ready->time_ns);
+        }
+    }
+}
+
+/* The stream on which a process's GPU computes; the thread itself if there is none. */
+static uint32_t computing_beside(const struct maker *maker, uint32_t thread)
+{
+    const struct timeline *timeline = maker->timeline;
+    for (uint32_t i = 0; i < timeline->thread_count; i++) {
+        if (timeline->threads[i].process == timeline->threads[thread].process &&
+            timeline->threads[i].thread == TRACE_GPU_COMPUTE) {
+            return i;
+        }
+    }
+    return thread;
+}
+
+/* A sum with other GPUs: what the last of them computed before it came to the same sum. */
+static void find_last_sum(const struct maker *maker, struct segment *segment,
+                          const struct timeline_event *sum)
+{
+    for (size_t i = readies_of(maker, sum->step);
+         i < maker->ready_count && maker->readies[i].step == sum->step; i++) {
+        const struct ready *ready = &maker->readies[i];
+        if (ready->is_sum && ready->bucket == sum->bucket && ready->time_ns < segment->end_ns) {
+            set_cause(maker, segment, computing_beside(maker, ready->thread), ready->time_ns);
+        }
+    }
+}
+
+/* What let a stream of a GPU go on: the last of its other streams that came to an end, or, if none
+ * did while it was idle, the thread that queued. */
+static void find_release(const struct maker *maker, size_t index)
+{
+    const struct timeline *timeline = maker->timeline;
+    struct segment *segment = &maker->segments->list[index];
+    uint32_t process = timeline->threads[segment->thread].process;
+    bool is_first = index == maker->segments->first[segment->thread];
+    uint64_t idle_since_ns = is_first ? 0 : segment[-1].end_ns, latest_ns = 0;
+    for (uint32_t i = 0; i < timeline->thread_count; i++) {
+        const struct timeline_thread *thread = &timeline->threads[i];
+        size_t last = segments_before(maker->segments, i, segment->begin_ns);
+        if (thread->process != process || i == segment->thread || last == SEGMENT_NONE) {
+            continue;
+        }
+        uint64_t end_ns = maker->segments->list[last].end_ns;
+        if (is_stream(thread->thread) && end_ns <= segment->begin_ns + GPU_SURE_NS &&
+            end_ns + GPU_SURE_NS > idle_since_ns && end_ns > latest_ns) {
+            latest_ns = end_ns;
+            segment->cause = last;
+            segment->cause_ns = end_ns < segment->begin_ns ? end_ns : segment->begin_ns;
+        } else if (thread->thread == TRACE_COMPUTE && latest_ns == 0) {
+            set_cause(maker, segment, i, segment->begin_ns);
         }
     }
 }
@@ -273,9 +347,20 @@ static void find_cause(const struct maker *maker, size_t index)
     struct segment *segment = &maker->segments->list[index];
     size_t origin = maker->origins[index];
     bool is_first = index == maker->segments->first[segment->thread];
-    segment->was_idle = is_first || segment[-1].end_ns + IDLE_NS < segment->begin_ns;
+    bool is_gpu = is_stream(timeline->threads[segment->thread].thread);
+    segment->was_idle =
+        is_first || segment[-1].end_ns + (is_gpu ? GPU_IDLE_NS : IDLE_NS) < segment->begin_ns;
     if (segment->kind == TRACE_INPUT_WAIT) {
         find_within(maker, segment, TRACE_INPUT);
+        return;
+    }
+    if (segment->is_wait && (segment->kind == TRACE_FORWARD || segment->kind == TRACE_BACKWARD)) {
+        find_within(maker, segment, TRACE_GPU_COMPUTE);
+        find_within(maker, segment, TRACE_GPU_DOWN);
+        return;
+    }
+    if (is_gpu && segment->kind != TRACE_GPU_SUM) {
+        find_release(maker, index);
         return;
     }
     if (segment->kind == TRACE_EXCHANGE && !maker->sums_in_memory) {
@@ -286,7 +371,9 @@ static void find_cause(const struct maker *maker, size_t index)
         return;
     }
     const struct timeline_event *event = &timeline->events[origin];
-    if (segment->kind == TRACE_EXCHANGE) {
+    if (segment->kind == TRACE_GPU_SUM) {
+        find_last_sum(maker, segment, event);
+    } else if (segment->kind == TRACE_EXCHANGE) {
         find_last_ready(maker, segment, event->step);
     } else if (is_receive(event->kind) && event->flow != 0) {
         find_send(maker, segment, event->flow);
@@ -306,9 +393,15 @@ static enum status make(struct maker *maker)
     segments->list = calloc(most, sizeof(*segments->list));
     segments->first = calloc(timeline->thread_count + 1, sizeof(*segments->first));
     maker->origins = calloc(most, sizeof(*maker->origins));
-    if (segments->list == NULL || segments->first == NULL || maker->origins == NULL ||
-        list_readies(maker) != STATUS_OK) {
+    maker->has_gpu = calloc(timeline->process_count + 1, sizeof(*maker->has_gpu));
+    if (maker->has_gpu == NULL || segments->list == NULL || segments->first == NULL ||
+        maker->origins == NULL || list_readies(maker) != STATUS_OK) {
         return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        const struct timeline_thread *thread = &timeline->threads[i];
+        maker->has_gpu[thread->process] =
+            maker->has_gpu[thread->process] || is_stream(thread->thread);
     }
     for (size_t i = 0; i < timeline->thread_count; i++) {
         segments->first[i] = segments->count;
@@ -330,6 +423,7 @@ enum status segments_make(const struct timeline *timeline, const struct timeline
     enum status status = make(&maker);
     free(maker.origins);
     free(maker.readies);
+    free(maker.has_gpu);
     if (status != STATUS_OK) {
         segments_finish(&segments);
         return status;

@@ -7,10 +7,12 @@
  *     the receive of a message       its send, over the link between the two processes
  *     the post of a bucket           the moment when its gradients were ready
  *     the read of a batch            the thread that computes, which took one before
+ *     what a stream of a GPU does    the end of what another stream did, or the thread that queued
  *
  * A wait has one that ends it: for a batch, the thread that reads; in the exchange, the last
  * message that was handled, or, where workers sum in shared memory, the last worker whose gradients
- * were ready. */
+ * were ready. A thread that computes on a GPU waits for that; a GPU that sums with others waits for
+ * the last of them. */
 #ifndef DEPLOY_TRACE_SEGMENTS_H
 #define DEPLOY_TRACE_SEGMENTS_H
 

@@ -22,7 +22,11 @@ enum { COMPUTE_0, TALK_0, INPUT_0, COMPUTE_1, TALK_1, INPUT_1, SHARD, THREADS };
 
 static struct timeline_process processes[] = {
     {.role = "worker", .number = 0}, {.role = "worker", .number = 1}, {.role = "ps"}};
-static struct timeline_thread threads[THREADS];
+/* Two workers with a GPU each, as a job without a server has them. */
+enum { STREAMS = 5 }; // a worker's thread that computes, and the streams of its GPU
+enum { HOST, GPU, UP, DOWN, BATCHES };
+
+static struct timeline_thread threads[2 * STREAMS];
 static struct timeline_event events[EVENTS_MAX];
 static struct timeline timeline;
 static struct critical_path path;
@@ -162,6 +166,93 @@ static void whoever_is_slow_is_named(void **state)
     expect_limiter(&story, "worker 1's input");
 }
 
+static void begin_on_gpus(void)
+{
+    static const enum trace_thread kinds[STREAMS] = {TRACE_COMPUTE, TRACE_GPU_COMPUTE, TRACE_GPU_UP,
+                                                     TRACE_GPU_DOWN, TRACE_GPU_BATCHES};
+    for (uint32_t i = 0; i < 2 * STREAMS; i++) {
+        threads[i] = (struct timeline_thread){
+            .process = i / STREAMS, .thread = kinds[i % STREAMS], .number = i / STREAMS};
+    }
+    timeline = (struct timeline){.processes = processes,
+                                 .process_count = 2,
+                                 .threads = threads,
+                                 .thread_count = 2 * STREAMS,
+                                 .events = events};
+}
+
+/* How long each part of a step takes on a worker's GPU, in microseconds. */
+struct gpu_story {
+    uint64_t batch, forward, backward, down, up, update;
+    bool sums; // in the place of copies and of what the host does with them
+};
+
+/* One step of a worker whose host queues everything at 10, waits for its gradients, and, at
+ * `summed`, has the means. Where GPUs sum, it waits for nothing but the end. */
+static void tell_gpu(uint32_t worker, const struct gpu_story *story, uint64_t summed, uint64_t end)
+{
+    uint32_t first = worker * STREAMS;
+    uint64_t fed = 10 + story->batch, passed = fed + story->forward;
+    uint64_t computed = passed + story->backward;
+    add(first + BATCHES, TRACE_GPU_COPY, 10, fed, 0);
+    add(first + GPU, TRACE_GPU_FORWARD, fed, passed, 0);
+    add(first + GPU, TRACE_GPU_BACKWARD, passed, computed, 0);
+    add(first + HOST, TRACE_STEP, 0, end, 0);
+    if (story->sums) {
+        add(first + DOWN, TRACE_GPU_SUM, computed, summed, 0);
+        add(first + GPU, TRACE_GPU_UPDATE, summed, summed + story->update, 0);
+        add(first + HOST, TRACE_FORWARD, 0, end, 0);
+    } else {
+        uint64_t there = computed + story->down;
+        add(first + HOST, TRACE_FORWARD, 0, passed + 5, 0);
+        add(first + HOST, TRACE_BACKWARD, passed + 5, there, 0);
+        add(first + DOWN, TRACE_GPU_COPY, computed, there, 0);
+        add(first + UP, TRACE_GPU_COPY, there, there + story->up, 0);
+        add(first + GPU, TRACE_GPU_UPDATE, there + story->up, there + story->up + story->update, 0);
+        add(first + HOST, TRACE_BACKWARD, there, end, 0); // of the next one, at once
+    }
+    timeline.end_ns = max(timeline.end_ns, US * end);
+}
+
+static uint64_t share_of(const char *name);
+
+/* Threads that queue and wait are no limit: what GPUs do is. */
+static void what_a_gpu_does_is_named_not_who_waits_for_it(void **state)
+{
+    (void)state;
+    static const struct gpu_story story = {100, 400, 900, 200, 300, 50, false};
+    struct segments segments;
+    begin_on_gpus();
+    tell_gpu(0, &story, 0, 10 + 100 + 400 + 900 + 200 + 300 + 50);
+    find(&segments);
+    assert_int_equal(share_of("worker 0's backward"), 900);
+    assert_int_equal(share_of("worker 0's forward"), 400 + 10); // with what was before the batch
+    assert_int_equal(share_of("worker 0's copying"), 100 + 200 + 300);
+    assert_int_equal(share_of("worker 0's optimizer"), 50);
+    assert_true(path.total_ns == timeline.end_ns);
+    segments_finish(&segments);
+}
+
+static void a_sum_of_gpus_waits_for_the_last_of_them(void **state)
+{
+    (void)state;
+    struct gpu_story fast = {.batch = 10, .forward = 100, .backward = 200, .sums = true}, slow;
+    struct segments segments;
+    fast.update = 20;
+    slow = fast;
+    slow.backward = 2000;
+    uint64_t summed = 10 + 10 + 100 + 2000 + 30;
+    begin_on_gpus();
+    tell_gpu(0, &fast, summed, summed + 25);
+    tell_gpu(1, &slow, summed, summed + 20);
+    find(&segments);
+    assert_int_equal(share_of("worker 1's backward"), 2000);
+    assert_int_equal(share_of("worker 0's backward"), 0);
+    assert_int_equal(share_of("worker 0's exchange"), 30); // the sum itself
+    assert_true(path.total_ns == timeline.end_ns);
+    segments_finish(&segments);
+}
+
 static uint64_t share_of(const char *name)
 {
     char found[128];
@@ -274,6 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whoever_is_slow_is_named),
         cmocka_unit_test(every_part_has_the_time_that_it_took),
+        cmocka_unit_test(what_a_gpu_does_is_named_not_who_waits_for_it),
+        cmocka_unit_test(a_sum_of_gpus_waits_for_the_last_of_them),
         cmocka_unit_test(a_replay_gives_what_the_change_would_bring),
         cmocka_unit_test(a_sum_in_memory_waits_for_the_last_worker),
         cmocka_unit_test(an_input_that_gets_no_turn_is_input),
