@@ -3,7 +3,8 @@
  * Lines: {id, kind: "lines", title, note, x, y (labels of the axes), x_min, x_max, perhaps y_min,
  * y_max, series: [{name, colour, dash, points: [[x, y] or [x, mean, low, high]], runs: [[[x, y]]],
  * ends: [[x, y, why]]}]}. Bars: {id, kind: "bars", title, note, y, names, colours, series: [{name,
- * values, halves}]}: several series are stacked. */
+ * values, halves, perhaps runs (for each bar, the values of its runs)}]}: several series are
+ * stacked. */
 #ifndef DEPLOY_PAGE_FIGURES_H
 #define DEPLOY_PAGE_FIGURES_H
 

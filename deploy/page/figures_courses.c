@@ -13,9 +13,6 @@
 #define RUN_POINTS_MAX 400
 #define RUN_POINTS_MIN 30
 
-// With more runs, the band says what they would.
-#define RUNS_DRAWN_MAX 3
-
 // Three times the loss of guessing one of ten: what has diverged is cut off there.
 #define LOSS_SHOWN_MAX 6.9
 

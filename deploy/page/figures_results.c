@@ -22,6 +22,19 @@ static void add_bar(json_t *series, const struct statistics *value)
     json_array_append_new(json_object_get(series, "halves"), json_real(value->half_width));
 }
 
+/* What the runs of a bar have: two or three are drawn beside their mean. */
+static void add_bar_runs(json_t *series, const struct run_group *group, const char *key)
+{
+    json_t *values = json_array();
+    bool is_drawn = group->completed > 1 && group->completed <= RUNS_DRAWN_MAX;
+    for (size_t i = 0; i < group->count && is_drawn; i++) {
+        if (run_folder_is_completed(group->runs[i])) {
+            json_array_append_new(values, json_real(run_folder_number(group->runs[i], key)));
+        }
+    }
+    json_array_append_new(json_object_get(series, "runs"), values);
+}
+
 static void add_name(json_t *figure, const struct run_group *group)
 {
     json_array_append_new(json_object_get(figure, "names"), json_string(group->label));
@@ -47,12 +60,15 @@ void figure_rates(const struct run_groups *groups, json_t **ret_figure,
 {
     json_t *figure = figure_bars("images", "Throughput", "images per second",
                                  "Of the whole job, warm-up excluded. Whiskers: 95 % intervals of "
-                                 "the mean, where there are several seeds.");
+                                 "the mean, where there are several seeds; two or three runs "
+                                 "are drawn as points.");
     json_t *series = add_bars(figure, "images per second");
+    json_object_set_new(series, "runs", json_array());
     for (size_t i = 0; i < groups->count; i++) {
         if (groups->list[i].rate.count > 0) {
             add_name(figure, &groups->list[i]);
             add_bar(series, &groups->list[i].rate);
+            add_bar_runs(series, &groups->list[i], "images_per_second");
         }
     }
     finish_bars(figure, 2, ret_figure, ret_sentence);

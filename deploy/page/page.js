@@ -11,7 +11,7 @@
     const tone = (name) => tones[name];
     function readTones() {
         const style = getComputedStyle(document.documentElement);
-        for (const name of ["--ink", "--dim", "--line", ...[0, 1, 2, 3, 4, 5, 6].map((k) => "--c" + k)]) {
+        for (const name of ["--ink", "--paper", "--dim", "--line", ...[0, 1, 2, 3, 4, 5, 6].map((k) => "--c" + k)]) {
             tones[name] = style.getPropertyValue(name).trim();
         }
     }
@@ -74,6 +74,18 @@
         }
     }
 
+    // The runs of a bar, on its lower half: the whisker is in the middle.
+    function drawRuns(chart, set, bar, i) {
+        const pen = chart.ctx;
+        for (const value of set.runs ? set.runs[i] : []) {
+            pen.beginPath();
+            pen.arc(chart.scales.x.getPixelForValue(value), bar.y + bar.height / 4, 3, 0, 2 * Math.PI);
+            pen.fillStyle = tone("--paper");
+            pen.fill();
+            pen.stroke();
+        }
+    }
+
     // The 95 % intervals of bars.
     const whiskers = {
         id: "whiskers",
@@ -105,6 +117,7 @@
                         pen.moveTo(to, bar.y - 5); pen.lineTo(to, bar.y + 5);
                         pen.stroke();
                     }
+                    drawRuns(chart, set, bar, i);
                 });
             });
             pen.restore();
@@ -121,7 +134,9 @@
                     const set = item.dataset;
                     if (figure.kind === "bars") {
                         const half = set.halves[item.dataIndex];
-                        return set.label + " " + show(set.data[item.dataIndex]) + (half > 0 ? " ± " + show(half) : "");
+                        const runs = set.runs ? set.runs[item.dataIndex] : [];
+                        return set.label + " " + show(set.data[item.dataIndex]) + (half > 0 ? " ± " + show(half) : "") +
+                            (runs.length > 0 ? ", runs: " + runs.map(show).join(", ") : "");
                     }
                     const point = figure.series[set.series].points[item.dataIndex];
                     const half = set.role === "mean" && point.length > 2 ? " ± " + show(point[1] - point[2]) : "";
@@ -137,7 +152,7 @@
         const title = (text) => ({ display: true, text });
         const datasets = is_bars
             ? figure.series.map((series, k) => ({ series: k, label: series.name || parts[k], data: series.values,
-                halves: series.halves, maxBarThickness: 26 }))
+                halves: series.halves, runs: series.runs, maxBarThickness: 26 }))
             : figure.series.flatMap((series, k) => linesOf(series, k, figure.series.length <= seriesWithBands));
         const scales = is_bars
             ? { x: { beginAtZero: true, stacked: is_stacked, title: title(figure.y), ticks: {},

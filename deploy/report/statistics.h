@@ -4,6 +4,9 @@
 
 #include <stddef.h>
 
+// So many runs are drawn each by itself; of more, the interval says what they would.
+#define RUNS_DRAWN_MAX 3
+
 struct statistics {
     size_t count;
     double mean;

@@ -154,6 +154,35 @@ static void write_series(FILE *script, const struct sweep_settings *settings, si
     fprintf(script, "NaN NaN NaN NaN NaN\nEND\n");
 }
 
+/* Whether some setting's runs are drawn beside their mean: of more, the interval says it. */
+static bool has_runs(const struct sweep_settings *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        size_t count = settings->list[i].measures[MEASURE_RATE].count;
+        if (count > 1 && count <= RUNS_DRAWN_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The place of a bar, and what one of its runs has. */
+static void write_runs(FILE *script, const struct sweep_settings *settings)
+{
+    if (!has_runs(settings)) {
+        return;
+    }
+    fprintf(script, "$runs << END\n");
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        size_t count = setting->measures[MEASURE_RATE].count;
+        for (size_t k = 0; k < count && count > 1 && count <= RUNS_DRAWN_MAX; k++) {
+            fprintf(script, "%zu %.6g\n", i, setting->rates[k]);
+        }
+    }
+    fprintf(script, "END\n");
+}
+
 static void write_data(FILE *script, const void *context)
 {
     const struct sweep_settings *settings = context;
@@ -171,6 +200,7 @@ static void write_data(FILE *script, const void *context)
         fprintf(script, "\"%s\" %.6g %.6g\n", label, rate->mean, rate->half_width);
     }
     fprintf(script, "END\n");
+    write_runs(script, settings);
 }
 
 /* ==========================================================================================
@@ -368,14 +398,18 @@ static void write_staleness(FILE *script, const struct sweep_settings *settings)
     fprintf(script, "set yrange [*:*]\n");
 }
 
-static void write_images(FILE *script)
+static void write_images(FILE *script, const struct sweep_settings *settings)
 {
+    bool draws_runs = has_runs(settings);
     fprintf(script,
             "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\nset boxwidth 0.6\n"
             "set xtics rotate by -25 noenhanced font ',10'\n"
             "plot $bars using 0:2:xtic(1) with boxes lt 5 notitle, \\\n"
-            "  $bars using 0:2:3 with yerrorbars lc rgb '#333333' pt 0 notitle\n"
-            "set xtics norotate font ''\nset yrange [*:*]\n");
+            "  $bars using 0:2:3 with yerrorbars lc rgb '#333333' pt 0 notitle%s\n"
+            "set xtics norotate font ''\nset yrange [*:*]\n",
+            draws_runs ? ", \\\n  $runs using ($1+0.15):2 with points pt 6 ps 0.6 lc rgb '#333333' "
+                         "notitle"
+                       : "");
 }
 
 static void write_plot(FILE *script, const struct plot *plot, const void *context)
@@ -405,7 +439,7 @@ static void write_plot(FILE *script, const struct plot *plot, const void *contex
     } else if (strcmp(plot->name, "staleness") == 0) {
         write_staleness(script, settings);
     } else if (strcmp(plot->name, "images") == 0) {
-        write_images(script);
+        write_images(script, settings);
     }
 }
 

@@ -182,6 +182,7 @@ static void gather(const struct sweep_results *results, size_t group, struct swe
     for (size_t m = 0; m < MEASURE_COUNT; m++) {
         setting->measures[m] = statistics_of(values[m], counts[m]);
     }
+    memcpy(setting->rates, values[MEASURE_RATE], sizeof(setting->rates));
     setting->reached = counts[MEASURE_TARGET_STEPS];
     for (size_t bin = 0; setting->completed > 0 && bin < SWEEP_STALENESS_BINS; bin++) {
         setting->shares[bin] /= (double)setting->completed;

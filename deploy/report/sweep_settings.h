@@ -54,6 +54,7 @@ struct sweep_setting {
     size_t reached;                          // runs that have reached the target
     bool has_target;
     struct statistics measures[MEASURE_COUNT];
+    double rates[SWEEP_REPEAT_MAX]; // (measures[MEASURE_RATE].count) of the runs
     struct statistics relative_steps, relative_seconds; // to the series' first; count 0: unknown
     struct sweep_point *points;                         // (point_count), owned
     size_t point_count;

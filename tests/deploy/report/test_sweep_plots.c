@@ -46,23 +46,32 @@ static void open_test(struct plots_test *test, size_t count, size_t series)
         for (size_t m = 0; m < MEASURE_COUNT; m++) {
             setting->measures[m] = (struct statistics){3, (double)(i + 1), 0.5};
         }
+        for (size_t k = 0; k < 3; k++) {
+            setting->rates[k] = (double)(i + 1) + 0.1 * (double)k;
+        }
         setting->relative_steps = setting->relative_seconds = (struct statistics){3, 1.5, 0.25};
         setting->shares[i] = 1;
     }
     test->settings = (struct sweep_settings){test->list, count, series};
 }
 
-static bool file_has(const char *path, const char *text)
+/* Lines that have the text. */
+static size_t count_lines(const char *path, const char *text)
 {
     char line[8192];
-    bool has = false;
+    size_t count = 0;
     FILE *file = fopen(path, "re");
     assert_non_null(file);
-    while (!has && fgets(line, sizeof(line), file) != NULL) {
-        has = strstr(line, text) != NULL;
+    while (fgets(line, sizeof(line), file) != NULL) {
+        count += strstr(line, text) != NULL;
     }
     fclose(file);
-    return has;
+    return count;
+}
+
+static bool file_has(const char *path, const char *text)
+{
+    return count_lines(path, text) > 0;
 }
 
 /* Names of the plots that are there. */
@@ -149,6 +158,32 @@ static void what_diverged_and_what_is_capped_is_in_the_plots(void **state)
     }
 }
 
+/* Circles, which no other plot of rates has. */
+static void two_or_three_runs_are_drawn_on_their_bar(void **state)
+{
+    (void)state;
+    if (!has_gnuplot()) {
+        print_message("skipped: gnuplot is not installed\n");
+        skip();
+    }
+    size_t without = 0; // that SVG files of gnuplot have in any case
+    for (size_t runs = 1; runs <= 4; runs++) {
+        struct plots_test test;
+        char path[4096];
+        open_test(&test, 4, 1);
+        for (size_t i = 0; i < 4; i++) {
+            test.list[i].measures[MEASURE_RATE].count = runs;
+        }
+        plot_and_count(&test);
+        snprintf(path, sizeof(path), "%s/images.svg", test.folder);
+        bool is_drawn = runs == 2 || runs == 3;
+        size_t circles = count_lines(path, "xlink:href='#gpPt5'");
+        without = runs == 1 ? circles : without;
+        assert_int_equal(circles, without + (is_drawn ? 4 * runs : 0));
+        temp_folder_destroy(test.folder);
+    }
+}
+
 static void labels_that_read_like_commands_are_not_run(void **state)
 {
     (void)state;
@@ -173,6 +208,7 @@ int main(void)
         cmocka_unit_test(every_shape_of_a_sweep_has_all_its_plots),
         cmocka_unit_test(settings_without_any_number_have_the_plots_that_are_left),
         cmocka_unit_test(what_diverged_and_what_is_capped_is_in_the_plots),
+        cmocka_unit_test(two_or_three_runs_are_drawn_on_their_bar),
         cmocka_unit_test(labels_that_read_like_commands_are_not_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
