@@ -52,6 +52,25 @@ static enum status check_switches(const struct job *job, char *ret_error, size_t
     return STATUS_OK;
 }
 
+enum status job_check_timeline(const struct job *job, uint64_t step_count, char *ret_error,
+                               size_t error_size)
+{
+    const struct trace_window window = job_timeline(job);
+    if (window.first < step_count || window.end == 0) {
+        return STATUS_OK;
+    }
+    snprintf(ret_error, error_size,
+             "--timeline-steps %llu..%llu never come: the job has %llu steps",
+             (unsigned long long)window.first + 1, (unsigned long long)window.end,
+             (unsigned long long)step_count);
+    return STATUS_INVALID;
+}
+
+static enum status check_timeline(const struct job *job, char *ret_error, size_t error_size)
+{
+    return job->steps > 0 ? job_check_timeline(job, job->steps, ret_error, error_size) : STATUS_OK;
+}
+
 static enum status check_order(const struct job *job, char *ret_error, size_t error_size)
 {
     bool is_drawn = order_of(job).kind != ORDER_FREE;
@@ -451,11 +470,11 @@ static enum status check_carriers(const struct job *job, char *ret_error, size_t
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches, check_order,       check_delay_model,  check_remedy,
-        check_backup,   check_sync_bn,     check_straggler,    check_evaluation,
-        check_shards,   check_buckets,     check_connections,  check_server_device,
-        check_nccl,     check_checkpoints, check_left_out,     check_carriers,
-        check_on_loss,  faults_check,      job_check_external,
+        check_switches,      check_timeline, check_order,       check_delay_model,
+        check_remedy,        check_backup,   check_sync_bn,     check_straggler,
+        check_evaluation,    check_shards,   check_buckets,     check_connections,
+        check_server_device, check_nccl,     check_checkpoints, check_left_out,
+        check_carriers,      check_on_loss,  faults_check,      job_check_external,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

@@ -11,6 +11,10 @@
 /* STATUS_INVALID: ret_error says what to change. */
 enum status job_check(const struct job *job, char *ret_error, size_t error_size);
 
+/* Whether some of the steps come that --timeline-steps asks for. Likewise. */
+enum status job_check_timeline(const struct job *job, uint64_t step_count, char *ret_error,
+                               size_t error_size);
+
 /* Whether a lost process leaves a job that can go on (--on-loss redeal): with the same bits, if it
  * has any that do not depend on speed. */
 bool job_can_redeal(const struct job *job);

@@ -1,6 +1,7 @@
 /* Places the switches of a job, its trials and its marks on its steps. */
 #include "common/job/phases.h"
 
+#include "common/job/job_checks.h"
 #include "common/job/job_modes.h"
 
 #include <assert.h>
@@ -185,6 +186,9 @@ enum status phases_of(const struct job *job, uint64_t sample_count, struct phase
         return STATUS_INVALID;
     }
     enum status status = check_rules(job, &rules, sample_count, ret_error, error_size);
+    if (status == STATUS_OK) {
+        status = job_check_timeline(job, total, ret_error, error_size);
+    }
     if (status != STATUS_OK) {
         return status;
     }

@@ -93,9 +93,20 @@ static enum status write_others(const struct timeline_options *options,
                                     : STATUS_OK;
 }
 
-/* Of a job that was started by hand, or whose launcher was killed: what its processes have left. */
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* The file itself, or that of a run folder. Of a job that was started by hand, or whose launcher
+ * was killed: what its processes have left. */
 static enum status find_timeline(const char *run, char ret_path[PATH_BYTES])
 {
+    if (is_file(run)) {
+        snprintf(ret_path, PATH_BYTES, "%.4000s", run);
+        return STATUS_OK;
+    }
     enum status status = timeline_merge(run);
     snprintf(ret_path, PATH_BYTES, "%.4000s/" TIMELINE_NAME, run);
     if (status != STATUS_END_OF_DATA) {
@@ -122,6 +133,11 @@ static enum status show(const char *run, const struct timeline_options *options)
     if (status != STATUS_OK) {
         return status;
     }
+    if (timeline.process_count == 0) {
+        log_error("%s has no process in it: it is empty, or not a timeline of Ringside's", path);
+        timeline_finish(&timeline);
+        return STATUS_INVALID;
+    }
     status = timeline_list_flows(&timeline, &flows, &flow_count);
     if (status == STATUS_OK) {
         timeline_report_print(stdout, run, &timeline, flows, flow_count);
@@ -137,9 +153,10 @@ enum exit_code command_timeline(int argc, char **argv)
     struct timeline_options options;
     struct option_program program = {
         .name = "ringside timeline",
-        .usage = "ringside timeline RUN [--json FILE] [--otf2 FOLDER]",
-        .summary = "Prints what the timeline of a run folder holds (a job with --timeline). Its "
-                   "file, timeline.pftrace,\nis for https://ui.perfetto.dev.",
+        .usage = "ringside timeline RUN|FILE [--json FILE] [--otf2 FOLDER]",
+        .summary = "Prints what the timeline of a run folder holds (a job with --timeline), or of "
+                   "a file that was copied\nfrom one. The file, timeline.pftrace, is for "
+                   "https://ui.perfetto.dev.",
         .example = "  ringside run -n 2 --mode ring --timeline --out runs/a\n"
                    "  ringside timeline runs/a --json a.json\n"
                    "  ringside timeline runs/a --otf2 a-otf2\n",
@@ -163,7 +180,7 @@ enum exit_code command_timeline(int argc, char **argv)
         return EXIT_COMPLETED;
     }
     if (run == NULL) {
-        log_error("name the run folder first: ringside timeline RUN");
+        log_error("name the run folder, or its timeline.pftrace, first: ringside timeline RUN");
         return EXIT_USAGE;
     }
     return exit_code(show(run, &options));

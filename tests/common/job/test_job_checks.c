@@ -164,6 +164,14 @@ static void buckets_are_not_tuned_where_bits_must_not_depend_on_time(void **stat
     assert_int_equal(phases_bucket_bytes(&job), 512 * 1024);
 }
 
+static void some_step_of_a_timeline_comes(void **state)
+{
+    (void)state;
+    sample_job_refuse(SAMPLE_JOB("steps=30", "timeline-steps=31..40"), "the job has 30 steps");
+    sample_job_resolved(SAMPLE_JOB("steps=30", "timeline-steps=30..40"));
+    sample_job_resolved(SAMPLE_JOB("steps=30", "timeline=true"));
+}
+
 static void a_switch_comes_within_the_job(void **state)
 {
     (void)state;
@@ -280,6 +288,7 @@ int main(void)
         cmocka_unit_test(the_batch_of_all_workers_needs_workers_in_step),
         cmocka_unit_test(buckets_are_not_tuned_where_bits_must_not_depend_on_time),
         cmocka_unit_test(a_switch_comes_within_the_job),
+        cmocka_unit_test(some_step_of_a_timeline_comes),
         cmocka_unit_test(delays_for_each_worker_are_drawn_and_of_single_gradients),
         cmocka_unit_test(a_target_needs_evaluations),
         cmocka_unit_test(one_worker_makes_no_rounds),

@@ -178,6 +178,8 @@ static void what_does_not_fit_the_data_is_refused(void **state)
                   100, "must come in their order");
     check_refused(SAMPLE_JOB("global-batch=10", "epochs=1", "sync-every=11", "mode=ring"), 100,
                   "longer than the 10 steps");
+    check_refused(SAMPLE_JOB("global-batch=10", "epochs=3", "timeline-steps=31..40"), 100,
+                  "--timeline-steps 31..40 never come: the job has 30 steps");
     check_refused(SAMPLE_JOB("global-batch=10", "epochs=1", "mode=ring"), 9,
                   "fewer than one global batch");
 }
