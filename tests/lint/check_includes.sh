@@ -76,7 +76,7 @@ worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker
 worker/device/cuda/host/.*      common/base/(status|log|new_file)\.h|worker/device/cuda/host/[^/]+\.h
 worker/device/cuda/dnn/.*       common/base/(status|clock)\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
 worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|worker/device/cuda/(nccl|host)/[^/]+\.h
-worker/device/cuda/.*           common/(base/(status|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|nccl)/)?)?[^/]+\.h
+worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
