@@ -110,8 +110,9 @@ struct bench {
     uint32_t rank;
     int gpu, gpu_count;
     size_t value_count;
-    float *host;  // (value_count), owned
-    float *grads; // (value_count), of the GPU, owned
+    float *host;              // (value_count), owned
+    float *grads;             // (value_count), of the GPU, owned
+    struct recorder recorder; // zeroed: records nothing
     struct node_context context;
     struct transfer transfer;
     struct peers peers;
@@ -202,6 +203,7 @@ static enum status open_bench(struct bench *bench)
     }
     enum status status = cuda_check(result, "take a GPU");
     bench->context.grads = bench->grads;
+    bench->context.recorder = &bench->recorder;
     if (status == STATUS_OK) {
         status = transfer_init(&bench->transfer, &bench->context, &none, 0, 0);
     }
@@ -407,6 +409,10 @@ static int await_workers(const pid_t *workers, uint32_t count)
             continue;
         }
         i++;
+        if (ended > 0 && WIFSIGNALED(status) && verdict == EXIT_SUCCESS) {
+            log_error("a worker was ended by signal %d (SIG%s)", WTERMSIG(status),
+                      sigabbrev_np(WTERMSIG(status)));
+        }
         bool is_well = ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
         for (uint32_t k = 0; k < count && !is_well && verdict == EXIT_SUCCESS; k++) {
             kill(workers[k], workers[k] != ended ? SIGKILL : 0);

@@ -177,7 +177,7 @@ static void begin_on_gpus(void)
     timeline = (struct timeline){.processes = processes,
                                  .process_count = 2,
                                  .threads = threads,
-                                 .thread_count = 2 * STREAMS,
+                                 .thread_count = sizeof(threads) / sizeof(threads[0]),
                                  .events = events};
 }
 

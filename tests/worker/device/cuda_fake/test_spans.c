@@ -106,7 +106,7 @@ static const struct device_span *find(const struct bench *bench, enum device_str
 static void check_length(const struct device_span *span, uint64_t expected_ns)
 {
     uint64_t length_ns = span->end_ns - span->begin_ns;
-    assert_in_range(length_ns + NEAR_NS, expected_ns, expected_ns + 2 * NEAR_NS);
+    assert_in_range(length_ns + NEAR_NS, expected_ns, expected_ns + UINT64_C(2) * NEAR_NS);
 }
 
 static uint64_t params_of(const struct bench *bench, uint32_t first, uint32_t end)
@@ -140,7 +140,7 @@ static void streams_say_what_they_did_and_when(void **state)
         const struct device_span *last = find(&bench, DEVICE_COMPUTES, DEVICE_BACKWARD, 0);
         const struct device_span *first = find(&bench, DEVICE_COMPUTES, DEVICE_BACKWARD, 1);
         check_length(up, bench.plan.value_count * sizeof(float));
-        check_length(batch, BATCH * 2 * 9 * 11 * sizeof(float));
+        check_length(batch, sizeof(float) * BATCH * 2 * 9 * 11);
         check_length(find(&bench, DEVICE_COPIES_DOWN, DEVICE_COPY, 0),
                      params_of(&bench, 2, bench.plan.op_count) * sizeof(float));
         check_length(find(&bench, DEVICE_COPIES_DOWN, DEVICE_COPY, 1),
