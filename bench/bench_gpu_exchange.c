@@ -18,7 +18,7 @@
 #include "common/options/options.h"
 #include "common/vector/layout.h"
 #include "worker/device/cuda/host/report.h"
-#include "worker/device/cuda/memory_handle.h"
+#include "worker/device/cuda/memory/memory_handle.h"
 #include "worker/device/cuda/peers.h"
 
 #include <errno.h>

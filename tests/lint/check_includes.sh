@@ -43,8 +43,9 @@ worker/device/cpu       common/base common/vector worker/device
 worker/device/cuda/host common/base
 worker/device/cuda/dnn  common/base worker/device worker/device/cuda/host
 worker/device/cuda/kernels common/base common/optimizer worker/device
+worker/device/cuda/memory common/base worker/device/cuda/host
 worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
-worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/nccl
+worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/memory worker/device/cuda/nccl
 worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
 worker/model            common/base common/vector common/options common/optimizer worker/device
@@ -75,8 +76,9 @@ worker/device/cuda/kernels/.*   worker/device/cuda/kernels/[^/]+\.(h|inc)|common
 worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
 worker/device/cuda/host/.*      common/base/(status|log|new_file)\.h|worker/device/cuda/host/[^/]+\.h
 worker/device/cuda/dnn/.*       common/base/(status|clock)\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
+worker/device/cuda/memory/.*    common/base/status\.h|worker/device/cuda/(memory|host)/[^/]+\.h
 worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|worker/device/cuda/(nccl|host)/[^/]+\.h
-worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|nccl)/)?)?[^/]+\.h
+worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h

@@ -1,9 +1,9 @@
 /* The CUDA backend: devices, and what they can do. */
 #include "worker/device/cuda/dnn/dnn_choices.h"
 #include "worker/device/cuda/host/report.h"
+#include "worker/device/cuda/memory/page_lock.h"
 #include "worker/device/cuda/module.h"
 #include "worker/device/cuda/nccl/collective.h"
-#include "worker/device/cuda/page_lock.h"
 #include "worker/device/cuda/program.h"
 #include "worker/device/cuda/vectors.h"
 

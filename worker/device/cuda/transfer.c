@@ -1,7 +1,7 @@
 /* Copies on streams of their own, which events keep in step with the one that computes. */
 #include "worker/device/cuda/transfer.h"
 
-#include "worker/device/cuda/page_lock.h"
+#include "worker/device/cuda/memory/page_lock.h"
 
 #include <assert.h>
 #include <stdlib.h>

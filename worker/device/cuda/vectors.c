@@ -3,7 +3,7 @@
 
 #include "worker/device/cuda/context.h"
 #include "worker/device/cuda/host/report.h"
-#include "worker/device/cuda/memory_handle.h"
+#include "worker/device/cuda/memory/memory_handle.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Memory of the host whose pages stay where they are, so that the GPU copies it by itself while
  * both go on. From other memory a copy first waits for all that was queued before it. */
-#ifndef WORKER_DEVICE_CUDA_PAGE_LOCK_H
-#define WORKER_DEVICE_CUDA_PAGE_LOCK_H
+#ifndef WORKER_DEVICE_CUDA_MEMORY_PAGE_LOCK_H
+#define WORKER_DEVICE_CUDA_MEMORY_PAGE_LOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Locks pages, by CUDA. */
-#include "worker/device/cuda/page_lock.h"
+#include "worker/device/cuda/memory/page_lock.h"
 
 #include "worker/device/cuda/host/report.h"
 

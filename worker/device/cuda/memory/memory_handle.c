@@ -1,5 +1,5 @@
 /* Writes and opens handles of CUDA's. */
-#include "worker/device/cuda/memory_handle.h"
+#include "worker/device/cuda/memory/memory_handle.h"
 
 #include "worker/device/cuda/host/report.h"
 

@@ -1,7 +1,7 @@
 /* Memory of a GPU that other processes of the host map, as bytes that they are told: CUDA's handle
  * of the allocation, and where the memory lies in it. */
-#ifndef WORKER_DEVICE_CUDA_MEMORY_HANDLE_H
-#define WORKER_DEVICE_CUDA_MEMORY_HANDLE_H
+#ifndef WORKER_DEVICE_CUDA_MEMORY_MEMORY_HANDLE_H
+#define WORKER_DEVICE_CUDA_MEMORY_MEMORY_HANDLE_H
 
 #include "common/base/status.h"
 
