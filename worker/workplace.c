@@ -38,7 +38,8 @@ static enum status open_images(const struct job *job, enum dataset_split split,
                                struct dataset **ret_dataset)
 {
     struct dataset *dataset;
-    enum status status = dataset_open(job->data, job->seed, split, &dataset);
+    const struct dataset_options options = {.seed = job->seed, .split = split};
+    enum status status = dataset_open(job->data, &options, &dataset);
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
 

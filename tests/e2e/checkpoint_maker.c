@@ -70,7 +70,8 @@ static void check(enum status status)
 static struct dataset *open_images(const struct job *job, enum dataset_split split)
 {
     struct dataset *dataset;
-    check(dataset_open(job->data, job->seed, split, &dataset));
+    check(dataset_open(job->data, &(struct dataset_options){.seed = job->seed, .split = split},
+                       &dataset));
     check(dataset_resize(dataset, job->image_size, &dataset));
     return dataset;
 }
@@ -205,7 +206,7 @@ static void write_images(const struct maker *maker)
     assert(image != NULL && labels != NULL && file != NULL);
     fwrite(header, sizeof(header), 1, file);
     for (uint64_t i = 0; i < count; i++) {
-        dataset_read(test, i, image, &labels[i]);
+        check(dataset_read(test, i, image, &labels[i]));
         fwrite(image, sizeof(*image), pixels, file);
     }
     fwrite(labels, sizeof(*labels), count, file);

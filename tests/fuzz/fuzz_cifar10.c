@@ -42,7 +42,8 @@ static void check_record(const struct cifar *cifar, const struct dataset *datase
 {
     float pixels[PIXELS];
     uint32_t label;
-    dataset_read(dataset, index, pixels, &label);
+    enum status status = dataset_read(dataset, index, pixels, &label);
+    assert(status == STATUS_OK);
     assert(label == record[cifar->label_bytes - 1]);
     for (uint32_t i = 0; i < PIXELS; i++) {
         assert(byte_of(cifar, pixels[i], i / CHANNEL_PIXELS) == record[cifar->label_bytes + i]);

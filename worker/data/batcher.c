@@ -63,6 +63,7 @@ struct batcher {
     pthread_cond_t changed; // any of what follows
     uint64_t taken, ready;
     struct position position; // of batch `ready`
+    enum status failure;      // of batch `ready`: it cannot be read
     bool is_stopping;
     atomic_uint_fast64_t generation; // changes under the lock; peeked at without it
 };
@@ -84,41 +85,55 @@ static struct position position_after(const struct batcher *batcher, struct posi
 }
 
 /* The same pixels or bytes as without an augmentation, of a changed image. */
-static void read_augmented(struct batcher *batcher, uint64_t epoch, uint32_t index, void *pixels,
-                           uint32_t *ret_label)
+static enum status read_augmented(struct batcher *batcher, uint64_t epoch, uint32_t index,
+                                  void *pixels, uint32_t *ret_label)
 {
     uint64_t key = random_key(batcher->options.seed, RANDOM_AUGMENT, epoch, index);
     bool reads_bytes = batcher->options.reads_bytes;
     uint8_t *bytes = reads_bytes ? pixels : batcher->stored;
-    dataset_read_bytes(batcher->dataset, index, bytes, ret_label);
+    enum status status = dataset_read_bytes(batcher->dataset, index, bytes, ret_label);
+    if (status != STATUS_OK) {
+        return status;
+    }
     augment_apply(&batcher->options.augmentation, &batcher->image, key, bytes, batcher->spare);
     if (!reads_bytes) {
         dataset_convert(batcher->dataset, bytes, pixels);
     }
+    return STATUS_OK;
+}
+
+static enum status read_sample(struct batcher *batcher, uint64_t epoch, uint32_t index,
+                               void *pixels, uint32_t *ret_label)
+{
+    if (batcher->augments) {
+        return read_augmented(batcher, epoch, index, pixels, ret_label);
+    }
+    if (batcher->options.reads_bytes) {
+        return dataset_read_bytes(batcher->dataset, index, pixels, ret_label);
+    }
+    return dataset_read(batcher->dataset, index, pixels, ret_label);
 }
 
 /* Reads the batch of a position into a slot. Gives up when the generation is over. */
-static void fill(struct batcher *batcher, struct slot *slot, struct position position,
-                 uint64_t generation)
+static enum status fill(struct batcher *batcher, struct slot *slot, struct position position,
+                        uint64_t generation)
 {
     sampler_take(batcher->sampler, position.epoch, position.step, batcher->indices, &slot->count);
     slot->epoch = position.epoch;
     for (uint32_t i = 0; i < batcher->options.batch_size; i++) {
         if (atomic_load_explicit(&batcher->generation, memory_order_relaxed) != generation) {
-            return;
+            return STATUS_OK;
         }
         uint32_t index = i < slot->count ? batcher->indices[i] : 0;
         void *pixels = (char *)slot->pixels + i * batcher->sample_bytes;
-        if (batcher->augments) {
-            read_augmented(batcher, position.epoch, index, pixels, &slot->labels[i]);
-        } else if (batcher->options.reads_bytes) {
-            dataset_read_bytes(batcher->dataset, index, pixels, &slot->labels[i]);
-        } else {
-            dataset_read(batcher->dataset, index, pixels, &slot->labels[i]);
+        enum status status = read_sample(batcher, position.epoch, index, pixels, &slot->labels[i]);
+        if (status != STATUS_OK) {
+            return status;
         }
         slot->sample_keys[i] =
             random_key(batcher->options.seed, RANDOM_DROPOUT, position.epoch, index);
     }
+    return STATUS_OK;
 }
 
 /* Fills the slot of batch `ready`. Called with the lock held, which it gives up meanwhile. */
@@ -129,18 +144,29 @@ static void fill_next(struct batcher *batcher)
     struct slot *slot = &batcher->slots[batcher->ready % batcher->slot_count];
     pthread_mutex_unlock(&batcher->lock);
     uint64_t began_ns = trace_enter(batcher->options.trace, TRACE_READ, TRACE_NO_BUCKET);
-    fill(batcher, slot, position, generation);
+    enum status status = fill(batcher, slot, position, generation);
     trace_leave(batcher->options.trace, began_ns,
                 &(struct trace_tag){.kind = TRACE_READ,
                                     .bucket = TRACE_NO_BUCKET,
                                     .step = position.epoch * sampler_step_count(batcher->sampler) +
                                             position.step});
     pthread_mutex_lock(&batcher->lock);
-    if (atomic_load(&batcher->generation) == generation) {
+    if (atomic_load(&batcher->generation) != generation) {
+        return;
+    }
+    batcher->failure = status;
+    if (status == STATUS_OK) {
         batcher->ready++;
         batcher->position = position_after(batcher, position);
-        pthread_cond_broadcast(&batcher->changed);
     }
+    pthread_cond_broadcast(&batcher->changed);
+}
+
+/* Whether there is a batch to fill, and a slot for it. */
+static bool may_fill(const struct batcher *batcher)
+{
+    return batcher->ready - batcher->taken < batcher->options.depth && !is_at_end(batcher) &&
+           batcher->failure == STATUS_OK;
 }
 
 static void *run_loader(void *argument)
@@ -148,7 +174,7 @@ static void *run_loader(void *argument)
     struct batcher *batcher = argument;
     pthread_mutex_lock(&batcher->lock);
     while (!batcher->is_stopping) {
-        if (batcher->ready - batcher->taken < batcher->options.depth && !is_at_end(batcher)) {
+        if (may_fill(batcher)) {
             fill_next(batcher);
         } else {
             pthread_cond_wait(&batcher->changed, &batcher->lock);
@@ -364,7 +390,8 @@ void batcher_destroy(struct batcher *batcher)
 /* Waits, or without a loader reads, until batch `taken` is there. Called with the lock held. */
 static void await_batch(struct batcher *batcher)
 {
-    while (batcher->ready == batcher->taken && !is_at_end(batcher)) {
+    while (batcher->ready == batcher->taken && !is_at_end(batcher) &&
+           batcher->failure == STATUS_OK) {
         if (batcher->has_loader) {
             pthread_cond_wait(&batcher->changed, &batcher->lock);
         } else {
@@ -378,8 +405,9 @@ enum status batcher_next(struct batcher *batcher, struct batch *ret_batch)
     pthread_mutex_lock(&batcher->lock);
     await_batch(batcher);
     if (batcher->ready == batcher->taken) {
+        enum status status = batcher->failure;
         pthread_mutex_unlock(&batcher->lock);
-        return STATUS_END_OF_DATA;
+        return status != STATUS_OK ? status : STATUS_END_OF_DATA;
     }
     const struct slot *slot = &batcher->slots[batcher->taken % batcher->slot_count];
     batcher->taken++;
@@ -415,6 +443,7 @@ enum status batcher_seek(struct batcher *batcher, uint64_t epoch, uint64_t step)
     atomic_fetch_add(&batcher->generation, 1);
     batcher->ready = batcher->taken;
     batcher->position = position;
+    batcher->failure = STATUS_OK;
     pthread_cond_broadcast(&batcher->changed);
     pthread_mutex_unlock(&batcher->lock);
     return STATUS_OK;

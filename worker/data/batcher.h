@@ -56,7 +56,7 @@ enum status batcher_create(const struct batcher_options *options, const struct d
 void batcher_destroy(struct batcher *batcher); // NULL is fine; ends the thread
 
 /* The next batch; training goes on for ever, from epoch 0, step 0. Evaluation: STATUS_END_OF_DATA
- * after the last one. */
+ * after the last one. Where a sample of the batch cannot be read: its status, until a seek. */
 enum status batcher_next(struct batcher *batcher, struct batch *ret_batch);
 
 /* Training: go on at this step of this epoch (resume). Evaluation: start again from the first. */

@@ -108,12 +108,13 @@ void byte_images_convert(const struct dataset *dataset, const uint8_t *bytes, fl
     }
 }
 
-void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                      uint32_t *ret_label)
+enum status byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                             uint32_t *ret_label)
 {
     const struct byte_images *images = (const struct byte_images *)dataset;
     byte_images_convert(dataset, find_pixels(images, index), ret_pixels);
     *ret_label = images->labels[index];
+    return STATUS_OK;
 }
 
 void byte_images_describe(const struct dataset *dataset, struct pixels_source *ret_source)
@@ -128,14 +129,15 @@ void byte_images_describe(const struct dataset *dataset, struct pixels_source *r
     memcpy(ret_source->shift, images->shift, sizeof(images->shift));
 }
 
-void byte_images_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                            uint32_t *ret_label)
+enum status byte_images_read_bytes(const struct dataset *dataset, uint64_t index,
+                                   uint8_t *ret_bytes, uint32_t *ret_label)
 {
     const struct byte_images *images = (const struct byte_images *)dataset;
     const struct shape *sample = &dataset->sample;
     memcpy(ret_bytes, find_pixels(images, index),
            (size_t)sample->channels * sample->rows * sample->columns);
     *ret_label = images->labels[index];
+    return STATUS_OK;
 }
 
 void byte_images_close(struct dataset *dataset)

@@ -45,11 +45,11 @@ enum status byte_images_add(struct byte_images *images, const struct byte_record
 struct dataset *byte_images_dataset(struct byte_images *images);
 
 /* Of dataset_ops. */
-void byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                      uint32_t *ret_label);
+enum status byte_images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                             uint32_t *ret_label);
 void byte_images_describe(const struct dataset *dataset, struct pixels_source *ret_source);
-void byte_images_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                            uint32_t *ret_label);
+enum status byte_images_read_bytes(const struct dataset *dataset, uint64_t index,
+                                   uint8_t *ret_bytes, uint32_t *ret_label);
 void byte_images_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
 void byte_images_close(struct dataset *dataset);
 

@@ -129,18 +129,16 @@ static enum status open_split(const struct cifar *cifar, const char *path, enum 
     return STATUS_OK;
 }
 
-static enum status cifar10_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status cifar10_open(const char *path, const struct dataset_options *options,
                                 struct dataset **ret_dataset)
 {
-    (void)seed;
-    return open_split(&cifar10, path, split, ret_dataset);
+    return open_split(&cifar10, path, options->split, ret_dataset);
 }
 
-static enum status cifar100_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status cifar100_open(const char *path, const struct dataset_options *options,
                                  struct dataset **ret_dataset)
 {
-    (void)seed;
-    return open_split(&cifar100, path, split, ret_dataset);
+    return open_split(&cifar100, path, options->split, ret_dataset);
 }
 
 const struct dataset_ops dataset_cifar10_ops = {

@@ -40,10 +40,10 @@ static const struct row *find_row(const char *name, size_t name_size)
     return NULL;
 }
 
-enum status dataset_open(const char *data, uint64_t seed, enum dataset_split split,
+enum status dataset_open(const char *data, const struct dataset_options *options,
                          struct dataset **ret_dataset)
 {
-    assert(split == DATASET_TRAIN || split == DATASET_TEST);
+    assert(options->split == DATASET_TRAIN || options->split == DATASET_TEST);
     size_t name_size = strcspn(data, ":");
     const char *path = data[name_size] == ':' ? data + name_size + 1 : "";
     const struct row *row = find_row(data, name_size);
@@ -60,7 +60,7 @@ enum status dataset_open(const char *data, uint64_t seed, enum dataset_split spl
         log_error("--data: %s needs no files; leave out \":%s\"", row->name, path);
         return STATUS_INVALID;
     }
-    enum status status = row->ops->open(path, seed, split, ret_dataset);
+    enum status status = row->ops->open(path, options, ret_dataset);
     if (status == STATUS_NO_MEMORY) {
         log_error("not enough memory for the dataset %s", data);
     }
@@ -68,12 +68,13 @@ enum status dataset_open(const char *data, uint64_t seed, enum dataset_split spl
     return status;
 }
 
-void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                  uint32_t *ret_label)
+enum status dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                         uint32_t *ret_label)
 {
     assert(index < dataset->sample_count);
-    dataset->ops->read(dataset, index, ret_pixels, ret_label);
-    assert(*ret_label < dataset->class_count);
+    enum status status = dataset->ops->read(dataset, index, ret_pixels, ret_label);
+    assert(status != STATUS_OK || *ret_label < dataset->class_count);
+    return status;
 }
 
 bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source)
@@ -85,12 +86,13 @@ bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_s
     return true;
 }
 
-void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                        uint32_t *ret_label)
+enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                               uint32_t *ret_label)
 {
     assert(index < dataset->sample_count);
-    dataset->ops->read_bytes(dataset, index, ret_bytes, ret_label);
-    assert(*ret_label < dataset->class_count);
+    enum status status = dataset->ops->read_bytes(dataset, index, ret_bytes, ret_label);
+    assert(status != STATUS_OK || *ret_label < dataset->class_count);
+    return status;
 }
 
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
@@ -105,17 +107,28 @@ void dataset_close(struct dataset *dataset)
     }
 }
 
-uint64_t dataset_digest(const struct dataset *dataset, uint64_t count, uint64_t digest)
+static enum status add_to_digest(const struct dataset *dataset, uint64_t count, uint64_t *digest)
 {
     size_t pixels =
         (size_t)dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
     float *sample = calloc(pixels, sizeof(*sample));
-    for (uint64_t i = 0; sample != NULL && i < DIGEST_SAMPLES && i < count; i++) {
+    enum status status = sample != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    for (uint64_t i = 0; status == STATUS_OK && i < DIGEST_SAMPLES && i < count; i++) {
         uint32_t label;
-        dataset_read(dataset, i * (count / DIGEST_SAMPLES + 1) % count, sample, &label);
-        digest = layout_digest_add(digest, sample, pixels * sizeof(*sample));
-        digest = layout_digest_add(digest, &label, sizeof(label));
+        status = dataset_read(dataset, i * (count / DIGEST_SAMPLES + 1) % count, sample, &label);
+        if (status == STATUS_OK) {
+            *digest = layout_digest_add(*digest, sample, pixels * sizeof(*sample));
+            *digest = layout_digest_add(*digest, &label, sizeof(label));
+        }
     }
     free(sample);
-    return digest;
+    return status;
+}
+
+enum status dataset_digest(const struct dataset *train, uint64_t train_count,
+                           const struct dataset *test, uint64_t test_count, uint64_t *ret_digest)
+{
+    *ret_digest = LAYOUT_DIGEST_SEED;
+    enum status status = add_to_digest(train, train_count, ret_digest);
+    return status == STATUS_OK ? add_to_digest(test, test_count, ret_digest) : status;
 }

@@ -13,23 +13,30 @@
 
 enum dataset_split { DATASET_TRAIN, DATASET_TEST };
 
+struct dataset_options {
+    uint64_t seed; // of what is drawn
+    enum dataset_split split;
+};
+
 struct dataset;
 
 struct dataset_ops {
     /* Logs what is wrong with which file, and what to do. */
-    enum status (*open)(const char *path, uint64_t seed, enum dataset_split split,
+    enum status (*open)(const char *path, const struct dataset_options *options,
                         struct dataset **ret_dataset);
 
     /* Writes (C, H, W) floats, normalised (zero mean, unit scale, about), and the label. index is
-     * below sample_count. Never fails, never blocks but for page faults, any thread. */
-    void (*read)(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                 uint32_t *ret_label);
+     * below sample_count. Any thread. Blocks for files at most. Only where samples are files of
+     * their own does it fail, and says which. */
+    enum status (*read)(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                        uint32_t *ret_label);
 
     /* Of images that are stored as bytes; NULL, all three: they are not. How pixels are made of
-     * them, valid until close; the bytes of a sample, as read; and the pixels of such bytes. */
+     * them, valid until close; the bytes of a sample, which fails as `read` does; and the pixels of
+     * such bytes. */
     void (*describe)(const struct dataset *dataset, struct pixels_source *ret_source);
-    void (*read_bytes)(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                       uint32_t *ret_label);
+    enum status (*read_bytes)(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                              uint32_t *ret_label);
     void (*convert)(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
     void (*close)(struct dataset *dataset);
 };
@@ -43,23 +50,24 @@ struct dataset {
 };
 
 /* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */
-enum status dataset_open(const char *data, uint64_t seed, enum dataset_split split,
+enum status dataset_open(const char *data, const struct dataset_options *options,
                          struct dataset **ret_dataset);
-void dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                  uint32_t *ret_label);
+enum status dataset_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                         uint32_t *ret_label);
 
 /* False if samples are not stored as bytes. The source is valid until dataset_close. */
 bool dataset_describe(const struct dataset *dataset, struct pixels_source *ret_source);
-void dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                        uint32_t *ret_label);
+enum status dataset_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
+                               uint32_t *ret_label);
 
 /* Makes the pixels of a stored sample: what dataset_read writes, of bytes that may have been
  * changed. */
 void dataset_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels);
 void dataset_close(struct dataset *dataset); // NULL is fine
 
-/* Adds to a digest of some of the first `count` samples, spread over them, pixels and labels:
- * workers that read other data differ in it. */
-uint64_t dataset_digest(const struct dataset *dataset, uint64_t count, uint64_t digest);
+/* A digest of some of the first so many samples of both splits, spread over them, pixels and
+ * labels: workers that read other data differ in it. Fails where a sample cannot be read. */
+enum status dataset_digest(const struct dataset *train, uint64_t train_count,
+                           const struct dataset *test, uint64_t test_count, uint64_t *ret_digest);
 
 #endif

@@ -247,19 +247,17 @@ static enum status open_set(const struct idx_set *set, struct dataset **ret_data
     return STATUS_OK;
 }
 
-static enum status mnist_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status mnist_open(const char *path, const struct dataset_options *options,
                               struct dataset **ret_dataset)
 {
-    (void)seed;
-    struct idx_set set = {&idx_mnist_format, mnist_advice, path, split};
+    struct idx_set set = {&idx_mnist_format, mnist_advice, path, options->split};
     return open_set(&set, ret_dataset);
 }
 
-static enum status fashion_mnist_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status fashion_mnist_open(const char *path, const struct dataset_options *options,
                                       struct dataset **ret_dataset)
 {
-    (void)seed;
-    struct idx_set set = {&idx_fashion_mnist_format, fashion_mnist_advice, path, split};
+    struct idx_set set = {&idx_fashion_mnist_format, fashion_mnist_advice, path, options->split};
     return open_set(&set, ret_dataset);
 }
 

@@ -60,13 +60,16 @@ static void scale_image(const struct resized *resized, const float *pixels, floa
     }
 }
 
-static void resized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                         uint32_t *ret_label)
+static enum status resized_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                                uint32_t *ret_label)
 {
     const struct resized *resized = (const struct resized *)dataset;
     float pixels[INNER_MAX];
-    dataset_read(resized->inner, index, pixels, ret_label);
-    scale_image(resized, pixels, ret_pixels);
+    enum status status = dataset_read(resized->inner, index, pixels, ret_label);
+    if (status == STATUS_OK) {
+        scale_image(resized, pixels, ret_pixels);
+    }
+    return status;
 }
 
 static void resized_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
@@ -93,11 +96,11 @@ static void resized_describe(const struct dataset *dataset, struct pixels_source
     ret_source->column_taps = resized->columns;
 }
 
-static void resized_read_bytes(const struct dataset *dataset, uint64_t index, uint8_t *ret_bytes,
-                               uint32_t *ret_label)
+static enum status resized_read_bytes(const struct dataset *dataset, uint64_t index,
+                                      uint8_t *ret_bytes, uint32_t *ret_label)
 {
     const struct resized *resized = (const struct resized *)dataset;
-    resized->inner->ops->read_bytes(resized->inner, index, ret_bytes, ret_label);
+    return resized->inner->ops->read_bytes(resized->inner, index, ret_bytes, ret_label);
 }
 
 static const struct dataset_ops resized_byte_ops = {

@@ -266,8 +266,8 @@ struct shapes {
     uint64_t key; // of (seed, split)
 };
 
-static void shapes_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                        uint32_t *ret_label)
+static enum status shapes_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                               uint32_t *ret_label)
 {
     const struct shapes *shapes = (const struct shapes *)dataset;
     uint32_t label = (uint32_t)(index % KIND_COUNT);
@@ -279,6 +279,7 @@ static void shapes_read(const struct dataset *dataset, uint64_t index, float *re
         paint_row(&figure, y, coverage, ret_pixels);
     }
     *ret_label = label;
+    return STATUS_OK;
 }
 
 static void shapes_close(struct dataset *dataset)
@@ -286,7 +287,7 @@ static void shapes_close(struct dataset *dataset)
     free((struct shapes *)dataset);
 }
 
-static enum status shapes_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status shapes_open(const char *path, const struct dataset_options *options,
                                struct dataset **ret_dataset)
 {
     assert(path[0] == '\0');
@@ -297,10 +298,10 @@ static enum status shapes_open(const char *path, uint64_t seed, enum dataset_spl
     shapes->dataset = (struct dataset){
         .ops = &dataset_shapes_ops,
         .sample = {.channels = CHANNELS, .rows = SIDE_PIXELS, .columns = SIDE_PIXELS},
-        .sample_count = split == DATASET_TRAIN ? TRAIN_SAMPLES : TEST_SAMPLES,
+        .sample_count = options->split == DATASET_TRAIN ? TRAIN_SAMPLES : TEST_SAMPLES,
         .class_count = KIND_COUNT,
     };
-    shapes->key = random_key(seed, RANDOM_SHAPES, (uint64_t)split, 0);
+    shapes->key = random_key(options->seed, RANDOM_SHAPES, (uint64_t)options->split, 0);
     *ret_dataset = &shapes->dataset;
     return STATUS_OK;
 }

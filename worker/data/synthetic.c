@@ -32,13 +32,14 @@ static float noise_of(uint32_t bits)
     return (float)(sum - 0xFFFF) * (2.4494897f * 0x1p-16f);
 }
 
-static void synthetic_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                           uint32_t *ret_label)
+static enum status synthetic_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                                  uint32_t *ret_label)
 {
     const struct synthetic *synthetic = (const struct synthetic *)dataset;
     memcpy(ret_pixels, synthetic->pool + (index % POOL_IMAGES) * IMAGE_FLOATS,
            sizeof(float) * IMAGE_FLOATS);
     *ret_label = (uint32_t)(random_mix(synthetic->key + index) % CLASS_COUNT);
+    return STATUS_OK;
 }
 
 static void synthetic_close(struct dataset *dataset)
@@ -48,7 +49,7 @@ static void synthetic_close(struct dataset *dataset)
     free(synthetic);
 }
 
-static enum status synthetic_open(const char *path, uint64_t seed, enum dataset_split split,
+static enum status synthetic_open(const char *path, const struct dataset_options *options,
                                   struct dataset **ret_dataset)
 {
     assert(path[0] == '\0');
@@ -62,10 +63,10 @@ static enum status synthetic_open(const char *path, uint64_t seed, enum dataset_
     synthetic->dataset = (struct dataset){
         .ops = &dataset_synthetic_ops,
         .sample = {.channels = CHANNELS, .rows = SIDE_PIXELS, .columns = SIDE_PIXELS},
-        .sample_count = split == DATASET_TRAIN ? TRAIN_SAMPLES : TEST_SAMPLES,
+        .sample_count = options->split == DATASET_TRAIN ? TRAIN_SAMPLES : TEST_SAMPLES,
         .class_count = CLASS_COUNT,
     };
-    synthetic->key = random_key(seed, RANDOM_SYNTHETIC, (uint64_t)split, 0);
+    synthetic->key = random_key(options->seed, RANDOM_SYNTHETIC, (uint64_t)options->split, 0);
     synthetic->pool = pool;
     for (uint32_t i = 0; i < POOL_IMAGES * (uint32_t)IMAGE_FLOATS; i++) {
         pool[i] = noise_of(random_element(synthetic->key, i));

@@ -384,7 +384,11 @@ static enum status introduce_device(struct trainer *trainer, struct device *devi
 static enum status create_parts(struct trainer *trainer, const struct trainer_tools *tools)
 {
     const struct trace_window window = job_timeline(trainer->job);
-    enum status status = plan_phases(trainer);
+    enum status status = dataset_digest(tools->train, trainer->train_samples, tools->test,
+                                        trainer->test_samples, &trainer->data_digest);
+    if (status == STATUS_OK) {
+        status = plan_phases(trainer);
+    }
     if (status == STATUS_OK && job_has_nccl(trainer->job)) {
         status = introduce_device(trainer, tools->device);
     }
@@ -419,7 +423,6 @@ static enum status create_parts(struct trainer *trainer, const struct trainer_to
 enum status trainer_create(const struct job *job, struct rank_block ranks,
                            const struct trainer_tools *tools, struct trainer **ret_trainer)
 {
-    const struct dataset *train = tools->train, *test = tools->test;
     struct trainer *trainer = calloc(1, sizeof(*trainer));
     if (trainer == NULL) {
         return STATUS_NO_MEMORY;
@@ -427,10 +430,8 @@ enum status trainer_create(const struct job *job, struct rank_block ranks,
     trainer->job = job;
     trainer->ranks = ranks;
     trainer->trace = tools->trace;
-    trainer->train_samples = limit_samples(train->sample_count, job->limit_train);
-    trainer->test_samples = limit_samples(test->sample_count, job->limit_test);
-    trainer->data_digest = dataset_digest(train, trainer->train_samples, LAYOUT_DIGEST_SEED);
-    trainer->data_digest = dataset_digest(test, trainer->test_samples, trainer->data_digest);
+    trainer->train_samples = limit_samples(tools->train->sample_count, job->limit_train);
+    trainer->test_samples = limit_samples(tools->test->sample_count, job->limit_test);
     trainer->schedule = job_schedule(job, trainer->train_samples);
     snprintf(trainer->device, sizeof(trainer->device), "%s", tools->device->ops->name);
     enum status status = create_parts(trainer, tools);

@@ -27,7 +27,9 @@ struct dataset *real_data_open(const char *name, enum dataset_split split)
     char data[PATH_BYTES];
     snprintf(data, sizeof(data), "%s:%s/%s", name, folder, name);
     struct dataset *dataset = NULL;
-    assert_int_equal(dataset_open(data, 1, split, &dataset), STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = split}, &dataset),
+        STATUS_OK);
     return dataset;
 }
 
@@ -53,7 +55,7 @@ void real_data_check(const struct dataset *dataset, uint64_t sample_count)
     for (uint64_t i = 0; i < sample_count; i++) {
         float pixels[PIXELS_MAX];
         uint32_t label;
-        dataset_read(dataset, i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
         class_sizes[label]++;
         for (uint32_t c = 0; c < dataset->sample.channels; c++) {
             add_channel(pixels + (size_t)c * channel_pixels, channel_pixels, &moments[c]);

@@ -21,7 +21,8 @@ void refusal_check(const char *name, const char *folder, enum dataset_split spli
     snprintf(data, sizeof(data), "%s:%s", name, folder);
     struct dataset *dataset = NULL;
     captured_log_begin();
-    enum status status = dataset_open(data, 1, split, &dataset);
+    enum status status =
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = split}, &dataset);
     const char *log = captured_log_end();
     if (status != expected) {
         fail_msg("%s gave \"%s\", and this log: %s", data, status_text(status), log);

@@ -217,7 +217,10 @@ static void what_cannot_be_changed_is_refused(void **state)
     struct dataset *stored = open_images(), *drawn;
     check_refused(stored, (struct augmentation){{[AUGMENT_CUTOUT] = SIDE}},
                   "--augment: cutout:8 does not fit images of 8x8");
-    assert_int_equal(dataset_open("shapes", SEED, DATASET_TRAIN, &drawn), STATUS_OK);
+    assert_int_equal(dataset_open("shapes",
+                                  &(struct dataset_options){.seed = SEED, .split = DATASET_TRAIN},
+                                  &drawn),
+                     STATUS_OK);
     check_refused(drawn, augmentation, "--augment needs images that are stored");
     dataset_close(drawn);
     dataset_close(stored);

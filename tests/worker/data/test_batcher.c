@@ -27,6 +27,7 @@
 struct reads {
     atomic_uint count;
     uint32_t gate_at;    // this one waits at the gate; UINT32_MAX: none does
+    atomic_uint broken;  // the number from 1 of the sample that cannot be read; 0: all can
     sem_t arrived, gate; // the loader is there; it may go on
 };
 
@@ -35,8 +36,8 @@ struct numbered {
     struct reads *reads; // what a real dataset would not change
 };
 
-static void numbered_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                          uint32_t *ret_label)
+static enum status numbered_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                                 uint32_t *ret_label)
 {
     struct reads *reads = ((const struct numbered *)dataset)->reads;
     if (atomic_fetch_add(&reads->count, 1) == reads->gate_at) {
@@ -47,6 +48,7 @@ static void numbered_read(const struct dataset *dataset, uint64_t index, float *
         ret_pixels[i] = (float)(index * 10 + i);
     }
     *ret_label = (uint32_t)(index % CLASSES);
+    return atomic_load(&reads->broken) == index + 1 ? STATUS_IO : STATUS_OK;
 }
 
 static void numbered_close(struct dataset *dataset)
@@ -429,6 +431,28 @@ static void a_rank_without_samples_to_evaluate_is_done_at_once(void **state)
 
 /* ---- what cannot be ---- */
 
+static void a_sample_that_cannot_be_read_fails_its_batch_and_no_other(void **state)
+{
+    (void)state;
+    for (uint32_t depth = 0; depth < 4; depth++) {
+        struct numbered numbered;
+        struct reads reads;
+        struct batch batch;
+        init_numbered(&numbered, &reads);
+        atomic_store(&reads.broken, 16);
+        struct batcher *batcher = create(
+            (struct batcher_options){.batch_size = 7, .world = 1, .seed = SEED, .depth = depth},
+            &numbered);
+        next(batcher);
+        next(batcher);
+        assert_int_equal(batcher_next(batcher, &batch), STATUS_IO);
+        atomic_store(&reads.broken, 0);
+        assert_int_equal(batcher_seek(batcher, 0, 0), STATUS_OK);
+        check_evaluation(batcher, 7, (struct span){0, SAMPLES});
+        batcher_destroy(batcher);
+    }
+}
+
 static void check_refused(struct batcher_options options, const char *reason)
 {
     struct numbered numbered;
@@ -469,6 +493,7 @@ int main(void)
         cmocka_unit_test(local_shards_are_disjoint),
         cmocka_unit_test(an_evaluation_sees_every_sample_once_and_can_be_repeated),
         cmocka_unit_test(a_rank_without_samples_to_evaluate_is_done_at_once),
+        cmocka_unit_test(a_sample_that_cannot_be_read_fails_its_batch_and_no_other),
         cmocka_unit_test(what_cannot_be_batched_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

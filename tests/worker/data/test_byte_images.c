@@ -62,7 +62,7 @@ static void records_of_all_pieces_are_read_by_one_index(void **state)
     for (uint32_t i = 0; i < 24; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(dataset, i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
         assert_int_equal(label, i % 4);
         for (uint32_t k = 0; k < PIXELS; k++) {
             float expected = k < 6 ? (float)i : ((float)i - 127.5f) / 2;
@@ -84,7 +84,7 @@ static void every_byte_value_keeps_its_order(void **state)
     for (uint32_t i = 0; i < 256; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(byte_images_dataset(images), i, pixels, &label);
+        assert_int_equal(dataset_read(byte_images_dataset(images), i, pixels, &label), STATUS_OK);
         assert_true(pixels[PIXELS - 1] > before);
         before = pixels[PIXELS - 1];
     }

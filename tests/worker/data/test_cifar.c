@@ -59,7 +59,7 @@ static void check_sample(const struct dataset *dataset, uint64_t index, uint32_t
 {
     float pixels[PIXEL_BYTES];
     uint32_t label;
-    dataset_read(dataset, index, pixels, &label);
+    assert_int_equal(dataset_read(dataset, index, pixels, &label), STATUS_OK);
     assert_int_equal(label, (file + record) % 10);
     for (uint32_t i = 0; i < PIXEL_BYTES; i++) {
         uint32_t channel = i / 1024;
@@ -75,8 +75,12 @@ static void check_all(const char *folder)
     char data[512];
     snprintf(data, sizeof(data), "cifar10:%s", folder);
     struct dataset *train, *test;
-    assert_int_equal(dataset_open(data, 1, DATASET_TRAIN, &train), STATUS_OK);
-    assert_int_equal(dataset_open(data, 1, DATASET_TEST, &test), STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = DATASET_TRAIN}, &train),
+        STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = DATASET_TEST}, &test),
+        STATUS_OK);
     assert_int_equal(train->sample_count, 5 * RECORDS);
     assert_int_equal(test->sample_count, RECORDS);
     assert_int_equal(train->class_count, 10);
@@ -115,7 +119,9 @@ static void the_training_set_does_not_need_the_test_file(void **state)
     assert_int_equal(remove(path), 0);
     snprintf(path, sizeof(path), "cifar10:%s", folder);
     struct dataset *train;
-    assert_int_equal(dataset_open(path, 1, DATASET_TRAIN, &train), STATUS_OK);
+    assert_int_equal(
+        dataset_open(path, &(struct dataset_options){.seed = 1, .split = DATASET_TRAIN}, &train),
+        STATUS_OK);
     dataset_close(train);
     refusal_check("cifar10", folder, DATASET_TEST, STATUS_IO,
                   (const char *[3]){"test_batch.bin", "No such file", "cifar-10-binary.tar.gz"});
@@ -199,17 +205,19 @@ static void a_record_of_cifar100_has_its_class_second(void **state)
     char data[512];
     snprintf(data, sizeof(data), "cifar100:%s", folder);
     struct dataset *dataset;
-    assert_int_equal(dataset_open(data, 1, DATASET_TRAIN, &dataset), STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = DATASET_TRAIN}, &dataset),
+        STATUS_OK);
     assert_int_equal(dataset->class_count, 100);
     assert_int_equal(dataset->sample_count, 2);
     float pixels[PIXEL_BYTES];
     uint32_t label;
-    dataset_read(dataset, 0, pixels, &label);
+    assert_int_equal(dataset_read(dataset, 0, pixels, &label), STATUS_OK);
     assert_int_equal(label, 99);
     double expected =
         (200 / 255.0 - (double)cifar100.format.mean[0]) / (double)cifar100.format.deviation[0];
     assert_true(fabs((double)pixels[0] - expected) < 1e-5);
-    dataset_read(dataset, 1, pixels, &label);
+    assert_int_equal(dataset_read(dataset, 1, pixels, &label), STATUS_OK);
     assert_int_equal(label, 0);
     dataset_close(dataset);
     bytes[1] = 100;

@@ -14,7 +14,8 @@ static void check_refused(const char *data, const char *text)
 {
     struct dataset *dataset = NULL;
     captured_log_begin();
-    enum status status = dataset_open(data, 1, DATASET_TRAIN, &dataset);
+    enum status status =
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = DATASET_TRAIN}, &dataset);
     const char *log = captured_log_end();
     assert_int_equal(status, STATUS_INVALID);
     assert_null(dataset);
@@ -51,7 +52,9 @@ static void a_dataset_without_files_takes_no_folder(void **state)
 static void check_sane(const char *data, enum dataset_split split)
 {
     struct dataset *dataset = NULL;
-    assert_int_equal(dataset_open(data, 1, split, &dataset), STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = split}, &dataset),
+        STATUS_OK);
     uint32_t size = dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
     assert_int_equal(size, 3 * 32 * 32);
     assert_int_equal(dataset->class_count, 10);
@@ -60,7 +63,8 @@ static void check_sane(const char *data, enum dataset_split split)
     for (uint64_t i = 0; i < count; i++) {
         float pixels[3 * 32 * 32];
         uint32_t label;
-        dataset_read(dataset, dataset->sample_count - 1 - i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, dataset->sample_count - 1 - i, pixels, &label),
+                         STATUS_OK);
         for (uint32_t k = 0; k < size; k++) {
             sum += (double)pixels[k];
             sum_of_squares += (double)pixels[k] * (double)pixels[k];

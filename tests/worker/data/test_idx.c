@@ -92,13 +92,15 @@ static void check_read(const struct pair *pair, const char *name, const struct b
     char data[512];
     snprintf(data, sizeof(data), "%s:%s", name, pair->folder);
     struct dataset *dataset;
-    assert_int_equal(dataset_open(data, 1, DATASET_TRAIN, &dataset), STATUS_OK);
+    assert_int_equal(
+        dataset_open(data, &(struct dataset_options){.seed = 1, .split = DATASET_TRAIN}, &dataset),
+        STATUS_OK);
     assert_int_equal(dataset->sample_count, COUNT);
     assert_int_equal(dataset->sample.channels, 1);
     for (uint32_t image = 0; image < COUNT; image++) {
         float pixels[IMAGE_BYTES];
         uint32_t label;
-        dataset_read(dataset, image, pixels, &label);
+        assert_int_equal(dataset_read(dataset, image, pixels, &label), STATUS_OK);
         assert_int_equal(label, 9 - image);
         for (uint32_t i = 0; i < IMAGE_BYTES; i++) {
             double expected = (pixel_of(image, i) / 255.0 - (double)format->mean[0]) /

@@ -17,8 +17,8 @@ struct plane_data {
     int *closed;
 };
 
-static void plane_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
-                       uint32_t *ret_label)
+static enum status plane_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
+                              uint32_t *ret_label)
 {
     struct shape sample = dataset->sample;
     for (uint32_t i = 0; i < sample.channels * sample.rows * sample.columns; i++) {
@@ -27,6 +27,7 @@ static void plane_read(const struct dataset *dataset, uint64_t index, float *ret
         ret_pixels[i] = (float)(channel + 2 * row + 3 * column + index);
     }
     *ret_label = (uint32_t)index;
+    return STATUS_OK;
 }
 
 static void plane_close(struct dataset *dataset)
@@ -58,7 +59,7 @@ static void twice_the_size_mixes_three_quarters_and_one(void **state)
                      STATUS_OK);
     assert_int_equal(dataset->sample.rows, 4);
     assert_int_equal(dataset->sample.columns, 4);
-    dataset_read(dataset, 1, pixels, &label);
+    assert_int_equal(dataset_read(dataset, 1, pixels, &label), STATUS_OK);
     // Rows 1 4 and 3 6: along a row at 0, 1/4, 3/4 and 1 of the way, likewise from row to row.
     static const float expected[] = {1,    1.75f, 3.25f, 4,    1.5f, 2.25f, 3.75f, 4.5f,
                                      2.5f, 3.25f, 4.75f, 5.5f, 3,    3.75f, 5.25f, 6};
@@ -77,7 +78,7 @@ static void planes_stay_planes_inside(void **state)
     uint32_t label;
     assert_int_equal(dataset_resize(make_planes((struct shape){2, 5, 7}, &closed), 11, &dataset),
                      STATUS_OK);
-    dataset_read(dataset, 2, pixels, &label);
+    assert_int_equal(dataset_read(dataset, 2, pixels, &label), STATUS_OK);
     for (uint32_t row = 2; row < 9; row++) {
         for (uint32_t column = 1; column < 10; column++) {
             double expected =
@@ -98,7 +99,7 @@ static void smaller_images_take_the_pixels_around_their_centres(void **state)
     uint32_t label;
     assert_int_equal(dataset_resize(make_planes((struct shape){1, 6, 6}, &closed), 2, &dataset),
                      STATUS_OK);
-    dataset_read(dataset, 0, pixels, &label);
+    assert_int_equal(dataset_read(dataset, 0, pixels, &label), STATUS_OK);
     static const float expected[] = {5, 14, 11, 20}; // at 1 and 4 of each side
     assert_memory_equal(pixels, expected, sizeof(expected));
     dataset_close(dataset);

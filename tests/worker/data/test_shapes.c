@@ -19,7 +19,9 @@
 static struct dataset *open_shapes(uint64_t seed, enum dataset_split split)
 {
     struct dataset *dataset = NULL;
-    assert_int_equal(dataset_open("shapes", seed, split, &dataset), STATUS_OK);
+    assert_int_equal(
+        dataset_open("shapes", &(struct dataset_options){.seed = seed, .split = split}, &dataset),
+        STATUS_OK);
     return dataset;
 }
 
@@ -29,7 +31,7 @@ static uint64_t digest_of(const struct dataset *dataset, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(dataset, i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
         digest = layout_digest_add(digest, pixels, sizeof(pixels));
         digest = layout_digest_add(digest, &label, sizeof(label));
     }
@@ -72,7 +74,7 @@ static void classes_are_of_one_size_in_both_splits(void **state)
         for (uint64_t i = 0; i < dataset->sample_count; i++) {
             float pixels[PIXELS];
             uint32_t label;
-            dataset_read(dataset, i, pixels, &label);
+            assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
             sizes[label]++;
         }
         for (uint32_t i = 0; i < CLASSES; i++) {
@@ -89,8 +91,8 @@ static void no_two_of_a_class_look_alike(void **state)
     for (uint64_t i = 0; i < 100; i++) {
         float a[PIXELS], b[PIXELS];
         uint32_t label_a, label_b;
-        dataset_read(dataset, i, a, &label_a);
-        dataset_read(dataset, i + CLASSES, b, &label_b);
+        assert_int_equal(dataset_read(dataset, i, a, &label_a), STATUS_OK);
+        assert_int_equal(dataset_read(dataset, i + CLASSES, b, &label_b), STATUS_OK);
         assert_int_equal(label_a, label_b);
         double distance = 0;
         for (uint32_t k = 0; k < PIXELS; k++) {
@@ -113,7 +115,7 @@ static void learn_means(const struct dataset *dataset, uint64_t count, struct me
     for (uint64_t i = 0; i < count; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(dataset, i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
         for (uint32_t k = 0; k < PIXELS; k++) {
             ret_means->pixels[label][k] += (double)pixels[k] * CLASSES / (double)count;
         }
@@ -153,7 +155,7 @@ static void a_linear_model_stays_near_to_guessing(void **state)
     for (uint64_t i = 0; i < 1000; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(test, i, pixels, &label);
+        assert_int_equal(dataset_read(test, i, pixels, &label), STATUS_OK);
         right += nearest_mean(&means, pixels) == label;
     }
     assert_in_range(right, 50, 250); // of 1000, with ten classes

@@ -14,7 +14,10 @@
 static struct dataset *open_noise(uint64_t seed, enum dataset_split split)
 {
     struct dataset *dataset = NULL;
-    assert_int_equal(dataset_open("synthetic", seed, split, &dataset), STATUS_OK);
+    assert_int_equal(dataset_open("synthetic",
+                                  &(struct dataset_options){.seed = seed, .split = split},
+                                  &dataset),
+                     STATUS_OK);
     return dataset;
 }
 
@@ -22,8 +25,8 @@ static bool is_same(const struct dataset *a, const struct dataset *b)
 {
     float from_a[PIXELS], from_b[PIXELS];
     uint32_t label_a, label_b;
-    dataset_read(a, 5, from_a, &label_a);
-    dataset_read(b, 5, from_b, &label_b);
+    assert_int_equal(dataset_read(a, 5, from_a, &label_a), STATUS_OK);
+    assert_int_equal(dataset_read(b, 5, from_b, &label_b), STATUS_OK);
     uint32_t same_count = 0;
     for (uint32_t i = 0; i < PIXELS; i++) {
         same_count += from_a[i] == from_b[i];
@@ -56,7 +59,7 @@ static void labels_are_spread_over_the_classes(void **state)
     for (uint64_t i = 0; i < dataset->sample_count; i++) {
         float pixels[PIXELS];
         uint32_t label;
-        dataset_read(dataset, i, pixels, &label);
+        assert_int_equal(dataset_read(dataset, i, pixels, &label), STATUS_OK);
         sizes[label]++;
     }
     for (uint32_t i = 0; i < 10; i++) {

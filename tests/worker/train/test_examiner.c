@@ -77,8 +77,15 @@ static void open_all(struct fixture *fixture)
 {
     static const struct device_options options = {.threads = 1};
     const struct job *job = &fixture->job;
-    assert_int_equal(dataset_open(job->data, job->seed, DATASET_TRAIN, &fixture->train), STATUS_OK);
-    assert_int_equal(dataset_open(job->data, job->seed, DATASET_TEST, &fixture->test), STATUS_OK);
+    assert_int_equal(
+        dataset_open(job->data,
+                     &(struct dataset_options){.seed = job->seed, .split = DATASET_TRAIN},
+                     &fixture->train),
+        STATUS_OK);
+    assert_int_equal(
+        dataset_open(job->data, &(struct dataset_options){.seed = job->seed, .split = DATASET_TEST},
+                     &fixture->test),
+        STATUS_OK);
     assert_int_equal(device_open("ref", &options, &fixture->device), STATUS_OK);
     fixture->model = create_model(fixture, 1); // for its vectors
     fixture->statistic_count = model_statistic_count(fixture->model);

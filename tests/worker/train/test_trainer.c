@@ -124,7 +124,10 @@ static void workers_on_slices_end_where_one_on_the_whole_batch_does(void **state
 {
     (void)state;
     struct dataset *dataset;
-    assert_int_equal(dataset_open("shapes", 5, DATASET_TRAIN, &dataset), STATUS_OK);
+    assert_int_equal(dataset_open("shapes",
+                                  &(struct dataset_options){.seed = 5, .split = DATASET_TRAIN},
+                                  &dataset),
+                     STATUS_OK);
     struct team local;
     open_team(&local, 1, dataset);
     for (uint64_t step = 0; step < STEPS; step++) {
