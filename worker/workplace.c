@@ -34,11 +34,17 @@ static uint32_t thread_count(const struct job *job, uint32_t local_size)
     return threads > 0 ? threads : 1;
 }
 
-static enum status open_images(const struct job *job, enum dataset_split split,
+static enum status open_images(const struct job *job, enum dataset_split split, bool tells,
                                struct dataset **ret_dataset)
 {
     struct dataset *dataset;
-    const struct dataset_options options = {.seed = job->seed, .split = split};
+    const struct dataset_options options = {
+        .seed = job->seed,
+        .split = split,
+        .image_size = job->image_size,
+        .skips_bad = job->bad_images == BAD_IMAGES_SKIP,
+        .tells = tells,
+    };
     enum status status = dataset_open(job->data, &options, &dataset);
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
@@ -73,11 +79,11 @@ static enum status open_data_and_device(struct workplace *workplace, const struc
                                         const struct workplace_seat *seat)
 {
     const struct device_options device = device_options_of(job, seat);
-    enum status status = open_images(job, DATASET_TRAIN, &workplace->train);
+    enum status status = open_images(job, DATASET_TRAIN, seat->process == 0, &workplace->train);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_images(job, DATASET_TEST, &workplace->test);
+    status = open_images(job, DATASET_TEST, seat->process == 0, &workplace->test);
     if (status != STATUS_OK) {
         return status;
     }
@@ -240,7 +246,7 @@ enum status workplace_describe_model(void)
     if (read_job(&job) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    enum status status = open_images(&job, DATASET_TEST, &images);
+    enum status status = open_images(&job, DATASET_TEST, false, &images);
     if (status != STATUS_OK) {
         return status;
     }

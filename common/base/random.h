@@ -25,6 +25,7 @@ enum random_purpose {
     RANDOM_ORDER,
     RANDOM_STRAGGLER,
     RANDOM_AUGMENT,
+    RANDOM_IMAGES,
 };
 
 // What a GPU draws as well says so before it includes this file.

@@ -49,6 +49,7 @@ struct job {
     char model[JOB_NAME_BYTES];
     char data[JOB_PATH_BYTES];       // "cifar10:/data"
     uint32_t image_size;             // rows and columns of images; 0: as the data have them
+    enum bad_images bad_images;      // in folders of images
     char augment[JOB_AUGMENT_BYTES]; // of training images: none, or see augmentation.h
     uint32_t batch;                  // per worker; 0: from global_batch
     uint32_t global_batch;           // 0: workers x batch

@@ -95,6 +95,16 @@ const struct option_choice all_reduce_choices[] = {
     {NULL, NULL},
 };
 
+const struct option_choice bad_images_choices[] = {
+    [BAD_IMAGES_FAIL] = {"fail", "the job ends, and names the first"},
+    [BAD_IMAGES_SKIP] =
+        {"skip",
+         "they are left out, counted and named, by a look at the beginning and the end of each "
+         "file "
+         "before the job starts; in the place of one whose middle is broken comes the next image"},
+    {NULL, NULL},
+};
+
 const struct option_choice remedy_choices[] = {
     [REMEDY_NONE] = {"none", "nothing"},
     [REMEDY_STALENESS_LR] =

@@ -126,6 +126,11 @@ static bool has_faults(const struct job *job)
     return faults.count > 0 && places == faults.count;
 }
 
+static bool has_folders(const struct job *job)
+{
+    return strncmp(job->data, "images:", strlen("images:")) == 0;
+}
+
 #define SERVERS "a mode with servers: ps-sync, ps-ssp:S or ps-async"
 #define EXCHANGES \
     "workers that exchange something: another mode than local, and more than one worker"
@@ -154,6 +159,7 @@ static const struct effect effects[] = {
     {"compress", "none", exchanges, EXCHANGES},
     {"transport", "auto", exchanges, EXCHANGES},
     {"connections", "1", may_use_network, "--transport tcp or auto, and workers that exchange"},
+    {"bad-images", "fail", has_folders, "--data images:DIR"},
     {"fault", "none", has_faults,
      "the ranks that it names (mode local has rank 0 alone), and for a shard " SERVERS},
     {"keep", "", has_checkpoints, "--checkpoint-every"},

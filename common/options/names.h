@@ -21,6 +21,7 @@
     X(cifar100, "cifar100", true, "CIFAR-100's binary files")                          \
     X(mnist, "mnist", true, "MNIST's IDX files, plain or .gz")                         \
     X(fashion_mnist, "fashion-mnist", true, "Fashion-MNIST's IDX files, plain or .gz") \
+    X(images, "images", true, "folders of JPEG and PNG files, in ImageNet's layout")   \
     X(synthetic, "synthetic", false, "noise in memory: the baseline without input")
 
 // X(identifier, kind, "name", default learning rate, "summary")

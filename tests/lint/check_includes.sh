@@ -48,6 +48,7 @@ worker/device/cuda/nccl common/base worker/device worker/device/cuda/host
 worker/device/cuda      common/base common/vector common/optimizer worker/device worker/device/cuda/host worker/device/cuda/dnn worker/device/cuda/kernels worker/device/cuda/memory worker/device/cuda/nccl
 worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
+worker/data/images      common/base common/vector worker/device worker/data
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/trace common/vector common/transport common/codec common/job common/channel
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
@@ -101,6 +102,8 @@ perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c
 nvtx3/.*                        common/trace/trace_ranges_nvtx\.c
 otf2/.*                         deploy/trace/otf2_(archive|events)\.[ch]
 protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
+turbojpeg\.h                    worker/data/images/decode_jpeg\.c
+png\.h                          worker/data/images/decode_png\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*
 '
@@ -136,6 +139,7 @@ deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 deploy/page/(answer|figure_parts)
 deploy/report/(run_words|scaling|statistics)
 worker/data/augment/[a-z_]+
+worker/data/images/(jpeg_header|square)
 worker/exchange/chunks/ring_plan
 worker/model/(description|network)
 worker/train/trial

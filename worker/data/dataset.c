@@ -112,6 +112,9 @@ static enum status add_to_digest(const struct dataset *dataset, uint64_t count, 
     size_t pixels =
         (size_t)dataset->sample.channels * dataset->sample.rows * dataset->sample.columns;
     float *sample = calloc(pixels, sizeof(*sample));
+    if (dataset->names_digest != 0) {
+        *digest = layout_digest_add(*digest, &dataset->names_digest, sizeof(uint64_t));
+    }
     enum status status = sample != NULL ? STATUS_OK : STATUS_NO_MEMORY;
     for (uint64_t i = 0; status == STATUS_OK && i < DIGEST_SAMPLES && i < count; i++) {
         uint32_t label;

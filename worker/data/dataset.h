@@ -16,6 +16,9 @@ enum dataset_split { DATASET_TRAIN, DATASET_TEST };
 struct dataset_options {
     uint64_t seed; // of what is drawn
     enum dataset_split split;
+    uint32_t image_size; // rows and columns of what has no size of its own; 0: a usual one
+    bool skips_bad;      // images that cannot be used are left out; otherwise they are refused
+    bool tells;          // how many images there are, and which are left out, is logged
 };
 
 struct dataset;
@@ -47,6 +50,8 @@ struct dataset {
     struct shape sample;
     uint64_t sample_count;
     uint32_t class_count;
+    const char *const *class_names; // (class_count), valid until close; NULL: they have none
+    uint64_t names_digest;          // of what samples are called; 0: of nothing
 };
 
 /* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */

@@ -53,6 +53,8 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("connections", SAMPLE_JOB("mode=ring", "workers=2", "transport=shm"), false);
     check("sync-every", SAMPLE_JOB("mode=local"), false);
     check("compress", SAMPLE_JOB("mode=local"), false);
+    check("bad-images", SAMPLE_JOB("data=shapes"), false);
+    check("bad-images", SAMPLE_JOB("data=images:/data"), true);
     check("fault", SAMPLE_JOB("mode=local", "fault=rank=1,step=2,kill"), false);
     check("fault", SAMPLE_JOB("mode=local", "fault=rank=0,step=2,kill"), true);
     check("fault", SAMPLE_JOB("mode=local", "fault=shard=0,step=2,kill"), false);

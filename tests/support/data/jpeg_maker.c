@@ -1,0 +1,67 @@
+/* Calls libturbojpeg, and writes segments by hand. */
+#include "tests/support/data/jpeg_maker.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <turbojpeg.h>
+
+uint8_t *jpeg_maker_make(enum jpeg_maker_kind kind, const uint8_t *pixels, uint32_t width,
+                         uint32_t height, size_t *ret_size)
+{
+    unsigned char *jpeg = NULL;
+    unsigned long size = 0;
+    tjhandle handle = tjInitCompress();
+    assert(handle != NULL);
+    int flags = TJFLAG_ACCURATEDCT | (kind == JPEG_MAKER_PROGRESSIVE ? TJFLAG_PROGRESSIVE : 0);
+    int failed = tjCompress2(handle, pixels, (int)width, 0, (int)height,
+                             kind == JPEG_MAKER_CMYK ? TJPF_CMYK : TJPF_RGB, &jpeg, &size,
+                             kind == JPEG_MAKER_GREY ? TJSAMP_GRAY : TJSAMP_444, 95, flags);
+    assert(failed == 0);
+    tjDestroy(handle);
+    uint8_t *copy = malloc(size);
+    assert(copy != NULL);
+    memcpy(copy, jpeg, size);
+    tjFree(jpeg);
+    *ret_size = size;
+    return copy;
+}
+
+uint8_t *jpeg_maker_flat(const uint8_t colour[3], uint32_t width, uint32_t height, size_t *ret_size)
+{
+    uint8_t *pixels = malloc((size_t)3 * width * height);
+    assert(pixels != NULL);
+    for (size_t i = 0; i < (size_t)width * height; i++) {
+        memcpy(pixels + 3 * i, colour, 3);
+    }
+    uint8_t *jpeg = jpeg_maker_make(JPEG_MAKER_COLOUR, pixels, width, height, ret_size);
+    free(pixels);
+    return jpeg;
+}
+
+uint8_t *jpeg_maker_insert(uint8_t *jpeg, size_t *size, uint8_t marker, const uint8_t *body,
+                           size_t body_size)
+{
+    uint8_t head[4] = {0xFF, marker, (uint8_t)((body_size + 2) >> 8), (uint8_t)(body_size + 2)};
+    uint8_t *grown = malloc(*size + 4 + body_size);
+    assert(grown != NULL);
+    memcpy(grown, jpeg, 2);
+    memcpy(grown + 2, head, 4);
+    memcpy(grown + 6, body, body_size);
+    memcpy(grown + 6 + body_size, jpeg + 2, *size - 2);
+    free(jpeg);
+    *size += 4 + body_size;
+    return grown;
+}
+
+uint8_t *jpeg_maker_orient(uint8_t *jpeg, size_t *size, uint8_t orientation, int is_little)
+{
+    // Two entries: a tag of no interest (ImageWidth), then the orientation.
+    uint8_t little[] = {'E', 'x', 'i', 'f', 0, 0, 'I',         'I', 42, 0, 8, 0, 0, 0,    2,
+                        0,   0,   1,   4,   0, 1, 0,           0,   0,  9, 0, 0, 0, 0x12, 1,
+                        3,   0,   1,   0,   0, 0, orientation, 0,   0,  0, 0, 0, 0, 0};
+    uint8_t big[] = {'E', 'x', 'i', 'f', 0, 0, 'M', 'M',         0, 42, 0, 0, 0, 8, 0,
+                     2,   1,   0,   0,   4, 0, 0,   0,           1, 0,  0, 0, 9, 1, 0x12,
+                     0,   3,   0,   0,   0, 1, 0,   orientation, 0, 0,  0, 0, 0, 0};
+    return jpeg_maker_insert(jpeg, size, 0xE1, is_little ? little : big, sizeof(little));
+}

@@ -1,0 +1,30 @@
+/* JPEG files for tests, made by libturbojpeg. */
+#ifndef TESTS_SUPPORT_DATA_JPEG_MAKER_H
+#define TESTS_SUPPORT_DATA_JPEG_MAKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum jpeg_maker_kind {
+    JPEG_MAKER_COLOUR,
+    JPEG_MAKER_PROGRESSIVE,
+    JPEG_MAKER_GREY, // of the first channel
+    JPEG_MAKER_CMYK, // pixels are (C, M, Y, K)
+};
+
+/* Compresses (height, width, 3 or 4) bytes at quality 95. The caller frees the result. */
+uint8_t *jpeg_maker_make(enum jpeg_maker_kind kind, const uint8_t *pixels, uint32_t width,
+                         uint32_t height, size_t *ret_size);
+
+/* One of a single colour. */
+uint8_t *jpeg_maker_flat(const uint8_t colour[3], uint32_t width, uint32_t height,
+                         size_t *ret_size);
+
+/* Puts a segment behind the first two bytes; the new bytes are to be freed, the old are. */
+uint8_t *jpeg_maker_insert(uint8_t *jpeg, size_t *size, uint8_t marker, const uint8_t *body,
+                           size_t body_size);
+
+/* Puts EXIF with this orientation in, of either byte order. */
+uint8_t *jpeg_maker_orient(uint8_t *jpeg, size_t *size, uint8_t orientation, int is_little);
+
+#endif

@@ -1,0 +1,124 @@
+/* Tests of scaling: against values that can be worked out by hand. */
+#include "worker/data/images/square.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdlib.h>
+
+static void scale(const uint8_t *pixels, uint32_t width, uint32_t height, uint32_t size,
+                  uint32_t orientation, uint8_t *ret_pixels)
+{
+    struct square *square;
+    struct square_source source = {
+        .pixels = pixels, .width = width, .height = height, .orientation = orientation};
+    assert_int_equal(square_create(size, &square), STATUS_OK);
+    assert_int_equal(square_make(square, &source, ret_pixels), STATUS_OK);
+    square_destroy(square);
+}
+
+static void an_image_of_the_size_stays_as_it_is(void **state)
+{
+    (void)state;
+    uint8_t pixels[5 * 5 * 3], result[3 * 25];
+    for (size_t i = 0; i < sizeof(pixels); i++) {
+        pixels[i] = (uint8_t)(i * 37);
+    }
+    scale(pixels, 5, 5, 5, 1, result);
+    for (size_t i = 0; i < 25; i++) {
+        for (size_t c = 0; c < 3; c++) {
+            assert_int_equal(result[c * 25 + i], pixels[3 * i + c]);
+        }
+    }
+}
+
+static void the_middle_of_the_long_side_is_kept(void **state)
+{
+    (void)state;
+    uint8_t wide[2 * 8 * 3] = {0}, tall[8 * 2 * 3] = {0}, result[3 * 4];
+    for (size_t row = 0; row < 2; row++) {
+        for (size_t column = 0; column < 8; column++) {
+            wide[3 * (8 * row + column)] = (uint8_t)(10 * column);
+            tall[3 * (2 * column + row)] = (uint8_t)(10 * column);
+        }
+    }
+    scale(wide, 8, 2, 2, 1, result);
+    assert_int_equal(result[0], 30);
+    assert_int_equal(result[1], 40);
+    assert_int_equal(result[2], 30);
+    scale(tall, 2, 8, 2, 1, result);
+    assert_int_equal(result[0], 30);
+    assert_int_equal(result[1], 30);
+    assert_int_equal(result[2], 40);
+}
+
+/* A linear ramp is its own picture at any scale, but for its ends. */
+static void a_ramp_stays_a_ramp(void **state)
+{
+    (void)state;
+    enum { SIDE = 96 };
+    static const uint32_t sizes[] = {12, 31, 48, 95, 150};
+    uint8_t *pixels = calloc((size_t)SIDE * SIDE, 3);
+    uint8_t *result = calloc((size_t)150 * 150, 3);
+    assert_non_null(pixels);
+    assert_non_null(result);
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++) {
+        pixels[3 * i] = (uint8_t)(2 * (i % SIDE));
+        pixels[3 * i + 1] = (uint8_t)(2 * (i / SIDE));
+        pixels[3 * i + 2] = 77;
+    }
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+        uint32_t size = sizes[k];
+        double step = (double)SIDE / size;
+        scale(pixels, SIDE, SIDE, size, 1, result);
+        for (uint32_t i = 0; i < size; i++) {
+            double expected = 2 * ((i + 0.5) * step - 0.5);
+            if (expected < 2 * step || expected > 2 * (SIDE - 1 - step)) {
+                continue;
+            }
+            size_t middle = size / 2;
+            assert_in_range(result[middle * size + i] + 1, (int)expected, (int)(expected + 2.5));
+            assert_in_range(result[size * size + i * size + middle] + 1, (int)expected,
+                            (int)(expected + 2.5));
+            assert_int_equal(result[2 * size * size + i * size + i], 77);
+        }
+    }
+    free(pixels);
+    free(result);
+}
+
+/* Where the corner that is stored first comes to lie, and the one stored to its right, as the
+ * standard (EXIF 2.3, tag 0x0112) says of row 0 and column 0. */
+static void each_orientation_turns_as_the_standard_says(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t first, right;
+    } places[9] = {[1] = {0, 1}, [2] = {1, 0}, [3] = {3, 2}, [4] = {2, 3},
+                   [5] = {0, 2}, [6] = {1, 3}, [7] = {3, 1}, [8] = {2, 0}};
+    const uint8_t pixels[2 * 2 * 3] = {100, 100, 100, 200, 200, 200};
+    for (uint32_t orientation = 1; orientation <= 8; orientation++) {
+        uint8_t result[3 * 4];
+        scale(pixels, 2, 2, 2, orientation, result);
+        for (size_t i = 0; i < 4; i++) {
+            int expected = i == places[orientation].first   ? 100
+                           : i == places[orientation].right ? 200
+                                                            : 0;
+            assert_int_equal(result[i], expected);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_image_of_the_size_stays_as_it_is),
+        cmocka_unit_test(the_middle_of_the_long_side_is_kept),
+        cmocka_unit_test(a_ramp_stays_a_ramp),
+        cmocka_unit_test(each_orientation_turns_as_the_standard_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

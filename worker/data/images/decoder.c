@@ -1,0 +1,87 @@
+/* Tells formats apart, has the right one decoded, and scales. */
+#include "worker/data/images/decoder.h"
+
+#include "worker/data/images/decoder_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct decoder {
+    uint32_t size;
+    struct decode_jpeg *jpeg;
+    struct square *square;
+    struct decoder_room room;
+};
+
+enum status decoder_room_grow(struct decoder_room *room, uint64_t size)
+{
+    if (size <= room->size) {
+        return STATUS_OK;
+    }
+    uint8_t *bytes = realloc(room->bytes, size);
+    if (bytes == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    room->bytes = bytes;
+    room->size = size;
+    return STATUS_OK;
+}
+
+enum status decoder_check_size(uint32_t width, uint32_t height, char *ret_why, size_t why_size)
+{
+    if ((uint64_t)width * height > DECODER_PIXELS_MAX) {
+        snprintf(ret_why, why_size, "it has %u x %u pixels; %llu are the limit", width, height,
+                 (unsigned long long)DECODER_PIXELS_MAX);
+        return STATUS_MALFORMED;
+    }
+    return STATUS_OK;
+}
+
+enum status decoder_create(uint32_t size, struct decoder **ret_decoder)
+{
+    struct decoder *decoder = calloc(1, sizeof(*decoder));
+    if (decoder == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    decoder->size = size;
+    if (decode_jpeg_create(&decoder->jpeg) != STATUS_OK ||
+        square_create(size, &decoder->square) != STATUS_OK) {
+        decoder_destroy(decoder);
+        return STATUS_NO_MEMORY;
+    }
+    *ret_decoder = decoder;
+    return STATUS_OK;
+}
+
+void decoder_destroy(struct decoder *decoder)
+{
+    if (decoder == NULL) {
+        return;
+    }
+    decode_jpeg_destroy(decoder->jpeg);
+    square_destroy(decoder->square);
+    free(decoder->room.bytes);
+    free(decoder);
+}
+
+bool decoder_is_png(const uint8_t *bytes, size_t size)
+{
+    return size >= 8 && memcmp(bytes, "\x89PNG\r\n\x1A\n", 8) == 0;
+}
+
+enum status decoder_run(struct decoder *decoder, const uint8_t *bytes, size_t size,
+                        uint8_t *ret_pixels, char *ret_why, size_t why_size)
+{
+    struct decoder_task task = {.bytes = bytes,
+                                .size = size,
+                                .target = decoder->size,
+                                .room = &decoder->room,
+                                .why = ret_why,
+                                .why_size = why_size};
+    struct square_source source;
+    enum status status = decoder_is_png(bytes, size)
+                             ? decode_png_run(&task, &source)
+                             : decode_jpeg_run(decoder->jpeg, &task, &source);
+    return status == STATUS_OK ? square_make(decoder->square, &source, ret_pixels) : status;
+}

@@ -1,0 +1,331 @@
+/* Files of findings.
+ *
+ *     8 bytes     "RSimage1"
+ *     records     in the order of the list: the lengths of class, name and reason (3 x u16), size
+ *                 (u64), time (i64), class, name, reason
+ *     4 bytes     CRC-32C of all before
+ *
+ * Numbers are little-endian. A file is written beside its place and moved there. */
+#include "worker/data/images/image_cache.h"
+
+#include "common/base/crc32c.h"
+#include "common/base/log.h"
+#include "common/base/new_file.h"
+#include "common/vector/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC        "RSimage1"
+#define MAGIC_BYTES  8
+#define SUM_BYTES    4
+#define RECORD_BYTES 22
+#define FRESH_NS     2000000000
+#define PATH_BYTES   4096
+#define FILE_MAX     ((off_t)1 << 32)
+
+struct image_cache {
+    char path[PATH_BYTES];
+    int lock; // descriptor
+};
+
+/* ---- bytes ---- */
+
+struct record {
+    uint16_t class_size, name_size, why_size;
+    uint64_t size;
+    int64_t changed_ns;
+    const char *class, *name, *why; // not terminated
+};
+
+static void put(uint8_t **at, const void *bytes, size_t size)
+{
+    memcpy(*at, bytes, size);
+    *at += size;
+}
+
+static void take(const uint8_t **at, void *ret_bytes, size_t size)
+{
+    memcpy(ret_bytes, *at, size);
+    *at += size;
+}
+
+static bool is_kept(const struct image_file *file, int64_t now_ns)
+{
+    return file->is_checked && file->changed_ns < now_ns - FRESH_NS;
+}
+
+static size_t why_size_of(const struct image_file *file)
+{
+    return file->why != NULL ? strlen(file->why) : 0;
+}
+
+static size_t record_size(const struct image_list *list, const struct image_file *file)
+{
+    return RECORD_BYTES + strlen(list->classes[file->class]) + strlen(list->names + file->name_at) +
+           why_size_of(file);
+}
+
+static void put_record(uint8_t **at, const struct image_list *list, const struct image_file *file)
+{
+    const char *class = list->classes[file->class], *name = list->names + file->name_at;
+    uint16_t sizes[3] = {(uint16_t)strlen(class), (uint16_t)strlen(name),
+                         (uint16_t)why_size_of(file)};
+    put(at, sizes, sizeof(sizes));
+    put(at, &file->size, sizeof(file->size));
+    put(at, &file->changed_ns, sizeof(file->changed_ns));
+    put(at, class, sizes[0]);
+    put(at, name, sizes[1]);
+    put(at, file->why != NULL ? file->why : "", sizes[2]);
+}
+
+enum status image_cache_encode(const struct image_list *list, int64_t now_ns, uint8_t **ret_bytes,
+                               size_t *ret_size)
+{
+    size_t size = MAGIC_BYTES + SUM_BYTES;
+    for (uint64_t i = 0; i < list->count; i++) {
+        size += is_kept(&list->files[i], now_ns) ? record_size(list, &list->files[i]) : 0;
+    }
+    uint8_t *bytes = malloc(size), *at = bytes;
+    if (bytes == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    put(&at, MAGIC, MAGIC_BYTES);
+    for (uint64_t i = 0; i < list->count; i++) {
+        if (is_kept(&list->files[i], now_ns)) {
+            put_record(&at, list, &list->files[i]);
+        }
+    }
+    uint32_t sum = crc32c(bytes, size - SUM_BYTES);
+    put(&at, &sum, sizeof(sum));
+    *ret_bytes = bytes;
+    *ret_size = size;
+    return STATUS_OK;
+}
+
+static bool take_record(const uint8_t **at, size_t *left, struct record *ret_record)
+{
+    struct record record;
+    if (*left < RECORD_BYTES) {
+        return false;
+    }
+    take(at, &record.class_size, sizeof(record.class_size));
+    take(at, &record.name_size, sizeof(record.name_size));
+    take(at, &record.why_size, sizeof(record.why_size));
+    take(at, &record.size, sizeof(record.size));
+    take(at, &record.changed_ns, sizeof(record.changed_ns));
+    *left -= RECORD_BYTES;
+    size_t texts = (size_t)record.class_size + record.name_size + record.why_size;
+    if (*left < texts) {
+        return false;
+    }
+    record.class = (const char *)*at;
+    record.name = record.class + record.class_size;
+    record.why = record.name + record.name_size;
+    *at += texts;
+    *left -= texts;
+    *ret_record = record;
+    return true;
+}
+
+/* As strcmp, where the first text has a size instead of an end. */
+static int compare_text(const char *text, size_t size, const char *other)
+{
+    size_t other_size = strlen(other);
+    int order = memcmp(text, other, size < other_size ? size : other_size);
+    return order != 0 ? order : (size > other_size) - (size < other_size);
+}
+
+static int compare_record(const struct record *record, const struct image_list *list,
+                          const struct image_file *file)
+{
+    int order = compare_text(record->class, record->class_size, list->classes[file->class]);
+    return order != 0 ? order
+                      : compare_text(record->name, record->name_size, list->names + file->name_at);
+}
+
+static enum status take_over(const struct record *record, struct image_file *file)
+{
+    if (file->is_checked || file->size != record->size || file->changed_ns != record->changed_ns) {
+        return STATUS_OK;
+    }
+    if (record->why_size > 0) {
+        file->why = strndup(record->why, record->why_size);
+        if (file->why == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    file->is_checked = true;
+    return STATUS_OK;
+}
+
+enum status image_cache_decode(const uint8_t *bytes, size_t size, struct image_list *list)
+{
+    uint32_t sum;
+    if (size < MAGIC_BYTES + SUM_BYTES || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0) {
+        return STATUS_MALFORMED;
+    }
+    memcpy(&sum, bytes + size - SUM_BYTES, sizeof(sum));
+    if (sum != crc32c(bytes, size - SUM_BYTES)) {
+        return STATUS_MALFORMED;
+    }
+    const uint8_t *at = bytes + MAGIC_BYTES;
+    size_t left = size - MAGIC_BYTES - SUM_BYTES;
+    uint64_t next = 0;
+    while (left > 0) {
+        struct record record;
+        if (!take_record(&at, &left, &record)) {
+            return STATUS_MALFORMED;
+        }
+        while (next < list->count && compare_record(&record, list, &list->files[next]) > 0) {
+            next++;
+        }
+        if (next < list->count && compare_record(&record, list, &list->files[next]) == 0 &&
+            take_over(&record, &list->files[next]) != STATUS_OK) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- files ---- */
+
+/* Where findings are kept; false: nowhere. */
+static bool find_folder(char ret_path[PATH_BYTES])
+{
+    // NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment once threads run
+    const char *own = getenv("RINGSIDE_CACHE");
+    const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    // NOLINTEND(concurrency-mt-unsafe)
+    int used = -1;
+    if (own != NULL) {
+        used = own[0] == '/' ? snprintf(ret_path, PATH_BYTES, "%s/images", own) : -1;
+    } else if (caches != NULL && caches[0] == '/') {
+        used = snprintf(ret_path, PATH_BYTES, "%s/ringside/images", caches);
+    } else if (home != NULL && home[0] == '/') {
+        used = snprintf(ret_path, PATH_BYTES, "%s/.cache/ringside/images", home);
+    }
+    return used > 0 && used < PATH_BYTES - 64; // a file's name follows
+}
+
+static void make_folder(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+}
+
+static int take_lock(const char *path)
+{
+    char name[PATH_BYTES + 8];
+    snprintf(name, sizeof(name), "%s.lock", path);
+    int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            close(lock);
+            return -1;
+        }
+    }
+    return lock;
+}
+
+struct image_cache *image_cache_open(const char *folder)
+{
+    char kept[PATH_BYTES], error[PATH_BYTES + 256];
+    char *real = realpath(folder, NULL);
+    struct image_cache *cache = calloc(1, sizeof(*cache));
+    if (real == NULL || cache == NULL || !find_folder(kept)) {
+        goto fail;
+    }
+    make_folder(kept);
+    if (new_file_check_folder(kept, error, sizeof(error)) != STATUS_OK) {
+        goto fail;
+    }
+    uint64_t digest = layout_digest_add(LAYOUT_DIGEST_SEED, real, strlen(real));
+    snprintf(cache->path, sizeof(cache->path), "%.4000s/%016llx", kept, (unsigned long long)digest);
+    cache->lock = take_lock(cache->path);
+    if (cache->lock < 0) {
+        goto fail;
+    }
+    free(real);
+    return cache;
+
+fail:
+    free(real);
+    free(cache);
+    return NULL;
+}
+
+void image_cache_close(struct image_cache *cache)
+{
+    if (cache != NULL) {
+        close(cache->lock);
+        free(cache);
+    }
+}
+
+/* All of a file that is nobody's link; NULL if there is none. */
+static uint8_t *read_file(const char *path, size_t *ret_size)
+{
+    struct stat facts;
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        return NULL;
+    }
+    bool is_fit = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
+                  facts.st_size <= FILE_MAX;
+    size_t size = is_fit ? (size_t)facts.st_size : 0, used = 0;
+    uint8_t *bytes = is_fit ? malloc(size) : NULL;
+    while (bytes != NULL && used < size) {
+        ssize_t got = read(descriptor, bytes + used, size - used);
+        if (got == 0 || (got < 0 && errno != EINTR)) {
+            free(bytes);
+            bytes = NULL;
+        }
+        used += got > 0 ? (size_t)got : 0;
+    }
+    close(descriptor);
+    *ret_size = size;
+    return bytes;
+}
+
+void image_cache_read(const struct image_cache *cache, struct image_list *list)
+{
+    size_t size;
+    uint8_t *bytes = read_file(cache->path, &size);
+    if (bytes != NULL && image_cache_decode(bytes, size, list) == STATUS_MALFORMED) {
+        log_warn("what was kept in %s is broken, and is made anew", cache->path);
+    }
+    free(bytes);
+}
+
+void image_cache_write(const struct image_cache *cache, const struct image_list *list,
+                       int64_t now_ns)
+{
+    char draft[PATH_BYTES + 8];
+    uint8_t *bytes;
+    size_t size;
+    if (image_cache_encode(list, now_ns, &bytes, &size) != STATUS_OK) {
+        return;
+    }
+    snprintf(draft, sizeof(draft), "%s.part", cache->path);
+    FILE *file = new_file_stream(draft, true);
+    bool is_written = file != NULL && fwrite(bytes, 1, size, file) == size;
+    free(bytes);
+    if (file == NULL) {
+        return;
+    }
+    if (fclose(file) != 0 || !is_written || rename(draft, cache->path) != 0) {
+        unlink(draft);
+    }
+}

@@ -1,0 +1,275 @@
+/* Reads folders, and sorts what is in them. */
+#include "worker/data/images/image_list.h"
+
+#include "common/base/log.h"
+#include "common/base/printable.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ADVICE \
+    "--data images:DIR wants DIR/train/CLASS/FILE and DIR/val/CLASS/FILE, or DIR/CLASS/FILE alone"
+
+/* ---- paths ---- */
+
+bool image_list_path(const struct image_list *list, const struct image_file *file,
+                     char ret_path[IMAGE_LIST_PATH_BYTES])
+{
+    int length = snprintf(ret_path, IMAGE_LIST_PATH_BYTES, "%s/%s/%s", list->folder,
+                          list->classes[file->class], list->names + file->name_at);
+    return length > 0 && length < IMAGE_LIST_PATH_BYTES;
+}
+
+void image_list_show(const struct image_list *list, const struct image_file *file,
+                     char ret_path[IMAGE_LIST_PATH_BYTES])
+{
+    image_list_path(list, file, ret_path);
+    printable_make_utf8(ret_path);
+}
+
+const char *image_list_show_class(const struct image_list *list, uint32_t class,
+                                  char ret_path[IMAGE_LIST_PATH_BYTES])
+{
+    snprintf(ret_path, IMAGE_LIST_PATH_BYTES, "%.800s/%.400s", list->folder, list->classes[class]);
+    printable_make_utf8(ret_path);
+    return ret_path;
+}
+
+/* ---- classes ---- */
+
+/* Takes room for one more of `size` bytes: capacities are powers of two. */
+static bool grow(void **array, uint64_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0) {
+        return true;
+    }
+    void *grown = reallocarray(*array, count == 0 ? 1 : 2 * count, size);
+    *array = grown != NULL ? grown : *array;
+    return grown != NULL;
+}
+
+static enum status add_class(struct image_list *list, const char *name)
+{
+    if (list->class_count == IMAGE_LIST_CLASSES_MAX) {
+        log_error("%s has more than %u folders of classes", list->folder, IMAGE_LIST_CLASSES_MAX);
+        return STATUS_INVALID;
+    }
+    char *copy = strdup(name);
+    if (copy == NULL || !grow((void **)&list->classes, list->class_count, sizeof(char *))) {
+        free(copy);
+        return STATUS_NO_MEMORY;
+    }
+    list->classes[list->class_count++] = copy;
+    return STATUS_OK;
+}
+
+/* The folder that a class is must not be one that it lies in. */
+static enum status check_circle(const struct image_list *list, const struct stat *class,
+                                const char *name)
+{
+    char path[IMAGE_LIST_PATH_BYTES], shown[IMAGE_LIST_PATH_BYTES];
+    const char *above[] = {"", "/..", "/../.."};
+    for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+        struct stat facts;
+        snprintf(path, sizeof(path), "%.1270s%s", list->folder, above[i]);
+        if (stat(path, &facts) == 0 && facts.st_dev == class->st_dev &&
+            facts.st_ino == class->st_ino) {
+            snprintf(shown, sizeof(shown), "%.800s/%.400s", list->folder, name);
+            printable_make_utf8(shown);
+            log_error("%s is a symbolic link to a folder that it lies in: remove it", shown);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum status find_classes(struct image_list *list, DIR *directory)
+{
+    enum status status = STATUS_OK;
+    const struct dirent *entry;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this thread's
+    while (status == STATUS_OK && (entry = readdir(directory)) != NULL) {
+        struct stat facts;
+        if (entry->d_name[0] == '.' || fstatat(dirfd(directory), entry->d_name, &facts, 0) != 0 ||
+            !S_ISDIR(facts.st_mode)) {
+            continue;
+        }
+        status = check_circle(list, &facts, entry->d_name);
+        if (status == STATUS_OK) {
+            status = add_class(list, entry->d_name);
+        }
+    }
+    return status;
+}
+
+enum status image_list_open(const char *folder, struct image_list **ret_list)
+{
+    if (strlen(folder) >= IMAGE_LIST_PATH_BYTES - 256) {
+        log_error("the path of the images is too long: %zu bytes", strlen(folder));
+        return STATUS_INVALID;
+    }
+    DIR *directory = opendir(folder);
+    if (directory == NULL) {
+        log_error("cannot read %s: %m; " ADVICE, folder);
+        return STATUS_IO;
+    }
+    struct image_list *list = calloc(1, sizeof(*list));
+    enum status status = STATUS_NO_MEMORY;
+    if (list != NULL) {
+        snprintf(list->folder, sizeof(list->folder), "%s", folder);
+        status = find_classes(list, directory);
+    }
+    closedir(directory);
+    if (status == STATUS_OK && list->class_count == 0) {
+        log_error("%s has no folders of classes; " ADVICE, list->folder);
+        status = STATUS_INVALID;
+    }
+    if (status != STATUS_OK) {
+        image_list_close(list);
+        return status;
+    }
+    qsort(list->classes, list->class_count, sizeof(char *), compare_names);
+    *ret_list = list;
+    return STATUS_OK;
+}
+
+void image_list_close(struct image_list *list)
+{
+    if (list == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < list->class_count; i++) {
+        free(list->classes[i]);
+    }
+    for (uint64_t i = 0; i < list->count; i++) {
+        free(list->files[i].why);
+    }
+    free(list->classes);
+    free(list->files);
+    free(list->names);
+    free(list);
+}
+
+/* ---- files ---- */
+
+static bool add_name(struct image_list *list, const char *name, size_t *ret_at)
+{
+    size_t size = strlen(name) + 1;
+    if (list->names_capacity - list->names_size < size) {
+        size_t capacity = 2 * list->names_capacity + size;
+        char *names = realloc(list->names, capacity);
+        if (names == NULL) {
+            return false;
+        }
+        list->names = names;
+        list->names_capacity = capacity;
+    }
+    memcpy(list->names + list->names_size, name, size);
+    *ret_at = list->names_size;
+    list->names_size += size;
+    return true;
+}
+
+static enum status add_file(struct image_list *list, const struct image_file *file,
+                            const char *name)
+{
+    if (!grow((void **)&list->files, list->count, sizeof(*file))) {
+        return STATUS_NO_MEMORY;
+    }
+    struct image_file *added = &list->files[list->count];
+    *added = *file;
+    if (!add_name(list, name, &added->name_at)) {
+        return STATUS_NO_MEMORY;
+    }
+    list->count++; // which owns its why from here on
+    return STATUS_OK;
+}
+
+/* One entry of the folder of a class. What is no file is an image that cannot be used. */
+static enum status add_entry(struct image_list *list, uint32_t class, int folder, const char *name)
+{
+    struct stat facts = {0};
+    struct image_file file = {.class = class};
+    if (fstatat(folder, name, &facts, 0) != 0) {
+        file.why = strdup(errno == ELOOP    ? "its symbolic links go round in a circle"
+                          : errno == ENOENT ? "it is a symbolic link to nothing"
+                                            : strerrordesc_np(errno));
+    } else if (S_ISDIR(facts.st_mode)) {
+        char shown[IMAGE_LIST_PATH_BYTES];
+        log_error("%s has a folder in it, \"%.200s\": a class has files alone; " ADVICE,
+                  image_list_show_class(list, class, shown), name);
+        return STATUS_INVALID;
+    } else if (!S_ISREG(facts.st_mode)) {
+        file.why = strdup("it is no regular file");
+    }
+    file.is_checked = file.why != NULL;
+    file.size = (uint64_t)facts.st_size;
+    file.changed_ns = (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec;
+    enum status status = add_file(list, &file, name);
+    if (status != STATUS_OK) {
+        free(file.why);
+    }
+    return status;
+}
+
+static int compare_files(const void *a, const void *b, void *names)
+{
+    return strcmp((const char *)names + ((const struct image_file *)a)->name_at,
+                  (const char *)names + ((const struct image_file *)b)->name_at);
+}
+
+static enum status scan_class(struct image_list *list, uint32_t class)
+{
+    char path[IMAGE_LIST_PATH_BYTES + 256], shown[IMAGE_LIST_PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", list->folder, list->classes[class]);
+    DIR *directory = opendir(path);
+    if (directory == NULL) {
+        log_error("cannot read the class %s: %m", image_list_show_class(list, class, shown));
+        return STATUS_IO;
+    }
+    uint64_t before = list->count;
+    enum status status = STATUS_OK;
+    const struct dirent *entry;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this thread's
+    while (status == STATUS_OK && (entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            status = add_entry(list, class, dirfd(directory), entry->d_name);
+        }
+    }
+    closedir(directory);
+    if (status == STATUS_OK && list->count == before) {
+        log_error("the class %s has no images: remove the folder, or fill it",
+                  image_list_show_class(list, class, shown));
+        return STATUS_INVALID;
+    }
+    if (status == STATUS_OK) {
+        qsort_r(list->files + before, list->count - before, sizeof(*list->files), compare_files,
+                list->names);
+    }
+    return status;
+}
+
+enum status image_list_scan(struct image_list *list)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t class = 0; status == STATUS_OK && class < list->class_count; class ++) {
+        status = scan_class(list, class);
+    }
+    if (status == STATUS_OK && list->count > UINT32_MAX) {
+        log_error("%s has %llu images; %u are the limit", list->folder,
+                  (unsigned long long)list->count, UINT32_MAX);
+        return STATUS_INVALID;
+    }
+    return status;
+}

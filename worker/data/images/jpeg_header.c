@@ -1,0 +1,176 @@
+/* Walks the segments of a JPEG file: 0xFF, a marker, and for most of them a length and a body. */
+#include "worker/data/images/jpeg_header.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MARKER_BEGIN 0xD8
+#define MARKER_END   0xD9
+#define MARKER_SCAN  0xDA
+#define MARKER_EXIF  0xE1 // APP1
+#define MARKER_ADOBE 0xEE // APP14
+
+#define ORIENTATION_TAG  0x0112
+#define EXIF_ENTRY_BYTES 12
+#define EXIF_SHORT       3
+
+static uint32_t read_u16(const uint8_t *bytes, bool is_little)
+{
+    return is_little ? (uint32_t)bytes[1] << 8 | bytes[0] : (uint32_t)bytes[0] << 8 | bytes[1];
+}
+
+static uint32_t read_u32(const uint8_t *bytes, bool is_little)
+{
+    uint32_t first = read_u16(bytes, is_little), second = read_u16(bytes + 2, is_little);
+    return is_little ? second << 16 | first : first << 16 | second;
+}
+
+/* The orientation in the first directory of a TIFF file, as EXIF embeds one; 0: there is none. */
+static uint32_t find_orientation(const uint8_t *tiff, size_t size)
+{
+    if (size < 8 || (memcmp(tiff, "II*\0", 4) != 0 && memcmp(tiff, "MM\0*", 4) != 0)) {
+        return 0;
+    }
+    bool is_little = tiff[0] == 'I';
+    uint32_t directory = read_u32(tiff + 4, is_little);
+    if (directory > size - 2) {
+        return 0;
+    }
+    const uint8_t *entry = tiff + directory + 2;
+    size_t room = (size - 2 - directory) / EXIF_ENTRY_BYTES;
+    uint32_t count = read_u16(tiff + directory, is_little);
+    for (size_t i = 0; i < count && i < room; i++, entry += EXIF_ENTRY_BYTES) {
+        if (read_u16(entry, is_little) == ORIENTATION_TAG &&
+            read_u16(entry + 2, is_little) == EXIF_SHORT) {
+            return read_u16(entry + 8, is_little);
+        }
+    }
+    return 0;
+}
+
+static void take_exif(const uint8_t *body, size_t size, struct jpeg_header *header)
+{
+    if (size < 6 || memcmp(body, "Exif\0\0", 6) != 0) {
+        return;
+    }
+    uint32_t orientation = find_orientation(body + 6, size - 6);
+    if (orientation >= 1 && orientation <= 8) {
+        header->orientation = orientation;
+    }
+}
+
+/* C0 to CF, but for tables (C4), a reserved one (C8) and the conditions of arithmetic coding (CC).
+ */
+static bool is_frame(uint8_t marker)
+{
+    return (marker & 0xF0) == 0xC0 && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+}
+
+static enum status take_frame(uint8_t marker, const uint8_t *body, size_t size,
+                              struct jpeg_header *header, char *ret_why, size_t why_size)
+{
+    // Baseline, extended and progressive, by Huffman's code or arithmetic.
+    if (marker != 0xC0 && marker != 0xC1 && marker != 0xC2 && marker != 0xC9 && marker != 0xCA) {
+        snprintf(ret_why, why_size,
+                 "it is JPEG of a kind that cannot be decoded (frame 0x%02X, "
+                 "lossless or hierarchical)",
+                 marker);
+        return STATUS_MALFORMED;
+    }
+    if (size < 6) {
+        snprintf(ret_why, why_size, "its frame header has %zu bytes", size);
+        return STATUS_MALFORMED;
+    }
+    header->height = read_u16(body + 1, false);
+    header->width = read_u16(body + 3, false);
+    header->components = body[5];
+    if (body[0] != 8) {
+        snprintf(ret_why, why_size, "it has %u bits for a sample, not 8", body[0]);
+        return STATUS_MALFORMED;
+    }
+    if (header->components != 1 && header->components != 3 && header->components != 4) {
+        snprintf(ret_why, why_size, "it has %u components, not 1, 3 or 4", header->components);
+        return STATUS_MALFORMED;
+    }
+    if (header->width == 0 || header->height == 0) {
+        snprintf(ret_why, why_size, "it has %u x %u pixels", header->width, header->height);
+        return STATUS_MALFORMED;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_segment(uint8_t marker, const uint8_t *body, size_t size,
+                                struct jpeg_header *header, char *ret_why, size_t why_size)
+{
+    if (is_frame(marker)) {
+        return take_frame(marker, body, size, header, ret_why, why_size);
+    }
+    if (marker == MARKER_EXIF) {
+        take_exif(body, size, header);
+    } else if (marker == MARKER_ADOBE && size >= 5 && memcmp(body, "Adobe", 5) == 0) {
+        header->is_inverted = true;
+    }
+    return STATUS_OK;
+}
+
+static enum status refuse(const char *why, char *ret_why, size_t why_size)
+{
+    snprintf(ret_why, why_size, "%s", why);
+    return STATUS_MALFORMED;
+}
+
+enum status jpeg_header_parse(const uint8_t *bytes, size_t size, struct jpeg_header *ret_header,
+                              char *ret_why, size_t why_size)
+{
+    struct jpeg_header header = {.orientation = 1};
+    if (size < 2) {
+        return STATUS_END_OF_DATA;
+    }
+    if (bytes[0] != 0xFF || bytes[1] != MARKER_BEGIN) {
+        return refuse("it does not begin as a JPEG file does", ret_why, why_size);
+    }
+    size_t at = 2;
+    while (size - at >= 4) {
+        if (bytes[at] != 0xFF) {
+            return refuse("its head is broken: a marker is missing", ret_why, why_size);
+        }
+        uint8_t marker = bytes[at + 1];
+        if (marker == 0xFF) { // which may be repeated
+            at++;
+            continue;
+        }
+        if (marker == MARKER_SCAN && header.components == 0) {
+            return refuse("its head is broken: it has no frame header", ret_why, why_size);
+        }
+        if (marker == MARKER_SCAN) {
+            header.scan_at = at;
+            *ret_header = header;
+            return STATUS_OK;
+        }
+        size_t length = read_u16(bytes + at + 2, false);
+        if (marker < 0xC0 || marker == MARKER_END || length < 2) {
+            return refuse("its head is broken: it has no image data", ret_why, why_size);
+        }
+        if (size - at - 2 < length) {
+            return STATUS_END_OF_DATA;
+        }
+        enum status status =
+            take_segment(marker, bytes + at + 4, length - 2, &header, ret_why, why_size);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        at += 2 + length;
+    }
+    return STATUS_END_OF_DATA;
+}
+
+bool jpeg_header_has_end(const uint8_t *bytes, size_t size)
+{
+    // The last one is what is looked for, and mostly the last of all bytes.
+    for (size_t i = size; i >= 2; i--) {
+        if (bytes[i - 2] == 0xFF && bytes[i - 1] == MARKER_END) {
+            return true;
+        }
+    }
+    return false;
+}
