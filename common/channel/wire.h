@@ -20,6 +20,7 @@
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
 #define WIRE_SEAL_KEY_BYTES 32
+#define WIRE_CLASSES_BYTES  ((size_t)64 * 1024) // of the names of classes, with the '\0'
 #define WIRE_CHOICES_BYTES  ((size_t)64 * 1024) // of the text of CHOICES, with the '\0'
 
 enum message_kind {

@@ -22,7 +22,8 @@
     X(host)             \
     X(endpoints)        \
     X(params_digest)    \
-    X(device)
+    X(device)           \
+    X(classes)
 
 #define REPORT_NUMBERS(X) \
     X(steps)              \

@@ -90,6 +90,14 @@ static const char *bits_of(const struct job *job)
     return job_has_nccl(job) ? "nccl" : "ringside";
 }
 
+/* The names of classes, where the data have any. */
+static json_t *classes_json(const struct coordinator *coordinator)
+{
+    bool are_there = coordinator->classes[0] == '[';
+    json_t *classes = are_there ? json_loads(coordinator->classes, 0, NULL) : NULL;
+    return classes != NULL ? classes : json_null();
+}
+
 json_t *summary_job_json(const struct coordinator *coordinator)
 {
     json_t *options = json_object(), *members = json_array();
@@ -104,12 +112,13 @@ json_t *summary_job_json(const struct coordinator *coordinator)
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o}", "version", RINGSIDE_VERSION,
-                     "wire_version", WIRE_VERSION, "parameters",
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
+                     RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
                      (json_int_t)coordinator->parameters, "train_samples",
                      (json_int_t)coordinator->train_samples, "test_samples",
                      (json_int_t)coordinator->test_samples, "bits_of", bits_of(coordinator->job),
-                     "options", options, "members", members, "choices", choices_json(coordinator));
+                     "options", options, "members", members, "choices", choices_json(coordinator),
+                     "classes", classes_json(coordinator));
 }
 
 static json_t *times_json(uint64_t compute_ns, uint64_t exchange_ns, uint64_t input_ns,

@@ -13,6 +13,8 @@
 
 enum dataset_split { DATASET_TRAIN, DATASET_TEST };
 
+#define DATASET_CLASS_TEXT_BYTES 65536 // with the '\0'
+
 struct dataset_options {
     uint64_t seed; // of what is drawn
     enum dataset_split split;
@@ -50,8 +52,8 @@ struct dataset {
     struct shape sample;
     uint64_t sample_count;
     uint32_t class_count;
-    const char *const *class_names; // (class_count), valid until close; NULL: they have none
-    uint64_t names_digest;          // of what samples are called; 0: of nothing
+    const char *class_text; // names of classes, a list in JSON, valid until close; NULL: none
+    uint64_t names_digest;  // of what samples are called; 0: of nothing
 };
 
 /* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */

@@ -58,6 +58,7 @@ struct link_prepared {
     const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
     struct trace *trace;          // for a timeline; NULL: none
     const char *choices;          // of the device: how it computes; NULL: it has none
+    const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
 };
 
 /* Borrows what options point to. */

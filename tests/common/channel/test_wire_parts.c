@@ -267,6 +267,7 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_int_equal(got.member->process_id, sent.member->process_id);
     assert_string_equal(got.member->endpoints, sent.member->endpoints);
     assert_string_equal(got.member->params_digest, sent.member->params_digest);
+    assert_string_equal(got.member->classes, sent.member->classes);
     assert_int_equal(got.member->train_samples, sent.member->train_samples);
     assert_int_equal(got.member->test_samples, sent.member->test_samples);
     assert_string_equal(got.member->device, sent.member->device);

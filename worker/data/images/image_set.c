@@ -2,6 +2,7 @@
 #include "worker/data/images/image_set.h"
 
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "common/base/random.h"
 #include "common/vector/layout.h"
 #include "worker/data/images/image_cache.h"
@@ -220,6 +221,52 @@ static enum status check_each_class(const struct image_set *set)
     return STATUS_OK;
 }
 
+/* Writes a name as JSON has it, without its '\0'; returns where the next one goes. */
+static char *put_name(char *at, const char *name)
+{
+    char shown[PATH_BYTES];
+    snprintf(shown, sizeof(shown), "%s", name);
+    printable_make_utf8(shown);
+    *at++ = '"';
+    for (const char *from = shown; *from != '\0'; from++) {
+        if (*from == '"' || *from == '\\') {
+            *at++ = '\\';
+        }
+        *at++ = *from;
+    }
+    *at++ = '"';
+    return at;
+}
+
+static enum status list_classes(struct image_set *set, const struct dataset_options *options)
+{
+    const struct image_list *classes = image_set_classes(set);
+    size_t size = 3;
+    for (uint32_t i = 0; i < classes->class_count; i++) {
+        size += 2 * strlen(classes->classes[i]) + 3;
+    }
+    char *text = malloc(size), *at = text;
+    if (text == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < classes->class_count; i++) {
+        *at++ = i == 0 ? '[' : ',';
+        at = put_name(at, classes->classes[i]);
+    }
+    *at++ = ']';
+    *at = '\0';
+    if (strlen(text) < DATASET_CLASS_TEXT_BYTES) {
+        set->class_text = text;
+        return STATUS_OK;
+    }
+    free(text);
+    if (options->tells && options->split == DATASET_TRAIN) {
+        log_warn("the names of %u classes take more than %d bytes, and are not recorded",
+                 classes->class_count, DATASET_CLASS_TEXT_BYTES);
+    }
+    return STATUS_OK;
+}
+
 /* ---- opening ---- */
 
 static uint64_t digest_of(const struct image_set *set)
@@ -305,6 +352,9 @@ enum status image_set_open(const char *folder, const struct dataset_options *opt
     if (status == STATUS_OK) {
         status = fill_set(&set, is_flat, options);
     }
+    if (status == STATUS_OK) {
+        status = list_classes(&set, options);
+    }
     if (status != STATUS_OK) {
         image_set_close(&set);
         return status;
@@ -321,6 +371,7 @@ void image_set_close(struct image_set *set)
     image_list_close(set->train);
     free(set->order);
     free(set->labels);
+    free(set->class_text);
     *set = (struct image_set){0};
 }
 

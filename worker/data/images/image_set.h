@@ -18,6 +18,7 @@ struct image_set {
     uint32_t *order;          // (count), owned: places in the list
     uint64_t count;
     uint32_t *labels; // (classes of the list), owned
+    char *class_text; // owned: the names of classes by label, a list in JSON; NULL: too long
     uint64_t digest;  // of the names of classes and files, and of sizes
 };
 

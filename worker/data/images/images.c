@@ -297,7 +297,7 @@ static enum status images_open(const char *path, const struct dataset_options *o
         .sample = {.channels = DECODER_CHANNELS, .rows = size, .columns = size},
         .sample_count = images->set.count,
         .class_count = classes->class_count,
-        .class_names = (const char *const *)classes->classes,
+        .class_text = images->set.class_text,
         .names_digest = images->set.digest,
     };
     images->skips_bad = options->skips_bad;

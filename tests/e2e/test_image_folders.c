@@ -1,0 +1,184 @@
+/* Jobs on a folder of JPEG files, made of CIFAR-10's images: bits, and broken files. */
+#include "tests/support/data/image_folder.h"
+#include "tests/support/data/jpeg_maker.h"
+#include "tests/support/data/real_data.h"
+#include "tests/support/programs/programs.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDE        32
+#define PLANE       (SIDE * SIDE)
+#define TRAIN_COUNT 200
+#define TEST_COUNT  60
+
+static const char *const names[10] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                      "dog",      "frog",       "horse", "ship", "truck"};
+
+static void write_split(const char *folder, const struct dataset *dataset, const char *split,
+                        uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t planes[3 * PLANE], pixels[3 * PLANE];
+        uint32_t label;
+        char name[64];
+        size_t size;
+        assert_int_equal(dataset_read_bytes(dataset, i, planes, &label), STATUS_OK);
+        for (size_t k = 0; k < 3 * PLANE; k++) {
+            pixels[k] = planes[k % 3 * PLANE + k / 3];
+        }
+        uint8_t *jpeg = jpeg_maker_make(JPEG_MAKER_COLOUR, pixels, SIDE, SIDE, &size);
+        snprintf(name, sizeof(name), "%s/%s/%05u.jpg", split, names[label], (unsigned)i);
+        image_folder_put(folder, name, jpeg, size);
+        free(jpeg);
+    }
+}
+
+/* Skips the test where there is no CIFAR-10. */
+static void make_folder(const struct command_test *test)
+{
+    struct dataset *train = real_data_open("cifar10", DATASET_TRAIN);
+    struct dataset *images = real_data_open("cifar10", DATASET_TEST);
+    write_split(test->folder, train, "train", TRAIN_COUNT);
+    write_split(test->folder, images, "val", TEST_COUNT);
+    dataset_close(images);
+    dataset_close(train);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+    setenv("RINGSIDE_CACHE", test->folder, 1);
+}
+
+static void check_classes(const json_t *job)
+{
+    const json_t *classes = json_object_get(job, "classes");
+    assert_int_equal(json_array_size(classes), 10);
+    for (size_t i = 0; i < 10; i++) {
+        assert_string_equal(json_string_value(json_array_get(classes, i)), names[i]);
+    }
+}
+
+static void both_designs_train_with_equal_bits(void **state)
+{
+    const struct command_test *test = *state;
+    char data[PROGRAM_PATH_BYTES + 16], first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    make_folder(test);
+    snprintf(data, sizeof(data), "images:%s", test->folder);
+    const char *const ring[] = {"-n",
+                                "3",
+                                "--mode",
+                                "ring",
+                                "--model",
+                                "cnn",
+                                "--data",
+                                data,
+                                "--image-size",
+                                "32",
+                                "--global-batch",
+                                "24",
+                                "--steps",
+                                "6",
+                                "--augment",
+                                "flip",
+                                NULL};
+    const char *const ps[] = {"-n",
+                              "3",
+                              "--mode",
+                              "ps-sync",
+                              "-s",
+                              "2",
+                              "--model",
+                              "cnn",
+                              "--data",
+                              data,
+                              "--image-size",
+                              "32",
+                              "--global-batch",
+                              "24",
+                              "--steps",
+                              "6",
+                              "--augment",
+                              "flip",
+                              NULL};
+    const char *const carried[] = {"-n",
+                                   "3",
+                                   "--processes",
+                                   "1",
+                                   "--mode",
+                                   "ring",
+                                   "--model",
+                                   "cnn",
+                                   "--data",
+                                   data,
+                                   "--image-size",
+                                   "32",
+                                   "--global-batch",
+                                   "24",
+                                   "--steps",
+                                   "6",
+                                   "--augment",
+                                   "flip",
+                                   NULL};
+    programs_run_digest(ring, first);
+    programs_run_digest(ps, digest);
+    assert_string_equal(digest, first);
+    programs_run_digest(carried, digest);
+    assert_string_equal(digest, first);
+}
+
+/* Runs a job on test->folder in test->out. */
+static int run(struct command_test *test, const char *bad_images)
+{
+    char data[PROGRAM_PATH_BYTES + 16];
+    snprintf(data, sizeof(data), "images:%s", test->folder);
+    const char *const args[] = {"run",      "-n",
+                                "2",        "--mode",
+                                "ring",     "--model",
+                                "lenet5",   "--data",
+                                data,       "--image-size",
+                                "32",       "--steps",
+                                "2",        "--global-batch",
+                                "8",        "--bad-images",
+                                bad_images, "--out",
+                                test->out,  NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    return program_wait(&test->run);
+}
+
+static void check_said(const struct command_test *test, const char *text)
+{
+    const char *output = program_output(&test->run);
+    if (strstr(output, text) == NULL) {
+        fail_msg("\"%s\" is not in: %s", text, output);
+    }
+}
+
+static void a_broken_file_is_named_or_left_out(void **state)
+{
+    struct command_test *test = *state;
+    make_folder(test);
+    image_folder_put(test->folder, "train/dog/a b.jpg", "no image", 8);
+    assert_int_not_equal(run(test, "fail"), 0);
+    check_said(test, "train/dog/a b.jpg cannot be used: it is neither JPEG nor PNG (1 of 201 ");
+    assert_int_equal(run(test, "skip"), 0);
+    check_said(test, "200 training and 60 test images");
+    json_t *job = programs_read_json(test->out, "job.json");
+    check_classes(job);
+    json_decref(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(both_designs_train_with_equal_bits, command_test_set_up,
+                                        command_test_tear_down),
+        cmocka_unit_test_setup_teardown(a_broken_file_is_named_or_left_out, command_test_set_up,
+                                        command_test_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
