@@ -3,40 +3,12 @@
 #include "worker/data/images/jpeg_header.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <turbojpeg.h>
 
 // Slow but exact arithmetic, which is the same in all its implementations; and no file that makes
 // the decoder work for minutes by thousands of scans.
 #define FLAGS (TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS)
-
-struct decode_jpeg {
-    tjhandle handle;
-};
-
-enum status decode_jpeg_create(struct decode_jpeg **ret_jpeg)
-{
-    struct decode_jpeg *jpeg = calloc(1, sizeof(*jpeg));
-    if (jpeg == NULL) {
-        return STATUS_NO_MEMORY;
-    }
-    jpeg->handle = tjInitDecompress();
-    if (jpeg->handle == NULL) {
-        free(jpeg);
-        return STATUS_NO_MEMORY;
-    }
-    *ret_jpeg = jpeg;
-    return STATUS_OK;
-}
-
-void decode_jpeg_destroy(struct decode_jpeg *jpeg)
-{
-    if (jpeg != NULL) {
-        tjDestroy(jpeg->handle);
-        free(jpeg);
-    }
-}
 
 /* The smallest scale at which the short side has the target. */
 static tjscalingfactor choose_scale(uint32_t side, uint32_t target)
@@ -53,11 +25,11 @@ static tjscalingfactor choose_scale(uint32_t side, uint32_t target)
 }
 
 /* What the library says of an image that it could not decode in full. */
-static enum status explain(const struct decode_jpeg *jpeg, const struct decoder_task *task)
+static enum status explain(tjhandle handle, const struct decoder_task *task)
 {
-    const char *text = tjGetErrorStr2(jpeg->handle);
+    const char *text = tjGetErrorStr2(handle);
     // Bytes between two segments are of no use, and do no harm: the image is whole.
-    if (tjGetErrorCode(jpeg->handle) == TJERR_WARNING && strstr(text, "extraneous bytes") != NULL) {
+    if (tjGetErrorCode(handle) == TJERR_WARNING && strstr(text, "extraneous bytes") != NULL) {
         return STATUS_OK;
     }
     snprintf(task->why, task->why_size, "its data are broken: %s", text);
@@ -77,8 +49,9 @@ static void convert_cmyk(uint8_t *bytes, size_t pixels, bool is_inverted)
     }
 }
 
-enum status decode_jpeg_run(struct decode_jpeg *jpeg, const struct decoder_task *task,
-                            struct square_source *ret_source)
+/* Width, height and orientation of what will be decoded, and room for it. */
+static enum status plan(const struct decoder_task *task, struct jpeg_header *ret_header,
+                        struct square_source *ret_source)
 {
     struct jpeg_header header;
     enum status status =
@@ -95,25 +68,48 @@ enum status decode_jpeg_run(struct decode_jpeg *jpeg, const struct decoder_task 
     }
     uint32_t side = header.width < header.height ? header.width : header.height;
     tjscalingfactor scale = choose_scale(side, task->target);
-    int width = TJSCALED((int)header.width, scale), height = TJSCALED((int)header.height, scale);
-    bool is_cmyk = header.components == 4;
-    size_t pixels = (size_t)width * (size_t)height;
-    if (decoder_room_grow(task->room, pixels * (is_cmyk ? 4 : 3)) != STATUS_OK) {
+    uint32_t width = (uint32_t)TJSCALED((int)header.width, scale);
+    uint32_t height = (uint32_t)TJSCALED((int)header.height, scale);
+    uint64_t pixel_bytes = header.components == 4 ? 4 : 3;
+    if (decoder_room_grow(task->room, pixel_bytes * width * height) != STATUS_OK) {
         return STATUS_NO_MEMORY;
     }
-    if (tjDecompress2(jpeg->handle, task->bytes, task->size, task->room->bytes, width, 0, height,
-                      is_cmyk ? TJPF_CMYK : TJPF_RGB, FLAGS) != 0) {
-        status = explain(jpeg, task);
-        if (status != STATUS_OK) {
-            return status;
-        }
-    }
-    if (is_cmyk) {
-        convert_cmyk(task->room->bytes, pixels, header.is_inverted);
-    }
+    *ret_header = header;
     *ret_source = (struct square_source){.pixels = task->room->bytes,
-                                         .width = (uint32_t)width,
-                                         .height = (uint32_t)height,
+                                         .width = width,
+                                         .height = height,
                                          .orientation = header.orientation};
     return STATUS_OK;
+}
+
+/* A handle for each image: one that is used again keeps the tables of the image before, and takes
+ * them for one that has none. */
+static enum status decode(const struct decoder_task *task, const struct square_source *source,
+                          int format)
+{
+    tjhandle handle = tjInitDecompress();
+    if (handle == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    int failed = tjDecompress2(handle, task->bytes, task->size, task->room->bytes,
+                               (int)source->width, 0, (int)source->height, format, FLAGS);
+    enum status status = failed != 0 ? explain(handle, task) : STATUS_OK;
+    tjDestroy(handle);
+    return status;
+}
+
+enum status decode_jpeg_run(const struct decoder_task *task, struct square_source *ret_source)
+{
+    struct jpeg_header header;
+    enum status status = plan(task, &header, ret_source);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    bool is_cmyk = header.components == 4;
+    status = decode(task, ret_source, is_cmyk ? TJPF_CMYK : TJPF_RGB);
+    if (status == STATUS_OK && is_cmyk) {
+        convert_cmyk(task->room->bytes, (size_t)ret_source->width * ret_source->height,
+                     header.is_inverted);
+    }
+    return status;
 }

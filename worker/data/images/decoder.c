@@ -9,7 +9,6 @@
 
 struct decoder {
     uint32_t size;
-    struct decode_jpeg *jpeg;
     struct square *square;
     struct decoder_room room;
 };
@@ -45,8 +44,7 @@ enum status decoder_create(uint32_t size, struct decoder **ret_decoder)
         return STATUS_NO_MEMORY;
     }
     decoder->size = size;
-    if (decode_jpeg_create(&decoder->jpeg) != STATUS_OK ||
-        square_create(size, &decoder->square) != STATUS_OK) {
+    if (square_create(size, &decoder->square) != STATUS_OK) {
         decoder_destroy(decoder);
         return STATUS_NO_MEMORY;
     }
@@ -59,7 +57,6 @@ void decoder_destroy(struct decoder *decoder)
     if (decoder == NULL) {
         return;
     }
-    decode_jpeg_destroy(decoder->jpeg);
     square_destroy(decoder->square);
     free(decoder->room.bytes);
     free(decoder);
@@ -80,8 +77,7 @@ enum status decoder_run(struct decoder *decoder, const uint8_t *bytes, size_t si
                                 .why = ret_why,
                                 .why_size = why_size};
     struct square_source source;
-    enum status status = decoder_is_png(bytes, size)
-                             ? decode_png_run(&task, &source)
-                             : decode_jpeg_run(decoder->jpeg, &task, &source);
+    enum status status = decoder_is_png(bytes, size) ? decode_png_run(&task, &source)
+                                                     : decode_jpeg_run(&task, &source);
     return status == STATUS_OK ? square_make(decoder->square, &source, ret_pixels) : status;
 }

@@ -26,15 +26,9 @@ struct decoder_task {
     size_t why_size;
 };
 
-struct decode_jpeg; // owns a library's handle
-
-enum status decode_jpeg_create(struct decode_jpeg **ret_jpeg);
-void decode_jpeg_destroy(struct decode_jpeg *jpeg); // NULL is fine
-
 /* Decodes with a short side of at least the target, where the image has as much. *ret_source lies
  * in the room. */
-enum status decode_jpeg_run(struct decode_jpeg *jpeg, const struct decoder_task *task,
-                            struct square_source *ret_source);
+enum status decode_jpeg_run(const struct decoder_task *task, struct square_source *ret_source);
 
 /* Decodes all pixels. *ret_source lies in the room. */
 enum status decode_png_run(const struct decoder_task *task, struct square_source *ret_source);

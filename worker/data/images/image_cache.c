@@ -129,6 +129,9 @@ static bool take_record(const uint8_t **at, size_t *left, struct record *ret_rec
     record.class = (const char *)*at;
     record.name = record.class + record.class_size;
     record.why = record.name + record.name_size;
+    if (memchr(record.why, '\0', record.why_size) != NULL) {
+        return false; // the reason would end before, or be none
+    }
     *at += texts;
     *left -= texts;
     *ret_record = record;

@@ -186,6 +186,29 @@ static void what_is_broken_is_refused_with_what_is_wrong(void **state)
     free(jpeg);
 }
 
+/* An image has no part of the one that was decoded before it: which one that is depends on who
+ * reads what. */
+static void an_image_without_tables_does_not_get_those_of_another(void **state)
+{
+    (void)state;
+    uint8_t pixels[3 * 16 * 16];
+    char why[DECODER_WHY_BYTES] = "";
+    struct decoder *decoder;
+    size_t size;
+    uint8_t *jpeg = jpeg_maker_flat(orange, 32, 32, &size);
+    assert_int_equal(decoder_create(16, &decoder), STATUS_OK);
+    assert_int_equal(decoder_run(decoder, jpeg, size, pixels, why, sizeof(why)), STATUS_OK);
+    for (uint8_t *at = jpeg;
+         (at = memmem(at, size - (size_t)(at - jpeg), "\xFF\xDB", 2)) != NULL;) {
+        at[1] = 0xFE; // tables become a comment
+    }
+    enum status status = decoder_run(decoder, jpeg, size, pixels, why, sizeof(why));
+    assert_int_equal(status, STATUS_MALFORMED);
+    assert_non_null(strstr(why, "its data are broken: "));
+    decoder_destroy(decoder);
+    free(jpeg);
+}
+
 static void bytes_of_no_use_between_segments_do_no_harm(void **state)
 {
     (void)state;
@@ -209,6 +232,7 @@ int main(void)
         cmocka_unit_test(ramps_come_back_progressive_or_not_and_at_a_smaller_scale),
         cmocka_unit_test(a_turned_camera_is_turned_back),
         cmocka_unit_test(what_is_broken_is_refused_with_what_is_wrong),
+        cmocka_unit_test(an_image_without_tables_does_not_get_those_of_another),
         cmocka_unit_test(bytes_of_no_use_between_segments_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
