@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define SIDE        32
-#define PLANE       (SIDE * SIDE)
+#define PLANE       ((size_t)SIDE * SIDE)
 #define TRAIN_COUNT 200
 #define TEST_COUNT  60
 

@@ -25,7 +25,7 @@ static void init(struct sample *sample)
     *sample = (struct sample){.classes = {first, second}, .names = "1\0002\0001\0x y"};
     for (uint32_t i = 0; i < FILES; i++) {
         sample->files[i] = (struct image_file){
-            .name_at = 2 * i, .class = i / 2, .size = 1 + i, .changed_ns = 16 + i};
+            .name_at = (size_t)2 * i, .class = i / 2, .size = 1 + i, .changed_ns = 16 + i};
     }
     sample->list = (struct image_list){.classes = sample->classes,
                                        .class_count = 2,

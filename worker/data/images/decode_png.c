@@ -19,7 +19,8 @@ static enum status read_pixels(png_image *image, const struct decoder_task *task
         return status;
     }
     image->format = PNG_FORMAT_RGB;
-    if (decoder_room_grow(task->room, PNG_IMAGE_SIZE(*image)) != STATUS_OK) {
+    if (decoder_room_grow(task->room, (uint64_t)DECODER_CHANNELS * image->width * image->height) !=
+        STATUS_OK) {
         return STATUS_NO_MEMORY;
     }
     if (png_image_finish_read(image, &white, task->room->bytes, 0, NULL) == 0) {

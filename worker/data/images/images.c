@@ -37,14 +37,19 @@ struct reader {
     uint8_t *pixels; // (3, size, size)
 };
 
+/* What changes while a dataset is read. */
+struct readers {
+    pthread_mutex_t lock;
+    struct reader *idle;         // guarded by the lock
+    atomic_uint_fast64_t broken; // times that an image could not be decoded
+};
+
 struct images {
     struct dataset base;
     struct image_set set;
     bool skips_bad;
     float scale[DECODER_CHANNELS], shift[DECODER_CHANNELS];
-    pthread_mutex_t lock;
-    struct reader *idle; // guarded by the lock
-    atomic_uint_fast64_t broken;
+    struct readers *readers; // owned
 };
 
 /* ---- readers: as many as there are threads that read at once ---- */
@@ -72,23 +77,24 @@ static struct reader *create_reader(const struct images *images)
     return reader;
 }
 
-static struct reader *take_reader(struct images *images)
+static struct reader *take_reader(const struct images *images)
 {
-    pthread_mutex_lock(&images->lock);
-    struct reader *reader = images->idle;
+    struct readers *readers = images->readers;
+    pthread_mutex_lock(&readers->lock);
+    struct reader *reader = readers->idle;
     if (reader != NULL) {
-        images->idle = reader->next;
+        readers->idle = reader->next;
     }
-    pthread_mutex_unlock(&images->lock);
+    pthread_mutex_unlock(&readers->lock);
     return reader != NULL ? reader : create_reader(images);
 }
 
-static void return_reader(struct images *images, struct reader *reader)
+static void return_reader(struct readers *readers, struct reader *reader)
 {
-    pthread_mutex_lock(&images->lock);
-    reader->next = images->idle;
-    images->idle = reader;
-    pthread_mutex_unlock(&images->lock);
+    pthread_mutex_lock(&readers->lock);
+    reader->next = readers->idle;
+    readers->idle = reader;
+    pthread_mutex_unlock(&readers->lock);
 }
 
 /* ---- one image ---- */
@@ -155,7 +161,7 @@ static enum status load_file(const struct image_list *list, const struct image_f
     return STATUS_OK;
 }
 
-static enum status decode_file(struct images *images, const struct image_file *file,
+static enum status decode_file(const struct images *images, const struct image_file *file,
                                struct reader *reader, uint8_t *ret_bytes)
 {
     char why[DECODER_WHY_BYTES] = "", shown[IMAGE_LIST_PATH_BYTES];
@@ -171,13 +177,13 @@ static enum status decode_file(struct images *images, const struct image_file *f
     if (!images->skips_bad) {
         log_error("the image %s cannot be used: %s: mend or remove it, or give --bad-images skip",
                   shown, why);
-    } else if (atomic_fetch_add(&images->broken, 1) < NAMED_MAX) {
+    } else if (atomic_fetch_add(&images->readers->broken, 1) < NAMED_MAX) {
         log_warn("the image %s cannot be used, and the next one takes its place: %s", shown, why);
     }
     return status;
 }
 
-static enum status read_into(struct images *images, uint64_t index, struct reader *reader,
+static enum status read_into(const struct images *images, uint64_t index, struct reader *reader,
                              uint8_t *ret_bytes, uint32_t *ret_label)
 {
     const struct image_set *set = &images->set;
@@ -199,23 +205,17 @@ static enum status read_into(struct images *images, uint64_t index, struct reade
 
 /* ---- the dataset ---- */
 
-/* What of a dataset changes while it is read is guarded. */
-static struct images *images_of(const struct dataset *dataset)
-{
-    return (struct images *)(uintptr_t)dataset;
-}
-
 static enum status images_read_bytes(const struct dataset *dataset, uint64_t index,
                                      uint8_t *ret_bytes, uint32_t *ret_label)
 {
-    struct images *images = images_of(dataset);
+    const struct images *images = (const struct images *)dataset;
     struct reader *reader = take_reader(images);
     if (reader == NULL) {
         log_error("not enough memory to decode an image");
         return STATUS_NO_MEMORY;
     }
     enum status status = read_into(images, index, reader, ret_bytes, ret_label);
-    return_reader(images, reader);
+    return_reader(images->readers, reader);
     return status;
 }
 
@@ -234,7 +234,7 @@ static void images_convert(const struct dataset *dataset, const uint8_t *bytes, 
 static enum status images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
                                uint32_t *ret_label)
 {
-    struct images *images = images_of(dataset);
+    const struct images *images = (const struct images *)dataset;
     struct reader *reader = take_reader(images);
     if (reader == NULL) {
         log_error("not enough memory to decode an image");
@@ -244,7 +244,7 @@ static enum status images_read(const struct dataset *dataset, uint64_t index, fl
     if (status == STATUS_OK) {
         images_convert(dataset, reader->pixels, ret_pixels);
     }
-    return_reader(images, reader);
+    return_reader(images->readers, reader);
     return status;
 }
 
@@ -263,17 +263,19 @@ static void images_describe(const struct dataset *dataset, struct pixels_source 
 static void images_close(struct dataset *dataset)
 {
     struct images *images = (struct images *)dataset;
-    uint64_t broken = atomic_load(&images->broken);
+    struct readers *readers = images->readers;
+    uint64_t broken = atomic_load(&readers->broken);
     if (broken > NAMED_MAX) {
         log_warn("%llu times an image could not be decoded, and the next one took its place",
                  (unsigned long long)broken);
     }
-    while (images->idle != NULL) {
-        struct reader *reader = images->idle;
-        images->idle = reader->next;
+    while (readers->idle != NULL) {
+        struct reader *reader = readers->idle;
+        readers->idle = reader->next;
         destroy_reader(reader);
     }
-    pthread_mutex_destroy(&images->lock);
+    pthread_mutex_destroy(&readers->lock);
+    free(readers);
     image_set_close(&images->set);
     free(images);
 }
@@ -282,11 +284,13 @@ static enum status images_open(const char *path, const struct dataset_options *o
                                struct dataset **ret_dataset)
 {
     struct images *images = calloc(1, sizeof(*images));
-    if (images == NULL) {
-        return STATUS_NO_MEMORY;
+    struct readers *readers = calloc(1, sizeof(*readers));
+    enum status status = STATUS_NO_MEMORY;
+    if (images != NULL && readers != NULL) {
+        status = image_set_open(path, options, &images->set);
     }
-    enum status status = image_set_open(path, options, &images->set);
     if (status != STATUS_OK) {
+        free(readers);
         free(images);
         return status;
     }
@@ -305,7 +309,8 @@ static enum status images_open(const char *path, const struct dataset_options *o
         images->scale[c] = 1 / (255 * deviations[c]);
         images->shift[c] = -means[c] / deviations[c];
     }
-    pthread_mutex_init(&images->lock, NULL); // which never fails on Linux
+    images->readers = readers;
+    pthread_mutex_init(&readers->lock, NULL); // which never fails on Linux
     *ret_dataset = &images->base;
     return STATUS_OK;
 }

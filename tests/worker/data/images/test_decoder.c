@@ -81,7 +81,7 @@ static void cmyk_is_ink_unless_adobe_wrote_it(void **state)
     check_flat(jpeg, size, 8, (const uint8_t[3]){200 * 51 / 255, 100 * 51 / 255, 0});
     uint8_t *adobe = memmem(jpeg, size, "Adobe", 5);
     assert_non_null(adobe);
-    memcpy(adobe, "Other", 5);
+    adobe[0] = 'O';
     // Without the mark the components are ink: Y = 0.299 x 55 + 0.587 x 155 + 0.114 x 255 of the
     // inverted colours, Cb = 128 + 0.564 (255 - Y), Cr = 128 + 0.713 (55 - Y), and K.
     const int ink[3] = {136, 195, 70};
@@ -217,7 +217,8 @@ static void bytes_of_no_use_between_segments_do_no_harm(void **state)
     uint8_t *grown = calloc(1, size + 4);
     assert_non_null(grown);
     memcpy(grown, jpeg, size - 2);
-    memcpy(grown + size + 2, "\xFF\xD9", 2);
+    grown[size + 2] = 0xFF;
+    grown[size + 3] = 0xD9;
     check_flat(grown, size + 4, 16, orange);
     free(grown);
     free(jpeg);

@@ -254,7 +254,8 @@ static void put_broken_middle(const char *folder, const char *name)
     }
     size_t size;
     uint8_t *jpeg = jpeg_maker_make(JPEG_MAKER_COLOUR, pixels, 64, 64, &size);
-    memcpy(jpeg + size / 2, "\xFF\xD9\xFF\xD9", 4);
+    jpeg[size / 2] = jpeg[size / 2 + 2] = 0xFF;
+    jpeg[size / 2 + 1] = jpeg[size / 2 + 3] = 0xD9;
     image_folder_put(folder, name, jpeg, size);
     free(jpeg);
 }
