@@ -46,11 +46,12 @@ void process_drop_variables(bool (*is_dropped)(const char *name))
 
 static bool is_own(const char *name)
 {
-    return strncmp(name, "RINGSIDE_", strlen("RINGSIDE_")) == 0;
+    return strncmp(name, "RINGSIDE_", strlen("RINGSIDE_")) == 0 &&
+           strcmp(name, "RINGSIDE_CACHE") != 0;
 }
 
 /* In the child: what the user's RINGSIDE_ variables meant is in the job already; a worker would
- * take RINGSIDE_THREADS for an option of its own. */
+ * take RINGSIDE_THREADS for an option of its own. Where caches lie is no option. */
 static void drop_own_variables(void)
 {
     process_drop_variables(is_own);

@@ -353,6 +353,7 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
     const char *const given[] = {"GIVEN=1", NULL};
     setenv("RINGSIDE_DATA", "x", 1);
     setenv("RINGSIDE_MODE", "ring", 1);
+    setenv("RINGSIDE_CACHE", "kept", 1);
     setenv("RINGSIDES", "kept", 1);
     setenv("OTHER", "kept", 1);
     snprintf(log, sizeof(log), "%s/log", (const char *)*state);
@@ -363,10 +364,12 @@ static void our_variables_are_dropped_and_given_ones_are_set(void **state)
     end_all(&process, 1);
     unsetenv("RINGSIDE_DATA");
     unsetenv("RINGSIDE_MODE");
+    unsetenv("RINGSIDE_CACHE");
     unsetenv("RINGSIDES");
     unsetenv("OTHER");
     char *text = sample_runs_read(*state, "log");
-    assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\nRINGSIDE_LAUNCHER=none\n");
+    assert_string_equal(text, "GIVEN=1\nOTHER=kept\nRINGSIDES=kept\nRINGSIDE_CACHE=kept\n"
+                              "RINGSIDE_LAUNCHER=none\n");
     free(text);
 }
 

@@ -88,12 +88,14 @@ static void a_run_has_none_of_our_variables(void **state)
     (void)state;
     char output[256];
     setenv("RINGSIDE_DATA", "x", 1);
+    setenv("RINGSIDE_CACHE", "kept", 1);
     setenv("RINGSIDES", "kept", 1);
     int code = run_script("env | LC_ALL=C sort | grep '^RINGSIDE'", "", output, sizeof(output));
     unsetenv("RINGSIDE_DATA");
+    unsetenv("RINGSIDE_CACHE");
     unsetenv("RINGSIDES");
     assert_int_equal(code, 0);
-    assert_string_equal(output, "RINGSIDES=kept\nRINGSIDE_LAUNCHER=none\n");
+    assert_string_equal(output, "RINGSIDES=kept\nRINGSIDE_CACHE=kept\nRINGSIDE_LAUNCHER=none\n");
 }
 
 static void errors_go_with_the_output_if_asked(void **state)
