@@ -1,8 +1,8 @@
 /* Files of findings.
  *
- *     8 bytes     "RSimage1"
- *     records     in the order of the list: the lengths of class, name and reason (3 x u16), size
- *                 (u64), time (i64), class, name, reason
+ *     8 bytes     "RSimagP1", or "RSimagJ1" of a build that cannot read PNG
+ *     records     in the order of the list: the lengths of class and name (2 x u16), size (u64),
+ *                 time (i64), class, name
  *     4 bytes     CRC-32C of all before
  *
  * Numbers are little-endian. A file is written beside its place and moved there. */
@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/vector/layout.h"
+#include "worker/data/images/decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC        "RSimage1"
 #define MAGIC_BYTES  8
 #define SUM_BYTES    4
-#define RECORD_BYTES 22
+#define RECORD_BYTES 20
 #define FRESH_NS     2000000000
 #define PATH_BYTES   4096
 #define FILE_MAX     ((off_t)1 << 32)
@@ -39,10 +39,10 @@ struct image_cache {
 /* ---- bytes ---- */
 
 struct record {
-    uint16_t class_size, name_size, why_size;
+    uint16_t class_size, name_size;
     uint64_t size;
     int64_t changed_ns;
-    const char *class, *name, *why; // not terminated
+    const char *class, *name; // not terminated
 };
 
 static void put(uint8_t **at, const void *bytes, size_t size)
@@ -59,31 +59,30 @@ static void take(const uint8_t **at, void *ret_bytes, size_t size)
 
 static bool is_kept(const struct image_file *file, int64_t now_ns)
 {
-    return file->is_checked && file->changed_ns < now_ns - FRESH_NS;
+    return file->is_checked && file->why == NULL && file->changed_ns < now_ns - FRESH_NS;
 }
 
-static size_t why_size_of(const struct image_file *file)
+/* What another build finds bad is not good here. */
+static const char *magic_of_build(void)
 {
-    return file->why != NULL ? strlen(file->why) : 0;
+    char why[DECODER_WHY_BYTES];
+    return decoder_allows_png(why, sizeof(why)) == STATUS_OK ? "RSimagP1" : "RSimagJ1";
 }
 
 static size_t record_size(const struct image_list *list, const struct image_file *file)
 {
-    return RECORD_BYTES + strlen(list->classes[file->class]) + strlen(list->names + file->name_at) +
-           why_size_of(file);
+    return RECORD_BYTES + strlen(list->classes[file->class]) + strlen(list->names + file->name_at);
 }
 
 static void put_record(uint8_t **at, const struct image_list *list, const struct image_file *file)
 {
     const char *class = list->classes[file->class], *name = list->names + file->name_at;
-    uint16_t sizes[3] = {(uint16_t)strlen(class), (uint16_t)strlen(name),
-                         (uint16_t)why_size_of(file)};
+    uint16_t sizes[2] = {(uint16_t)strlen(class), (uint16_t)strlen(name)};
     put(at, sizes, sizeof(sizes));
     put(at, &file->size, sizeof(file->size));
     put(at, &file->changed_ns, sizeof(file->changed_ns));
     put(at, class, sizes[0]);
     put(at, name, sizes[1]);
-    put(at, file->why != NULL ? file->why : "", sizes[2]);
 }
 
 enum status image_cache_encode(const struct image_list *list, int64_t now_ns, uint8_t **ret_bytes,
@@ -97,7 +96,7 @@ enum status image_cache_encode(const struct image_list *list, int64_t now_ns, ui
     if (bytes == NULL) {
         return STATUS_NO_MEMORY;
     }
-    put(&at, MAGIC, MAGIC_BYTES);
+    put(&at, magic_of_build(), MAGIC_BYTES);
     for (uint64_t i = 0; i < list->count; i++) {
         if (is_kept(&list->files[i], now_ns)) {
             put_record(&at, list, &list->files[i]);
@@ -118,20 +117,15 @@ static bool take_record(const uint8_t **at, size_t *left, struct record *ret_rec
     }
     take(at, &record.class_size, sizeof(record.class_size));
     take(at, &record.name_size, sizeof(record.name_size));
-    take(at, &record.why_size, sizeof(record.why_size));
     take(at, &record.size, sizeof(record.size));
     take(at, &record.changed_ns, sizeof(record.changed_ns));
     *left -= RECORD_BYTES;
-    size_t texts = (size_t)record.class_size + record.name_size + record.why_size;
+    size_t texts = (size_t)record.class_size + record.name_size;
     if (*left < texts) {
         return false;
     }
     record.class = (const char *)*at;
     record.name = record.class + record.class_size;
-    record.why = record.name + record.name_size;
-    if (memchr(record.why, '\0', record.why_size) != NULL) {
-        return false; // the reason would end before, or be none
-    }
     *at += texts;
     *left -= texts;
     *ret_record = record;
@@ -154,25 +148,16 @@ static int compare_record(const struct record *record, const struct image_list *
                       : compare_text(record->name, record->name_size, list->names + file->name_at);
 }
 
-static enum status take_over(const struct record *record, struct image_file *file)
+static void take_over(const struct record *record, struct image_file *file)
 {
-    if (file->is_checked || file->size != record->size || file->changed_ns != record->changed_ns) {
-        return STATUS_OK;
-    }
-    if (record->why_size > 0) {
-        file->why = strndup(record->why, record->why_size);
-        if (file->why == NULL) {
-            return STATUS_NO_MEMORY;
-        }
-    }
-    file->is_checked = true;
-    return STATUS_OK;
+    file->is_checked =
+        file->is_checked || (file->size == record->size && file->changed_ns == record->changed_ns);
 }
 
 enum status image_cache_decode(const uint8_t *bytes, size_t size, struct image_list *list)
 {
     uint32_t sum;
-    if (size < MAGIC_BYTES + SUM_BYTES || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0) {
+    if (size < MAGIC_BYTES + SUM_BYTES || memcmp(bytes, magic_of_build(), MAGIC_BYTES) != 0) {
         return STATUS_MALFORMED;
     }
     memcpy(&sum, bytes + size - SUM_BYTES, sizeof(sum));
@@ -190,9 +175,8 @@ enum status image_cache_decode(const uint8_t *bytes, size_t size, struct image_l
         while (next < list->count && compare_record(&record, list, &list->files[next]) > 0) {
             next++;
         }
-        if (next < list->count && compare_record(&record, list, &list->files[next]) == 0 &&
-            take_over(&record, &list->files[next]) != STATUS_OK) {
-            return STATUS_NO_MEMORY;
+        if (next < list->count && compare_record(&record, list, &list->files[next]) == 0) {
+            take_over(&record, &list->files[next]);
         }
     }
     return STATUS_OK;
@@ -307,7 +291,8 @@ void image_cache_read(const struct image_cache *cache, struct image_list *list)
     size_t size;
     uint8_t *bytes = read_file(cache->path, &size);
     if (bytes != NULL && image_cache_decode(bytes, size, list) == STATUS_MALFORMED) {
-        log_warn("what was kept in %s is broken, and is made anew", cache->path);
+        log_warn("what was kept in %s is broken, or of another build, and is made anew",
+                 cache->path);
     }
     free(bytes);
 }

@@ -1,9 +1,9 @@
-/* What was found out about the files of a folder, kept between jobs, so that only new and changed
- * files have to be looked at.
+/* Which files of a folder were found good, kept between jobs, so that only others have to be looked
+ * at: those that are new or changed, and bad ones, which somebody may have made readable.
  *
- * A kept finding counts only where the file still has the same name, size and time of modification;
- * of a file that changed less than two seconds before, none is kept, as its time would not show a
- * further change. The folder is RINGSIDE_CACHE/images; without that XDG_CACHE_HOME/ringside/images
+ * It counts only where the file still has the same name, size and time of modification; nothing is
+ * kept of a file that changed less than two seconds before, as its time would not show a further
+ * change. The folder is RINGSIDE_CACHE/images; without that XDG_CACHE_HOME/ringside/images
  * or ~/.cache/ringside/images. Where there is none, all files are looked at each time. */
 #ifndef WORKER_DATA_IMAGES_IMAGE_CACHE_H
 #define WORKER_DATA_IMAGES_IMAGE_CACHE_H

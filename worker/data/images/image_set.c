@@ -60,7 +60,7 @@ static void tell_skipped(const struct image_list *list, const struct image_file 
 }
 
 /* Names what is bad, and refuses it unless it is to be skipped. */
-static enum status judge_files(const struct image_list *list, const struct dataset_options *options)
+static enum status judge_files(const struct image_list *list, bool skips, bool tells)
 {
     const struct image_file *first = NULL;
     uint64_t count = 0;
@@ -69,16 +69,16 @@ static enum status judge_files(const struct image_list *list, const struct datas
         if (file->why == NULL) {
             continue;
         }
-        if (options->skips_bad && options->tells) {
+        if (skips && tells) {
             tell_skipped(list, file, count);
         }
         first = first != NULL ? first : file;
         count++;
     }
-    if (count > 0 && !options->skips_bad) {
+    if (count > 0 && !skips) {
         return refuse_bad(list, first, count);
     }
-    if (count > 0 && options->tells) {
+    if (count > 0 && tells) {
         log_warn("%llu of %llu images in %s are skipped (--bad-images)", (unsigned long long)count,
                  (unsigned long long)list->count, list->folder);
     }
@@ -155,16 +155,30 @@ static enum status choose_images(struct image_set *set, bool is_flat,
     return STATUS_OK;
 }
 
+static uint64_t count_good(const struct image_list *list)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < list->count; i++) {
+        count += list->files[i].why == NULL;
+    }
+    return count;
+}
+
+/* Says how many images there are; and, once, how a flat folder was split, which nobody asked for.
+ */
 static void tell(const struct image_set *set, bool is_flat, const struct dataset_options *options)
 {
     bool is_training = options->split == DATASET_TRAIN;
-    if (options->tells) {
-        log_info("%s: %llu images for %s, of %u classes%s", set->list->folder,
+    if (is_flat && is_training) {
+        log_warn("%s has no train/ and val/: one image in ten of each of its %u classes is for "
+                 "validation, drawn from --seed: %llu of them, and %llu for training",
+                 set->list->folder, set->list->class_count,
+                 (unsigned long long)(count_good(set->list) - set->count),
+                 (unsigned long long)set->count);
+    } else if (!is_flat) {
+        log_info("%s: %llu images for %s, of %u classes", set->list->folder,
                  (unsigned long long)set->count, is_training ? "training" : "validation",
-                 image_set_classes(set)->class_count,
-                 is_flat ? "; it has no train/ and val/: one image in ten of each class is for "
-                           "validation, drawn from --seed"
-                         : "");
+                 image_set_classes(set)->class_count);
     }
 }
 
@@ -325,7 +339,9 @@ static enum status fill_set(struct image_set *set, bool is_flat,
     if (status != STATUS_OK) {
         return status;
     }
-    status = judge_files(set->list, options);
+    // Both splits of a flat folder have the same files.
+    bool tells = options->tells && !(is_flat && options->split == DATASET_TEST);
+    status = judge_files(set->list, options->skips_bad, tells);
     if (status != STATUS_OK) {
         return status;
     }
@@ -360,7 +376,9 @@ enum status image_set_open(const char *folder, const struct dataset_options *opt
         return status;
     }
     set.digest = digest_of(&set);
-    tell(&set, is_flat, options);
+    if (options->tells) {
+        tell(&set, is_flat, options);
+    }
     *ret_set = set;
     return STATUS_OK;
 }

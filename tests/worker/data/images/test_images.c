@@ -132,6 +132,35 @@ static void a_flat_folder_is_split_by_the_seed_and_nothing_else(void **state)
     temp_folder_destroy(folder);
 }
 
+static void a_flat_folder_says_how_it_was_split(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    for (int i = 0; i < 6; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%d/%d.jpg", i % 2, i);
+        image_folder_put_grey(folder, name, (uint8_t)i);
+    }
+    image_folder_put(folder, "1/9.jpg", "x", 1);
+    for (int split = 0; split < 2; split++) {
+        char data[512];
+        struct dataset *dataset;
+        struct dataset_options options = {
+            .split = (enum dataset_split)split, .skips_bad = true, .tells = true};
+        snprintf(data, sizeof(data), "images:%s", folder);
+        captured_log_begin();
+        assert_int_equal(dataset_open(data, &options, &dataset), STATUS_OK);
+        const char *log = captured_log_end();
+        bool is_training = split == DATASET_TRAIN;
+        assert_int_equal(strstr(log, "1/9.jpg is skipped: it is neither") != NULL, is_training);
+        assert_int_equal(strstr(log, "1 of 7 images in") != NULL, is_training);
+        assert_int_equal(strstr(log, "drawn from --seed: 2 of them, and 4 for training") != NULL,
+                         is_training);
+        dataset_close(dataset);
+    }
+    temp_folder_destroy(folder);
+}
+
 static void check_refusal(const char *folder, enum dataset_split split, enum status status,
                           const char *first, const char *second)
 {
@@ -353,6 +382,7 @@ int main(void)
         cmocka_unit_test(samples_are_sorted_by_class_and_name),
         cmocka_unit_test(floats_are_bytes_normalised_as_for_imagenet),
         cmocka_unit_test(a_flat_folder_is_split_by_the_seed_and_nothing_else),
+        cmocka_unit_test(a_flat_folder_says_how_it_was_split),
         cmocka_unit_test(folders_that_make_no_sense_are_named),
         cmocka_unit_test(links_are_followed_but_not_in_circles),
         cmocka_unit_test(files_that_are_no_images_are_named_or_left_out),
