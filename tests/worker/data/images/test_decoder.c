@@ -133,6 +133,25 @@ static void ramps_come_back_progressive_or_not_and_at_a_smaller_scale(void **sta
     }
 }
 
+/* Stripes of four pixels, which have two at half the size, and would be blurred by way of a
+ * quarter. */
+static void an_image_is_not_decoded_smaller_than_the_target(void **state)
+{
+    (void)state;
+    uint8_t pixels[64 * 64 * 3], result[3 * 32 * 32];
+    char why[DECODER_WHY_BYTES];
+    size_t size;
+    for (size_t i = 0; i < sizeof(pixels); i++) {
+        pixels[i] = i / 3 % 8 < 4 ? 0 : 255;
+    }
+    uint8_t *jpeg = jpeg_maker_make(JPEG_MAKER_COLOUR, pixels, 64, 64, &size);
+    assert_int_equal(decode(32, jpeg, size, result, why), STATUS_OK);
+    for (size_t i = 0; i < sizeof(result); i++) {
+        assert_in_range(result[i] + 1, i % 4 < 2 ? 0 : 216, i % 4 < 2 ? 40 : 256);
+    }
+    free(jpeg);
+}
+
 /* Orientation 6: what is stored as the first row is the right side, the first column the top. */
 static void a_turned_camera_is_turned_back(void **state)
 {
@@ -231,6 +250,7 @@ int main(void)
         cmocka_unit_test(grey_has_three_equal_channels),
         cmocka_unit_test(cmyk_is_ink_unless_adobe_wrote_it),
         cmocka_unit_test(ramps_come_back_progressive_or_not_and_at_a_smaller_scale),
+        cmocka_unit_test(an_image_is_not_decoded_smaller_than_the_target),
         cmocka_unit_test(a_turned_camera_is_turned_back),
         cmocka_unit_test(what_is_broken_is_refused_with_what_is_wrong),
         cmocka_unit_test(an_image_without_tables_does_not_get_those_of_another),

@@ -90,6 +90,23 @@ static void a_ramp_stays_a_ramp(void **state)
     free(result);
 }
 
+/* One column in four is bright. Each pixel of the result stands for four columns, over twice as
+ * many: those at distances of 1.5 and 2.5 have 0.625 and 0.375 of a weight, of 4 in all. */
+static void nothing_is_skipped_where_an_image_shrinks(void **state)
+{
+    (void)state;
+    uint8_t pixels[32 * 32 * 3] = {0}, result[3 * 64];
+    for (size_t i = 0; i < (size_t)32 * 32; i++) {
+        pixels[3 * i] = i % 4 == 0 ? 252 : 0;
+    }
+    scale(pixels, 32, 32, 8, 1, result);
+    for (size_t i = 0; i < 64; i++) {
+        if (i % 8 != 0 && i % 8 != 7) {
+            assert_in_range(result[i], 62, 64);
+        }
+    }
+}
+
 /* Where the corner that is stored first comes to lie, and the one stored to its right, as the
  * standard (EXIF 2.3, tag 0x0112) says of row 0 and column 0. */
 static void each_orientation_turns_as_the_standard_says(void **state)
@@ -118,6 +135,7 @@ int main(void)
         cmocka_unit_test(an_image_of_the_size_stays_as_it_is),
         cmocka_unit_test(the_middle_of_the_long_side_is_kept),
         cmocka_unit_test(a_ramp_stays_a_ramp),
+        cmocka_unit_test(nothing_is_skipped_where_an_image_shrinks),
         cmocka_unit_test(each_orientation_turns_as_the_standard_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
