@@ -246,6 +246,38 @@ static void a_model_that_differs_fails_the_job_by_name(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* What the first worker that is ready says of its classes, where that is a list that fits. */
+static void check_classes(const char *told, const char *expected)
+{
+    struct story story;
+    struct wire_member member = {.role = ROLE_WORKER,
+                                 .host = "node",
+                                 .endpoints = "place",
+                                 .params_digest = "first",
+                                 .device = "ref",
+                                 .train_samples = 100,
+                                 .test_samples = 10,
+                                 .classes = told};
+    story_open(&story, "ring", 1, 0);
+    story_join(&story, 1, ROLE_WORKER, 0);
+    story_give(&story, 1,
+               (struct message){.kind = MESSAGE_READY, .member = &member, .layout = &story_layout},
+               20);
+    assert_string_equal(story.coordinator.classes, expected);
+    coordinator_finish(&story.coordinator);
+}
+
+static void the_names_of_classes_are_taken_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static char large[WIRE_CLASSES_BYTES + 1];
+    memset(large, 'x', WIRE_CLASSES_BYTES);
+    check_classes("[\"cat\",\"dog\"]", "[\"cat\",\"dog\"]");
+    check_classes("", "");
+    check_classes(large, "");
+    check_classes(large + 1, large + 1);
+}
+
 static void first_parameters_that_differ_fail_the_job(void **state)
 {
     (void)state;
@@ -432,6 +464,7 @@ int main(void)
         cmocka_unit_test(workers_without_a_rank_get_the_free_ones),
         cmocka_unit_test(another_version_of_the_program_is_refused),
         cmocka_unit_test(a_model_that_differs_fails_the_job_by_name),
+        cmocka_unit_test(the_names_of_classes_are_taken_whole_or_not_at_all),
         cmocka_unit_test(first_parameters_that_differ_fail_the_job),
         cmocka_unit_test(a_worker_that_does_not_come_is_named),
         cmocka_unit_test(a_silent_worker_is_lost_and_named_with_its_step),
