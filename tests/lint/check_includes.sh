@@ -23,7 +23,8 @@ common/transport        common/base common/vector common/security
 common/codec            common/base common/vector
 common/optimizer        common/base common/vector common/options
 common/plan             common/base
-common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan
+common/job/rows
+common/job              common/base common/trace common/vector common/options common/transport common/codec common/optimizer common/plan common/job/rows
 common/service          common/base common/transport common/job
 common/live             common/base common/options common/service
 common/channel          common/base common/trace common/vector common/security common/transport common/job common/service
