@@ -1,5 +1,5 @@
-/* What the parts of the trainer share: trainer.c (create, run), training_step.c (one step), round.c
- * (its exchange) and after_step.c (what follows it). */
+/* What the parts of the trainer share: trainer_create.c, trainer.c (run), training_step.c (one
+ * step), round.c (its exchange) and after_step.c (what follows it). */
 #ifndef WORKER_TRAIN_TRAINER_STATE_H
 #define WORKER_TRAIN_TRAINER_STATE_H
 
