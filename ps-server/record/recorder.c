@@ -5,6 +5,7 @@
 #include "common/base/new_file.h"
 #include "common/job/phases.h"
 #include "ps-server/record/continuation.h"
+#include "ps-server/record/job_record.h"
 #include "ps-server/record/metrics.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/record/tensorboard.h"
@@ -259,7 +260,7 @@ static enum status write_json(struct recorder *recorder, const char *name, json_
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
-    enum status status = write_json(recorder, "job.json", summary_job_json(coordinator));
+    enum status status = write_json(recorder, "job.json", job_record_json(coordinator));
     if (status != STATUS_OK) {
         return status;
     }

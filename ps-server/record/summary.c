@@ -1,10 +1,10 @@
-/* Builds the JSON trees of job.json, metrics.jsonl, summary.json and details.json. */
+/* Builds the JSON trees of metrics.jsonl, summary.json and details.json. */
 #include "ps-server/record/summary.h"
 
 #include "common/job/job_modes.h"
-#include "common/job/job_options.h"
 #include "common/job/phases.h"
 #include "ps-server/coordinator/generation.h"
+#include "ps-server/record/job_record.h"
 #include "ps-server/record/recoveries.h"
 
 #include <math.h>
@@ -21,104 +21,6 @@ static json_t *integer(uint64_t value)
 static double ratio(double a, double b)
 {
     return b > 0 ? a / b : 0;
-}
-
-static json_t *option_json(const struct option *row, const struct job *job)
-{
-    const char *field = (const char *)job + row->offset;
-    char text[OPTION_VALUE_BYTES];
-    switch (row->type) {
-    case OPTION_FLAG:
-        return json_boolean(*(const bool *)(const void *)field);
-    case OPTION_U32:
-        return integer(*(const uint32_t *)(const void *)field);
-    case OPTION_U64:
-        return integer(*(const uint64_t *)(const void *)field);
-    case OPTION_REAL:
-        if (row->choices != NULL && *(const double *)(const void *)field < row->min) {
-            return json_string(row->choices[0].name);
-        }
-        return json_real(*(const double *)(const void *)field);
-    case OPTION_TEXT:
-    case OPTION_NAME:
-    case OPTION_CHOICE:
-    case OPTION_PARSED:
-    case OPTION_LIST:
-        option_format(row, job, text, sizeof(text));
-        return json_string(text);
-    }
-    return NULL;
-}
-
-static json_t *member_json(const char *role, uint32_t index, const struct slot *slot)
-{
-    return json_pack("{s:s, s:i, s:s, s:I, s:s, s:s}", "role", role, "index", (int)index, "host",
-                     slot->host, "pid", (json_int_t)slot->process_id, "place", slot->place,
-                     "device", slot->device);
-}
-
-/* How worker 0 computes, where there is a choice, and who does not; or null. */
-static json_t *choices_json(const struct coordinator *coordinator)
-{
-    const struct membership *membership = &coordinator->membership;
-    json_t *list = json_array(), *others = json_array();
-    char digest[17];
-    uint64_t first = membership->workers[0].choices_digest, any = first;
-    for (uint32_t i = 1; i < membership->worker_count; i++) {
-        any |= membership->workers[i].choices_digest;
-        if (membership->workers[i].choices_digest != first) {
-            json_array_append_new(others, integer(i));
-        }
-    }
-    for (const char *at = coordinator->choices.text; *at != '\0';) {
-        size_t length = strcspn(at, "\n");
-        json_array_append_new(list, json_stringn(at, length));
-        at += length + (at[length] == '\n' ? 1 : 0);
-    }
-    if (any == 0) {
-        json_decref(list);
-        json_decref(others);
-        return json_null();
-    }
-    snprintf(digest, sizeof(digest), "%016llx", (unsigned long long)first);
-    return json_pack("{s:s, s:o, s:o}", "digest", digest, "list", list, "other_ranks", others);
-}
-
-/* In whose order gradients were added up. */
-static const char *bits_of(const struct job *job)
-{
-    return job_has_nccl(job) ? "nccl" : "ringside";
-}
-
-/* The names of classes, where the data have any. */
-static json_t *classes_json(const struct coordinator *coordinator)
-{
-    bool are_there = coordinator->classes[0] == '[';
-    json_t *classes = are_there ? json_loads(coordinator->classes, 0, NULL) : NULL;
-    return classes != NULL ? classes : json_null();
-}
-
-json_t *summary_job_json(const struct coordinator *coordinator)
-{
-    json_t *options = json_object(), *members = json_array();
-    for (size_t i = 0; i < job_option_count; i++) {
-        json_object_set_new(options, job_options[i].name,
-                            option_json(&job_options[i], coordinator->job));
-    }
-    const struct membership *membership = &coordinator->membership;
-    for (uint32_t i = 0; i < membership->server_count; i++) {
-        json_array_append_new(members, member_json("server", i, &membership->servers[i]));
-    }
-    for (uint32_t i = 0; i < membership->worker_count; i++) {
-        json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
-    }
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
-                     RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
-                     (json_int_t)coordinator->parameters, "train_samples",
-                     (json_int_t)coordinator->train_samples, "test_samples",
-                     (json_int_t)coordinator->test_samples, "bits_of", bits_of(coordinator->job),
-                     "options", options, "members", members, "choices", choices_json(coordinator),
-                     "classes", classes_json(coordinator));
 }
 
 static json_t *times_json(uint64_t compute_ns, uint64_t exchange_ns, uint64_t input_ns,
@@ -366,7 +268,7 @@ static void add_outcome(json_t *summary, const struct coordinator *coordinator)
     bool is_completed = coordinator->verdict == STATUS_OK;
     json_object_set_new(summary, "params_digest",
                         is_completed ? json_string(coordinator->params_digest) : json_null());
-    json_object_set_new(summary, "bits_of", json_string(bits_of(coordinator->job)));
+    json_object_set_new(summary, "bits_of", json_string(job_record_bits_of(coordinator->job)));
     json_object_set_new(summary, "workers_lost", integer(coordinator->workers_lost));
     json_object_set_new(summary, "restarts", integer(generation_restarts(coordinator)));
     json_object_set_new(summary, "outcome", json_string(is_completed ? "completed" : "failed"));

@@ -8,7 +8,6 @@
 #include <jansson.h>
 
 /* Each returns a tree that the caller owns, or NULL if there is no memory. */
-json_t *summary_job_json(const struct coordinator *coordinator);
 json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t rank,
                              const struct metrics_line *line);
 json_t *summary_json(const struct coordinator *coordinator);

@@ -1,0 +1,15 @@
+/* What job.json says, as JSON. The keys are the contract with scripts. */
+#ifndef PS_SERVER_RECORD_JOB_RECORD_H
+#define PS_SERVER_RECORD_JOB_RECORD_H
+
+#include "ps-server/coordinator/coordinator.h"
+
+#include <jansson.h>
+
+/* A tree that the caller owns, or NULL if there is no memory. */
+json_t *job_record_json(const struct coordinator *coordinator);
+
+/* In whose order gradients were added up. */
+const char *job_record_bits_of(const struct job *job);
+
+#endif
