@@ -4,10 +4,12 @@
 #include "common/base/clock.h"
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/channel/long_text.h"
 #include "common/job/carriers.h"
 #include "common/job/job_text.h"
 #include "common/service/resources.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -302,6 +304,24 @@ enum status member_join(struct member *member, const char *endpoint, uint32_t ti
         member->patience_ms = (uint64_t)(2000 * ret_job->lost_after);
     }
     return status;
+}
+
+enum status member_tell_classes(struct member *member, const char *classes)
+{
+    char piece[LONG_TEXT_PIECE_BYTES];
+    struct message message = {.kind = MESSAGE_CLASSES, .rank = member->self.rank, .text = piece};
+    message.span.count = strlen(classes);
+    assert(message.span.count <= WIRE_CLASSES_BYTES);
+    while (message.span.offset < message.span.count) {
+        size_t size = long_text_cut(classes, message.span.offset, piece);
+        enum status status =
+            channel_send(member->channel, member->coordinator, &message, NULL, NULL);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        message.span.offset += size;
+    }
+    return STATUS_OK;
 }
 
 enum status member_ready(struct member *member, const struct layout *layout,

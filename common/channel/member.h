@@ -72,6 +72,10 @@ enum status member_connect(struct member *member, const char *endpoint);
 enum status member_join(struct member *member, const char *endpoint, uint32_t timeout_ms,
                         const atomic_int *is_interrupted, struct job *ret_job, uint32_t *ret_rank);
 
+/* Tells the names of the data's classes, a list in JSON of at most WIRE_CLASSES_BYTES, before
+ * READY. */
+enum status member_tell_classes(struct member *member, const char *classes);
+
 /* Sends READY with what member->self, layout (NULL for a shard) and nccl (NULL: it is not used)
  * say.
  */

@@ -59,6 +59,7 @@ static const struct kind_row kinds[MESSAGE_KIND_COUNT] = {
     [MESSAGE_COLLECT] = {"COLLECT", WIRE__KIND__KIND_COLLECT, PART_COLLECT, 0},
     [MESSAGE_PIECE] = {"PIECE", WIRE__KIND__KIND_PIECE, PART_PIECE, PART_VALUES},
     [MESSAGE_FETCH] = {"FETCH", WIRE__KIND__KIND_FETCH, PART_PIECE, 0},
+    [MESSAGE_CLASSES] = {"CLASSES", WIRE__KIND__KIND_CLASSES, 0, 0},
 };
 
 // Numbers of the header that have the same name and meaning on both sides.
@@ -177,10 +178,25 @@ static bool payload_fits(const Wire__Header *header, size_t payload_size)
            (header->loan == NULL && payload_size == header->span_count * sizeof(float));
 }
 
-/* Whether a text that goes into files is lines of printable characters. */
-static bool text_fits(enum message_kind kind, const char *text)
+/* Whether a piece has no control characters, and the text that it is of is not too long. */
+static bool classes_fit(const Wire__Header *header)
 {
+    const unsigned char *text = (const unsigned char *)header->text;
     size_t length = 0;
+    while (text[length] >= ' ' && text[length] != 0x7F) {
+        length++;
+    }
+    return text[length] == '\0' && header->span_count <= WIRE_CLASSES_BYTES;
+}
+
+/* Whether a text that goes into files is lines of printable characters. */
+static bool text_fits(const Wire__Header *header, enum message_kind kind)
+{
+    const char *text = header->text;
+    size_t length = 0;
+    if (kind == MESSAGE_CLASSES) {
+        return classes_fit(header);
+    }
     if (kind != MESSAGE_CHOICES) {
         return true;
     }
@@ -220,7 +236,7 @@ static enum status unpack_header(const Wire__Header *from, const struct wire_fra
         return STATUS_MALFORMED;
     }
     to->reason = (enum status)from->reason;
-    return text_fits(to->kind, to->text) && payload_fits(from, frames->payload_size) &&
+    return text_fits(from, to->kind) && payload_fits(from, frames->payload_size) &&
                    has_its_parts(&kinds[to->kind], from, frames->payload_size) &&
                    unpack_rest(from, frames, scratch, to)
                ? STATUS_OK

@@ -20,7 +20,7 @@
 #define WIRE_STALENESS_MAX  4096                 // bins of a histogram
 #define WIRE_HEADER_BYTES   ((size_t)128 * 1024) // longest header on the wire
 #define WIRE_SEAL_KEY_BYTES 32
-#define WIRE_CLASSES_BYTES  ((size_t)64 * 1024) // of the names of classes, with the '\0'
+#define WIRE_CLASSES_BYTES  ((size_t)4 << 20)   // of the names of classes together
 #define WIRE_CHOICES_BYTES  ((size_t)64 * 1024) // of the text of CHOICES, with the '\0'
 
 enum message_kind {
@@ -62,6 +62,8 @@ enum message_kind {
                       // it
     MESSAGE_PIECE,    // member -> coordinator: of a snapshot; the answer to FETCH: of a checkpoint
     MESSAGE_FETCH,    // member -> coordinator: wants `span` of a vector of the checkpoint
+    MESSAGE_CLASSES,  // worker 0 -> coordinator: a piece of the names of its data's classes, a list
+                      // in JSON, before READY; `span` has its offset, and the bytes of the list
     MESSAGE_KIND_COUNT
 };
 

@@ -22,8 +22,7 @@
     X(host)             \
     X(endpoints)        \
     X(params_digest)    \
-    X(device)           \
-    X(classes)
+    X(device)
 
 #define REPORT_NUMBERS(X) \
     X(steps)              \

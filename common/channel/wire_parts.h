@@ -43,7 +43,6 @@ struct wire_member {
     uint64_t choices_digest; // READY of a worker: of how its device computes; 0: it has no choice
     uint32_t cores;          // JOIN: of its host, that it may run on; 0: not known
     const char *device;
-    const char *classes; // READY of a worker: names of its data's classes, a list in JSON; "": none
 };
 
 /* What a worker did since its last report of the same kind. Times in nanoseconds. */

@@ -49,6 +49,7 @@ fail:
 void coordinator_finish(struct coordinator *coordinator)
 {
     checkpointing_finish(&coordinator->checkpointing);
+    long_text_finish(&coordinator->classes);
     sums_finish(&coordinator->sums);
     results_finish(&coordinator->results);
     membership_finish(&coordinator->membership);

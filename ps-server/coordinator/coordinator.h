@@ -7,6 +7,7 @@
 #define PS_SERVER_COORDINATOR_COORDINATOR_H
 
 #include "common/base/status.h"
+#include "common/channel/long_text.h"
 #include "common/channel/wire.h"
 #include "common/job/carriers.h"
 #include "common/job/job.h"
@@ -112,13 +113,13 @@ struct coordinator {
     struct layout phase_layout; // the same with the buckets of the phase
     bool has_layout;
     uint64_t train_samples, test_samples, data_digest;
-    char classes[WIRE_CLASSES_BYTES]; // names of the data's, a list in JSON; "": they have none
-    uint64_t parameters;              // of the model, as its authors count them
-    uint32_t phase_index;             // of the job's phases
-    struct choices choices;           // of worker 0, in computing
-    struct topology topology;         // of ring phases
-    bool needs_trial;     // some workers have yet to find out what is possible between them
-    struct tuning tuning; // of buckets
+    struct long_text classes; // names of the data's, a list in JSON; nothing: they have none
+    uint64_t parameters;      // of the model, as its authors count them
+    uint32_t phase_index;     // of the job's phases
+    struct choices choices;   // of worker 0, in computing
+    struct topology topology; // of ring phases
+    bool needs_trial;         // some workers have yet to find out what is possible between them
+    struct tuning tuning;     // of buckets
 
     // The verdict.
     enum status verdict; // STATUS_OK: completed; AGAIN: the next generation goes on

@@ -173,12 +173,26 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
     }
 }
 
+/* A piece of the names of classes, which comes while worker 0 prepares. What does not fit together
+ * is as if it had not come: a job does without. */
+static void handle_classes(struct coordinator *coordinator, const struct sender *from,
+                           const struct message *message)
+{
+    if (from->role == ROLE_WORKER && from->index == 0 && from->slot->state == SLOT_JOINED) {
+        long_text_add(&coordinator->classes, message->span.offset, message->span.count,
+                      message->text);
+    }
+}
+
 static void dispatch(struct coordinator *coordinator, const struct sender *from,
                      const struct message *message, uint64_t now_ms)
 {
     switch (message->kind) {
     case MESSAGE_CHOICES:
         choices_take(coordinator, from, message->text, now_ms);
+        break;
+    case MESSAGE_CLASSES:
+        handle_classes(coordinator, from, message);
         break;
     case MESSAGE_READY:
         handshake_ready(coordinator, from, message, now_ms);

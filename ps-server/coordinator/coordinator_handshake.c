@@ -116,10 +116,6 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     coordinator->test_samples = message->member->test_samples;
     coordinator->data_digest = message->member->data_digest;
     coordinator->parameters = message->member->parameters;
-    const char *classes = message->member->classes;
-    // A list that was cut would be none.
-    bool fits = classes != NULL && strlen(classes) < sizeof(coordinator->classes);
-    snprintf(coordinator->classes, sizeof(coordinator->classes), "%s", fits ? classes : "");
 }
 
 /* Whether the worker says how it is reached by NCCL, where that is used. */

@@ -82,9 +82,13 @@ const char *job_record_bits_of(const struct job *job)
 /* The names of classes, where the data have any. */
 static json_t *classes_json(const struct coordinator *coordinator)
 {
-    bool are_there = coordinator->classes[0] == '[';
-    json_t *classes = are_there ? json_loads(coordinator->classes, 0, NULL) : NULL;
-    return classes != NULL ? classes : json_null();
+    const char *text = long_text_whole(&coordinator->classes);
+    json_t *classes = text != NULL ? json_loads(text, 0, NULL) : NULL;
+    if (!json_is_array(classes)) {
+        json_decref(classes);
+        return json_null();
+    }
+    return classes;
 }
 
 json_t *job_record_json(const struct coordinator *coordinator)

@@ -172,12 +172,46 @@ static void a_broken_file_is_named_or_left_out(void **state)
     json_decref(job);
 }
 
+#define MANY_CLASSES 1500
+
+/* The name of a class of many, long enough that they do not fit in one message. */
+static void name_class(int class, char ret_name[128])
+{
+    snprintf(ret_name, 128, "%04d %0*d \xc3\xa9\t\"", class, 90, class);
+}
+
+static void the_names_of_many_classes_are_recorded(void **state)
+{
+    struct command_test *test = *state;
+    char name[128], path[160];
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+    setenv("RINGSIDE_CACHE", test->folder, 1);
+    for (int i = 0; i < MANY_CLASSES; i++) {
+        name_class(i, name);
+        snprintf(path, sizeof(path), "train/%s/1.jpg", name);
+        image_folder_put_grey(test->folder, path, (uint8_t)i);
+    }
+    snprintf(path, sizeof(path), "val/%s/1.jpg", name);
+    image_folder_put_grey(test->folder, path, 1);
+    assert_int_equal(run(test, "fail"), 0);
+    json_t *job = programs_read_json(test->out, "job.json");
+    const json_t *classes = json_object_get(job, "classes");
+    assert_int_equal(json_array_size(classes), MANY_CLASSES);
+    for (int i = 0; i < MANY_CLASSES; i++) {
+        name_class(i, name);
+        assert_string_equal(json_string_value(json_array_get(classes, (size_t)i)), name);
+    }
+    json_decref(job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_designs_train_with_equal_bits, command_test_set_up,
                                         command_test_tear_down),
         cmocka_unit_test_setup_teardown(a_broken_file_is_named_or_left_out, command_test_set_up,
+                                        command_test_tear_down),
+        cmocka_unit_test_setup_teardown(the_names_of_many_classes_are_recorded, command_test_set_up,
                                         command_test_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(first.span.offset == second.span.offset && first.span.count == second.span.count);
     assert(strcmp(first.text, second.text) == 0);
     assert(first.kind != MESSAGE_CHOICES || is_lines(first.text));
+    assert(first.kind != MESSAGE_CLASSES || first.span.count <= WIRE_CLASSES_BYTES);
     assert((first.member != NULL) == (second.member != NULL));
     assert((first.layout != NULL) == (second.layout != NULL));
     assert((first.report != NULL) == (second.report != NULL));

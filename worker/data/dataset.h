@@ -13,7 +13,7 @@
 
 enum dataset_split { DATASET_TRAIN, DATASET_TEST };
 
-#define DATASET_CLASS_TEXT_BYTES 65536 // with the '\0'
+#define DATASET_CLASS_TEXT_BYTES ((size_t)4 << 20) // at most
 
 struct dataset_options {
     uint64_t seed; // of what is drawn

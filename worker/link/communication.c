@@ -393,9 +393,13 @@ static enum status say_ready(struct link *link)
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;
     link->member.self.parameters = link->prepared.parameters;
-    link->member.self.classes = link->prepared.classes;
     link->member.self.choices_digest = digest_choices(link->prepared.choices);
-    return member_ready(&link->member, link->prepared.layout, link->prepared.nccl);
+    if (link->process == 0 && link->prepared.classes != NULL) {
+        status = member_tell_classes(&link->member, link->prepared.classes);
+    }
+    return status != STATUS_OK
+               ? status
+               : member_ready(&link->member, link->prepared.layout, link->prepared.nccl);
 }
 
 /* For who watches the process. */

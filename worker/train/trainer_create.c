@@ -8,12 +8,16 @@
 #include "worker/train/trainer.h"
 #include "worker/train/trainer_state.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all; and trials.
 #define WARMUP_STEPS_MAX 10
+
+static_assert(DATASET_CLASS_TEXT_BYTES <= WIRE_CLASSES_BYTES,
+              "names of classes go to the coordinator");
 
 static enum status create_model(struct trainer *trainer, struct device *device,
                                 const struct dataset *train)

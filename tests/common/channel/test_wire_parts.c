@@ -254,6 +254,31 @@ static void choices_that_are_no_lines_of_text_are_refused(void **state)
                      STATUS_MALFORMED);
 }
 
+static void names_of_classes_that_are_no_line_or_too_long_are_refused(void **state)
+{
+    (void)state;
+    struct message classes = wire_sample(MESSAGE_CLASSES), got;
+    const char *const good[] = {"", "[\"a b\",\"caf\xc3\xa9\"]"};
+    const char *const bad[] = {"\x1b[2J", "a\tb", "\x7f", "a\nb"};
+    classes.span = (struct span){WIRE_CLASSES_BYTES - 1, WIRE_CLASSES_BYTES};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        classes.text = good[i];
+        assert_int_equal(wire_sample_decode(&classes, wire_sample_encode(&classes), &got),
+                         STATUS_OK);
+        assert_string_equal(got.text, good[i]);
+        assert_int_equal(got.span.offset, WIRE_CLASSES_BYTES - 1);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        classes.text = bad[i];
+        assert_int_equal(wire_sample_decode(&classes, wire_sample_encode(&classes), &got),
+                         STATUS_MALFORMED);
+    }
+    classes.text = "[]";
+    classes.span.count++;
+    assert_int_equal(wire_sample_decode(&classes, wire_sample_encode(&classes), &got),
+                     STATUS_MALFORMED);
+}
+
 static void a_member_comes_back_field_by_field(void **state)
 {
     (void)state;
@@ -267,7 +292,6 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_int_equal(got.member->process_id, sent.member->process_id);
     assert_string_equal(got.member->endpoints, sent.member->endpoints);
     assert_string_equal(got.member->params_digest, sent.member->params_digest);
-    assert_string_equal(got.member->classes, sent.member->classes);
     assert_int_equal(got.member->train_samples, sent.member->train_samples);
     assert_int_equal(got.member->test_samples, sent.member->test_samples);
     assert_string_equal(got.member->device, sent.member->device);
@@ -359,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_that_are_no_lines_of_text_are_refused),
+        cmocka_unit_test(names_of_classes_that_are_no_line_or_too_long_are_refused),
         cmocka_unit_test(a_member_comes_back_field_by_field),
         cmocka_unit_test(a_report_and_a_layout_come_back_field_by_field),
         cmocka_unit_test(a_piece_of_a_vector_that_cannot_be_is_malformed),

@@ -246,36 +246,44 @@ static void a_model_that_differs_fails_the_job_by_name(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-/* What the first worker that is ready says of its classes, where that is a list that fits. */
-static void check_classes(const char *told, const char *expected)
+static void give_classes(struct story *story, uint64_t peer, uint64_t offset, uint64_t size,
+                         const char *piece)
 {
+    story_give(story, peer,
+               (struct message){.kind = MESSAGE_CLASSES, .text = piece, .span = {offset, size}},
+               15);
+}
+
+static void worker_0_tells_the_names_of_classes_before_it_is_ready(void **state)
+{
+    (void)state;
     struct story story;
-    struct wire_member member = {.role = ROLE_WORKER,
-                                 .host = "node",
-                                 .endpoints = "place",
-                                 .params_digest = "first",
-                                 .device = "ref",
-                                 .train_samples = 100,
-                                 .test_samples = 10,
-                                 .classes = told};
-    story_open(&story, "ring", 1, 0);
+    story_open(&story, "ring", 2, 0);
     story_join(&story, 1, ROLE_WORKER, 0);
-    story_give(&story, 1,
-               (struct message){.kind = MESSAGE_READY, .member = &member, .layout = &story_layout},
-               20);
-    assert_string_equal(story.coordinator.classes, expected);
+    story_join(&story, 2, ROLE_WORKER, 1);
+    give_classes(&story, 1, 0, 13, "[\"cat\",");
+    assert_null(long_text_whole(&story.coordinator.classes));
+    give_classes(&story, 2, 0, 2, "[]");
+    give_classes(&story, 1, 7, 13, "\"dog\"]");
+    assert_string_equal(long_text_whole(&story.coordinator.classes), "[\"cat\",\"dog\"]");
+    story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+    give_classes(&story, 1, 0, 2, "[]");
+    assert_string_equal(long_text_whole(&story.coordinator.classes), "[\"cat\",\"dog\"]");
     coordinator_finish(&story.coordinator);
 }
 
-static void the_names_of_classes_are_taken_whole_or_not_at_all(void **state)
+static void names_of_classes_that_do_not_fit_together_are_none(void **state)
 {
     (void)state;
-    static char large[WIRE_CLASSES_BYTES + 1];
-    memset(large, 'x', WIRE_CLASSES_BYTES);
-    check_classes("[\"cat\",\"dog\"]", "[\"cat\",\"dog\"]");
-    check_classes("", "");
-    check_classes(large, "");
-    check_classes(large + 1, large + 1);
+    struct story story;
+    story_open(&story, "ring", 1, 0);
+    story_join(&story, 1, ROLE_WORKER, 0);
+    give_classes(&story, 1, 0, 13, "[\"cat\",");
+    give_classes(&story, 1, 6, 13, "\"dog\"]");
+    assert_null(long_text_whole(&story.coordinator.classes));
+    story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+    assert_int_equal(story.coordinator.verdict, STATUS_OK);
+    coordinator_finish(&story.coordinator);
 }
 
 static void first_parameters_that_differ_fail_the_job(void **state)
@@ -464,7 +472,8 @@ int main(void)
         cmocka_unit_test(workers_without_a_rank_get_the_free_ones),
         cmocka_unit_test(another_version_of_the_program_is_refused),
         cmocka_unit_test(a_model_that_differs_fails_the_job_by_name),
-        cmocka_unit_test(the_names_of_classes_are_taken_whole_or_not_at_all),
+        cmocka_unit_test(worker_0_tells_the_names_of_classes_before_it_is_ready),
+        cmocka_unit_test(names_of_classes_that_do_not_fit_together_are_none),
         cmocka_unit_test(first_parameters_that_differ_fail_the_job),
         cmocka_unit_test(a_worker_that_does_not_come_is_named),
         cmocka_unit_test(a_silent_worker_is_lost_and_named_with_its_step),

@@ -24,7 +24,6 @@ static const struct wire_member member = {
     .train_samples = 50000,
     .test_samples = 10000,
     .device = "cpu",
-    .classes = "[\"cat\",\"dog\"]",
     .data_digest = 0x1234,
     .parameters = 61706,
     .cores = 64,

@@ -243,10 +243,10 @@ static char *put_name(char *at, const char *name)
     printable_make_utf8(shown);
     *at++ = '"';
     for (const char *from = shown; *from != '\0'; from++) {
-        if (*from == '"' || *from == '\\') {
+        if (*from == '"' || *from == '\\' || *from == '\t') {
             *at++ = '\\';
         }
-        *at++ = *from;
+        *at++ = *from == '\t' ? 't' : *from;
     }
     *at++ = '"';
     return at;
@@ -269,14 +269,14 @@ static enum status list_classes(struct image_set *set, const struct dataset_opti
     }
     *at++ = ']';
     *at = '\0';
-    if (strlen(text) < DATASET_CLASS_TEXT_BYTES) {
+    if (strlen(text) <= DATASET_CLASS_TEXT_BYTES) {
         set->class_text = text;
         return STATUS_OK;
     }
     free(text);
     if (options->tells && options->split == DATASET_TRAIN) {
-        log_warn("the names of %u classes take more than %d bytes, and are not recorded",
-                 classes->class_count, DATASET_CLASS_TEXT_BYTES);
+        log_warn("job.json has no names of classes: those of %s take more than %zu MiB together",
+                 classes->folder, DATASET_CLASS_TEXT_BYTES >> 20);
     }
     return STATUS_OK;
 }

@@ -203,11 +203,11 @@ static void links_are_followed_but_not_in_circles(void **state)
     (void)state;
     char path[512];
     char *folder = make_folder();
-    path_in(folder, "train/a \"\\\n", path);
+    path_in(folder, "train/a \"\\\n\t", path);
     assert_int_equal(symlink("cat", path), 0);
     struct dataset *train = open_images(folder, DATASET_TRAIN, false);
     assert_int_equal(train->class_count, 3);
-    assert_string_equal(train->class_text, "[\"a \\\"\\\\?\",\"cat\",\"dog\"]");
+    assert_string_equal(train->class_text, "[\"a \\\"\\\\?\\t\",\"cat\",\"dog\"]");
     check_sample(train, 0, 10, 0);
     dataset_close(train);
     assert_int_equal(unlink(path), 0);
