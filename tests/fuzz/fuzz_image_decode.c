@@ -24,9 +24,12 @@ static void check_header(const struct jpeg_header *header, const uint8_t *bytes,
     assert(bytes[header->scan_at] == 0xFF && bytes[header->scan_at + 1] == 0xDA);
     assert(header->orientation >= 1 && header->orientation <= 8);
     assert(header->width > 0 && header->height > 0);
-    assert(jpeg_header_parse(bytes, header->scan_at + 4, &again, why, sizeof(why)) == STATUS_OK);
+    size_t end =
+        header->scan_at + 2 + (size_t)bytes[header->scan_at + 2] * 256 + bytes[header->scan_at + 3];
+    assert(end <= size);
+    assert(jpeg_header_parse(bytes, end, &again, why, sizeof(why)) == STATUS_OK);
     assert(memcmp(&again, header, sizeof(again)) == 0);
-    enum status status = jpeg_header_parse(bytes, header->scan_at, &again, why, sizeof(why));
+    enum status status = jpeg_header_parse(bytes, end - 1, &again, why, sizeof(why));
     assert(status == STATUS_END_OF_DATA);
 }
 

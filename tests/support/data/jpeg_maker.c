@@ -39,6 +39,69 @@ uint8_t *jpeg_maker_flat(const uint8_t colour[3], uint32_t width, uint32_t heigh
     return jpeg;
 }
 
+/* Appends bytes; returns where the next ones go. */
+static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
+{
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+/* Tables by which a block is two bits: a difference of none, and no more coefficients. */
+static uint8_t *put_tables(uint8_t *at)
+{
+    static const uint8_t quantizers[4] = {0xFF, 0xDB, 0, 67};
+    for (uint8_t kind = 0; kind < 2; kind++) {
+        const uint8_t codes[22] = {0xFF, 0xC4, 0, 20, (uint8_t)(kind << 4), 1};
+        at = put(at, codes, sizeof(codes));
+    }
+    at = put(at, quantizers, sizeof(quantizers));
+    *at++ = 0;
+    memset(at, 1, 64);
+    return at + 64;
+}
+
+/* A scan of so many components from `first`, whose bits are all 0. */
+static uint8_t *put_scan(uint8_t *at, uint8_t first, uint8_t count)
+{
+    const uint8_t begin[5] = {0xFF, 0xDA, 0, (uint8_t)(6 + 2 * count), count}, end[3] = {0, 63, 0};
+    at = put(at, begin, sizeof(begin));
+    for (uint8_t i = 0; i < count; i++) {
+        *at++ = (uint8_t)(first + i);
+        *at++ = 0;
+    }
+    at = put(at, end, sizeof(end));
+    memset(at, 0, 400);
+    return at + 400;
+}
+
+size_t jpeg_maker_blank(const uint8_t sampling[3], bool has_scans,
+                        uint8_t ret_jpeg[JPEG_MAKER_BLANK_BYTES])
+{
+    static const uint8_t begin[2] = {0xFF, 0xD8}, end[2] = {0xFF, 0xD9};
+    const uint8_t frame[19] = {0xFF, 0xC0,        0, 17, 8,           0, 30, 0,           40, 3,
+                               1,    sampling[0], 0, 2,  sampling[1], 0, 3,  sampling[2], 0};
+    uint8_t *at = put(ret_jpeg, begin, sizeof(begin));
+    at = put(put_tables(at), frame, sizeof(frame));
+    for (uint8_t i = 0; i < 3; i++) {
+        if (has_scans || i == 0) {
+            at = put_scan(at, (uint8_t)(1 + i), has_scans ? 1 : 3);
+        }
+    }
+    return (size_t)(put(at, end, sizeof(end)) - ret_jpeg);
+}
+
+bool jpeg_maker_can_decode(const uint8_t *jpeg, size_t size)
+{
+    static uint8_t pixels[3 * 40 * 30];
+    tjhandle handle = tjInitDecompress();
+    assert(handle != NULL);
+    int failed = tjDecompress2(handle, jpeg, size, pixels, 40, 0, 30, TJPF_RGB, 0);
+    // What is left of a scan's bytes is no fault.
+    bool can = failed == 0 || strstr(tjGetErrorStr2(handle), "extraneous bytes") != NULL;
+    tjDestroy(handle);
+    return can;
+}
+
 uint8_t *jpeg_maker_insert(uint8_t *jpeg, size_t *size, uint8_t marker, const uint8_t *body,
                            size_t body_size)
 {

@@ -14,6 +14,23 @@
 #define EXIF_ENTRY_BYTES 12
 #define EXIF_SHORT       3
 
+#define FRAME_BYTES     6 // before its components
+#define COMPONENT_BYTES 3
+#define COMPONENTS_MAX  4
+#define SAMPLING_MAX    4
+#define SCAN_BLOCKS_MAX 10 // that lie between each other, of components of one scan
+
+/* How densely a component is sampled, among its frame's. */
+struct component {
+    uint8_t id, across, down;
+};
+
+/* What is known of a file while its segments are walked. */
+struct walk {
+    struct jpeg_header header;
+    struct component components[COMPONENTS_MAX]; // (header.components)
+};
+
 static uint32_t read_u16(const uint8_t *bytes, bool is_little)
 {
     return is_little ? (uint32_t)bytes[1] << 8 | bytes[0] : (uint32_t)bytes[0] << 8 | bytes[1];
@@ -66,9 +83,72 @@ static bool is_frame(uint8_t marker)
     return (marker & 0xF0) == 0xC0 && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-static enum status take_frame(uint8_t marker, const uint8_t *body, size_t size,
-                              struct jpeg_header *header, char *ret_why, size_t why_size)
+static enum status refuse(const char *why, char *ret_why, size_t why_size)
 {
+    snprintf(ret_why, why_size, "%s", why);
+    return STATUS_MALFORMED;
+}
+
+static enum status refuse_sampling(const struct walk *walk, char *ret_why, size_t why_size)
+{
+    int used = snprintf(ret_why, why_size, "its components are sampled as cannot be decoded:");
+    for (uint32_t i = 0; i < walk->header.components && used > 0 && (size_t)used < why_size; i++) {
+        used += snprintf(ret_why + used, why_size - (size_t)used, " %ux%u",
+                         walk->components[i].across, walk->components[i].down);
+    }
+    return STATUS_MALFORMED;
+}
+
+/* Each component has to fit a whole number of times into the densest one. */
+static enum status take_components(const uint8_t *from, struct walk *walk, char *ret_why,
+                                   size_t why_size)
+{
+    uint32_t count = walk->header.components, across = 1, down = 1;
+    bool fits = true;
+    for (uint32_t i = 0; i < count; i++, from += COMPONENT_BYTES) {
+        struct component component = {from[0], from[1] >> 4, from[1] & 0xF};
+        walk->components[i] = component;
+        across = component.across > across ? component.across : across;
+        down = component.down > down ? component.down : down;
+        fits = fits && component.across >= 1 && component.down >= 1;
+    }
+    fits = fits && across <= SAMPLING_MAX && down <= SAMPLING_MAX;
+    for (uint32_t i = 0; i < count && fits; i++) {
+        fits = across % walk->components[i].across == 0 && down % walk->components[i].down == 0;
+    }
+    return fits ? STATUS_OK : refuse_sampling(walk, ret_why, why_size);
+}
+
+/* The blocks of the component that comes as `place` in a scan; several may have one name. */
+static uint32_t blocks_of(const struct walk *walk, uint8_t id, uint32_t place)
+{
+    const struct component *components = walk->components;
+    uint32_t count = walk->header.components;
+    uint32_t at = place < count && components[place].id == id ? place : 0;
+    while (at < count && components[at].id != id) {
+        at++;
+    }
+    return at < count ? (uint32_t)components[at].across * components[at].down : 0;
+}
+
+/* Components that one scan has together must not have too many blocks. */
+static enum status check_scan(const uint8_t *body, size_t size, const struct walk *walk,
+                              char *ret_why, size_t why_size)
+{
+    uint32_t count = size > 0 ? body[0] : 0, blocks = 0;
+    if (count == 0 || count > COMPONENTS_MAX || size < 1 + 2 * (size_t)count) {
+        return refuse("its head is broken: its scan has no components", ret_why, why_size);
+    }
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        blocks += blocks_of(walk, body[1 + 2 * i], i);
+    }
+    return blocks <= SCAN_BLOCKS_MAX ? STATUS_OK : refuse_sampling(walk, ret_why, why_size);
+}
+
+static enum status take_frame(uint8_t marker, const uint8_t *body, size_t size, struct walk *walk,
+                              char *ret_why, size_t why_size)
+{
+    struct jpeg_header *header = &walk->header;
     // Baseline, extended and progressive, by Huffman's code or arithmetic.
     if (marker != 0xC0 && marker != 0xC1 && marker != 0xC2 && marker != 0xC9 && marker != 0xCA) {
         snprintf(ret_why, why_size,
@@ -77,7 +157,7 @@ static enum status take_frame(uint8_t marker, const uint8_t *body, size_t size,
                  marker);
         return STATUS_MALFORMED;
     }
-    if (size < 6) {
+    if (size < FRAME_BYTES) {
         snprintf(ret_why, why_size, "its frame header has %zu bytes", size);
         return STATUS_MALFORMED;
     }
@@ -96,33 +176,34 @@ static enum status take_frame(uint8_t marker, const uint8_t *body, size_t size,
         snprintf(ret_why, why_size, "it has %u x %u pixels", header->width, header->height);
         return STATUS_MALFORMED;
     }
-    return STATUS_OK;
+    if (size < FRAME_BYTES + COMPONENT_BYTES * header->components) {
+        snprintf(ret_why, why_size, "its frame header has %zu bytes", size);
+        return STATUS_MALFORMED;
+    }
+    return take_components(body + FRAME_BYTES, walk, ret_why, why_size);
 }
 
-static enum status take_segment(uint8_t marker, const uint8_t *body, size_t size,
-                                struct jpeg_header *header, char *ret_why, size_t why_size)
+static enum status take_segment(uint8_t marker, const uint8_t *body, size_t size, struct walk *walk,
+                                char *ret_why, size_t why_size)
 {
     if (is_frame(marker)) {
-        return take_frame(marker, body, size, header, ret_why, why_size);
+        return take_frame(marker, body, size, walk, ret_why, why_size);
+    }
+    if (marker == MARKER_SCAN) {
+        return check_scan(body, size, walk, ret_why, why_size);
     }
     if (marker == MARKER_EXIF) {
-        take_exif(body, size, header);
+        take_exif(body, size, &walk->header);
     } else if (marker == MARKER_ADOBE && size >= 5 && memcmp(body, "Adobe", 5) == 0) {
-        header->is_inverted = true;
+        walk->header.is_inverted = true;
     }
     return STATUS_OK;
-}
-
-static enum status refuse(const char *why, char *ret_why, size_t why_size)
-{
-    snprintf(ret_why, why_size, "%s", why);
-    return STATUS_MALFORMED;
 }
 
 enum status jpeg_header_parse(const uint8_t *bytes, size_t size, struct jpeg_header *ret_header,
                               char *ret_why, size_t why_size)
 {
-    struct jpeg_header header = {.orientation = 1};
+    struct walk walk = {.header = {.orientation = 1}};
     if (size < 2) {
         return STATUS_END_OF_DATA;
     }
@@ -139,13 +220,8 @@ enum status jpeg_header_parse(const uint8_t *bytes, size_t size, struct jpeg_hea
             at++;
             continue;
         }
-        if (marker == MARKER_SCAN && header.components == 0) {
+        if (marker == MARKER_SCAN && walk.header.components == 0) {
             return refuse("its head is broken: it has no frame header", ret_why, why_size);
-        }
-        if (marker == MARKER_SCAN) {
-            header.scan_at = at;
-            *ret_header = header;
-            return STATUS_OK;
         }
         size_t length = read_u16(bytes + at + 2, false);
         if (marker < 0xC0 || marker == MARKER_END || length < 2) {
@@ -155,9 +231,14 @@ enum status jpeg_header_parse(const uint8_t *bytes, size_t size, struct jpeg_hea
             return STATUS_END_OF_DATA;
         }
         enum status status =
-            take_segment(marker, bytes + at + 4, length - 2, &header, ret_why, why_size);
+            take_segment(marker, bytes + at + 4, length - 2, &walk, ret_why, why_size);
         if (status != STATUS_OK) {
             return status;
+        }
+        if (marker == MARKER_SCAN) {
+            walk.header.scan_at = at;
+            *ret_header = walk.header;
+            return STATUS_OK;
         }
         at += 2 + length;
     }

@@ -19,7 +19,8 @@ struct jpeg_header {
 
 /* Reads the markers up to the first scan. STATUS_END_OF_DATA: they go on behind `size`.
  * STATUS_MALFORMED, with the reason in ret_why: this is no JPEG file, or none of a kind that can be
- * decoded (12 bits, lossless, hierarchical, two or five components). */
+ * decoded (12 bits, lossless, hierarchical, two or five components, components that do not fit a
+ * whole number of times into the densest one). */
 enum status jpeg_header_parse(const uint8_t *bytes, size_t size, struct jpeg_header *ret_header,
                               char *ret_why, size_t why_size);
 
