@@ -41,7 +41,22 @@ const char *image_list_show_class(const struct image_list *list, uint32_t class,
     return ret_path;
 }
 
-/* ---- classes ---- */
+/* ---- entries of folders ---- */
+
+/* NULL: there are no more, and errno is 0; or the folder cannot be read on, and errno says why. */
+static const struct dirent *next_entry(DIR *directory)
+{
+    errno = 0;
+    return readdir(directory); // NOLINT(concurrency-mt-unsafe): the stream is this thread's
+}
+
+/* Why there is nothing behind a name, by errno. */
+static const char *why_nothing(void)
+{
+    return errno == ELOOP    ? "its symbolic links go round in a circle"
+           : errno == ENOENT ? "it is a symbolic link to nothing"
+                             : strerrordesc_np(errno);
+}
 
 /* Takes room for one more of `size` bytes: capacities are powers of two. */
 static bool grow(void **array, uint64_t count, size_t size)
@@ -53,6 +68,8 @@ static bool grow(void **array, uint64_t count, size_t size)
     *array = grown != NULL ? grown : *array;
     return grown != NULL;
 }
+
+/* ---- classes ---- */
 
 static enum status add_class(struct image_list *list, const char *name)
 {
@@ -94,21 +111,37 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Adds what is a folder. A link to nothing may have been a class. */
+static enum status consider_class(struct image_list *list, int folder, const char *name)
+{
+    struct stat facts;
+    if (fstatat(folder, name, &facts, 0) != 0) {
+        char shown[IMAGE_LIST_PATH_BYTES];
+        const char *why = why_nothing();
+        snprintf(shown, sizeof(shown), "%.800s/%.400s", list->folder, name);
+        printable_make_utf8(shown);
+        log_error("%s cannot be used as a class: %s: mend or remove it", shown, why);
+        return STATUS_INVALID;
+    }
+    if (!S_ISDIR(facts.st_mode)) {
+        return STATUS_OK;
+    }
+    enum status status = check_circle(list, &facts, name);
+    return status == STATUS_OK ? add_class(list, name) : status;
+}
+
 static enum status find_classes(struct image_list *list, DIR *directory)
 {
     enum status status = STATUS_OK;
     const struct dirent *entry;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this thread's
-    while (status == STATUS_OK && (entry = readdir(directory)) != NULL) {
-        struct stat facts;
-        if (entry->d_name[0] == '.' || fstatat(dirfd(directory), entry->d_name, &facts, 0) != 0 ||
-            !S_ISDIR(facts.st_mode)) {
-            continue;
+    while (status == STATUS_OK && (entry = next_entry(directory)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            status = consider_class(list, dirfd(directory), entry->d_name);
         }
-        status = check_circle(list, &facts, entry->d_name);
-        if (status == STATUS_OK) {
-            status = add_class(list, entry->d_name);
-        }
+    }
+    if (status == STATUS_OK && errno != 0) {
+        log_error("cannot read %s to its end: %m", list->folder);
+        return STATUS_IO;
     }
     return status;
 }
@@ -202,9 +235,7 @@ static enum status add_entry(struct image_list *list, uint32_t class, int folder
     struct stat facts = {0};
     struct image_file file = {.class = class};
     if (fstatat(folder, name, &facts, 0) != 0) {
-        file.why = strdup(errno == ELOOP    ? "its symbolic links go round in a circle"
-                          : errno == ENOENT ? "it is a symbolic link to nothing"
-                                            : strerrordesc_np(errno));
+        file.why = strdup(why_nothing());
     } else if (S_ISDIR(facts.st_mode)) {
         char shown[IMAGE_LIST_PATH_BYTES];
         log_error("%s has a folder in it, \"%.200s\": a class has files alone; " ADVICE,
@@ -241,11 +272,15 @@ static enum status scan_class(struct image_list *list, uint32_t class)
     uint64_t before = list->count;
     enum status status = STATUS_OK;
     const struct dirent *entry;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this thread's
-    while (status == STATUS_OK && (entry = readdir(directory)) != NULL) {
+    while (status == STATUS_OK && (entry = next_entry(directory)) != NULL) {
         if (entry->d_name[0] != '.') {
             status = add_entry(list, class, dirfd(directory), entry->d_name);
         }
+    }
+    if (status == STATUS_OK && errno != 0) {
+        log_error("cannot read the class %s to its end: %m",
+                  image_list_show_class(list, class, shown));
+        status = STATUS_IO;
     }
     closedir(directory);
     if (status == STATUS_OK && list->count == before) {

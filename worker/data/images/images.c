@@ -107,17 +107,18 @@ static bool is_as_listed(int descriptor, const struct image_file *file)
            (int64_t)facts.st_mtim.tv_sec * 1000000000 + facts.st_mtim.tv_nsec == file->changed_ns;
 }
 
-static bool read_all(int descriptor, uint8_t *ret_bytes, size_t size)
+/* STATUS_MISMATCH: there are fewer. STATUS_IO: errno says why they cannot be read. */
+static enum status read_all(int descriptor, uint8_t *ret_bytes, size_t size)
 {
     size_t used = 0;
     while (used < size) {
         ssize_t got = read(descriptor, ret_bytes + used, size - used);
         if (got == 0 || (got < 0 && errno != EINTR)) {
-            return false;
+            return got == 0 ? STATUS_MISMATCH : STATUS_IO;
         }
         used += got > 0 ? (size_t)got : 0;
     }
-    return true;
+    return STATUS_OK;
 }
 
 static enum status make_room(struct reader *reader, size_t size)
@@ -149,16 +150,20 @@ static enum status load_file(const struct image_list *list, const struct image_f
         log_error("cannot read the image %s: %m", shown);
         return STATUS_IO;
     }
-    bool is_same = is_as_listed(descriptor, file) &&
-                   read_all(descriptor, reader->file, file->size) && is_as_listed(descriptor, file);
+    enum status status = is_as_listed(descriptor, file)
+                             ? read_all(descriptor, reader->file, file->size)
+                             : STATUS_MISMATCH;
+    if (status == STATUS_IO) {
+        log_error("cannot read the image %s: %m", shown);
+    }
+    bool is_same = status == STATUS_OK && is_as_listed(descriptor, file);
     close(descriptor);
-    if (!is_same) {
+    if (status != STATUS_IO && !is_same) {
         log_error("the image %s has changed since the job began: leave images alone while a job "
                   "reads them, and start it again",
                   shown);
-        return STATUS_IO;
     }
-    return STATUS_OK;
+    return is_same ? STATUS_OK : STATUS_IO;
 }
 
 static enum status decode_file(const struct images *images, const struct image_file *file,

@@ -81,11 +81,31 @@ static void a_long_head_is_read_to_its_end(void **state)
     temp_folder_destroy(folder);
 }
 
+/* As one that is cut while it is looked at. */
+static void a_file_that_is_shorter_than_it_was_is_named(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create();
+    image_folder_put_grey(folder, "a/1.jpg", 1);
+    image_folder_put_grey(folder, "b/1.jpg", 2);
+    struct image_list *list = scan(folder);
+    uint64_t count;
+    image_folder_put(folder, "a/1.jpg", "\xFF\xD8\xFF", 3);
+    image_folder_put(folder, "b/1.jpg", "", 0);
+    assert_int_equal(image_check_list(list, &count), STATUS_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        assert_string_equal(list->files[i].why, "cannot be read: it became shorter");
+    }
+    image_list_close(list);
+    temp_folder_destroy(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_many_files_is_looked_at_once_and_judged_by_itself),
         cmocka_unit_test(a_long_head_is_read_to_its_end),
+        cmocka_unit_test(a_file_that_is_shorter_than_it_was_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

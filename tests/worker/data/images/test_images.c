@@ -216,6 +216,14 @@ static void links_are_followed_but_not_in_circles(void **state)
     check_refusal(folder, DATASET_TRAIN, STATUS_INVALID,
                   "train/bird is a symbolic link to a folder", NULL);
     assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("bird", path), 0);
+    check_refusal(folder, DATASET_TRAIN, STATUS_INVALID, "train/bird cannot be used as a class",
+                  "round in a circle: mend or remove it");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("nothing", path), 0);
+    check_refusal(folder, DATASET_TRAIN, STATUS_INVALID, "train/bird cannot be used as a class",
+                  "link to nothing: mend or remove it");
+    assert_int_equal(unlink(path), 0);
     path_in(folder, "train/cat/3.jpg", path);
     assert_int_equal(symlink("3.jpg", path), 0);
     check_refusal(folder, DATASET_TRAIN, STATUS_MALFORMED, "cat/3.jpg cannot be used", "circle");
@@ -325,13 +333,16 @@ static void a_file_that_changes_or_goes_ends_the_job_even_if_bad_ones_are_skippe
     image_folder_age(folder, "train/cat/1.JPEG");
     path_in(folder, "train/cat/2.jpg", path);
     assert_int_equal(unlink(path), 0);
-    for (uint64_t i = 0; i < 2; i++) {
+    image_folder_put(folder, "train/dog/1.jpg", "short", 5);
+    image_folder_put_grey(folder, "train/dog/a b\nc", 41); // of the same size, at another time
+    image_folder_age(folder, "train/dog/a b\nc");
+    for (uint64_t i = 0; i < 4; i++) {
         captured_log_begin();
         enum status status = dataset_read_bytes(train, i, bytes, &label);
         const char *log = captured_log_end();
         assert_int_equal(status, STATUS_IO);
-        assert_non_null(strstr(log, i == 0 ? "cat/1.JPEG has changed since the job began"
-                                           : "cat/2.jpg: No such file"));
+        assert_non_null(
+            strstr(log, i == 1 ? "cat/2.jpg: No such file" : "has changed since the job began"));
     }
     dataset_close(train);
     temp_folder_destroy(folder);
