@@ -6,6 +6,7 @@
 #include "deploy/page/sections.h"
 #include "deploy/report/fault_costs.h"
 #include "deploy/report/plots.h"
+#include "deploy/report/run_classes.h"
 #include "deploy/report/run_groups.h"
 #include "deploy/report/table.h"
 #include "deploy/system/folder.h"
@@ -122,6 +123,7 @@ enum status report_write(const struct report *report, const char *folder)
     printf("\n");
     table_print(stdout, report->runs, report->count);
     printf("\n");
+    run_classes_print(stdout, report->runs, report->count);
     table_print_verdicts(stdout, report->runs, report->count);
     fault_costs_print(stdout, report->runs, report->count);
     if (status == STATUS_OK) {

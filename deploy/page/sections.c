@@ -6,6 +6,7 @@
 #include "deploy/page/html.h"
 #include "deploy/page/html_critical.h"
 #include "deploy/page/html_faults.h"
+#include "deploy/report/run_classes.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/report/table.h"
 #include "deploy/system/folder.h"
@@ -402,6 +403,26 @@ static void write_section(FILE *file, struct writing *writing, size_t index)
     free(text);
 }
 
+/* A paragraph for each list of classes that settings have. */
+static void write_classes(FILE *file, const struct run_groups *groups)
+{
+    const struct run_folder *written = NULL;
+    char text[RUN_CLASSES_BYTES];
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct run_folder *run = groups->list[i].runs[0];
+        if (groups->list[i].count == 0 || (written != NULL && run_classes_are_same(written, run))) {
+            continue;
+        }
+        written = run;
+        run_classes_describe(run, text);
+        if (text[0] != '\0') {
+            fprintf(file, "<p class=\"note\">");
+            html_escape(file, text);
+            fprintf(file, "</p>\n");
+        }
+    }
+}
+
 static void write_page(FILE *file, const void *context)
 {
     const struct report_page *page = context;
@@ -410,6 +431,7 @@ static void write_page(FILE *file, const void *context)
     fprintf(file, "<h1>%s</h1>\n<p class=\"lead\">", page->title);
     html_escape(file, page->lead);
     fprintf(file, "</p>\n");
+    write_classes(file, page->groups);
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         write_section(file, &writing, i);
     }

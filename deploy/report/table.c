@@ -2,6 +2,7 @@
 #include "deploy/report/table.h"
 
 #include "common/job/mode.h"
+#include "deploy/report/run_classes.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/system/folder.h"
 
@@ -150,6 +151,7 @@ static void write_markdown(FILE *file, const struct run_folder *runs, size_t cou
         fprintf(file, "|\n");
     }
     fprintf(file, "\n");
+    run_classes_print(file, runs, count);
     table_print_verdicts(file, runs, count);
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,35 @@ static void check_said(const struct command_test *test, const char *text)
     }
 }
 
+/* Whether a file of a folder has a text. */
+static bool has_text(const char *folder, const char *name, const char *text)
+{
+    static char content[1 << 20];
+    char path[2 * PROGRAM_PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t size = fread(content, 1, sizeof(content) - 1, file);
+    content[size] = '\0';
+    fclose(file);
+    return strstr(content, text) != NULL;
+}
+
+/* Reports test->out, and looks for the names of its classes. */
+static void check_report(struct command_test *test)
+{
+    static const char said[] = ": 10 classes: airplane, automobile, bird, cat, deer, dog, frog, "
+                               "horse, ship, truck";
+    char folder[PROGRAM_PATH_BYTES + 8];
+    snprintf(folder, sizeof(folder), "%s/report", test->folder);
+    const char *const args[] = {"report", test->out, "--out", folder, NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&test->run), 0);
+    check_said(test, said);
+    assert_true(has_text(folder, "table.md", said));
+    assert_true(has_text(folder, "report.html", said));
+}
+
 static void a_broken_file_is_named_or_left_out(void **state)
 {
     struct command_test *test = *state;
@@ -170,6 +200,7 @@ static void a_broken_file_is_named_or_left_out(void **state)
     json_t *job = programs_read_json(test->out, "job.json");
     check_classes(job);
     json_decref(job);
+    check_report(test);
 }
 
 #define MANY_CLASSES 1500
