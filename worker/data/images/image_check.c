@@ -29,7 +29,7 @@ static enum status read_at(int descriptor, uint64_t at, uint8_t *ret_bytes, size
     while (used < size) {
         ssize_t got = pread(descriptor, ret_bytes + used, size - used, (off_t)(at + used));
         if (got == 0 || (got < 0 && errno != EINTR)) {
-            snprintf(ret_why, why_size, "cannot be read: %s",
+            snprintf(ret_why, why_size, "it cannot be read: %s",
                      got == 0 ? "it became shorter" : strerrordesc_np(errno));
             return STATUS_MALFORMED;
         }
@@ -133,7 +133,7 @@ static void check_one(struct check *check, struct image_file *file)
     } else {
         int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (descriptor < 0) {
-            snprintf(why, sizeof(why), "cannot be read: %s", strerrordesc_np(errno));
+            snprintf(why, sizeof(why), "it cannot be read: %s", strerrordesc_np(errno));
         } else {
             status = image_check_file(descriptor, file->size, why, sizeof(why));
             close(descriptor);

@@ -13,9 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADVICE \
-    "--data images:DIR wants DIR/train/CLASS/FILE and DIR/val/CLASS/FILE, or DIR/CLASS/FILE alone"
-
 /* ---- paths ---- */
 
 bool image_list_path(const struct image_list *list, const struct image_file *file,
@@ -154,7 +151,7 @@ enum status image_list_open(const char *folder, struct image_list **ret_list)
     }
     DIR *directory = opendir(folder);
     if (directory == NULL) {
-        log_error("cannot read %s: %m; " ADVICE, folder);
+        log_error("cannot read %s: %m; " IMAGE_LIST_ADVICE, folder);
         return STATUS_IO;
     }
     struct image_list *list = calloc(1, sizeof(*list));
@@ -165,7 +162,7 @@ enum status image_list_open(const char *folder, struct image_list **ret_list)
     }
     closedir(directory);
     if (status == STATUS_OK && list->class_count == 0) {
-        log_error("%s has no folders of classes; " ADVICE, list->folder);
+        log_error("%s has no folders of classes; " IMAGE_LIST_ADVICE, list->folder);
         status = STATUS_INVALID;
     }
     if (status != STATUS_OK) {
@@ -238,7 +235,7 @@ static enum status add_entry(struct image_list *list, uint32_t class, int folder
         file.why = strdup(why_nothing());
     } else if (S_ISDIR(facts.st_mode)) {
         char shown[IMAGE_LIST_PATH_BYTES];
-        log_error("%s has a folder in it, \"%.200s\": a class has files alone; " ADVICE,
+        log_error("%s has a folder in it, \"%.200s\": a class has files alone; " IMAGE_LIST_ADVICE,
                   image_list_show_class(list, class, shown), name);
         return STATUS_INVALID;
     } else if (!S_ISREG(facts.st_mode)) {

@@ -15,6 +15,10 @@
 #define IMAGE_LIST_PATH_BYTES  1280 // so that a line of the log holds it and what is wrong
 #define IMAGE_LIST_CLASSES_MAX 65536
 
+// For messages.
+#define IMAGE_LIST_ADVICE \
+    "--data images:DIR wants DIR/train/CLASS/FILE and DIR/val/CLASS/FILE, or DIR/CLASS/FILE alone"
+
 struct image_file {
     size_t name_at; // in `names`
     uint32_t class;

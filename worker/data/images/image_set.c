@@ -194,7 +194,7 @@ static enum status find_labels(struct image_set *set)
     const struct image_list *list = set->list, *classes = image_set_classes(set);
     if (classes->class_count == 1) {
         char shown[PATH_BYTES];
-        log_error("%s is the only class: there is nothing to tell apart",
+        log_error("%s is the only class, and there have to be two; " IMAGE_LIST_ADVICE,
                   image_list_show_class(classes, 0, shown));
         return STATUS_INVALID;
     }
@@ -207,7 +207,8 @@ static enum status find_labels(struct image_set *set)
                                sizeof(char *), compare_names);
         if (found == NULL) {
             char shown[PATH_BYTES];
-            log_error("the class %s is not in %s: what is not trained cannot be told",
+            log_error("the class %s is not in %s, and cannot be learned: add it there, or remove "
+                      "the folder",
                       image_list_show_class(list, i, shown), classes->folder);
             return STATUS_INVALID;
         }
@@ -358,9 +359,8 @@ enum status image_set_open(const char *folder, const struct dataset_options *opt
     struct image_set set = {0};
     bool has_train = is_folder(folder, "train"), has_val = is_folder(folder, "val");
     if (has_train != has_val) {
-        log_error("%s has the folder %s, but not %s: --data images:DIR wants DIR/train/CLASS/FILE "
-                  "and DIR/val/CLASS/FILE, or DIR/CLASS/FILE alone",
-                  folder, has_train ? "train" : "val", has_train ? "val" : "train");
+        log_error("%s has the folder %s, but not %s; " IMAGE_LIST_ADVICE, folder,
+                  has_train ? "train" : "val", has_train ? "val" : "train");
         return STATUS_INVALID;
     }
     bool is_flat = !has_train;

@@ -94,7 +94,7 @@ static void a_file_that_is_shorter_than_it_was_is_named(void **state)
     image_folder_put(folder, "b/1.jpg", "", 0);
     assert_int_equal(image_check_list(list, &count), STATUS_OK);
     for (uint64_t i = 0; i < 2; i++) {
-        assert_string_equal(list->files[i].why, "cannot be read: it became shorter");
+        assert_string_equal(list->files[i].why, "it cannot be read: it became shorter");
     }
     image_list_close(list);
     temp_folder_destroy(folder);
