@@ -178,9 +178,13 @@ static void handle_leave(struct coordinator *coordinator, const struct sender *f
 static void handle_classes(struct coordinator *coordinator, const struct sender *from,
                            const struct message *message)
 {
-    if (from->role == ROLE_WORKER && from->index == 0 && from->slot->state == SLOT_JOINED) {
-        long_text_add(&coordinator->classes, message->span.offset, message->span.count,
-                      message->text);
+    if (from->role != ROLE_WORKER || from->index != 0 || from->slot->state != SLOT_JOINED) {
+        return;
+    }
+    enum status status = long_text_add(&coordinator->classes, message->span.offset,
+                                       message->span.count, message->text);
+    if (status != STATUS_OK) {
+        long_text_finish(&coordinator->classes);
     }
 }
 

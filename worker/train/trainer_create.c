@@ -16,6 +16,7 @@
 // Steps that the job's speed leaves out: at most so many, at most a fifth of all; and trials.
 #define WARMUP_STEPS_MAX 10
 
+// NOLINTNEXTLINE(misc-redundant-expression): two limits that have to agree.
 static_assert(DATASET_CLASS_TEXT_BYTES <= WIRE_CLASSES_BYTES,
               "names of classes go to the coordinator");
 

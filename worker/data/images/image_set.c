@@ -244,10 +244,15 @@ static char *put_name(char *at, const char *name)
     printable_make_utf8(shown);
     *at++ = '"';
     for (const char *from = shown; *from != '\0'; from++) {
-        if (*from == '"' || *from == '\\' || *from == '\t') {
+        if (*from == '\t') {
+            *at++ = '\\';
+            *at++ = 't';
+            continue;
+        }
+        if (*from == '"' || *from == '\\') {
             *at++ = '\\';
         }
-        *at++ = *from == '\t' ? 't' : *from;
+        *at++ = *from;
     }
     *at++ = '"';
     return at;
