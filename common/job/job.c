@@ -112,3 +112,13 @@ bool job_is_external(const struct job *job)
 {
     return strncmp(job->model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
 }
+
+bool job_is_open(const struct job *job)
+{
+    return job_is_external(job) && job->steps == JOB_STEPS_OPEN;
+}
+
+uint64_t job_known_steps(const struct job *job, uint64_t sample_count)
+{
+    return job_is_open(job) ? 0 : job_total_steps(job, sample_count);
+}

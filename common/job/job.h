@@ -146,6 +146,16 @@ struct schedule job_schedule(const struct job *job, uint64_t sample_count);
  * neither. */
 bool job_is_external(const struct job *job);
 
+/* The length of a job that ends when its programs do: more steps than any has. */
+#define JOB_STEPS_OPEN UINT64_C(1000000000000)
+
+/* Whether nobody knows how many steps the job has: its model is a program of its own, which makes
+ * as many as it likes. */
+bool job_is_open(const struct job *job);
+
+/* As job_total_steps, for people: 0 if nobody knows it. */
+uint64_t job_known_steps(const struct job *job, uint64_t sample_count);
+
 /* "cifar10:/data" -> "cifar10", "/data" (points into `data`; "" if there is none). */
 void job_split_data(const char *data, char ret_name[JOB_NAME_BYTES], const char **ret_path);
 

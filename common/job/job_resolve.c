@@ -53,7 +53,8 @@ static enum status resolve_length(struct job *job, char *ret_error, size_t error
         return STATUS_INVALID;
     }
     if (job->epochs == 0 && job->steps == 0) {
-        job->epochs = 1;
+        job->epochs = job_is_external(job) ? 0 : 1;
+        job->steps = job_is_external(job) ? JOB_STEPS_OPEN : 0;
     }
     return STATUS_OK;
 }

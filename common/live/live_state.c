@@ -2,6 +2,7 @@
 #include "common/live/live_state.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,4 +119,13 @@ double live_eta(const struct live_state *state)
         return -1;
     }
     return state->seconds / (double)state->step * (double)(state->total_steps - state->step);
+}
+
+void live_step_text(uint64_t step, uint64_t total, const char *between,
+                    char ret_text[LIVE_STEP_BYTES])
+{
+    int used = snprintf(ret_text, LIVE_STEP_BYTES, "%" PRIu64, step);
+    if (total > 0 && used > 0) {
+        snprintf(ret_text + used, LIVE_STEP_BYTES - (size_t)used, "%s%" PRIu64, between, total);
+    }
 }

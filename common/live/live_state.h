@@ -71,7 +71,7 @@ struct live_state {
     enum live_shape shape;
     uint32_t workers, servers, processes;
     uint64_t parameters, global_batch;
-    uint64_t step, total_steps, epoch; // epoch from 1; 0: none has begun
+    uint64_t step, total_steps, epoch; // total 0: not known; epoch from 1, 0: none has begun
     double seconds;                    // of training
     double loss, images_per_second, rate;
     double accuracy, test_loss; // of the last evaluation
@@ -116,5 +116,11 @@ uint64_t live_step_of_all(const struct live_state *state, bool is_unsynchronised
 
 /* Seconds until the end, by the mean of all steps so far; negative: not known. */
 double live_eta(const struct live_state *state);
+
+#define LIVE_STEP_BYTES 64
+
+/* "12 of 40" for " of "; "12" if nobody knows the total, which is 0 then. */
+void live_step_text(uint64_t step, uint64_t total, const char *between,
+                    char ret_text[LIVE_STEP_BYTES]);
 
 #endif

@@ -9,6 +9,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
+#include "deploy/launch/own_program.h"
 #include "deploy/report/run_folder.h"
 
 #include <jansson.h>
@@ -19,16 +20,19 @@
 static enum status parse(int argc, char **argv, struct job *job, struct session *session,
                          bool *ret_is_done)
 {
+    session->program = own_program_cut(&argc, argv);
     struct launcher_options *options = &session->options;
     struct host_options *hosts = &session->hosts;
     struct option_program program = {
         .name = "ringside run",
-        .usage = "ringside run [OPTION ...]",
+        .usage = "ringside run [OPTION ...] [-- PROGRAM [ARGUMENT ...]]",
         .summary =
             "Starts the servers and workers of one job, on this host or on others (-H), shows how "
-            "it goes, and\nwrites a run folder.",
+            "it goes, and\nwrites a run folder. PROGRAM trains a model of its own in the place of "
+            "`worker`: with ringside.torch,\nor by libringside.",
         .example = "  ringside run -n 2 --mode ring --model lenet5 --data shapes --epochs 3\n"
-                   "  ringside run -H node1:2,node2:2 --mode ring --model cnn --data shapes\n",
+                   "  ringside run -H node1:2,node2:2 --mode ring --model cnn --data shapes\n"
+                   "  ringside run -n 2 --mode ps-async -- python3 train.py --epochs 3\n",
         .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts),
                  security_option_set(&options->security), launcher_run_option_set(options)},
         .set_count = 5,
@@ -49,7 +53,8 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     char error[OPTION_ERROR_BYTES];
     const struct job asked = *job;
     const struct job_list jobs = {job, 1, sizeof(*job)};
-    status = job_resolve(job, error, sizeof(error));
+    status = session_take_program(session, job, error, sizeof(error));
+    status = status == STATUS_OK ? job_resolve(job, error, sizeof(error)) : status;
     if (status == STATUS_OK) {
         status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));
     }
@@ -115,6 +120,7 @@ static enum exit_code run(struct session *session, const struct job *job)
         .dashboard = options->dashboard,
         .has_tensorboard = options->tensorboard,
         .shows_ranks = options->shows_ranks,
+        .program = session->program,
     };
     enum exit_code code = launch_job(&session->launcher, &launch);
     if (code == EXIT_COMPLETED || options->resume[0] == '\0') {

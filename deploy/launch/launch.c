@@ -401,7 +401,7 @@ static enum status prepare(struct launch *launch)
     }
     status = members_init(&launch->members, &launcher->crew,
                           launch->placement.server_count + launch->placement.worker_count);
-    launch->members.shows_lines = launcher->has_others;
+    launch->members.shows_lines = launcher->has_others || options->program != NULL;
     return status;
 }
 

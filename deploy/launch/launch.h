@@ -26,6 +26,8 @@ struct launch_options {
     bool shows_progress;
     const char *dashboard; // where the coordinator serves the live page; NULL or "": nowhere
     bool has_tensorboard;  // the coordinator writes event files of TensorBoard's
+    const char *const *program; // of the user's own, and its arguments, in the place of `worker`;
+                                // ends with NULL; NULL: none
     bool shows_ranks;      // with the progress, on a terminal: a line for each rank
 };
 

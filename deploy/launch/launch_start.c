@@ -4,8 +4,10 @@
 #include "deploy/launch/fetch.h"
 #include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/member_command.h"
+#include "deploy/launch/own_program.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const struct host_facts *facts_of(const struct launch *launch, size_t host)
 {
@@ -29,7 +31,8 @@ static const char *const *environment_of(const struct launch *launch, size_t hos
     return threads > facts_of(launch, host)->cores ? passive : none;
 }
 
-static enum status start(struct launch *launch, size_t index, size_t host, const char *const *argv)
+static enum status start(struct launch *launch, size_t index, size_t host, const char *const *argv,
+                         const char *const *environment)
 {
     char name[MEMBER_NAME_BYTES], log[MEMBER_LOG_BYTES];
     size_t servers = launch->placement.server_count;
@@ -42,7 +45,7 @@ static enum status start(struct launch *launch, size_t index, size_t host, const
         .log = log,
         .host = host,
         .argv = argv,
-        .environment = environment_of(launch, host),
+        .environment = environment,
         .input = launch->handover.text,
         .announces = index == 0,
         .is_told = index == 0,
@@ -152,7 +155,7 @@ enum status launch_start_coordinator(struct launch *launch)
         member_command_add_option(&command, "--restarted", launch->restart_reason);
     }
     member_command_add_job(&command, &launch->job);
-    status = start(launch, 0, host, command.argv);
+    status = start(launch, 0, host, command.argv, environment_of(launch, host));
     member_command_destroy(&command);
     return status;
 }
@@ -168,8 +171,32 @@ enum status launch_start_server(struct launch *launch, uint32_t index)
     member_command_add_option(&command, "--server", launch->endpoint);
     member_command_add_seconds(&command, "--stall-warn", launch->job.stall_warn);
     member_command_add_number(&command, "--shard-index", index);
-    status = start(launch, index, host, command.argv);
+    status = start(launch, index, host, command.argv, environment_of(launch, host));
     member_command_destroy(&command);
+    return status;
+}
+
+/* `env` finds the program in the folders of PATH, on whatever host. */
+static enum status start_own_program(struct launch *launch, uint32_t rank)
+{
+    const struct placement *placement = &launch->placement;
+    struct own_program_environment *environment = malloc(sizeof(*environment));
+    struct member_command command;
+    if (environment == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = member_command_create("/usr/bin/env", &command);
+    if (status == STATUS_OK) {
+        member_command_add(&command, "--");
+        for (const char *const *at = launch->options->program; *at != NULL; at++) {
+            member_command_add(&command, *at);
+        }
+        own_program_describe(launch, rank, environment);
+        status = start(launch, placement->server_count + rank, placement->host_of_worker[rank],
+                       command.argv, environment->list);
+        member_command_destroy(&command);
+    }
+    free(environment);
     return status;
 }
 
@@ -178,6 +205,9 @@ enum status launch_start_worker(struct launch *launch, uint32_t rank)
     const struct placement *placement = &launch->placement;
     size_t host = placement->host_of_worker[rank];
     struct member_command command;
+    if (launch->options->program != NULL) {
+        return start_own_program(launch, rank);
+    }
     enum status status =
         begin_command(launch, host, facts_of(launch, host)->programs.worker, &command);
     if (status != STATUS_OK) {
@@ -188,7 +218,7 @@ enum status launch_start_worker(struct launch *launch, uint32_t rank)
     member_command_add_number(&command, "--rank", rank);
     member_command_add_number(&command, "--local-rank", placement->local_rank[rank]);
     member_command_add_number(&command, "--local-size", placement->local_size[host]);
-    status = start(launch, placement->server_count + rank, host, command.argv);
+    status = start(launch, placement->server_count + rank, host, command.argv, environment_of(launch, host));
     member_command_destroy(&command);
     return status;
 }

@@ -52,7 +52,7 @@ static enum status try_job(struct preflight *preflight, const struct job *job)
     struct launcher *launcher = preflight->launcher;
     char error[OPTION_ERROR_BYTES], line[LINE_BYTES];
     struct placement placement;
-    bool tries_data = take_turn(preflight, job);
+    bool tries_data = !job_is_external(job) && take_turn(preflight, job); // its program knows them
     enum status status =
         placement_make(&launcher->hosts, job, launcher->coordinator, &placement, error);
     if (status != STATUS_OK) {

@@ -2,6 +2,7 @@
 #include "deploy/watch/run_reader.h"
 
 #include "common/base/log.h"
+#include "common/job/job.h"
 
 #include <jansson.h>
 
@@ -88,7 +89,7 @@ static uint64_t total_steps(const json_t *job, const json_t *options)
     uint64_t batch = whole_of(options, "global-batch"), steps = whole_of(options, "steps");
     uint64_t per_epoch = batch > 0 ? whole_of(job, "train_samples") / batch : 0, all;
     if (steps > 0) {
-        return steps;
+        return steps == JOB_STEPS_OPEN ? 0 : steps;
     }
     return __builtin_mul_overflow(per_epoch, whole_of(options, "epochs"), &all) ? UINT64_MAX : all;
 }

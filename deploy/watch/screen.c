@@ -79,7 +79,7 @@ static bool has_measurements(const struct live_state *state)
 
 static void write_head(const struct live_state *state, uint32_t columns, FILE *out)
 {
-    char spent[32], rest[32];
+    char spent[32], rest[32], step[LIVE_STEP_BYTES];
     double eta = live_eta(state);
     format_duration(state->seconds, spent, sizeof(spent));
     format_duration(eta, rest, sizeof(rest));
@@ -90,8 +90,8 @@ static void write_head(const struct live_state *state, uint32_t columns, FILE *o
     write_text(out, state->dataset);
     fputs("   ", out);
     write_text(out, state->outcome);
-    fprintf(out, "\nepoch %llu, step %llu of %llu, %s", (unsigned long long)state->epoch,
-            (unsigned long long)state->step, (unsigned long long)state->total_steps, spent);
+    live_step_text(state->step, state->total_steps, " of ", step);
+    fprintf(out, "\nepoch %llu, step %s, %s", (unsigned long long)state->epoch, step, spent);
     if (eta >= 0 && strcmp(state->outcome, "training") == 0) {
         fprintf(out, ", %s to go", rest);
     }
@@ -205,14 +205,14 @@ void screen_write(const struct live_state *state, uint32_t columns, FILE *out)
 void screen_write_line(const struct live_state *state, FILE *out)
 {
     bool is_measured = has_measurements(state);
+    char step[LIVE_STEP_BYTES];
+    live_step_text(state->step, state->total_steps, " of ", step);
     write_text(out, state->outcome);
     if (is_measured) {
-        fprintf(out, ": epoch %llu, step %llu of %llu, loss %.4g, %.0f images/s",
-                (unsigned long long)state->epoch, (unsigned long long)state->step,
-                (unsigned long long)state->total_steps, state->loss, state->images_per_second);
+        fprintf(out, ": epoch %llu, step %s, loss %.4g, %.0f images/s",
+                (unsigned long long)state->epoch, step, state->loss, state->images_per_second);
     } else {
-        fprintf(out, ": step %llu of %llu, no measurements", (unsigned long long)state->step,
-                (unsigned long long)state->total_steps);
+        fprintf(out, ": step %s, no measurements", step);
     }
     if (state->has_accuracy) {
         fprintf(out, ", test accuracy %.2f %%", 100 * state->accuracy);

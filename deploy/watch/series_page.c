@@ -85,8 +85,9 @@ static void write_run(FILE *file, const struct series_run *run)
     write_text(file, run->label);
     fputs("</td><td>", file);
     if (run->state == SERIES_RUNNING) {
-        fprintf(file, "%llu of %llu", (unsigned long long)run->step,
-                (unsigned long long)run->total_steps);
+        char step[LIVE_STEP_BYTES];
+        live_step_text(run->step, run->total_steps, " of ", step);
+        fputs(step, file);
     } else if (run->step > 0) {
         fprintf(file, "%llu", (unsigned long long)run->step);
     }

@@ -48,14 +48,14 @@ void series_screen_write_line(const struct series *series, FILE *out)
 /* What there is to say of a run besides its state. */
 static void format_result(const struct series_run *run, char *ret_text, size_t size)
 {
-    char accuracy[32] = "";
+    char accuracy[32] = "", step[LIVE_STEP_BYTES];
     if (run->has_accuracy) {
         snprintf(accuracy, sizeof(accuracy), "%.2f %%, ", 100 * run->accuracy);
     }
     switch (run->state) {
     case SERIES_RUNNING:
-        snprintf(ret_text, size, "step %llu of %llu, loss %.4g, %.0f images/s",
-                 (unsigned long long)run->step, (unsigned long long)run->total_steps, run->loss,
+        live_step_text(run->step, run->total_steps, " of ", step);
+        snprintf(ret_text, size, "step %s, loss %.4g, %.0f images/s", step, run->loss,
                  run->images_per_second);
         return;
     case SERIES_COMPLETED:

@@ -153,6 +153,7 @@ void results_close_worker(struct results *results, uint32_t rank, const struct w
 {
     results->ranks[rank].warm_images = report->warm_images;
     results->ranks[rank].warm_ns = report->warm_ns;
+    results->ranks[rank].made = report->steps;
 }
 
 void results_close_server(struct results *results, uint32_t shard, const struct wire_report *report)

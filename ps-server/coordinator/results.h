@@ -34,6 +34,7 @@ struct results_rank {
     uint64_t copy_ns, wire_ns; // not part of those: ideally hidden behind them
     uint64_t bytes_sent, bytes_received;
     uint64_t warm_images, warm_ns;
+    uint64_t made; // steps, as it said when it was done
 };
 
 /* What a shard has done. */

@@ -58,7 +58,7 @@ void live_fill_start(struct live_state *state, const struct coordinator *coordin
         SET_TEXT(state->device, device);
     }
     state->parameters = coordinator->parameters;
-    state->total_steps = job_total_steps(job, coordinator->train_samples);
+    state->total_steps = job_known_steps(job, coordinator->train_samples);
     state->servers = job->servers;
     state->all_reduce[0] = '\0';
     state->shape = mode_has_servers(mode.kind) ? LIVE_STAR

@@ -2,6 +2,7 @@
 #include "ps-server/record/progress.h"
 
 #include "common/job/job_modes.h"
+#include "common/live/live_state.h"
 #include "ps-server/coordinator/generation.h"
 #include "ps-server/record/summary.h"
 #include "ps-server/shard/shard.h"
@@ -146,6 +147,10 @@ static void print_batches(const struct job *job)
 /* "236 steps (2 epochs of 118)", "50 steps (0.42 of an epoch of 118)" */
 static void print_length(const struct job *job, uint64_t samples)
 {
+    if (job_is_open(job)) {
+        printf("as many steps as its program makes, ");
+        return;
+    }
     uint64_t per_epoch = job_steps_per_epoch(job, samples), total = job_total_steps(job, samples);
     double epochs = (double)total / (double)(per_epoch > 0 ? per_epoch : 1);
     printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs,
@@ -333,6 +338,18 @@ static void print_live(struct progress *progress, const struct results *results,
     progress->has_line = true;
 }
 
+/* "  ETA 3 min"; "" if nobody knows the job's length. */
+static void format_eta(double elapsed_s, uint64_t step, uint64_t total, char *ret_text, size_t size)
+{
+    char rest[64];
+    ret_text[0] = '\0';
+    if (total > 0) {
+        format_duration(elapsed_s / (double)step * (double)(total > step ? total - step : 0), rest,
+                        sizeof(rest));
+        snprintf(ret_text, size, "  ETA %s", rest);
+    }
+}
+
 void progress_reported(struct progress *progress, const struct coordinator *coordinator,
                        uint64_t now_ms)
 {
@@ -347,21 +364,20 @@ void progress_reported(struct progress *progress, const struct coordinator *coor
     if (is_first_plain) {
         return; // its rate is that of the warm-up
     }
-    uint64_t total = job_total_steps(coordinator->job, coordinator->train_samples);
-    double elapsed_s = generation_seconds(coordinator, now_ms);
-    char eta[64], slowest[64] = "";
-    format_duration(elapsed_s / (double)step * (double)(total > step ? total - step : 0), eta,
-                    sizeof(eta));
+    uint64_t total = job_known_steps(coordinator->job, coordinator->train_samples);
+    char eta[96], slowest[64] = "", of_all[LIVE_STEP_BYTES];
+    format_eta(generation_seconds(coordinator, now_ms), step, total, eta, sizeof(eta));
+    live_step_text(step, total, "/", of_all);
     if (coordinator->carriers.processes > 1) {
         uint32_t rank = results_slowest_rank(results);
         snprintf(slowest, sizeof(slowest), "  slowest worker %u (%.1f ms)",
                  carriers_process(coordinator->carriers, rank), results->ranks[rank].compute_ms);
     }
     char facts[128], rest[192];
-    snprintf(facts, sizeof(facts), "epoch %llu  step %llu/%llu  loss %.4f",
-             (unsigned long long)results->ranks[0].epoch + 1, (unsigned long long)step,
-             (unsigned long long)total, results_current_loss(results));
-    snprintf(rest, sizeof(rest), "  %.0f images/s  ETA %s%s", results_current_rate(results), eta,
+    snprintf(facts, sizeof(facts), "epoch %llu  step %s  loss %.4f",
+             (unsigned long long)results->ranks[0].epoch + 1, of_all,
+             results_current_loss(results));
+    snprintf(rest, sizeof(rest), "  %.0f images/s%s%s", results_current_rate(results), eta,
              slowest);
     live_line_add_loss(&progress->curve, step, total, results_current_loss(results));
     if (progress->is_terminal) {

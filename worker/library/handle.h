@@ -55,6 +55,7 @@ struct ringside {
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
     double own_rate; // ringside_set_rate; 0: the schedule's
+    bool makes_updates; // the program does: ringside_keep_gradients
 
     uint64_t step;                          // that is made, or comes next
     bool is_pending;                        // the last step's parameters may still be on their way
@@ -94,6 +95,9 @@ void handle_listen(uint32_t log_level);
 /* One handle at a time: false if there is one. */
 bool handle_claim(void);
 void handle_unclaim(void);
+
+/* Waits for what is left of the last step: its parameters, which may still be on their way. */
+enum status handle_settle(struct ringside *ringside);
 
 /* Sends what was counted of the steps since the last time. */
 void handle_report_interval(struct ringside *ringside);

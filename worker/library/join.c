@@ -206,16 +206,27 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         return entered;
     }
     const struct job *job = &ringside->job;
+    const struct schedule schedule = job_schedule(job, job->steps * job->global_batch);
     *ret_job = (struct ringside_job){
         .rank = ringside->rank,
         .size = job->workers,
-        .steps = job->steps,
+        .steps = job_is_open(job) ? 0 : job->steps,
         .batch = job_batch_of(job, ringside->rank),
         .seed = job->seed,
         .is_unsynchronised = job_is_unsynchronised(job),
-        .may_set_rate = exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS,
+        .may_set_rate = exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS &&
+                        !ringside->makes_updates,
         .mode = ringside->mode,
         .model = job->model,
+        .optimizer = names_optimizers[job->optimizer].name,
+        .rate = schedule_rate(&schedule, 0),
+        .has_schedule = schedule.kind != SCHEDULE_CONSTANT || schedule.warmup_steps > 0,
+        .momentum = job->settings.momentum,
+        .beta1 = job->settings.beta1,
+        .beta2 = job->settings.beta2,
+        .decay = job->settings.decay,
+        .epsilon = job->settings.epsilon,
+        .weight_decay = job->settings.weight_decay,
     };
     return handle_exit(ringside, STATUS_OK);
 }

@@ -1,10 +1,15 @@
 /* What a program tells of its training, and how it leaves. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "common/vector/digest.h"
 #include "worker/library/handle.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define WHY_BYTES 256
 
 #define RUNNING (HANDLE_BETWEEN | HANDLE_FORWARD | HANDLE_GRADIENTS | HANDLE_ENDED)
 
@@ -99,14 +104,27 @@ static enum status finish(struct ringside *ringside)
     }
     digest_floats(ringside->vectors.params, ringside->layout.value_count, digest);
     const struct wire_report done = {
+        .steps = ringside->step,
         .warm_images = ringside->period.images,
         .warm_ns = ringside->period.total_ns,
     };
-    link_done(ringside->link, ringside->job.steps, &done, digest);
+    link_done(ringside->link, ringside->step, &done, digest);
     return link_verdict(ringside->link);
 }
 
-static void destroy(struct ringside *ringside)
+/* A job whose length nobody knew ends when all processes have come here. */
+static enum status end_open(struct ringside *ringside)
+{
+    double nothing = 0;
+    enum status status = handle_settle(ringside);
+    if (status == STATUS_OK && ringside->exchange->options.is_unsynchronised) {
+        status = link_sum(ringside->link, &nothing, 1); // no update comes behind it
+        status = status == STATUS_OK ? exchange_pull(ringside->exchange, 0) : status;
+    }
+    return status == STATUS_OK ? finish(ringside) : status;
+}
+
+static void close_handle(struct ringside *ringside)
 {
     link_destroy(ringside->link);
     security_close(&ringside->security);
@@ -118,6 +136,8 @@ static void destroy(struct ringside *ringside)
     free(ringside->tensors);
     pthread_mutex_destroy(&ringside->turn);
     free(ringside);
+    log_divert(NULL);
+    handle_unclaim();
 }
 
 enum ringside_status ringside_leave(struct ringside *ringside)
@@ -127,8 +147,9 @@ enum ringside_status ringside_leave(struct ringside *ringside)
     }
     pthread_mutex_lock(&ringside->turn);
     enum ringside_status is = RINGSIDE_OK;
-    if (ringside->state == HANDLE_ENDED) {
-        enum status status = finish(ringside);
+    bool is_open = job_is_open(&ringside->job) && ringside->state == HANDLE_BETWEEN;
+    if (ringside->state == HANDLE_ENDED || is_open) {
+        enum status status = is_open ? end_open(ringside) : finish(ringside);
         is = status == STATUS_OK ? RINGSIDE_OK : handle_fail(ringside->link, status);
     } else if (ringside->state == HANDLE_BROKEN) {
         is = ringside->broken;
@@ -137,8 +158,22 @@ enum ringside_status ringside_leave(struct ringside *ringside)
                    "its program left the job before the job's end");
     }
     pthread_mutex_unlock(&ringside->turn);
-    destroy(ringside);
-    log_divert(NULL);
-    handle_unclaim();
+    close_handle(ringside);
     return is;
+}
+
+void ringside_fail(struct ringside *ringside, const char *why)
+{
+    char text[WHY_BYTES];
+    if (ringside == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&ringside->turn);
+    if (ringside->state != HANDLE_BROKEN) {
+        snprintf(text, sizeof(text), "its program failed: %.200s", why);
+        printable_make(text, strlen(text));
+        link_leave(ringside->link, STATUS_INTERRUPTED, text);
+    }
+    pthread_mutex_unlock(&ringside->turn);
+    close_handle(ringside);
 }

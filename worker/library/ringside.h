@@ -20,6 +20,10 @@
  *     }
  *     ringside_leave         waits for the end of the job; frees the handle
  *
+ * The job's --steps say how many there are. Without them a job is open: begin_step never says
+ * RINGSIDE_END, and the job ends when every process has left. In ring and ps-sync all have to make
+ * the same number of steps then, in ps-ssp:S numbers that differ by S at most.
+ *
  * A call out of this order does nothing, and returns RINGSIDE_MISUSE. A step that was begun has
  * each of the calls in it; only await may be left out or repeated.
  *
@@ -29,8 +33,8 @@
  *
  * Updates are the job's: `--optimizer`, `--lr` and what belongs to it. A gradient is what the
  * program has for its own part of a step; in mode ring and in ps-sync the update takes the mean of
- * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. The
- * program never applies gradients itself.
+ * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. A program
+ * that has an optimizer of its own says so by ringside_keep_gradients, in ring.
  *
  * Ownership. The handle and the two vectors are the library's, until ringside_leave. What the
  * program passes is read during the call only.
@@ -97,13 +101,22 @@ enum ringside_status ringside_join(const struct ringside_options *options,
 /* What the job is. */
 struct ringside_job {
     uint32_t rank, size;    // this process's number, of how many
-    uint64_t steps;         // of the job. In ps-ssp and ps-async: of the average process
+    uint64_t steps;         // of the job, in ps-ssp and ps-async of the average process; 0: open
     uint32_t batch;         // samples of a step of one process, as the job says; a hint
     uint64_t seed;          // of the job
     bool is_unsynchronised; // processes make steps independently: ps-ssp, ps-async, backups
     bool may_set_rate;      // ringside_set_rate works
     const char *mode;       // "ring", "ps-ssp:3" ...; the library's
     const char *model;      // "external:mine"; the library's
+
+    // The update that the job's options ask for. What its optimizer does not use says nothing.
+    const char *optimizer;       // "sgd", "momentum" ...; the library's
+    double rate;                 // of the first step
+    bool has_schedule;           // the rate changes from step to step
+    double momentum;             // momentum, nesterov
+    double beta1, beta2;         // adam, adamw
+    double decay, epsilon;       // as torch.optim has them: alpha of rmsprop, rho of adadelta
+    double weight_decay;         // L2 added to the gradient; adamw: decoupled
 };
 enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job *ret_job);
 
@@ -126,6 +139,12 @@ enum ringside_status ringside_describe(struct ringside *ringside,
 float *ringside_params(struct ringside *ringside);
 float *ringside_grads(struct ringside *ringside);
 uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);
+
+/* The program makes the updates: ringside_end_step waits, and leaves the mean gradient of all
+ * processes in the vector of gradients; nothing writes parameters but the program, alike in every
+ * process, until the next ringside_begin_gradients. Between ringside_describe and ringside_start.
+ * Where servers make the updates it is RINGSIDE_UNSUPPORTED. */
+enum ringside_status ringside_keep_gradients(struct ringside *ringside);
 
 /* Waits until every process of the job has come here with the same tensors and the same first
  * parameters. RINGSIDE_MISMATCH names who differs. */
@@ -193,9 +212,13 @@ enum ringside_status ringside_report(struct ringside *ringside,
                                      const struct ringside_report *report);
 
 /* Leaves, and frees the handle whatever it returns. After RINGSIDE_END: waits until all processes
- * have, and returns how the job ended. Before it: the job fails, and names this process. NULL does
- * nothing. The sentence is in ringside_error(NULL). */
+ * have, and returns how the job ended. In an open job, between two steps: likewise. Elsewhere the
+ * job fails, and names this process. NULL does nothing. The sentence is in ringside_error(NULL). */
 enum ringside_status ringside_leave(struct ringside *ringside);
+
+/* Leaves because the program cannot go on, which ends the job with `why`: one sentence, without a
+ * full stop, of at most 200 characters. Frees the handle. NULL does nothing. */
+void ringside_fail(struct ringside *ringside, const char *why);
 
 /* The sentence of the last call that failed, in this process; "" if none has. Valid until the next
  * call. The handle may be NULL. */

@@ -7,7 +7,7 @@ static enum status apply(void *context, uint32_t bucket)
 {
     struct ringside *ringside = context;
     if (ringside->optimizer == NULL) {
-        return STATUS_OK; // servers made it
+        return STATUS_OK; // servers have made it, or the program will
     }
     struct span span = ringside->layout.buckets[bucket];
     optimizer_apply(ringside->optimizer, span, ringside->vectors.params + span.offset,
@@ -141,20 +141,27 @@ enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor)
     return handle_exit(ringside, STATUS_OK);
 }
 
+enum status handle_settle(struct ringside *ringside)
+{
+    if (!ringside->is_pending) {
+        return STATUS_OK;
+    }
+    ringside->is_pending = false;
+    enum status status = exchange_end_step(ringside->exchange, apply, ringside);
+    return status == STATUS_OK ? exchange_settle(ringside->exchange) : status;
+}
+
 /* Waits, unless the parameters may come during the next forward. */
 static enum status end_step(struct ringside *ringside)
 {
+    bool may_overlap = exchange_overlaps(ringside->exchange) && !ringside->makes_updates;
     ringside->update_step = ringside->step;
     ringside->update_rate = ringside->own_rate > 0
                                 ? ringside->own_rate
                                 : schedule_rate(&ringside->schedule, ringside->step);
-    ringside->is_pending =
-        exchange_overlaps(ringside->exchange) && ringside->step + 1 < ringside->job.steps;
-    if (ringside->is_pending) {
-        return STATUS_OK;
-    }
-    enum status status = exchange_end_step(ringside->exchange, apply, ringside);
-    return status == STATUS_OK ? exchange_settle(ringside->exchange) : status;
+    ringside->is_pending = true;
+    return may_overlap && ringside->step + 1 < ringside->job.steps ? STATUS_OK
+                                                                   : handle_settle(ringside);
 }
 
 static void count_step(struct ringside *ringside, uint64_t waited_ns)
@@ -214,6 +221,11 @@ enum ringside_status ringside_set_rate(struct ringside *ringside, double rate)
                      "ringside_set_rate");
     if (entered != RINGSIDE_OK) {
         return entered;
+    }
+    if (ringside->makes_updates) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_set_rate: the program makes the updates itself, at any rate "
+                             "that it likes");
     }
     if (ringside->optimizer == NULL) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,

@@ -133,6 +133,30 @@ uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor)
     return is_known ? ringside->tensors[tensor].span.offset : UINT64_MAX;
 }
 
+enum ringside_status ringside_keep_gradients(struct ringside *ringside)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_DESCRIBED, "ringside_keep_gradients");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    if (exchange_of(ringside->job.mode.kind)->delivers != EXCHANGE_GRADIENTS) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_keep_gradients: in mode %s servers make the updates, as the "
+                             "job's --optimizer and its options say",
+                             ringside->mode);
+    }
+    ringside->makes_updates = true;
+    return handle_exit(ringside, STATUS_OK);
+}
+
+/* By servers, or by the program. */
+static bool are_updates_elsewhere(const struct ringside *ringside)
+{
+    return ringside->makes_updates ||
+           exchange_of(ringside->job.mode.kind)->delivers != EXCHANGE_GRADIENTS;
+}
+
 static enum status start(struct ringside *ringside)
 {
     const struct job *job = &ringside->job;
@@ -140,7 +164,7 @@ static enum status start(struct ringside *ringside)
     const uint64_t count = ringside->layout.value_count;
     char digest[DIGEST_TEXT_BYTES];
     ringside->schedule = job_schedule(job, samples);
-    if (exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS) {
+    if (!are_updates_elsewhere(ringside)) {
         enum status status =
             optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
         if (status != STATUS_OK) {

@@ -303,7 +303,8 @@ function showHead(state) {
   byId("done").style.width = `${share}%`;
   byId("bar").setAttribute("aria-valuenow", share.toFixed(0));
   const rest = state.outcome === "training" && state.eta !== null && state.eta >= 0 ? `, ${duration(state.eta)} to go` : "";
-  byId("steps").textContent = `epoch ${state.epoch || "\u2013"}, step ${state.step.toLocaleString("en")} of ${state.total_steps.toLocaleString("en")}, ${duration(state.seconds)}${rest}`;
+  const ofAll = state.total_steps > 0 ? ` of ${state.total_steps.toLocaleString("en")}` : "";
+  byId("steps").textContent = `epoch ${state.epoch || "\u2013"}, step ${state.step.toLocaleString("en")}${ofAll}, ${duration(state.seconds)}${rest}`;
   byId("reason").hidden = state.outcome !== "failed";
   byId("reason").textContent = state.reason;
   byId("loss").textContent = number(state.loss, 4);
