@@ -53,7 +53,7 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     char error[OPTION_ERROR_BYTES];
     const struct job asked = *job;
     const struct job_list jobs = {job, 1, sizeof(*job)};
-    status = session_take_program(session, job, error, sizeof(error));
+    status = session_take_program(session, &program, job, error, sizeof(error));
     status = status == STATUS_OK ? job_resolve(job, error, sizeof(error)) : status;
     if (status == STATUS_OK) {
         status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));

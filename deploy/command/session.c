@@ -2,11 +2,38 @@
 #include "deploy/command/session.h"
 
 #include "deploy/launch/launch.h"
+#include "deploy/launch/own_program.h"
 #include "deploy/system/folder.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+enum status session_take_program(const struct session *session,
+                                 const struct option_program *options, struct job *job,
+                                 char *ret_error, size_t error_size)
+{
+    bool is_external = job_is_external(job);
+    if (session->program == NULL && !is_external) {
+        return STATUS_OK;
+    }
+    if (session->program == NULL) {
+        snprintf(ret_error, error_size,
+                 "--model %s is a program of your own, and none is named: add it behind `--`, as "
+                 "in `-- python3 train.py`",
+                 job->model);
+        return STATUS_INVALID;
+    }
+    if (!is_external && options_was_given(options, "model")) {
+        snprintf(ret_error, error_size,
+                 "--model %s is one of ours, and a program of your own is named, too: leave out "
+                 "one of them, or give the program's model a name: --model %sNAME",
+                 job->model, JOB_EXTERNAL_PREFIX);
+        return STATUS_INVALID;
+    }
+    bool is_for_here = !host_options_name_hosts(&session->hosts);
+    return own_program_take(session->program, is_for_here, job, ret_error, error_size);
+}
 
 enum status session_begin(struct session *session, const char *what)
 {

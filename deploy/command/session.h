@@ -5,6 +5,8 @@
 
 #include "common/base/folder_lock.h"
 #include "common/base/status.h"
+#include "common/job/job.h"
+#include "common/options/options.h"
 #include "common/security/security.h"
 #include "deploy/hosts/host_options.h"
 #include "deploy/hosts/launcher.h"
@@ -21,7 +23,17 @@ struct session {
     struct security security;
     struct folder_lock lock;
     struct series_page *page; // NULL: nobody asked for it
+
+    // Of the user's own, and its arguments: what follows `--`. Ends with NULL; NULL: there is none.
+    const char *const *program; // borrowed from the command line
 };
+
+/* After the options were parsed, and before the job is resolved: makes it one of the session's
+ * program, if there is one. Refuses a job that is neither wholly of a program nor wholly of ours:
+ * writes a sentence. */
+enum status session_take_program(const struct session *session,
+                                 const struct option_program *options, struct job *job,
+                                 char *ret_error, size_t error_size);
 
 /* After the options were parsed: names the folder after `what`, if they do not, takes its lock,
  * opens the keys and connects to the hosts. preflight_try is next, for each job. From here on

@@ -24,11 +24,11 @@ struct launch_options {
     const struct security *security; // what the user said about keys
     const char *log_level;
     bool shows_progress;
-    const char *dashboard; // where the coordinator serves the live page; NULL or "": nowhere
-    bool has_tensorboard;  // the coordinator writes event files of TensorBoard's
+    const char *dashboard;      // where the coordinator serves the live page; NULL or "": nowhere
+    bool has_tensorboard;       // the coordinator writes event files of TensorBoard's
     const char *const *program; // of the user's own, and its arguments, in the place of `worker`;
                                 // ends with NULL; NULL: none
-    bool shows_ranks;      // with the progress, on a terminal: a line for each rank
+    bool shows_ranks;           // with the progress, on a terminal: a line for each rank
 };
 
 /* Blocks the signals that launch_job handles. Call it once, at the start of a command. */

@@ -218,7 +218,8 @@ enum status launch_start_worker(struct launch *launch, uint32_t rank)
     member_command_add_number(&command, "--rank", rank);
     member_command_add_number(&command, "--local-rank", placement->local_rank[rank]);
     member_command_add_number(&command, "--local-size", placement->local_size[host]);
-    status = start(launch, placement->server_count + rank, host, command.argv, environment_of(launch, host));
+    status = start(launch, placement->server_count + rank, host, command.argv,
+                   environment_of(launch, host));
     member_command_destroy(&command);
     return status;
 }

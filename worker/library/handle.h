@@ -54,7 +54,7 @@ struct ringside {
     struct exchange *exchange;   // the link's
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
-    double own_rate; // ringside_set_rate; 0: the schedule's
+    double own_rate;    // ringside_set_rate; 0: the schedule's
     bool makes_updates; // the program does: ringside_keep_gradients
 
     uint64_t step;                          // that is made, or comes next

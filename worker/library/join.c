@@ -214,8 +214,8 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         .batch = job_batch_of(job, ringside->rank),
         .seed = job->seed,
         .is_unsynchronised = job_is_unsynchronised(job),
-        .may_set_rate = exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS &&
-                        !ringside->makes_updates,
+        .may_set_rate =
+            exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS && !ringside->makes_updates,
         .mode = ringside->mode,
         .model = job->model,
         .optimizer = names_optimizers[job->optimizer].name,

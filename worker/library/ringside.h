@@ -110,13 +110,13 @@ struct ringside_job {
     const char *model;      // "external:mine"; the library's
 
     // The update that the job's options ask for. What its optimizer does not use says nothing.
-    const char *optimizer;       // "sgd", "momentum" ...; the library's
-    double rate;                 // of the first step
-    bool has_schedule;           // the rate changes from step to step
-    double momentum;             // momentum, nesterov
-    double beta1, beta2;         // adam, adamw
-    double decay, epsilon;       // as torch.optim has them: alpha of rmsprop, rho of adadelta
-    double weight_decay;         // L2 added to the gradient; adamw: decoupled
+    const char *optimizer; // "sgd", "momentum" ...; the library's
+    double rate;           // of the first step
+    bool has_schedule;     // the rate changes from step to step
+    double momentum;       // momentum, nesterov
+    double beta1, beta2;   // adam, adamw
+    double decay, epsilon; // as torch.optim has them: alpha of rmsprop, rho of adadelta
+    double weight_decay;   // L2 added to the gradient; adamw: decoupled
 };
 enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job *ret_job);
 

@@ -45,7 +45,8 @@ static void a_program_of_its_own_gets_only_what_it_can_do(void **state)
     assert_string_equal(job.data, "external:mine");
     assert_int_equal(job.eval, EVALUATION_NONE);
     assert_int_equal(job.on_loss, ON_LOSS_FAIL);
-    sample_job_refuse(SAMPLE_JOB("model=external:mine"), "needs a length: --steps COUNT");
+    assert_false(job_is_open(&job));
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "epochs=2"), "its length in steps");
     sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "sync-every=2"),
                       "--sync-every 1");
     sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "checkpoint-every=2"),
@@ -53,6 +54,21 @@ static void a_program_of_its_own_gets_only_what_it_can_do(void **state)
     sample_job_refuse(SAMPLE_JOB("model=external:mine", "steps=5", "on-loss=redeal"),
                       "--on-loss fail");
     sample_job_refuse(SAMPLE_JOB("data=external:mine"), "is for --model external:NAME alone");
+}
+
+static void a_program_of_its_own_may_make_as_many_steps_as_it_likes(void **state)
+{
+    (void)state;
+    const struct job job = sample_job_resolved(SAMPLE_JOB("model=external:mine"));
+    assert_true(job_is_open(&job));
+    assert_int_equal(job_known_steps(&job, 1), 0);
+    assert_int_equal(job.epochs, 0);
+    const struct job closed = sample_job_resolved(SAMPLE_JOB("model=external:mine", "steps=7"));
+    assert_int_equal(job_known_steps(&closed, 1), 7);
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "lr-schedule=cosine"),
+                      "a length for a rate that changes: --steps COUNT");
+    sample_job_refuse(SAMPLE_JOB("model=external:mine", "warmup-epochs=1"),
+                      "a length for a rate that changes: --steps COUNT");
 }
 
 static void more_workers_than_a_job_begins_with_cannot_have_to_be_left(void **state)
@@ -281,6 +297,7 @@ int main(void)
         cmocka_unit_test(what_needs_stale_gradients_is_refused_where_there_are_none),
         cmocka_unit_test(stale_gradients_of_a_later_phase_are_enough),
         cmocka_unit_test(a_program_of_its_own_gets_only_what_it_can_do),
+        cmocka_unit_test(a_program_of_its_own_may_make_as_many_steps_as_it_likes),
         cmocka_unit_test(more_workers_than_a_job_begins_with_cannot_have_to_be_left),
         cmocka_unit_test(a_remedy_needs_what_it_mends),
         cmocka_unit_test(servers_on_a_gpu_say_what_they_do_not_do),
