@@ -96,8 +96,9 @@ static void write_head(const struct live_state *state, uint32_t columns, FILE *o
         fprintf(out, ", %s to go", rest);
     }
     fputc('\n', out);
-    write_bar(out, state->total_steps > 0 ? (double)state->step / (double)state->total_steps : 0,
-              columns - 8);
+    if (state->total_steps > 0) {
+        write_bar(out, (double)state->step / (double)state->total_steps, columns - 8);
+    }
 }
 
 static void write_values(const struct live_state *state, uint32_t columns, FILE *out)

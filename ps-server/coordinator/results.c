@@ -172,6 +172,15 @@ void results_close_server(struct results *results, uint32_t shard, const struct 
                          report->staleness_sum, report->staleness_max);
 }
 
+uint64_t results_steps_made(const struct results *results)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < results->worker_count; i++) {
+        sum += results->ranks[i].made;
+    }
+    return sum / results->worker_count;
+}
+
 void results_end_phase(struct results *results)
 {
     for (uint32_t i = 0; i < results->worker_count; i++) {

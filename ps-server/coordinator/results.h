@@ -78,6 +78,9 @@ void results_close_worker(struct results *results, uint32_t rank, const struct w
 void results_close_server(struct results *results, uint32_t shard,
                           const struct wire_report *report);
 
+/* The steps of the average worker, as they said when they were done. */
+uint64_t results_steps_made(const struct results *results);
+
 /* Ends a phase of the job: the next one may use other transports. */
 void results_end_phase(struct results *results);
 

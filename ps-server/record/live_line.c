@@ -67,10 +67,10 @@ void live_line_format(const struct live_line *line, char ret_text[LIVE_LINE_BYTE
     // What each level leaves out, until the rest fits.
     for (unsigned level = 0; level < 4; level++) {
         ret_text[0] = '\0';
-        if (level < 2) {
+        if (level < 2 && line->total > 0) {
             append_bar(line, ret_text);
         }
-        if (level < 1 && line->has_blocks) {
+        if (level < 1 && line->total > 0 && line->has_blocks) {
             append_curve(line->curve, ret_text);
         }
         append(ret_text, line->facts);

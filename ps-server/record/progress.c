@@ -152,6 +152,10 @@ static void print_length(const struct job *job, uint64_t samples)
         return;
     }
     uint64_t per_epoch = job_steps_per_epoch(job, samples), total = job_total_steps(job, samples);
+    if (job_is_external(job)) {
+        printf("%llu steps, ", (unsigned long long)total);
+        return;
+    }
     double epochs = (double)total / (double)(per_epoch > 0 ? per_epoch : 1);
     printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs,
            epochs > 1           ? "epochs"
@@ -191,6 +195,19 @@ static void print_left_out(const struct job *job, uint64_t samples)
     }
 }
 
+/* Of a program's own data nobody knows how many there are. */
+static void print_model(const struct coordinator *coordinator)
+{
+    const struct job *job = coordinator->job;
+    printf("%s (%llu parameters)", job->model, (unsigned long long)coordinator->parameters);
+    if (!job_is_external(job)) {
+        printf(" on %s, %llu training and %llu test images", job->data,
+               (unsigned long long)coordinator->train_samples,
+               (unsigned long long)coordinator->test_samples);
+    }
+    printf("\n");
+}
+
 void progress_started(struct progress *progress, const struct coordinator *coordinator)
 {
     if (!progress->is_on) {
@@ -202,10 +219,8 @@ void progress_started(struct progress *progress, const struct coordinator *coord
     if (job->servers > 0) {
         printf(", %u server%s", job->servers, job->servers == 1 ? "" : "s");
     }
-    printf(": %s (%llu parameters) on %s, %llu training and %llu test images\n", job->model,
-           (unsigned long long)coordinator->parameters, job->data,
-           (unsigned long long)coordinator->train_samples,
-           (unsigned long long)coordinator->test_samples);
+    printf(": ");
+    print_model(coordinator);
     print_carriers(coordinator);
     print_batches(job);
     print_length(job, coordinator->train_samples);

@@ -59,20 +59,10 @@ json_t *summary_metrics_json(const struct coordinator *coordinator, uint32_t ran
                      ratio(report->staleness_sum, (double)report->steps));
 }
 
-/* The steps of the average worker, as they said when they were done. */
-static uint64_t steps_made(const struct results *results)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < results->worker_count; i++) {
-        sum += results->ranks[i].made;
-    }
-    return sum / results->worker_count;
-}
-
 static uint64_t step_at(const struct coordinator *coordinator, uint32_t epoch)
 {
     if (job_is_open(coordinator->job)) {
-        return steps_made(&coordinator->results); // it has one epoch, which ends with it
+        return results_steps_made(&coordinator->results); // it has one epoch, which ends with it
     }
     return phases_period_end(coordinator->job, coordinator->train_samples, epoch);
 }
@@ -196,7 +186,7 @@ uint64_t summary_steps(const struct coordinator *coordinator)
     const struct results *results = &coordinator->results;
     uint32_t closed = results->period_count;
     if (coordinator->verdict == STATUS_OK && job_is_open(coordinator->job)) {
-        return steps_made(results);
+        return results_steps_made(results);
     }
     if (coordinator->verdict == STATUS_OK && closed > 0) {
         return step_at(coordinator, closed - 1); // the last period ends where the job does

@@ -34,7 +34,7 @@ worker/device           common/base
 ps-server/shard/remedy  common/job
 ps-server/shard         common/base common/trace common/vector common/security common/transport common/codec common/optimizer common/plan common/job common/service common/channel worker/device ps-server/shard/remedy
 ps-server/coordinator   common/base common/vector common/transport common/plan common/job common/channel ps-server/shard
-ps-server/record        common/base common/job common/channel ps-server/shard ps-server/coordinator
+ps-server/record        common/base common/job common/live common/channel ps-server/shard ps-server/coordinator
 ps-server/live          common/base common/live common/service common/job common/channel ps-server/coordinator
 ps-server/checkpoint    common/base common/checkpoint common/vector common/job common/channel ps-server/coordinator
 ps-server               common/base common/trace common/options common/security common/transport common/job common/service common/live common/channel ps-server/shard ps-server/coordinator ps-server/record ps-server/live ps-server/checkpoint
@@ -66,7 +66,7 @@ deploy/sweep            common/base common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
-deploy/watch            common/base common/live common/service deploy/system deploy/sweep
+deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report
 deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/page

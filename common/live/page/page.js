@@ -300,6 +300,7 @@ function showHead(state) {
   byId("state").className = `pill ${state.outcome}`;
   document.title = `${state.mode}, ${state.model} \u2013 Ringside`;
   byId("job").textContent = `${state.mode}, ${who}: ${state.model} on ${state.dataset}, ${state.optimizer}, ${state.device}, global batch ${state.global_batch}`;
+  byId("bar").style.visibility = state.total_steps > 0 ? "" : "hidden";
   byId("done").style.width = `${share}%`;
   byId("bar").setAttribute("aria-valuenow", share.toFixed(0));
   const rest = state.outcome === "training" && state.eta !== null && state.eta >= 0 ? `, ${duration(state.eta)} to go` : "";

@@ -45,6 +45,24 @@ static void a_job_that_goes_on_earlier_loses_the_points_behind(void **state)
     assert_int_equal(curve.count, 0);
 }
 
+static void a_total_that_nobody_knows_is_not_shown(void **state)
+{
+    char text[LIVE_STEP_BYTES];
+    struct live_state of;
+    (void)state;
+    live_step_text(12, 40, " of ", text);
+    assert_string_equal(text, "12 of 40");
+    live_step_text(UINT64_MAX, UINT64_MAX, "/", text);
+    assert_string_equal(text, "18446744073709551615/18446744073709551615");
+    live_step_text(12, 0, " of ", text);
+    assert_string_equal(text, "12");
+    assert_int_equal(live_state_init(&of, 1), STATUS_OK);
+    of.step = 12;
+    of.seconds = 3;
+    assert_true(live_eta(&of) < 0);
+    live_state_finish(&of);
+}
+
 static void the_oldest_events_make_room(void **state)
 {
     struct live_state of;
@@ -96,6 +114,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_curve_is_thinned_and_reaches_from_beginning_to_end),
         cmocka_unit_test(a_job_that_goes_on_earlier_loses_the_points_behind),
+        cmocka_unit_test(a_total_that_nobody_knows_is_not_shown),
         cmocka_unit_test(the_oldest_events_make_room),
         cmocka_unit_test(the_rest_of_the_time_follows_from_the_steps_so_far),
         cmocka_unit_test(a_board_has_the_last_state_that_was_left),

@@ -88,6 +88,22 @@ static void lines_are_taken_once_they_are_whole(void **state)
     close_folder(&reader);
 }
 
+static void of_an_open_job_there_is_no_total(void **state)
+{
+    static struct run_reader reader;
+    (void)state;
+    open_folder(&reader);
+    write_file(
+        "job.json", "w",
+        "{\"train_samples\": 64000000000000, \"options\": {\"workers\": 2, \"mode\": \"ring\", "
+        "\"model\": \"external:a\", \"data\": \"external:a\", \"epochs\": 0, "
+        "\"steps\": 1000000000000, \"global-batch\": 64}, \"members\": []}");
+    assert_true(update(&reader));
+    assert_int_equal(reader.state.total_steps, 0);
+    assert_string_equal(reader.state.model, "external:a");
+    close_folder(&reader);
+}
+
 static void a_job_that_goes_on_earlier_is_read_anew(void **state)
 {
     static struct run_reader reader;
@@ -225,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_taken_once_they_are_whole),
+        cmocka_unit_test(of_an_open_job_there_is_no_total),
         cmocka_unit_test(a_job_that_goes_on_earlier_is_read_anew),
         cmocka_unit_test(a_job_of_another_size_is_not_taken_for_the_same),
         cmocka_unit_test(the_summary_ends_it_with_evaluations_and_a_reason),

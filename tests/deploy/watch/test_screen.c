@@ -91,6 +91,22 @@ static void no_line_is_wider_than_the_terminal(void **state)
     live_state_finish(&sample);
 }
 
+static void of_an_open_job_there_is_no_total(void **state)
+{
+    static struct live_state sample;
+    (void)state;
+    open_sample(&sample, 1);
+    sample.total_steps = 0;
+    char *screen = text_of(&sample, 80), *line = text_of(&sample, 0);
+    expect(screen, "step 25, 30 s\n");
+    assert_null(strstr(screen, "%"));
+    assert_null(strstr(screen, "to go"));
+    expect(line, "step 25, loss 1.25");
+    free(screen);
+    free(line);
+    live_state_finish(&sample);
+}
+
 static void text_of_another_host_cannot_steer_the_terminal(void **state)
 {
     static struct live_state sample;
@@ -172,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_screen_says_where_the_job_is_and_who_is_slowest),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
+        cmocka_unit_test(of_an_open_job_there_is_no_total),
         cmocka_unit_test(text_of_another_host_cannot_steer_the_terminal),
         cmocka_unit_test(an_outcome_of_another_host_cannot_steer_the_terminal),
         cmocka_unit_test(times_that_make_no_sense_do_not_widen_a_bar),

@@ -30,6 +30,19 @@ static void the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_ho
     results_finish(&results);
 }
 
+static void the_steps_of_a_job_are_those_of_its_average_worker(void **state)
+{
+    (void)state;
+    struct results results;
+    const struct wire_report few = {.steps = 10}, many = {.steps = 15};
+    assert_int_equal(results_init(&results, 2, 1), STATUS_OK);
+    assert_int_equal(results_steps_made(&results), 0);
+    results_close_worker(&results, 0, &few);
+    results_close_worker(&results, 1, &many);
+    assert_int_equal(results_steps_made(&results), 12);
+    results_finish(&results);
+}
+
 static void images_that_entered_no_update_are_no_throughput(void **state)
 {
     (void)state;
@@ -94,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_staleness_of_servers_is_what_they_say_and_not_what_their_bins_hold),
+        cmocka_unit_test(the_steps_of_a_job_are_those_of_its_average_worker),
         cmocka_unit_test(images_that_entered_no_update_are_no_throughput),
         cmocka_unit_test(what_values_travel_over_is_said_by_every_worker_for_every_phase),
         cmocka_unit_test(scaled_sums_keep_their_means),

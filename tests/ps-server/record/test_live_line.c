@@ -38,6 +38,16 @@ static void bar_and_curve_stand_before_the_facts(void **state)
     check(&line, "[########........]  facts rest");
 }
 
+static void without_a_total_there_are_facts_alone(void **state)
+{
+    (void)state;
+    struct live_line_curve curve = {{0}};
+    live_line_add_loss(&curve, 3, 0, 1.5);
+    const struct live_line line = {
+        .step = 3, .curve = &curve, .facts = "facts", .rest = " rest", .has_blocks = true};
+    check(&line, "facts rest");
+}
+
 static void what_does_not_fit_is_left_out_in_turn(void **state)
 {
     (void)state;
@@ -77,7 +87,7 @@ static void losses_that_are_none_leave_no_mark(void **state)
     live_line_add_loss(&curve, 11, 10, 1);
     live_line_add_loss(&curve, 0, 10, 1);
     const struct live_line line = {
-        .step = 0, .total = 0, .curve = &curve, .facts = "f", .rest = "", .has_blocks = true};
+        .step = 0, .total = 10, .curve = &curve, .facts = "f", .rest = "", .has_blocks = true};
     check(&line, "[░░░░░░░░░░░░░░░░]    f");
 }
 
@@ -85,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bar_and_curve_stand_before_the_facts),
+        cmocka_unit_test(without_a_total_there_are_facts_alone),
         cmocka_unit_test(what_does_not_fit_is_left_out_in_turn),
         cmocka_unit_test(losses_that_are_none_leave_no_mark),
     };
