@@ -73,18 +73,38 @@ static enum status check_options(const struct ringside_options *options,
     return security_check_options(&ringside->security_options);
 }
 
+/* Whose variables count: all launchers', or, where `ringside run` has set RINGSIDE_LAUNCHER to
+ * none, ours alone: it may itself run under another launcher. */
+static enum status read_launcher(enum rank_launcher *ret_launcher)
+{
+    const char *name = getenv("RINGSIDE_LAUNCHER"); // NOLINT(concurrency-mt-unsafe)
+    struct option_picked picked = {.index = RANK_LAUNCHER_AUTO};
+    if (name != NULL && !option_pick(rank_launchers, name, 0, &picked)) {
+        log_error("RINGSIDE_LAUNCHER is '%.40s', which is no launcher: set it to none, or unset it",
+                  name);
+        return STATUS_INVALID;
+    }
+    *ret_launcher = (enum rank_launcher)picked.index;
+    return STATUS_OK;
+}
+
 static enum status read_rank(const struct ringside_options *options, bool *ret_has,
                              uint32_t *ret_rank)
 {
     char error[256];
+    enum rank_launcher launcher;
+    enum status status = read_launcher(&launcher);
+    if (status != STATUS_OK) {
+        return status;
+    }
     const struct rank_sources sources = {
         .option = options->has_rank ? "options.rank" : NULL,
         .option_value = options->rank,
-        .launcher = RANK_LAUNCHER_AUTO,
+        .launcher = launcher,
         .variables = rank_variables,
         .get = getenv,
     };
-    enum status status = rank_resolve(&sources, ret_has, ret_rank, error, sizeof(error));
+    status = rank_resolve(&sources, ret_has, ret_rank, error, sizeof(error));
     if (status != STATUS_OK) {
         log_error("%s", error);
     }
@@ -118,14 +138,18 @@ static enum status read_options(const struct ringside_options *options, struct r
 static enum status check_job(struct ringside *ringside)
 {
     char text[256];
+    enum rank_launcher launcher;
     if (!job_is_external(&ringside->job)) {
         log_error("the model of this job is %s, which `worker` trains: a program of its own takes "
                   "part in jobs with --model external:NAME",
                   ringside->job.model);
         return STATUS_MISMATCH;
     }
-    enum status status =
-        rank_check_size(RANK_LAUNCHER_AUTO, 0, ringside->job.workers, getenv, text, sizeof(text));
+    enum status status = read_launcher(&launcher);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = rank_check_size(launcher, 0, ringside->job.workers, getenv, text, sizeof(text));
     if (status != STATUS_OK) {
         log_error("%s", text);
     }

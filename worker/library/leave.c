@@ -154,7 +154,7 @@ enum ringside_status ringside_leave(struct ringside *ringside)
     } else if (ringside->state == HANDLE_BROKEN) {
         is = ringside->broken;
     } else {
-        link_leave(ringside->link, STATUS_INTERRUPTED,
+        link_leave(ringside->link, STATUS_UNREACHABLE,
                    "its program left the job before the job's end");
     }
     pthread_mutex_unlock(&ringside->turn);
@@ -172,7 +172,7 @@ void ringside_fail(struct ringside *ringside, const char *why)
     if (ringside->state != HANDLE_BROKEN) {
         snprintf(text, sizeof(text), "its program failed: %.200s", why);
         printable_make(text, strlen(text));
-        link_leave(ringside->link, STATUS_INTERRUPTED, text);
+        link_leave(ringside->link, STATUS_UNREACHABLE, text);
     }
     pthread_mutex_unlock(&ringside->turn);
     close_handle(ringside);
