@@ -169,6 +169,11 @@ static const struct effect effects[] = {
     {"remedy-lambda", "0", has_compensation, "--remedy dc or dc-adaptive"},
 };
 
+/* What is about models, data and devices of ours. A program of its own brings its own. */
+static const char ours[] =
+    "data|image-size|augment|shard|eval|limit-train|limit-test|device|conv|precision|"
+    "allow-nondeterministic|cuda-engines|cuda-graphs|cuda-peers|cuda-sync-check";
+
 static const struct effect *find(const char *name)
 {
     for (size_t i = 0; i < sizeof(effects) / sizeof(effects[0]); i++) {
@@ -185,11 +190,29 @@ static const struct job *job_at(const struct job_list *jobs, size_t index)
     return at;
 }
 
+/* The first job, if all are of programs of their own, which have no use for the option. */
+static const struct job *find_useless(const char *name, const struct job_list *jobs)
+{
+    bool is_ours = is_one_of(name, ours);
+    for (size_t i = 0; i < jobs->count && is_ours; i++) {
+        is_ours = job_is_external(job_at(jobs, i));
+    }
+    return is_ours ? job_at(jobs, 0) : NULL;
+}
+
 enum status job_check_effect(const char *name, const struct job_list *jobs, char *ret_error,
                              size_t error_size)
 {
     const struct effect *effect = find(name);
+    const struct job *external = find_useless(name, jobs);
     bool acts = effect == NULL;
+    if (external != NULL) {
+        snprintf(ret_error, error_size,
+                 "--%s would do nothing here: it is about what is ours, and %s is a program of its "
+                 "own",
+                 name, external->model);
+        return STATUS_INVALID;
+    }
     for (size_t i = 0; i < jobs->count && !acts; i++) {
         acts = effect->is_in(job_at(jobs, i));
     }
@@ -208,11 +231,12 @@ enum status job_check_effects(const struct option_program *program, const struct
         const struct option *row = &job_options[i];
         const struct effect *effect = find(row->name);
         char value[OPTION_VALUE_BYTES];
-        if (effect == NULL || !options_was_given(program, row->name)) {
+        bool may_be_useless = effect != NULL || is_one_of(row->name, ours);
+        if (!may_be_useless || !options_was_given(program, row->name)) {
             continue;
         }
         option_format(row, asked, value, sizeof(value));
-        if (!is_one_of(value, effect->off)) {
+        if (!is_one_of(value, effect != NULL ? effect->off : row->fallback)) {
             status = job_check_effect(row->name, jobs, ret_error, error_size);
         }
     }

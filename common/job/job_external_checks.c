@@ -13,6 +13,7 @@ static const char *beyond_external(const struct job *job)
         {job->epochs > 0, "its length in steps: --steps COUNT, or as many as it makes: --epochs 0"},
         {job_is_open(job) && (job->lr_schedule != SCHEDULE_CONSTANT || job->warmup_epochs > 0),
          "a length for a rate that changes: --steps COUNT"},
+        {job->left_out.count > 0, "all of its ranks: --without-ranks none"},
         {job->sync_every > 1, "an exchange in every step: --sync-every 1"},
         {job_switches(job).count > 0, "one mode: leave out --switch"},
         {job_tunes_buckets(job), "a size of buckets: --bucket-mb MB"},

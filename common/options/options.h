@@ -120,6 +120,8 @@ struct option_program {
     // hold options of that one.
     bool takes_arguments_alone;
 
+    bool takes_program; // behind `--`, which was cut off before
+
     struct options_given given; // filled by options_parse; zero before
 };
 

@@ -77,6 +77,22 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
     check("seed", SAMPLE_JOB("mode=local"), true); // has no rule
 }
 
+static void what_is_ours_does_nothing_for_a_program_of_its_own(void **state)
+{
+    (void)state;
+    static const char *const ours[] = {"data",   "augment", "eval",         "limit-train",
+                                       "device", "conv",    "cuda-engines", "precision"};
+    static const char *const all[] = {"lr", "seed", "bucket-mb", "threads", "batch", "transport"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        check(ours[i], SAMPLE_JOB("model=external:mine", "mode=ring"), false);
+    }
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        check(all[i], SAMPLE_JOB("model=external:mine", "mode=ring"), true);
+    }
+    check("data", SAMPLE_JOB("mode=ring"), true);
+    check("momentum", SAMPLE_JOB("model=external:mine", "optimizer=sgd"), false);
+}
+
 static void of_several_jobs_one_is_enough(void **state)
 {
     (void)state;
@@ -118,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_acts_only_beside_what_it_is_for),
+        cmocka_unit_test(what_is_ours_does_nothing_for_a_program_of_its_own),
         cmocka_unit_test(of_several_jobs_one_is_enough),
         cmocka_unit_test(only_what_was_given_has_to_act),
     };
