@@ -10,6 +10,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
+#include "deploy/launch/own_program.h"
 #include "deploy/page/report.h"
 #include "deploy/sweep/grid.h"
 #include "deploy/system/folder.h"
@@ -68,31 +69,56 @@ static void add_undisturbed(struct comparison *comparison)
     }
 }
 
+/* Crosses the lists with the job, which becomes one of the program if there is one. */
+static enum status make_cells(struct comparison *comparison, const struct option_program *program,
+                              struct job *job, const struct grid_lists *lists,
+                              char error[OPTION_ERROR_BYTES])
+{
+    const struct job asked = *job;
+    enum status status =
+        session_take_program(&comparison->session, program, job, error, OPTION_ERROR_BYTES);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = grid_make_cells(job, lists, comparison->cells, &comparison->cell_count, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct job_list jobs = {&comparison->cells[0].job, comparison->cell_count,
+                                  sizeof(comparison->cells[0])};
+    return job_check_effects(program, &asked, &jobs, error, OPTION_ERROR_BYTES);
+}
+
 static enum status parse(int argc, char **argv, struct comparison *comparison, bool *ret_is_done)
 {
     struct job job;
     struct grid_lists lists;
     char *rest[ARGUMENTS_MAX], error[OPTION_ERROR_BYTES];
     int rest_count;
+    comparison->session.program = own_program_cut(&argc, argv);
     if (argc >= ARGUMENTS_MAX) {
         log_error("too many arguments");
         return STATUS_INVALID;
     }
     struct option_program program = {
         .name = "ringside compare",
-        .usage = "ringside compare [--modes LIST] [OPTION ...]",
+        .usage = "ringside compare [--modes LIST] [OPTION ...] [-- PROGRAM [ARGUMENT ...]]",
         .taken_before = {.title = "The comparison",
                          .rows = own_rows,
                          .count = sizeof(own_rows) / sizeof(own_rows[0])},
         .summary = "Runs the same job in several modes, one "
                    "after the other, and\nsets them side by side: table, plots, report. --workers, "
-                   "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed.",
-        .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n",
+                   "--servers and --transport take lists as\nwell (-n 1,2,4), which are crossed. "
+                   "PROGRAM is as of `ringside run`: it trains "
+                   "a model of its own,\nin each mode.",
+        .example = "  ringside compare -n 4 --modes local,ps-sync,ring --global-batch 128\n"
+                   "  ringside compare -n 2 --modes ring,ps-sync,ps-async -- python3 train.py\n",
         .sets = {job_option_set(&job), launcher_option_set(&comparison->session.options),
                  launcher_series_option_set(&comparison->session.options),
                  host_option_set(&comparison->session.hosts),
                  security_option_set(&comparison->session.options.security)},
         .set_count = 5,
+        .takes_program = true,
     };
     enum status status = grid_take_lists(argc, argv, &lists, &rest_count, rest, error);
     if (status != STATUS_OK) {
@@ -114,13 +140,7 @@ static enum status parse(int argc, char **argv, struct comparison *comparison, b
     if (status != STATUS_OK) {
         return status;
     }
-    status = grid_make_cells(&job, &lists, comparison->cells, &comparison->cell_count, error);
-    if (status != STATUS_OK) {
-        goto refuse;
-    }
-    const struct job_list jobs = {&comparison->cells[0].job, comparison->cell_count,
-                                  sizeof(comparison->cells[0])};
-    status = job_check_effects(&program, &job, &jobs, error, sizeof(error));
+    status = make_cells(comparison, &program, &job, &lists, error);
     if (status != STATUS_OK) {
         goto refuse;
     }
@@ -148,6 +168,7 @@ static enum exit_code run_cell(struct comparison *comparison, size_t index)
         .security = &comparison->session.security,
         .log_level = log_level_choices[comparison->session.options.log_level].name,
         .shows_progress = true,
+        .program = comparison->session.program,
     };
     enum exit_code code = launch_job(&comparison->session.launcher, &launch);
     if (report_add(&comparison->report, folder) != STATUS_OK) {
@@ -184,14 +205,13 @@ static enum status begin(struct comparison *comparison)
     return status == STATUS_OK ? session_open_page(&comparison->session) : status;
 }
 
-static enum exit_code run_comparison(struct comparison *comparison, int argc, char **argv)
+static enum exit_code run_comparison(struct comparison *comparison)
 {
     enum status status = begin(comparison);
     if (status != STATUS_OK) {
         return exit_code(status);
     }
     enum exit_code code = run_all(comparison);
-    command_text_write(argc, argv, comparison->report.command);
     status = report_write(&comparison->report, comparison->session.options.out);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }
@@ -204,8 +224,9 @@ enum exit_code command_compare(int argc, char **argv)
         return EXIT_FAILED;
     }
     enum exit_code code = EXIT_USAGE;
+    command_text_write(argc, argv, comparison->report.command);
     if (parse(argc, argv, comparison, &is_done) == STATUS_OK) {
-        code = is_done ? EXIT_COMPLETED : run_comparison(comparison, argc, argv);
+        code = is_done ? EXIT_COMPLETED : run_comparison(comparison);
     }
     session_close(&comparison->session);
     report_finish(&comparison->report);

@@ -36,6 +36,7 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
         .sets = {job_option_set(job), launcher_option_set(options), host_option_set(hosts),
                  security_option_set(&options->security), launcher_run_option_set(options)},
         .set_count = 5,
+        .takes_program = true,
     };
     enum status status = options_parse(&program, argc, argv, ret_is_done);
     if (status != STATUS_OK || *ret_is_done) {
@@ -46,15 +47,19 @@ static enum status parse(int argc, char **argv, struct job *job, struct session 
     if (status != STATUS_OK) {
         return status;
     }
-    status = launcher_resume_folder(options);
-    if (status != STATUS_OK) {
-        return status;
-    }
     char error[OPTION_ERROR_BYTES];
     const struct job asked = *job;
     const struct job_list jobs = {job, 1, sizeof(*job)};
     status = session_take_program(session, &program, job, error, sizeof(error));
-    status = status == STATUS_OK ? job_resolve(job, error, sizeof(error)) : status;
+    if (status != STATUS_OK) {
+        log_error("%s", error);
+        return status;
+    }
+    status = launcher_resume_folder(options);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = job_resolve(job, error, sizeof(error));
     if (status == STATUS_OK) {
         status = job_check_effects(&program, &asked, &jobs, error, sizeof(error));
     }

@@ -31,6 +31,14 @@ enum status session_take_program(const struct session *session,
                  job->model, JOB_EXTERNAL_PREFIX);
         return STATUS_INVALID;
     }
+    if (session->options.resume[0] != '\0') {
+        snprintf(
+            ret_error, error_size,
+            "--resume %s goes on from checkpoints of ours, and a program of your own keeps its "
+            "own: leave it out",
+            session->options.resume);
+        return STATUS_INVALID;
+    }
     bool is_for_here = !host_options_name_hosts(&session->hosts);
     return own_program_take(session->program, is_for_here, job, ret_error, error_size);
 }
@@ -49,6 +57,7 @@ enum status session_begin(struct session *session, const char *what)
     }
     folder_lock_bequeath(&session->lock); // to agents: see folder_lock.h
     preflight_begin(&session->preflight, &session->launcher, &session->options, &session->hosts);
+    session->preflight.program = session->program;
     return STATUS_OK;
 }
 

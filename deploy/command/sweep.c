@@ -12,6 +12,7 @@
 #include "deploy/command/session.h"
 #include "deploy/launch/handover.h"
 #include "deploy/launch/launch.h"
+#include "deploy/launch/own_program.h"
 #include "deploy/page/sweep_report.h"
 #include "deploy/sweep/experiment.h"
 #include "deploy/sweep/sweep_file.h"
@@ -51,6 +52,7 @@ struct sweep {
     struct sweep_arguments arguments;
     struct sweep_plan plan;
     struct run_folder **summaries; // (plan.count), owned; NULL: not run
+    char command[COMMAND_TEXT_BYTES];
 };
 
 /* Refuses options, axes included, that have no effect in any run. */
@@ -72,6 +74,54 @@ static enum status check_effects(const struct sweep *sweep, const struct option_
     return status;
 }
 
+/* Refuses axes by which some runs would be of the program, and others not. */
+static enum status check_models(const struct sweep *sweep, char error[OPTION_ERROR_BYTES])
+{
+    bool has_program = sweep->session.program != NULL;
+    for (size_t i = 0; i < sweep->plan.count; i++) {
+        const struct job *job = &sweep->plan.runs[i].job;
+        if (job_is_external(job) != has_program) {
+            snprintf(error, OPTION_ERROR_BYTES,
+                     has_program
+                         ? "--model %s is one of ours, and the runs are of a program of your own: "
+                           "leave model out of --grid"
+                         : "--model %s is a program of your own, and none is named: add it behind "
+                           "`--`, as in `-- python3 train.py`",
+                     job->model);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Expands the job, which becomes one of the program if there is one. */
+static enum status plan_runs(struct sweep *sweep, const struct option_program *program,
+                             struct job *job, char error[OPTION_ERROR_BYTES])
+{
+    const struct job asked = *job;
+    enum status status =
+        session_take_program(&sweep->session, program, job, error, OPTION_ERROR_BYTES);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = sweep_make_plan(job, &sweep->arguments, &sweep->plan, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (sweep->session.program != NULL) {
+        command_text_write_program(sweep->session.program, sweep->plan.program);
+    }
+    if (strchr(sweep->plan.program, '\n') != NULL) {
+        snprintf(error, OPTION_ERROR_BYTES,
+                 "an argument behind `--` has several lines, and %s keeps the command on one: put "
+                 "them into a file",
+                 SWEEP_FILE_NAME);
+        return STATUS_INVALID;
+    }
+    status = check_models(sweep, error);
+    return status == STATUS_OK ? check_effects(sweep, program, &asked, error) : status;
+}
+
 static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_is_done)
 {
     struct job job;
@@ -79,6 +129,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     char *all[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1];
     char *rest[ARGUMENTS_MAX + EXPERIMENT_LINES_MAX + 1], error[OPTION_ERROR_BYTES];
     int all_count, rest_count;
+    sweep->session.program = own_program_cut(&argc, argv);
     if (argc >= ARGUMENTS_MAX) {
         log_error("too many arguments");
         return STATUS_INVALID;
@@ -89,7 +140,8 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
                          .rows = own_rows,
                          .count = sizeof(own_rows) / sizeof(own_rows[0])},
         .usage =
-            "ringside sweep [--experiment FILE] [--grid NAME=VALUES ...] [--repeat R] [OPTION ...]",
+            "ringside sweep [--experiment FILE] [--grid NAME=VALUES ...] [--repeat R] [OPTION ...] "
+            "[-- PROGRAM ...]",
         .summary =
             "Runs a job with every combination of the values of some of its options, each "
             "with R seeds, and ends in a\ntable and a report: means with their 95 % "
@@ -97,16 +149,19 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
             "Options that change together are joined: optimizer+lr=sgd+0.1,adam+0.001. The "
             "same\ncommand with the same --out goes on where it stopped. FILE is an INI file "
             "with sections [job], [grid]\nand [sweep] (repeat); options of the command line "
-            "win over its own.",
+            "win over its own. PROGRAM is as of\n`ringside run`: it trains a model of its own.",
         .example = "  ringside sweep --grid mode=ring,ps-sync,ps-async --grid workers=1,2,4\n"
                    "  ringside sweep --mode ps-async --grid "
                    "order=seeded:constant:0,seeded:constant:4 --repeat 3\n"
-                   "  ringside sweep --experiment bench/experiments/staleness.ini\n",
+                   "  ringside sweep --experiment bench/experiments/staleness.ini\n"
+                   "  ringside sweep -n 2 --grid mode=ring,ps-async --repeat 3 -- python3 "
+                   "train.py\n",
         .sets = {job_option_set(&job), launcher_option_set(&sweep->session.options),
                  launcher_series_option_set(&sweep->session.options),
                  host_option_set(&sweep->session.hosts),
                  security_option_set(&sweep->session.options.security)},
         .set_count = 5,
+        .takes_program = true,
     };
     enum status status = experiment_expand(argc, argv, &experiment, &all_count, all);
     if (status != STATUS_OK) {
@@ -125,11 +180,7 @@ static enum status parse(int argc, char **argv, struct sweep *sweep, bool *ret_i
     if (status != STATUS_OK) {
         return status;
     }
-    status = sweep_make_plan(&job, &sweep->arguments, &sweep->plan, error);
-    if (status != STATUS_OK) {
-        goto refuse;
-    }
-    status = check_effects(sweep, &program, &job, error);
+    status = plan_runs(sweep, &program, &job, error);
     if (status != STATUS_OK) {
         goto refuse;
     }
@@ -170,6 +221,7 @@ static enum exit_code run_one(struct sweep *sweep, size_t index)
         .security = &sweep->session.security,
         .log_level = log_level_choices[sweep->session.options.log_level].name,
         .shows_progress = false,
+        .program = sweep->session.program,
     };
     enum exit_code code = launch_job(&sweep->session.launcher, &launch);
     sweep->summaries[index] = sweep_read_run(sweep->session.options.out, run->name);
@@ -249,7 +301,7 @@ static enum status open_summaries(struct sweep *sweep)
 }
 
 /* Tries all jobs before anything is written; afterwards the sweep's folder says what it is. */
-static enum status begin_sweep(struct sweep *sweep, const char *command)
+static enum status begin_sweep(struct sweep *sweep)
 {
     struct session *session = &sweep->session;
     enum status status = session_begin(session, "sweep");
@@ -263,7 +315,7 @@ static enum status begin_sweep(struct sweep *sweep, const char *command)
     if (status != STATUS_OK) {
         return status;
     }
-    status = sweep_file_open(session->options.out, &sweep->plan, command);
+    status = sweep_file_open(session->options.out, &sweep->plan, sweep->command);
     if (status != STATUS_OK) {
         return status;
     }
@@ -271,17 +323,15 @@ static enum status begin_sweep(struct sweep *sweep, const char *command)
     return status == STATUS_OK ? session_open_page(session) : status;
 }
 
-static enum exit_code run_sweep(struct sweep *sweep, int argc, char **argv)
+static enum exit_code run_sweep(struct sweep *sweep)
 {
-    char command[COMMAND_TEXT_BYTES];
-    command_text_write(argc, argv, command);
-    enum status status = begin_sweep(sweep, command);
+    enum status status = begin_sweep(sweep);
     if (status != STATUS_OK) {
         return exit_code(status);
     }
     enum exit_code code = run_all(sweep);
     const struct sweep_results results = {&sweep->plan, sweep->summaries};
-    status = sweep_report_write(sweep->session.options.out, &results, command);
+    status = sweep_report_write(sweep->session.options.out, &results, sweep->command);
     return status != STATUS_OK && code == EXIT_COMPLETED ? EXIT_FAILED : code;
 }
 
@@ -293,8 +343,9 @@ enum exit_code command_sweep(int argc, char **argv)
         return EXIT_FAILED;
     }
     enum exit_code code = EXIT_USAGE;
+    command_text_write(argc, argv, sweep->command);
     if (parse(argc, argv, sweep, &is_done) == STATUS_OK) {
-        code = is_done ? EXIT_COMPLETED : run_sweep(sweep, argc, argv);
+        code = is_done ? EXIT_COMPLETED : run_sweep(sweep);
     }
     for (size_t i = 0; sweep->summaries != NULL && i < sweep->plan.count; i++) {
         forget_summary(sweep, i);

@@ -1,4 +1,4 @@
-/* Asks the agents of a job's hosts about clocks, data, devices and connections. */
+/* Asks the agents of a job's hosts about clocks, data, devices, programs and connections. */
 #include "deploy/launch/host_check.h"
 
 #include "common/base/clock.h"
@@ -22,7 +22,8 @@ struct check {
     struct findings *findings;
     const struct job *job;
     const struct placement *placement;
-    uint32_t first_id; // of the probes, by host
+    const char *const *program; // of the user's own; NULL: none
+    uint32_t first_id;          // of the probes, by host
     enum progress probes[HOSTS_MAX], listens[HOSTS_MAX];
     uint32_t ports[HOSTS_MAX];                    // that a host listens on
     char said[HOSTS_MAX][512];                    // the last line of a probe's standard error
@@ -112,6 +113,17 @@ static void take_connected(struct check *check, size_t from, const struct agent_
     }
 }
 
+static void add_no_program(struct check *check, struct finding *finding)
+{
+    const char *name = check->program[0];
+    bool is_path = strchr(name, '/') != NULL;
+    snprintf(finding->problem, sizeof(finding->problem), "there is no program %.300s%s", name,
+             is_path ? "" : " in the folders of its PATH");
+    snprintf(finding->advice, sizeof(finding->advice), "%s",
+             is_path ? "it must lie at the same path on every host with workers"
+                     : "install it there, or name it by a path that all hosts have");
+}
+
 static void take_probe_end(struct check *check, size_t host, const struct agent_message *message)
 {
     check->probes[host] = ANSWERED;
@@ -120,6 +132,10 @@ static void take_probe_end(struct check *check, size_t host, const struct agent_
     }
     struct finding *finding = findings_add(check->findings, link_of(check, host)->name);
     if (finding == NULL) {
+        return;
+    }
+    if (check->program != NULL) {
+        add_no_program(check, finding);
         return;
     }
     // "TIME error worker host=NAME: sentence": the sentence.
@@ -192,11 +208,13 @@ static bool awaits_probe(const struct check *check, size_t host)
     return check->probes[host] == ASKED;
 }
 
+/* A shell finds a program as `env` will, when the job starts. */
+static const char find_program[] = "command -v -- \"$1\" >/dev/null";
+
 static void start_probes(struct check *check)
 {
     char text[JOB_TEXT_BYTES], directory[4096];
-    const struct job *job = check->job;
-    if (job_encode(job, text, sizeof(text)) != STATUS_OK) {
+    if (job_encode(check->job, text, sizeof(text)) != STATUS_OK) {
         return;
     }
     for (size_t i = 0; i < host_count(check); i++) {
@@ -205,13 +223,17 @@ static void start_probes(struct check *check)
             findings_name(check->findings, link->name)) {
             continue;
         }
-        const struct agent_message message = {
+        struct agent_message message = {
             .kind = AGENT_START,
             .id = check->first_id + (uint32_t)i,
             .argv = {link->facts.programs.worker, "--probe"},
             .input = text,
             .directory = link->is_local ? NULL : getcwd(directory, sizeof(directory)),
         };
+        if (check->program != NULL) {
+            const char *const argv[] = {"/bin/sh", "-c", find_program, "sh", check->program[0]};
+            memcpy(message.argv, argv, sizeof(argv));
+        }
         crew_say(&check->launcher->crew, i, &message);
         check->probes[i] = ASKED;
     }
@@ -305,8 +327,9 @@ static void add_silent(struct check *check)
             crew_say(&check->launcher->crew, i, &end);
             struct finding *finding = findings_add(check->findings, link_of(check, i)->name);
             if (finding != NULL) {
-                snprintf(finding->problem, sizeof(finding->problem),
-                         "the job's data, model and device could not be opened within %g s",
+                snprintf(finding->problem, sizeof(finding->problem), "the job's %s within %g s",
+                         check->program != NULL ? "program was not found"
+                                                : "data, model and device could not be opened",
                          check->job->start_timeout);
                 snprintf(finding->advice, sizeof(finding->advice),
                          "give it more time with --start-timeout");
@@ -351,7 +374,7 @@ static void add_lost(struct check *check, const bool *was_up)
     }
 }
 
-static void run(struct check *check, bool tries_data)
+static void run(struct check *check, bool probes)
 {
     struct launcher *launcher = check->launcher;
     bool was_up[HOSTS_MAX] = {false};
@@ -360,7 +383,7 @@ static void run(struct check *check, bool tries_data)
     }
     uint64_t began_ms = clock_now_ms();
     crew_listen(&launcher->crew, take, check);
-    if (tries_data) {
+    if (probes) {
         start_probes(check);
     }
     ask_to_listen(check);
@@ -379,8 +402,8 @@ static void run(struct check *check, bool tries_data)
 }
 
 enum status host_check_run(struct launcher *launcher, const struct job *job,
-                           const struct placement *placement, bool tries_data,
-                           struct findings *findings)
+                           const struct placement *placement, bool probes,
+                           const char *const *program, struct findings *findings)
 {
     struct check *check = calloc(1, sizeof(*check));
     if (check == NULL) {
@@ -390,8 +413,9 @@ enum status host_check_run(struct launcher *launcher, const struct job *job,
     check->findings = findings;
     check->job = job;
     check->placement = placement;
+    check->program = program;
     check->first_id = crew_take_ids(&launcher->crew, launcher->crew.count);
-    run(check, tries_data);
+    run(check, probes);
     free(check);
     return STATUS_OK;
 }

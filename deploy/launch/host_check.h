@@ -1,5 +1,6 @@
 /* Finds out from the agents of a job's hosts what would go wrong: clocks that differ, data or
- * devices that cannot be opened, hosts that cannot connect to each other. */
+ * devices that cannot be opened, programs that are not there, hosts that cannot connect to each
+ * other. */
 #ifndef DEPLOY_LAUNCH_HOST_CHECK_H
 #define DEPLOY_LAUNCH_HOST_CHECK_H
 
@@ -11,9 +12,10 @@
 
 #include <stdbool.h>
 
-/* Adds what it finds. tries_data: workers of the job also open its data, model and device. */
+/* Adds what it finds. With `probes`, the hosts of workers also open the job's data, model and
+ * device; or, if `program` is not NULL, look for that program of the user's own. */
 enum status host_check_run(struct launcher *launcher, const struct job *job,
-                           const struct placement *placement, bool tries_data,
-                           struct findings *findings);
+                           const struct placement *placement, bool probes,
+                           const char *const *program, struct findings *findings);
 
 #endif

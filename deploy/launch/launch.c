@@ -14,7 +14,8 @@
 #include "deploy/launch/last_summary.h"
 #include "deploy/launch/launch_start.h"
 #include "deploy/launch/launch_timeline.h"
-#include "deploy/launch/log_tail.h"
+#include "deploy/launch/launch_verdict.h"
+#include "deploy/launch/own_program.h"
 #include "deploy/launch/restart.h"
 #include "deploy/system/process.h"
 
@@ -159,13 +160,15 @@ static void note_end(struct launch *launch, size_t index)
     const struct member *coordinator = &launch->members.list[0];
     char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES], sentence[OPTION_ERROR_BYTES], kind[64];
     bool is_killed = member_was_killed(member);
+    bool is_well = !is_killed && WEXITSTATUS(member->result) == 0;
+    bool is_own = index >= launch->placement.server_count && launch->options->program != NULL;
     member->is_noted = true;
-    if ((!is_killed && WEXITSTATUS(member->result) == 0) || launch->is_certain ||
-        (launch->cause[0] != '\0' && !is_killed)) {
+    if ((is_well && !is_own) || launch->is_certain || (launch->cause[0] != '\0' && !is_killed)) {
         return;
     }
     members_explain_end(&launch->members, index, end, sizeof(end));
-    snprintf(sentence, sizeof(sentence), "%s %s", member->name, end);
+    snprintf(sentence, sizeof(sentence), "%s %s", member->name,
+             is_well ? OWN_PROGRAM_LEFT_NOT : end);
     snprintf(kind, sizeof(kind), "%s %s", is_killed ? "killed" : "ended", member->name);
     tell(launch, kind, sentence, member);
     bool may_go_on = may_be_done_without(launch, index);
@@ -180,7 +183,10 @@ static void note_end(struct launch *launch, size_t index)
         }
     }
     launch->is_certain = is_killed && !may_go_on;
-    if (launch->deadline_ms == 0) {
+    if (is_well) {
+        launch->cause[0] = '\0'; // the coordinator knows whether it had left the job
+        launch->culprit = NULL;
+    } else if (launch->deadline_ms == 0) {
         launch->deadline_ms =
             clock_now_ms() + (uint64_t)(1000 * (launch->options->job->lost_after + 3));
     }
@@ -214,6 +220,18 @@ static void watch(struct launch *launch)
     }
 }
 
+/* Programs of the user's own may go on after the job, until somebody interrupts them. */
+static void await_programs(struct launch *launch)
+{
+    struct members *members = &launch->members;
+    while (launch->interrupts == 0 && !members_all_over(members)) {
+        step(launch, UINT64_MAX);
+    }
+    for (size_t i = 0; i < members->count; i++) {
+        members_signal(members, i, SIGTERM);
+    }
+}
+
 /* Waits for all members to end, then kills those that have not. */
 static void end_all(struct launch *launch, unsigned close_ms)
 {
@@ -240,92 +258,6 @@ static enum status bring_folder(struct launch *launch)
         return STATUS_OK;
     }
     return fetch_folder(&launch->launcher->crew, coordinator->host, launch->options->folder);
-}
-
-/* Describes why there is no summary. Returns the member that the reason is about; NULL: none. */
-static const struct member *explain(const struct launch *launch, enum status brought,
-                                    char *ret_reason, size_t reason_size)
-{
-    const struct member *coordinator = &launch->members.list[0];
-    char end[OPTION_ERROR_BYTES - MEMBER_NAME_BYTES];
-    if (coordinator->stopped != 0) {
-        process_name_signal(coordinator->stopped, end, sizeof(end));
-        snprintf(ret_reason, reason_size,
-                 "the coordinator was stopped by %.80s, and did not continue", end);
-    } else if (launch->cause[0] != '\0' && (!coordinator->is_lost || launch->interrupts > 0)) {
-        snprintf(ret_reason, reason_size, "%s", launch->cause);
-        return launch->culprit;
-    } else if (brought != STATUS_OK) {
-        snprintf(ret_reason, reason_size, "the run folder did not arrive from %s",
-                 launch->launcher->crew.links[coordinator->host].name);
-        return NULL;
-    } else if (!coordinator->is_over) {
-        snprintf(ret_reason, reason_size, "the coordinator %s",
-                 coordinator->is_started ? "does not end" : "could not be started");
-    } else {
-        members_explain_end(&launch->members, 0, end, sizeof(end));
-        snprintf(ret_reason, reason_size, "the coordinator %s", end);
-    }
-    return coordinator;
-}
-
-/* The member that the coordinator's summary names as the reason; NULL if it names none. */
-static const struct member *find_member(const struct launch *launch,
-                                        const struct last_summary *summary)
-{
-    size_t servers = launch->placement.server_count;
-    size_t index = summary->index + (summary->is_worker ? servers : 0);
-    bool is_there = summary->has_member && index < launch->members.count;
-    return is_there ? &launch->members.list[index] : NULL;
-}
-
-/* Says that the job failed, and why unless the coordinator has said it. Shows the end of the
- * culprit's log. */
-static void report_failure(const struct launch *launch, const char *reason,
-                           const struct member *culprit, bool is_said)
-{
-    log_error("the job failed%s%s; the logs: %s/logs", is_said ? "" : ": ", is_said ? "" : reason,
-              launch->options->folder);
-    if (culprit != NULL) {
-        log_tail_print(culprit->log, stderr);
-    }
-}
-
-/* Reports how the job ended. The exit code agrees with the summary. */
-static enum exit_code conclude(struct launch *launch, enum status brought)
-{
-    const struct member *coordinator = &launch->members.list[0];
-    const struct launch_options *options = launch->options;
-    struct last_summary summary = {.reason = ""};
-    bool is_new = last_summary_stamp(options->folder) != launch->old_summary;
-    // A coordinator that ends well without a new one found that nothing was left to do.
-    bool is_done = coordinator->is_over && !member_was_killed(coordinator) &&
-                   WEXITSTATUS(coordinator->result) == EXIT_COMPLETED;
-    bool is_its_own =
-        (is_new || is_done) && last_summary_read(options->folder, &summary) == STATUS_OK;
-    const struct member *culprit = find_member(launch, &summary);
-    if (!is_its_own) {
-        culprit = explain(launch, brought, summary.reason, sizeof(summary.reason));
-    }
-    last_summary_tidy(options->folder); // which makes room for what is written now
-    if (!is_its_own) {
-        last_summary_write(options->folder, options->job, summary.reason);
-    }
-    if (summary.is_completed) {
-        return EXIT_COMPLETED;
-    }
-    bool is_said = is_its_own && options->shows_progress;
-    if (launch->interrupts > 0) {
-        if (!is_said) {
-            log_error("the job ends: %s", summary.reason);
-        }
-        return EXIT_INTERRUPTED;
-    }
-    report_failure(launch, summary.reason, culprit, is_said);
-    bool is_usage = coordinator->is_over && !coordinator->is_lost &&
-                    WIFEXITED(coordinator->result) &&
-                    WEXITSTATUS(coordinator->result) == EXIT_USAGE;
-    return is_usage ? EXIT_USAGE : EXIT_FAILED;
 }
 
 /* Starts the processes, and hands them their keys if they need any. */
@@ -356,6 +288,9 @@ static void attempt(struct launch *launch)
     handover_end(&launch->handover);
     bool may_close = status == STATUS_OK || status == STATUS_INTERRUPTED;
     bool has_coordinator = !member_was_killed(&launch->members.list[0]);
+    if (launch->options->program != NULL && status == STATUS_OK && launch_is_completed(launch)) {
+        await_programs(launch);
+    }
     end_all(launch, may_close && has_coordinator ? CLOSE_MS : 0);
 }
 
@@ -401,7 +336,10 @@ static enum status prepare(struct launch *launch)
     }
     status = members_init(&launch->members, &launcher->crew,
                           launch->placement.server_count + launch->placement.worker_count);
-    launch->members.shows_lines = launcher->has_others || options->program != NULL;
+    bool shows_programs = options->program != NULL && options->shows_progress;
+    launch->members.shown_from = launcher->has_others ? 0
+                                 : shows_programs     ? launch->placement.server_count
+                                                      : launch->members.count;
     return status;
 }
 
@@ -428,7 +366,7 @@ static bool starts_again(struct launch *launch)
         return false;
     }
     if (!has_summary) {
-        explain(launch, STATUS_OK, summary.reason, sizeof(summary.reason));
+        launch_explain(launch, STATUS_OK, summary.reason, sizeof(summary.reason));
     }
     if (!pause_before(launch, summary.reason)) {
         return false;
@@ -457,7 +395,7 @@ static enum exit_code run(struct launch *launch)
     launch_timeline_end(launch);
     crew_listen(&launch->launcher->crew, NULL, NULL);
     if (status == STATUS_OK) {
-        return conclude(launch, brought);
+        return launch_conclude(launch, brought);
     }
     if (launch->attempts > 0) {
         last_summary_write(launch->options->folder, launch->options->job, launch->restart_reason);

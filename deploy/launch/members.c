@@ -37,10 +37,16 @@ void members_finish(struct members *members)
     *members = (struct members){0};
 }
 
+/* Whether its lines also go to the terminal. */
+static bool is_shown(const struct members *members, const struct member *member)
+{
+    return (size_t)(member - members->list) >= members->shown_from;
+}
+
 /* Opens the member's log. On this host the agent writes it, unless its lines are shown as well. */
 static enum status open_log(const struct members *members, struct member *member)
 {
-    if (members->crew->links[member->host].is_local && !members->shows_lines) {
+    if (members->crew->links[member->host].is_local && !is_shown(members, member)) {
         return STATUS_OK;
     }
     member->log_fd = new_file_append(member->log);
@@ -126,8 +132,10 @@ static void take_line(struct members *members, struct member *member,
     if (member->log_fd >= 0) {
         write_line(member->log_fd, "", message->text);
     }
-    if (members->shows_lines) {
-        snprintf(head, sizeof(head), "[%s %s] ", members->crew->links[member->host].name,
+    if (is_shown(members, member)) {
+        bool is_alone = members->crew->count == 1;
+        snprintf(head, sizeof(head), "[%s%s%s] ",
+                 is_alone ? "" : members->crew->links[member->host].name, is_alone ? "" : " ",
                  member->name);
         write_line(STDERR_FILENO, head, message->text);
     }

@@ -34,7 +34,7 @@ struct members {
     struct member *list; // (count), owned
     size_t count;
     uint32_t first_id; // of member 0; the others follow
-    bool shows_lines;  // lines also go to the terminal
+    size_t shown_from; // lines of members from this one on also go to the terminal
 };
 
 enum status members_init(struct members *members, struct crew *crew, size_t count);

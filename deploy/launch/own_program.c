@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const *own_program_cut(int *argc, char **argv)
@@ -22,6 +23,12 @@ const char *const *own_program_cut(int *argc, char **argv)
     return NULL;
 }
 
+static bool is_program(const char *path)
+{
+    struct stat of;
+    return stat(path, &of) == 0 && S_ISREG(of.st_mode) && access(path, X_OK) == 0;
+}
+
 /* Whether one of the folders of PATH has it. */
 static bool is_on_path(const char *name)
 {
@@ -30,7 +37,7 @@ static bool is_on_path(const char *name)
     while (at != NULL && *at != '\0') {
         int size = (int)strcspn(at, ":");
         snprintf(path, sizeof(path), "%.*s/%s", size, at, name);
-        if (access(path, X_OK) == 0) {
+        if (is_program(path)) {
             return true;
         }
         at += at[size] == ':' ? size + 1 : size;
@@ -40,7 +47,7 @@ static bool is_on_path(const char *name)
 
 static bool is_there(const char *program)
 {
-    return strchr(program, '/') != NULL ? access(program, X_OK) == 0 : is_on_path(program);
+    return strchr(program, '/') != NULL ? is_program(program) : is_on_path(program);
 }
 
 static bool is_script(const char *argument)
@@ -87,6 +94,12 @@ enum status own_program_take(const char *const *program, bool is_for_here, struc
     if (count + 2 > AGENT_LIST_MAX) { // env and its --
         snprintf(ret_error, error_size, "%s has %zu arguments, and at most %d are handed on",
                  program[0], count - 1, AGENT_LIST_MAX - 3);
+        return STATUS_INVALID;
+    }
+    if (program[0][0] == '\0' || strchr(program[0], '=') != NULL) { // env would set a variable
+        snprintf(ret_error, error_size,
+                 "'%.200s' behind `--` is not the name of a program: set variables before ringside",
+                 program[0]);
         return STATUS_INVALID;
     }
     if (is_for_here && !is_there(program[0])) {

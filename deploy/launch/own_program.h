@@ -9,6 +9,11 @@
 
 #define OWN_PROGRAM_VARIABLES_MAX 16
 
+// What there is to say of a process of it that ended well, but too early.
+#define OWN_PROGRAM_LEFT_NOT                                                                      \
+    "ended before the job did: its program joins by ringside_join, and leaves by ringside_leave " \
+    "(init and shutdown in ringside.torch)"
+
 /* Cuts a command line at its first `--`. Returns what follows, which ends with NULL; NULL if there
  * is no `--`. */
 const char *const *own_program_cut(int *argc, char **argv);

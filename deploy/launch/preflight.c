@@ -52,7 +52,7 @@ static enum status try_job(struct preflight *preflight, const struct job *job)
     struct launcher *launcher = preflight->launcher;
     char error[OPTION_ERROR_BYTES], line[LINE_BYTES];
     struct placement placement;
-    bool tries_data = !job_is_external(job) && take_turn(preflight, job); // its program knows them
+    bool is_first = take_turn(preflight, job), tries_data = is_first && !job_is_external(job);
     enum status status =
         placement_make(&launcher->hosts, job, launcher->coordinator, &placement, error);
     if (status != STATUS_OK) {
@@ -61,7 +61,8 @@ static enum status try_job(struct preflight *preflight, const struct job *job)
     }
     if (launcher->has_others) {
         return launcher->host_options->preflight
-                   ? host_check_run(launcher, job, &placement, tries_data, &preflight->findings)
+                   ? host_check_run(launcher, job, &placement, is_first, preflight->program,
+                                    &preflight->findings)
                    : STATUS_OK;
     }
     return tries_data && preflight->findings.count == 0

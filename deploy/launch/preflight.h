@@ -17,6 +17,7 @@ struct preflight {
     enum status status; // errors that are not findings
     char **tried;       // (tried_count), owned: grid_describe_probe of jobs that were tried
     size_t tried_count;
+    const char *const *program; // of the user's own, in the place of `worker`; borrowed; NULL: none
 };
 
 /* Opens the launcher. Borrows the options for as long as the launcher is open. */

@@ -1,5 +1,5 @@
-/* Writes and reads sweep.txt: "# command", then for each run "[name] label", the lines of its job,
- * and an empty line. */
+/* Writes and reads sweep.txt: "# command", "program COMMAND" where the runs are of a program of the
+ * user's own, then for each run "[name] label", the lines of its job, and an empty line. */
 #include "deploy/sweep/sweep_file.h"
 
 #include "common/base/log.h"
@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define PATH_BYTES (FOLDER_PATH_MAX + 32)
+
+#define PROGRAM "program "
 
 static void path_of(const char *folder, char ret_path[PATH_BYTES])
 {
@@ -35,7 +37,8 @@ static char *runs_text(const struct sweep_plan *plan)
     char job[JOB_TEXT_BYTES], *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
-    bool is_written = memory != NULL;
+    bool is_written = memory != NULL && (plan->program[0] == '\0' ||
+                                         fprintf(memory, PROGRAM "%s\n", plan->program) > 0);
     for (size_t i = 0; is_written && i < plan->count; i++) {
         const struct sweep_run *run = &plan->runs[i];
         is_written = job_encode(&run->job, job, sizeof(job)) == STATUS_OK &&
@@ -197,6 +200,9 @@ enum status sweep_file_read(const char *folder, struct sweep_plan *ret_plan,
     if (is_sound) {
         const char *command = take_line(&at);
         snprintf(ret_command, COMMAND_TEXT_BYTES, "%s", command + 1 + (command[1] == ' '));
+    }
+    if (is_sound && strncmp(at, PROGRAM, strlen(PROGRAM)) == 0) {
+        snprintf(plan.program, sizeof(plan.program), "%s", take_line(&at) + strlen(PROGRAM));
     }
     while (is_sound && *at != '\0') {
         is_sound = plan.count < SWEEP_RUNS_MAX && read_run(&at, &plan);

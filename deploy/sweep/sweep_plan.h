@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/job/job.h"
 #include "deploy/sweep/grid.h"
+#include "deploy/system/command_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,6 +34,7 @@ struct sweep_run {
 struct sweep_plan {
     struct sweep_run *runs; // owned
     size_t count, group_count;
+    char program[COMMAND_TEXT_BYTES]; // of the user's own, which all runs are of; "": none
 };
 
 /* Takes --grid NAME=VALUES (repeatable) and --repeat R out of the arguments; what is left is a

@@ -2,6 +2,7 @@
 #include "deploy/system/command_text.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,18 +25,27 @@ void command_text_quote(const char *argument, char *ret_text, size_t text_size)
     ret_text[used] = '\0';
 }
 
-void command_text_write(int argc, char **argv, char ret_text[COMMAND_TEXT_BYTES])
+/* Appends an argument. False: there is no more room. */
+static bool append(const char *argument, char ret_text[COMMAND_TEXT_BYTES])
 {
     char quoted[COMMAND_TEXT_BYTES];
-    size_t used = 0;
-    int wrote = snprintf(ret_text, COMMAND_TEXT_BYTES, "ringside");
-    for (int i = 0; i < argc && wrote > 0; i++) {
-        used += (size_t)wrote;
-        if (used >= COMMAND_TEXT_BYTES) {
-            break;
-        }
-        assert(argv[i] != NULL);
-        command_text_quote(argv[i], quoted, sizeof(quoted));
-        wrote = snprintf(ret_text + used, COMMAND_TEXT_BYTES - used, " %s", quoted);
+    size_t used = strlen(ret_text), room = COMMAND_TEXT_BYTES - used;
+    assert(argument != NULL);
+    command_text_quote(argument, quoted, sizeof(quoted));
+    int wrote = snprintf(ret_text + used, room, "%s%s", used > 0 ? " " : "", quoted);
+    return wrote > 0 && (size_t)wrote < room;
+}
+
+void command_text_write(int argc, char **argv, char ret_text[COMMAND_TEXT_BYTES])
+{
+    snprintf(ret_text, COMMAND_TEXT_BYTES, "ringside");
+    for (int i = 0; i < argc && append(argv[i], ret_text); i++) {
+    }
+}
+
+void command_text_write_program(const char *const *argv, char ret_text[COMMAND_TEXT_BYTES])
+{
+    ret_text[0] = '\0';
+    for (size_t i = 0; argv[i] != NULL && append(argv[i], ret_text); i++) {
     }
 }

@@ -14,4 +14,7 @@ void command_text_quote(const char *argument, char *ret_text, size_t text_size);
 /* "ringside compare ..." from the arguments of a command, quoted. Cut where it is too long. */
 void command_text_write(int argc, char **argv, char ret_text[COMMAND_TEXT_BYTES]);
 
+/* The same of another program and its arguments, which end with NULL. */
+void command_text_write_program(const char *const *argv, char ret_text[COMMAND_TEXT_BYTES]);
+
 #endif

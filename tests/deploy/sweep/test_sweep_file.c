@@ -55,6 +55,27 @@ static void a_plan_comes_back_from_its_file(void **state)
     temp_folder_destroy(folder);
 }
 
+static void runs_of_another_program_are_another_sweep(void **state)
+{
+    (void)state;
+    char *folder = temp_folder_create(), out[4096];
+    static char command[COMMAND_TEXT_BYTES];
+    struct sweep_plan plan = plan_of("lr=0.5"), back;
+    snprintf(out, sizeof(out), "%s/sweep", folder);
+    snprintf(plan.program, sizeof(plan.program), "python3 train.py 'a b'");
+    assert_int_equal(sweep_file_open(out, &plan, "one"), STATUS_OK);
+    assert_int_equal(sweep_file_open(out, &plan, "one"), STATUS_OK);
+    assert_int_equal(sweep_file_read(out, &back, command), STATUS_OK);
+    assert_string_equal(back.program, "python3 train.py 'a b'");
+    assert_int_equal(back.count, 3);
+    sweep_plan_free(&back);
+    snprintf(plan.program, sizeof(plan.program), "python3 train.py c");
+    captured_log_begin();
+    assert_int_equal(sweep_file_open(out, &plan, "one"), STATUS_INVALID);
+    assert_non_null(strstr(captured_log_end(), "another sweep"));
+    temp_folder_destroy(folder);
+}
+
 static void the_same_runs_are_the_same_sweep_whatever_the_command(void **state)
 {
     (void)state;
@@ -104,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_comes_back_from_its_file),
+        cmocka_unit_test(runs_of_another_program_are_another_sweep),
         cmocka_unit_test(the_same_runs_are_the_same_sweep_whatever_the_command),
         cmocka_unit_test(what_no_sweep_has_written_is_refused),
     };

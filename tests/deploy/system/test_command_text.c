@@ -44,6 +44,23 @@ static void a_shell_reads_every_argument_as_it_was(void **state)
     }
 }
 
+static void a_command_is_its_arguments_and_a_program_has_a_name_of_its_own(void **state)
+{
+    (void)state;
+    static char words[][6] = {"run", "--out", "a b"};
+    char *argv[] = {words[0], words[1], words[2], NULL};
+    const char *const program[] = {"python3", "train.py", "it's", NULL};
+    char text[COMMAND_TEXT_BYTES];
+    command_text_write(3, argv, text);
+    assert_string_equal(text, "ringside run --out 'a b'");
+    command_text_write_program(program, text);
+    assert_string_equal(text, "python3 train.py 'it'\\''s'");
+    static char large[2 * COMMAND_TEXT_BYTES];
+    memset(large, 'x', sizeof(large) - 1);
+    command_text_write_program((const char *const[]){"a", large, "b", NULL}, text);
+    assert_int_equal(strlen(text), COMMAND_TEXT_BYTES - 1);
+}
+
 static void a_long_argument_is_cut_and_its_quotes_are_closed(void **state)
 {
     (void)state;
@@ -73,6 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_arguments_stay_bare),
         cmocka_unit_test(a_shell_reads_every_argument_as_it_was),
+        cmocka_unit_test(a_command_is_its_arguments_and_a_program_has_a_name_of_its_own),
         cmocka_unit_test(a_long_argument_is_cut_and_its_quotes_are_closed),
         cmocka_unit_test(the_command_begins_with_ringside),
     };

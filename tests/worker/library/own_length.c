@@ -1,0 +1,81 @@
+/* A program that makes as many steps as it likes: COUNT of them, then what the last argument says.
+ * Its parameters go to the mean of the ranks plus one. For check_library and check_own_programs. */
+#include <ringside.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VALUES 5
+#define RATE   0.25F
+
+static void check(enum ringside_status status)
+{
+    if (status != RINGSIDE_OK) {
+        fprintf(stderr, "status %d: %s\n", (int)status, ringside_error(NULL));
+        exit(3);
+    }
+}
+
+static void make_step(struct ringside *ringside, const struct ringside_job *job, int keeps)
+{
+    float *params = ringside_params(ringside), *grads = ringside_grads(ringside);
+    struct ringside_report report = {.images = 4};
+    check(ringside_begin_step(ringside));
+    check(ringside_await(ringside, RINGSIDE_ALL));
+    float distance = params[0] - (float)(job->rank + 1);
+    check(ringside_begin_gradients(ringside));
+    for (int i = 0; i < VALUES; i++) {
+        grads[i] = distance;
+    }
+    report.loss = (double)(distance * distance);
+    check(ringside_report(ringside, &report));
+    check(ringside_ready(ringside, 0));
+    check(ringside_end_step(ringside));
+    for (int i = 0; keeps && i < VALUES; i++) {
+        params[i] -= RATE * grads[i];
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct ringside_tensor tensor = {"only", VALUES};
+    struct ringside *ringside;
+    struct ringside_job job;
+    unsigned long count = argc > 1 ? strtoul(argv[1], NULL, 10) : 1;
+    const char *then = argc > 2 ? argv[2] : "leave";
+    int keeps = strcmp(then, "keep") == 0;
+    check(ringside_join(NULL, &ringside));
+    check(ringside_job(ringside, &job));
+    check(ringside_describe(ringside, &tensor, 1));
+    if (keeps) {
+        check(ringside_keep_gradients(ringside));
+    }
+    check(ringside_start(ringside));
+    for (unsigned long i = 0; i < count; i++) {
+        make_step(ringside, &job, keeps);
+    }
+    if (strcmp(then, "fail") == 0 && job.rank == 1) {
+        ringside_fail(ringside, "the sky\nfell");
+        return 4;
+    }
+    if (strcmp(then, "quit") == 0 && job.rank == 1) {
+        return 0; // without a word
+    }
+    if (strcmp(then, "hang") == 0) {
+        printf("hangs\n");
+        fflush(stdout);
+        pause();
+    }
+    check(ringside_barrier(ringside));
+    struct ringside_job now;
+    check(ringside_job(ringside, &now));
+    printf("rank %u of %u, %s, steps %llu, %s %g:", now.rank, now.size, now.mode,
+           (unsigned long long)now.steps, now.optimizer, now.rate);
+    for (int i = 0; i < VALUES; i++) {
+        printf(" %.9g", (double)ringside_params(ringside)[i]);
+    }
+    printf("\n");
+    check(ringside_leave(ringside));
+    return 0;
+}
