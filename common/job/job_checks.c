@@ -470,11 +470,11 @@ static enum status check_carriers(const struct job *job, char *ret_error, size_t
 enum status job_check(const struct job *job, char *ret_error, size_t error_size)
 {
     enum status (*const checks[])(const struct job *, char *, size_t) = {
-        check_switches,      check_timeline, check_order,       check_delay_model,
-        check_remedy,        check_backup,   check_sync_bn,     check_straggler,
-        check_evaluation,    check_shards,   check_buckets,     check_connections,
-        check_server_device, check_nccl,     check_checkpoints, check_left_out,
-        check_carriers,      check_on_loss,  faults_check,      job_check_external,
+        job_check_external, check_switches,      check_timeline, check_order,
+        check_delay_model,  check_remedy,        check_backup,   check_sync_bn,
+        check_straggler,    check_evaluation,    check_shards,   check_buckets,
+        check_connections,  check_server_device, check_nccl,     check_checkpoints,
+        check_left_out,     check_carriers,      check_on_loss,  faults_check,
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof(checks) / sizeof(checks[0]); i++) {

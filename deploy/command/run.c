@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static enum status parse(int argc, char **argv, struct job *job, struct session *session,
                          bool *ret_is_done)
@@ -91,7 +92,8 @@ static void print_closing(const char *folder)
 static enum status begin(struct session *session, const struct job *job)
 {
     char what[80];
-    snprintf(what, sizeof(what), "%s-%s", mode_text(job->mode).text, job->model);
+    size_t prefix = job_is_external(job) ? strlen(JOB_EXTERNAL_PREFIX) : 0;
+    snprintf(what, sizeof(what), "%s-%.40s", mode_text(job->mode).text, job->model + prefix);
     enum status status = session_begin(session, what);
     if (status != STATUS_OK) {
         return status;

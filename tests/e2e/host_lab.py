@@ -111,14 +111,14 @@ MaxStartups 100
         if says_when:
             print(f"    (all gone after {time.monotonic() - began:.1f} s)")
 
-    def start(self, *arguments):
+    def start(self, command, *arguments):
         """The launcher, on host1, with what it writes in a file."""
         self.outputs += 1
         output = self.path(f"output{self.outputs}")
         process = subprocess.Popen(
             ["ip", "netns", "exec", self.space(1), "unshare", "--uts", "sh", "-c",
-             'hostname host1; exec "$@"', "sh", self.ringside, *arguments, "--ssh",
-             f"ssh -F {self.path('ssh_config')}"],
+             'hostname host1; exec "$@"', "sh", self.ringside, command, "--ssh",
+             f"ssh -F {self.path('ssh_config')}", *arguments],
             stdin=subprocess.DEVNULL, stdout=open(output, "wb"), stderr=subprocess.STDOUT)
         process.output = output
         return process
@@ -134,7 +134,7 @@ MaxStartups 100
     def job(self, *arguments, expected=0):
         """Output and summary of a job, to its end."""
         out = self.path(f"run{self.outputs + 1}")
-        said = self.finish(self.start("run", *arguments, "--out", out), expected)
+        said = self.finish(self.start("run", "--out", out, *arguments), expected)
         return said, self.summary(out), out
 
     def start_long(self, *arguments):
