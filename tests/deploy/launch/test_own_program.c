@@ -52,7 +52,7 @@ static void a_job_is_named_after_its_program_or_script(void **state)
     check_name((const char *const[]){"sh", ".py", NULL}, "external:sh");
     char long_name[400] = "/";
     memset(long_name + 1, 'x', sizeof(long_name) - 2);
-    strcpy(long_name + sizeof(long_name) - 4, ".py");
+    memcpy(long_name + sizeof(long_name) - 4, ".py", 4);
     struct job job = SAMPLE_JOB(NULL);
     char error[OPTION_ERROR_BYTES] = "";
     const char *const program[] = {"sh", long_name, NULL};
