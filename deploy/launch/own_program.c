@@ -75,7 +75,9 @@ static void set_name(const char *const *program, struct job *job)
     for (char *at = job->model + strlen(JOB_EXTERNAL_PREFIX); *at != '\0'; at++) {
         bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
                         (*at >= '0' && *at <= '9') || strchr("._+-", *at) != NULL;
-        *at = is_plain ? *at : '_'; // it becomes part of a folder's name
+        if (!is_plain) {
+            *at = '_'; // it becomes part of a folder's name
+        }
     }
 }
 

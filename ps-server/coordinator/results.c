@@ -178,7 +178,7 @@ uint64_t results_steps_made(const struct results *results)
     for (uint32_t i = 0; i < results->worker_count; i++) {
         sum += results->ranks[i].made;
     }
-    return sum / results->worker_count;
+    return results->worker_count > 0 ? sum / results->worker_count : 0;
 }
 
 void results_end_phase(struct results *results)
