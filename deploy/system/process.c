@@ -220,12 +220,26 @@ bool process_take_stop(const struct process *process, int *ret_signal)
     return true;
 }
 
+/* Kills what is left of the group of a process that has failed. Until it is reaped, the group's
+ * number belongs to nobody else. */
+static void kill_rest(const struct process *process)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == process->pid && (info.si_code != CLD_EXITED || info.si_status != 0)) {
+        kill(-process->pid, SIGKILL);
+    }
+}
+
 void process_reap(struct process *processes, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         struct process *process = &processes[i];
-        if (process->pid > 0 && !process->is_over &&
-            waitpid(process->pid, &process->result, WNOHANG) == process->pid) {
+        if (process->pid <= 0 || process->is_over) {
+            continue;
+        }
+        kill_rest(process);
+        if (waitpid(process->pid, &process->result, WNOHANG) == process->pid) {
             process->is_over = true;
         }
     }

@@ -64,7 +64,8 @@ void process_signal(const struct process *process, int signal_number);
 /* Whether it was stopped by a signal or continued (0) since the last call. Does not wait. */
 bool process_take_stop(const struct process *process, int *ret_signal);
 
-/* Marks those that have ended. Does not wait. */
+/* Marks those that have ended. Does not wait. What is left of the group of one that has failed is
+ * killed: children of a program of the user's own. */
 void process_reap(struct process *processes, unsigned count);
 
 /* Waits at most timeout_ms for all of them, then kills what is left, with all that it has started,

@@ -263,6 +263,29 @@ static void who_is_killed_is_killed_with_its_children(void **state)
     close(fd);
 }
 
+/* How a process ends that leaves a child behind; whether that is killed. */
+static void check_rest(const char *folder, const char *end, bool is_killed)
+{
+    struct process process;
+    char script[128];
+    snprintf(script, sizeof(script), "sleep 1000 9<&- & echo $! >&9; read line <&9; %s", end);
+    int fd = start_connected(folder, script, &process);
+    struct pollfd grandchild = {.fd = open_grandchild(fd), .events = POLLIN};
+    assert_int_equal(write(fd, "go\n", 3), 3);
+    end_all(&process, 1);
+    assert_int_equal(poll(&grandchild, 1, is_killed ? patience_ms(WAIT_MS_MAX) : 0), is_killed);
+    (void)syscall(SYS_pidfd_send_signal, grandchild.fd, SIGKILL, NULL, 0);
+    close(grandchild.fd);
+    close(fd);
+}
+
+static void what_a_failed_process_leaves_behind_is_killed(void **state)
+{
+    check_rest(*state, "exit 3", true);
+    check_rest(*state, "kill -TERM $$", true);
+    check_rest(*state, "exit 0", false);
+}
+
 static void who_ends_on_sigterm_is_not_killed(void **state)
 {
     struct process process;
@@ -388,6 +411,7 @@ int main(void)
         PROCESS_TEST(a_log_that_cannot_be_written_is_named),
         PROCESS_TEST(who_ignores_sigterm_is_killed),
         PROCESS_TEST(who_is_killed_is_killed_with_its_children),
+        PROCESS_TEST(what_a_failed_process_leaves_behind_is_killed),
         PROCESS_TEST(who_ends_on_sigterm_is_not_killed),
         cmocka_unit_test(who_was_not_started_is_left_alone),
         PROCESS_TEST(a_child_is_in_a_group_of_its_own),
