@@ -91,7 +91,9 @@ static bool check_here(const struct job *job, bool tries)
     }
     printf("ps           %s\nworker       %s\n", programs.ps, programs.worker);
     bool is_fine = print_backends(&programs) > 0;
-    if (tries) {
+    if (tries && job_is_external(job)) {
+        printf("data         %s: a program of your own brings them\n", job->data);
+    } else if (tries) {
         bool is_readable = programs_try(&programs, job, line, sizeof(line)) == STATUS_OK;
         printf("data         %s: %s", job->data,
                is_readable ? line : "cannot be used (see above)\n");

@@ -109,7 +109,8 @@ static enum exit_code run(struct session *session, const struct job *job)
     if (status != STATUS_OK) {
         return exit_code(status);
     }
-    if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER) {
+    if (options->restarts > 0 && job->checkpoint_every.kind == CHECKPOINT_NEVER &&
+        session->program == NULL) { // which keeps its own
         log_warn(
             "without --checkpoint-every a job that has to be started again begins at its first "
             "step");

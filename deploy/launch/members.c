@@ -112,9 +112,12 @@ enum status members_start(struct members *members, size_t index, const struct me
 static void write_line(int fd, const char *head, const char *text)
 {
     char line[8192];
-    int size = snprintf(line, sizeof(line) - 1, "%s%s", head, text);
-    size_t used = (size_t)size < sizeof(line) - 1 ? (size_t)size : sizeof(line) - 2;
-    printable_make(line, used);
+    bool may_follow_progress = fd == STDERR_FILENO && isatty(fd) != 0;
+    int erased = snprintf(line, sizeof(line), "%s", may_follow_progress ? "\r\033[K" : "");
+    size_t begin = (size_t)erased, room = sizeof(line) - 1 - begin;
+    int size = snprintf(line + begin, room, "%s%s", head, text);
+    size_t used = begin + ((size_t)size < room ? (size_t)size : room - 1);
+    printable_make(line + begin, used - begin);
     line[used++] = '\n';
     while (write(fd, line, used) < 0 && errno == EINTR) {
     } // any other failure: there is nowhere to report it

@@ -173,6 +173,10 @@ static bool is_loss(const struct launch *launch)
     if (member_was_killed(coordinator)) {
         return true;
     }
+    if (launch->options->program != NULL) {
+        // Its processes end with errors of their own once another one is lost.
+        return launch->is_certain && WEXITSTATUS(coordinator->result) == EXIT_LOST;
+    }
     for (size_t i = 1; i < launch->members.count; i++) {
         if (has_failed(&launch->members.list[i])) {
             return false;
