@@ -106,7 +106,8 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
     }
 }
 
-/* Every worker waits for the sum that its ranks give to: none can be a round ahead. */
+/* Every worker waits for the sum that its ranks give to: none can be a round ahead. Programs of
+ * one's own take sums before they are ready, too, which shows that they are getting on. */
 static void handle_sum(struct coordinator *coordinator, const struct sender *from,
                        const struct message *message, uint64_t now_ms)
 {
@@ -114,7 +115,7 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
     const struct wire_sum *given = message->sum;
     const double *sum;
     uint32_t rank;
-    if (from->role != ROLE_WORKER || coordinator->state != COORDINATOR_TRAINING ||
+    if (from->role != ROLE_WORKER || coordinator->state >= COORDINATOR_CLOSING ||
         !find_rank(coordinator, from, message, &rank)) {
         return;
     }
@@ -135,6 +136,7 @@ static void handle_sum(struct coordinator *coordinator, const struct sender *fro
         return;
     }
     if (sum != NULL) {
+        coordinator->membership.arrived_ms = now_ms;
         const struct wire_sum total = {given->round, given->count, sum};
         const struct message answer = {.kind = MESSAGE_SUM, .sum = &total};
         coordinator_port_send_workers(&coordinator->port, &coordinator->membership, &answer);

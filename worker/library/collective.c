@@ -7,7 +7,7 @@
 
 #define COUNT_MAX 65536 // numbers of one sum
 
-#define STATES (HANDLE_BETWEEN | HANDLE_ENDED)
+#define STATES (~(unsigned)HANDLE_BROKEN)
 
 static double *make_numbers(uint64_t count)
 {

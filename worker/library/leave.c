@@ -38,10 +38,11 @@ enum ringside_status ringside_report(struct ringside *ringside,
     if (entered != RINGSIDE_OK) {
         return entered;
     }
-    bool is_in_step = ringside->state == HANDLE_FORWARD || ringside->state == HANDLE_GRADIENTS;
-    if (report->images > 0 && !is_in_step) {
+    bool has_gradients = ringside->step > 0 || ringside->state == HANDLE_GRADIENTS;
+    if (report->images > 0 && !has_gradients) {
         return handle_refuse(ringside, RINGSIDE_MISUSE,
-                             "ringside_report: images are of a step, and none is begun");
+                             "ringside_report: images are of a step whose gradients are begun, and "
+                             "there is none yet");
     }
     if (report->test_correct > report->test_images) {
         return handle_refuse(ringside, RINGSIDE_INVALID,
@@ -55,6 +56,9 @@ enum ringside_status ringside_report(struct ringside *ringside,
         ringside->period.test_images = report->test_images;
         ringside->period.test_correct = report->test_correct;
         ringside->period.test_loss_sum = report->test_loss * (double)report->test_images;
+        if (ringside->state == HANDLE_FORWARD) {
+            ringside->step_began_ns = clock_now_ns();
+        }
     }
     return handle_exit(ringside, STATUS_OK);
 }
@@ -147,7 +151,8 @@ enum ringside_status ringside_leave(struct ringside *ringside)
     }
     pthread_mutex_lock(&ringside->turn);
     enum ringside_status is = RINGSIDE_OK;
-    bool is_open = job_is_open(&ringside->job) && ringside->state == HANDLE_BETWEEN;
+    bool is_open = job_is_open(&ringside->job) &&
+                   (ringside->state == HANDLE_BETWEEN || ringside->state == HANDLE_FORWARD);
     if (ringside->state == HANDLE_ENDED || is_open) {
         enum status status = is_open ? end_open(ringside) : finish(ringside);
         is = status == STATUS_OK ? RINGSIDE_OK : handle_fail(ringside->link, status);

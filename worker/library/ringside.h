@@ -171,10 +171,11 @@ enum ringside_status ringside_end_step(struct ringside *ringside);
  * alike. Where servers make the updates the rate is the job's: RINGSIDE_UNSUPPORTED. */
 enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
 
-/* Collectives: between ringside_start and ringside_leave, outside of a step, all processes call the
- * same one with the same sizes. They go through the coordinator: for settings and metrics, not for
- * gradients. In ps-ssp and ps-async, they bring processes together while all of them still have
- * steps to make.
+/* Collectives: between ringside_join and ringside_leave, also before ringside_start and within a
+ * step, all processes call the same one with the same sizes, at the same place among their calls of
+ * this library. They go through the coordinator: for settings, first parameters and metrics, not
+ * for gradients. In ps-ssp and ps-async, they bring processes together while all of them still
+ * have steps to make.
  *
  * all_reduce    the sum over all processes, in place: added in doubles in the order of ranks, then
  *               rounded: the same bits everywhere
@@ -200,8 +201,10 @@ struct ringside_counters {
 enum ringside_status ringside_counters(struct ringside *ringside,
                                        struct ringside_counters *ret_counters);
 
-/* For the job's progress, metrics and summary. Of a step, between its begin_step and its end_step;
- * and the test results at any time before ringside_leave, the last of which count. */
+/* For the job's progress, metrics and summary. Images are of the step whose gradients were begun
+ * last: they come before those of the next are begun. Test results come at any time after
+ * ringside_start, and the last ones count. Before the gradients of a step, they end an evaluation,
+ * which does not count as time of that step. */
 struct ringside_report {
     uint64_t images; // samples of this process's part of the step; 0: nothing is said
     double loss;     // their mean
@@ -212,8 +215,9 @@ enum ringside_status ringside_report(struct ringside *ringside,
                                      const struct ringside_report *report);
 
 /* Leaves, and frees the handle whatever it returns. After RINGSIDE_END: waits until all processes
- * have, and returns how the job ended. In an open job, between two steps: likewise. Elsewhere the
- * job fails, and names this process. NULL does nothing. The sentence is in ringside_error(NULL). */
+ * have, and returns how the job ended. In an open job, where no gradients are begun: likewise.
+ * Elsewhere the job fails, and names this process. NULL does nothing. The sentence is in
+ * ringside_error(NULL). */
 enum ringside_status ringside_leave(struct ringside *ringside);
 
 /* Leaves because the program cannot go on, which ends the job with `why`: one sentence, without a

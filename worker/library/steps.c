@@ -93,6 +93,9 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     }
     enum status status = STATUS_OK;
     uint64_t began_ns = clock_now_ns();
+    if (ringside->step % ringside->job.report_every == 0) {
+        handle_report_interval(ringside); // nothing more is reported of the last step
+    }
     if (ringside->is_pending) {
         ringside->is_pending = false;
         status = exchange_end_step(ringside->exchange, apply, ringside);
@@ -186,9 +189,6 @@ static void count_step(struct ringside *ringside, uint64_t waited_ns)
     interval->wire_ns += wire_ns;
     ringside->step++;
     link_set_step(ringside->link, ringside->step);
-    if (ringside->step % ringside->job.report_every == 0) {
-        handle_report_interval(ringside);
-    }
 }
 
 enum ringside_status ringside_end_step(struct ringside *ringside)

@@ -220,6 +220,25 @@ static void all_workers_hear_the_sum_when_each_has_given_its_part(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* As programs of one's own do, to have the same first parameters. */
+static void workers_add_up_numbers_before_they_are_ready(void **state)
+{
+    (void)state;
+    static const double values[] = {1, 2, 3};
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    story_join(&story, 1, ROLE_WORKER, 0);
+    give_sum(&story, 1, 0, values, 3); // before the other one is there
+    story_join(&story, 2, ROLE_WORKER, 1);
+    uint32_t sent = story.transcript.sent_count;
+    give_sum(&story, 2, 0, values, 3);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    assert_int_equal(story.transcript.sent_count, sent + 2);
+    assert_int_equal(story_last_kind(&story), MESSAGE_SUM);
+    assert_int_equal(story.coordinator.membership.arrived_ms, 100); // --start-timeout begins anew
+    coordinator_finish(&story.coordinator);
+}
+
 static void workers_whose_numbers_do_not_fit_together_fail_the_job(void **state)
 {
     (void)state;
@@ -258,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_does_not_end_its_trial_is_named),
         cmocka_unit_test(workers_hear_when_the_target_is_reached),
         cmocka_unit_test(all_workers_hear_the_sum_when_each_has_given_its_part),
+        cmocka_unit_test(workers_add_up_numbers_before_they_are_ready),
         cmocka_unit_test(workers_whose_numbers_do_not_fit_together_fail_the_job),
         cmocka_unit_test(more_numbers_than_a_sum_takes_fail_the_job),
     };

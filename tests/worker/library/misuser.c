@@ -62,6 +62,27 @@ static void collectives(struct ringside *ringside)
     show(ringside_barrier(ringside));
 }
 
+/* First parameters that only rank 1 has are everybody's by a broadcast before the start. */
+static void early(struct ringside *ringside)
+{
+    static const struct ringside_tensor tensor = {"only", 3};
+    struct ringside_job job;
+    float sum = 1;
+    ringside_job(ringside, &job);
+    show(ringside_barrier(ringside));
+    show(ringside_describe(ringside, &tensor, 1));
+    float *params = ringside_params(ringside);
+    for (int i = 0; i < 3; i++) {
+        params[i] = (float)job.rank + 0.1F * (float)i;
+    }
+    show(ringside_broadcast(ringside, params, 3 * sizeof(*params), 1));
+    show(ringside_start(ringside));
+    show(ringside_begin_step(ringside));
+    show(ringside_all_reduce(ringside, &sum, 1)); // within a step
+    printf("%g %.9g\n", (double)sum, (double)params[2]);
+    show(ringside_leave(ringside)); // without gradients: an open job ends well
+}
+
 #define THREADS 4
 
 /* A thread's part of a step: its own tensors are ready. */
@@ -128,6 +149,10 @@ int main(int argc, char **argv)
     enum ringside_status status = ringside_join(&options, &ringside);
     show(status);
     if (status != RINGSIDE_OK) {
+        return 0;
+    }
+    if (strcmp(what, "early") == 0) {
+        early(ringside);
         return 0;
     }
     if (strcmp(what, "orders") == 0) {
