@@ -56,6 +56,7 @@ struct ringside {
     struct schedule schedule;
     double own_rate;    // ringside_set_rate; 0: the schedule's
     bool makes_updates; // the program does: ringside_keep_gradients
+    bool keeps_vectors; // they outlive the handle
 
     uint64_t step;                          // that is made, or comes next
     bool is_pending;                        // the last step's parameters may still be on their way

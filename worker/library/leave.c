@@ -132,7 +132,9 @@ static void close_handle(struct ringside *ringside)
 {
     link_destroy(ringside->link);
     security_close(&ringside->security);
-    flat_vectors_finish(&ringside->vectors);
+    if (!ringside->keeps_vectors) {
+        flat_vectors_finish(&ringside->vectors);
+    }
     optimizer_destroy(ringside->optimizer);
     for (uint32_t i = 0; i < ringside->tensor_count; i++) {
         free(ringside->tensors[i].name);

@@ -36,8 +36,9 @@
  * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. A program
  * that has an optimizer of its own says so by ringside_keep_gradients, in ring.
  *
- * Ownership. The handle and the two vectors are the library's, until ringside_leave. What the
- * program passes is read during the call only.
+ * Ownership. The handle and the two vectors are the library's, until ringside_leave; a program with
+ * pointers into them that may be used later asks for options.keeps_vectors. What the program passes
+ * is read during the call only.
  *
  * Threads. Any thread may call, and calls wait for each other: a call that waits for other
  * processes keeps those of other threads waiting. Only ringside_error, and the pointers, need no
@@ -91,6 +92,8 @@ struct ringside_options {
     uint32_t rank;          // torchrun, Open MPI, MPICH, Slurm ...), or the coordinator's choice
     double join_timeout;    // seconds until the coordinator's first answer; 0: 30
     uint32_t log_level;     // on standard error; 0: nothing, 1: errors, 2: warnings, 3: events
+    bool keeps_vectors;     // parameters and gradients stay behind ringside_leave, for as long as
+                            // the process lives
 };
 
 /* Joins the job. `options` may be NULL. Waits. When it fails there is no handle, and

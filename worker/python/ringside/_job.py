@@ -1,0 +1,144 @@
+"""The job that this process is in: joins it, and leaves it however the process ends.
+
+A script that ends leaves the job, and waits until all have. One that ends with an exception fails
+the job, which names the exception, so that the other processes do not wait for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import sys
+from types import TracebackType
+from typing import Any, Callable
+
+from ringside import _library
+from ringside._library import RingsideError
+
+_WHY_BYTES = 200  # of ringside_fail's sentence
+
+
+class Job:
+    """A job, from join to leave. `description` is what the coordinator has said of it."""
+
+    def __init__(self) -> None:
+        self.library = _library.Library()
+        self.description = _library.JobDescription()
+        self.process = os.getpid()
+        self.optimizer: Any = None  # the one whose gradients it exchanges
+        self._is_described = self._is_started = False
+        options = _library.Options(size=ctypes.sizeof(_library.Options), keeps_vectors=True)
+        self._handle: ctypes.c_void_p | None = ctypes.c_void_p()
+        self.library.call("join", ctypes.byref(options), ctypes.byref(self._handle))
+        self.call("job", ctypes.byref(self.description))
+        self.mode: str = self.description.mode.decode()
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Calls a function of the library with the handle. Raises RingsideError."""
+        return self.library.call(name, self._use(), *arguments)
+
+    def plain(self, name: str, *arguments: Any) -> Any:
+        """The same for one that does not return a status."""
+        return self.library.plain(name, self._use(), *arguments)
+
+    def describe(self, tensors: list[tuple[bytes, int]]) -> None:
+        """Names and counts of the tensors that are exchanged."""
+        rows = (_library.TensorDescription * len(tensors))()
+        for row, (name, count) in zip(rows, tensors):
+            row.name, row.count = name, count
+        self.call("describe", rows, len(tensors))
+        self._is_described = True
+
+    def start(self) -> None:
+        """Waits until all processes have the same tensors with the same values."""
+        self.call("start")
+        self._is_started = True
+
+    def _use(self) -> ctypes.c_void_p:
+        if self._handle is None:
+            raise RingsideError("this process has left the job: the script called shutdown()")
+        if os.getpid() != self.process:
+            raise RingsideError(
+                "this is a fork of the process that is in the job: only that one may use it"
+            )
+        return self._handle
+
+    def _give_up_handle(self) -> ctypes.c_void_p | None:
+        """The handle, once, in the process that has it."""
+        if self._handle is None or os.getpid() != self.process:
+            return None
+        handle, self._handle = self._handle, None
+        return handle
+
+    def leave(self) -> None:
+        """Waits until all processes have left; an error if the job did not end well."""
+        if is_in_job() and os.getpid() == self.process and not self._is_started:
+            if not self._is_described:  # a script of collectives alone, in all processes
+                self.describe([(b"nothing", 1)])
+            self.start()
+        handle = self._give_up_handle()
+        if handle is not None:
+            self.library.call("leave", handle)
+
+    def fail(self, why: str) -> None:
+        """Ends the job for all."""
+        handle = self._give_up_handle()
+        if handle is not None:
+            text = " ".join(why.split()).encode("ascii", "replace")[:_WHY_BYTES]
+            self.library.plain("fail", handle, text.rstrip(b"."))
+
+
+_job: Job | None = None
+_has_hooks = False
+
+
+def join() -> Job:
+    """Joins the job of the environment, unless this process has."""
+    global _job
+    if _job is None or _job._handle is None:
+        _job = Job()
+        _add_hooks()
+    return _job
+
+
+def is_in_job() -> bool:
+    return _job is not None and _job._handle is not None
+
+
+def current() -> Job:
+    """The job. An error outside of one."""
+    if _job is None:
+        raise RingsideError("this process is in no job yet: the script has to call init() first")
+    return _job
+
+
+def _add_hooks() -> None:
+    global _has_hooks
+    if not _has_hooks:
+        _has_hooks = True
+        atexit.register(_at_exit)
+        sys.excepthook = _note_exception(sys.excepthook)
+
+
+def _note_exception(shown_by: Callable[..., Any]) -> Callable[..., Any]:
+    """An exception that nobody has caught: shows it, as ever, then fails the job."""
+
+    def note(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        shown_by(kind, error, trace)
+        sys.stderr.flush()
+        if _job is not None:
+            _job.fail(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+
+    return note
+
+
+def _at_exit() -> None:
+    if _job is None:
+        return
+    try:
+        _job.leave()
+    except RingsideError as error:
+        sys.stdout.flush()
+        print(f"ringside: {error}", file=sys.stderr, flush=True)
+        os._exit(1)  # an exception at this point would not change how the process ends

@@ -1,0 +1,148 @@
+"""A model's parameters and gradients in the two flat vectors of libringside.
+
+A parameter of 32-bit floats on the host becomes a view of the vectors, and so does its gradient:
+nothing is copied on the way to other processes. One on a GPU, or of 16 bits, has copies there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+
+from ringside._job import Job
+from ringside._library import UnsupportedError
+
+_COPIED = (torch.float16, torch.bfloat16)  # exchanged as float32
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether its values lie without gaps, in whatever order of dimensions (channels_last, too)."""
+    pairs = sorted(zip(tensor.stride(), tensor.shape))
+    expected = 1
+    for stride, length in pairs:
+        if length == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= length
+    return True
+
+
+def _check(name: str, parameter: torch.Tensor) -> None:
+    if parameter.is_sparse:
+        raise UnsupportedError(f"the parameter {name} is sparse, and gradients travel dense")
+    if parameter.numel() == 0:
+        raise UnsupportedError(f"the parameter {name} has no values: leave it out of the optimizer")
+    if parameter.dtype != torch.float32 and parameter.dtype not in _COPIED:
+        raise UnsupportedError(
+            f"the parameter {name} is {parameter.dtype}, and gradients travel as float32: use "
+            "model.float()"
+        )
+    if not _is_dense(parameter):
+        raise UnsupportedError(
+            f"the parameter {name} has gaps or overlaps (strides {tuple(parameter.stride())}): "
+            "make it contiguous"
+        )
+
+
+def _describe(name: str, parameter: torch.Tensor) -> bytes:
+    """What has to be alike in all processes: the name, the shape, and an unusual order."""
+    text = f"{name} {list(parameter.shape)}"
+    if not parameter.is_contiguous():
+        text += f" strides {list(parameter.stride())}"
+    return text.encode()
+
+
+class _Slot:
+    """The part of the vectors that a parameter has."""
+
+    def __init__(self, name: str, parameter: torch.Tensor):
+        self.name, self.parameter = name, parameter
+        self.is_view = parameter.dtype == torch.float32 and parameter.device.type == "cpu"
+        self.values = self.gradient = torch.empty(0)  # by FlatVectors
+
+    def place(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
+        """Takes its part of the vectors, with the parameter's values."""
+        shape, strides = self.parameter.shape, self.parameter.stride()
+        with torch.no_grad():
+            self.values = params.as_strided(shape, strides, offset)
+            self.gradient = grads.as_strided(shape, strides, offset)
+            self.values.copy_(self.parameter)
+            if self.is_view:
+                self.parameter.data = self.values
+
+
+class FlatVectors:
+    """The vectors of a job whose tensors are these parameters, in their order."""
+
+    def __init__(self, job: Job, parameters: list[tuple[str, torch.Tensor]]):
+        self._job = job
+        self.slots = [_Slot(name, parameter) for name, parameter in parameters]
+        for slot in self.slots:
+            _check(slot.name, slot.parameter)
+        job.describe(
+            [(_describe(slot.name, slot.parameter), slot.parameter.numel()) for slot in self.slots]
+        )
+        count = sum(slot.parameter.numel() for slot in self.slots)
+        self._params = self._vector("params", count)
+        self._grads = self._vector("grads", count)
+        for index, slot in enumerate(self.slots):
+            slot.place(self._params, self._grads, int(job.plain("offset", index)))
+
+    def _vector(self, name: str, count: int) -> torch.Tensor:
+        memory = (ctypes.c_float * count).from_address(self._job.plain(name))
+        return torch.frombuffer(memory, dtype=torch.float32)
+
+    def fill(self) -> None:
+        """Before the start: copies have what was broadcast."""
+        with torch.no_grad():
+            for slot in self.slots:
+                if not slot.is_view:
+                    slot.values.copy_(slot.parameter)
+                elif slot.parameter.data_ptr() != slot.values.data_ptr():
+                    slot.values.copy_(slot.parameter)  # the script has replaced .data
+                    slot.parameter.data = slot.values
+
+    def take_gradient(self, index: int, factor: float) -> None:
+        """Its part of the vector has the parameter's gradient, times factor."""
+        slot = self.slots[index]
+        gradient = slot.parameter.grad
+        with torch.no_grad():
+            if gradient is None:
+                slot.gradient.zero_()
+            elif gradient.is_sparse:
+                raise UnsupportedError(
+                    f"the gradient of {slot.name} is sparse: use torch.nn.Embedding(sparse=False)"
+                )
+            elif gradient.data_ptr() != slot.gradient.data_ptr() or not slot.is_view:
+                slot.gradient.copy_(gradient)
+            if factor != 1.0:
+                slot.gradient.mul_(factor)
+        if slot.is_view and slot.parameter.requires_grad:
+            slot.parameter.grad = slot.gradient
+
+    def give_gradients(self, factor: float) -> None:
+        """The parameters' gradients are what the vector has, times factor."""
+        with torch.no_grad():
+            if factor != 1.0:
+                self._grads.mul_(factor)
+            for slot in self.slots:
+                if not slot.is_view and slot.parameter.requires_grad:
+                    if slot.parameter.grad is None:
+                        slot.parameter.grad = torch.empty_like(slot.parameter)
+                    slot.parameter.grad.copy_(slot.gradient)
+
+    def give_parameters(self) -> None:
+        """Copies have what servers have made."""
+        with torch.no_grad():
+            for slot in self.slots:
+                if not slot.is_view:
+                    slot.parameter.copy_(slot.values)
+
+    def take_parameters(self) -> None:
+        """The vector has what the script's optimizer has made of copies."""
+        with torch.no_grad():
+            for slot in self.slots:
+                if not slot.is_view:
+                    slot.values.copy_(slot.parameter)

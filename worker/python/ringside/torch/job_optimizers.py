@@ -1,0 +1,114 @@
+"""Which of the job's options make the update that a torch optimizer would make.
+
+Where the job makes the updates, DistributedOptimizer compares the two, and refuses what differs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from ringside._library import JobDescription, UnsupportedError
+
+# Of a class of torch: settings that have to have one value, because the job knows no other.
+_FIXED: dict[str, dict[str, Any]] = {
+    "SGD": {"dampening": 0},
+    "Adam": {"amsgrad": False},
+    "AdamW": {"amsgrad": False},
+    "Adagrad": {"lr_decay": 0, "initial_accumulator_value": 0},
+    "Adadelta": {},
+    "RMSprop": {"momentum": 0, "centered": False},
+}
+
+
+def _settings_of(name: str, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+    """The job's optimizer, and its settings by their names in struct ringside_job."""
+    decay = {"weight_decay": group["weight_decay"]}
+    if name == "SGD":
+        if group["momentum"] == 0:
+            return "sgd", decay
+        kind = "nesterov" if group["nesterov"] else "momentum"
+        return kind, {"momentum": group["momentum"], **decay}
+    settings = {"epsilon": group["eps"], **decay}
+    if name in ("Adam", "AdamW"):
+        beta1, beta2 = group["betas"]
+        return name.lower(), {"beta1": beta1, "beta2": beta2, **settings}
+    if name == "Adagrad":
+        return "adagrad", settings
+    share = group["rho"] if name == "Adadelta" else group["alpha"]
+    return name.lower(), {"decay": share, **settings}
+
+
+def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
+    """The class's name, if servers have such an optimizer."""
+    names = [kind.__name__ for kind in type(optimizer).__mro__]
+    name = next((name for name in names if name in _FIXED), names[0])
+    if name not in _FIXED or getattr(torch.optim, name, None) not in type(optimizer).__mro__:
+        raise UnsupportedError(
+            f"in mode {mode} the job makes the updates, and has no {names[0]}: use --mode ring, "
+            f"or one of {', '.join(_FIXED)}"
+        )
+    first = {key: value for key, value in optimizer.param_groups[0].items() if key != "params"}
+    for group in optimizer.param_groups[1:]:
+        for key, value in first.items():
+            if group.get(key) != value:
+                raise UnsupportedError(
+                    f"in mode {mode} the job treats all parameters alike, and the optimizer has "
+                    f"groups whose {key} differs ({value} and {group.get(key)}): use --mode ring"
+                )
+    for key, wanted in {**_FIXED[name], "maximize": False}.items():
+        if first.get(key, wanted) != wanted:
+            raise UnsupportedError(
+                f"in mode {mode} the job makes the updates, and {name} has {key}={wanted} there, "
+                f"not {first[key]}: use --mode ring"
+            )
+    return name
+
+
+def _is_close(value: float, other: float) -> bool:
+    return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-12)
+
+
+def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
+    """Refuses an optimizer that makes other updates than the job's servers will make."""
+    mode = job.mode.decode()
+    name = _check_groups(optimizer, mode)
+    group = optimizer.param_groups[0]
+    kind, settings = _settings_of(name, group)
+    rate = float(group["lr"])
+    differs = kind != job.optimizer.decode()
+    differs = differs or any(
+        not _is_close(value, getattr(job, key)) for key, value in settings.items()
+    )
+    # A schedule of the job's rules over the script's rate, and a rate may be told.
+    is_rate_kept = not job.has_schedule and not job.may_set_rate
+    differs = differs or (is_rate_kept and not _is_close(rate, job.rate))
+    if differs:
+        options = [f"--optimizer {kind}", f"--lr {rate:g}"]
+        options += [f"--{key.replace('_', '-')} {value:g}" for key, value in settings.items()]
+        raise UnsupportedError(
+            f"in mode {mode} the job makes the updates, and its options say another "
+            f"optimizer than the script: launch the job with {' '.join(options)}"
+        )
+
+
+def rate_of(optimizer: torch.optim.Optimizer, job: JobDescription) -> float:
+    """The rate of all groups, as it is now."""
+    rates = {float(group["lr"]) for group in optimizer.param_groups}
+    if len(rates) > 1:
+        raise UnsupportedError(
+            f"in mode {job.mode.decode()} the job treats all parameters alike, and the groups have "
+            f"the rates {', '.join(f'{rate:g}' for rate in sorted(rates))} now: use --mode ring"
+        )
+    return rates.pop()
+
+
+def check_rate(rate: float, job: JobDescription) -> None:
+    """Refuses a rate that servers, which keep the job's, do not have."""
+    if not job.has_schedule and not _is_close(rate, job.rate):
+        raise UnsupportedError(
+            f"the learning rate is {rate:g} now, and servers keep the job's {job.rate:g}: give the "
+            "job a schedule by --lr-schedule or --warmup-epochs, with --steps, or use --mode ring"
+        )

@@ -1,0 +1,337 @@
+"""DistributedOptimizer: a torch optimizer whose step takes the gradients of all processes.
+
+Each parameter's gradient travels while backward computes the next ones. step() waits for them. In
+ring the script's own optimizer then makes the update, from their mean; in the ps modes servers make
+it, and step() brings the new parameters. With updates="job", or RINGSIDE_UPDATES=job, the job's
+optimizer makes it in ring, too: then ring and ps-sync end with the same bits.
+
+zero_grad() sets gradients to None, whatever set_to_none says: the next backward writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Callable
+
+import torch
+
+from ringside import _job, _library
+from ringside._library import RingsideError, UnsupportedError
+from ringside.torch import compression as compressions
+from ringside.torch import job_optimizers
+from ringside.torch.collectives import Average, ReduceOp, Sum
+from ringside.torch.compression import Compression, Compressor
+from ringside.torch.flat import FlatVectors
+
+
+class Exchange:
+    """The steps of a job, driven by the hooks of parameters and by the optimizer's calls."""
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        parameters: list[tuple[str, torch.Tensor]],
+        passes: int,
+        factors: tuple[float, float],
+        makes_updates: bool,
+    ):
+        self._job = _job.current()
+        self._optimizer = optimizer
+        self.passes_per_step = passes
+        self._before, self._after = factors  # of gradients, around the exchange
+        self.makes_updates = makes_updates  # the script's optimizer does
+        self._rate = 0.0  # that the job has been told; 0: none
+        if not self.makes_updates:
+            job_optimizers.check(optimizer, self._job.description)
+        self._vectors = FlatVectors(self._job, parameters)
+        if self.makes_updates:
+            self._job.call("keep_gradients")
+        count = len(parameters)
+        self._passes = [0] * count  # backward passes of each parameter in this step
+        self._is_ready = [False] * count
+        self._is_started = self._has_begun = self._is_over = False
+        self.is_synchronized = False  # step() need not
+        self.skips = False
+        self._nodes: list[Any] = []  # whose hooks live as long as they do
+        for index, (_, parameter) in enumerate(parameters):
+            self._add_hooks(index, parameter)
+
+    def _add_hooks(self, index: int, parameter: torch.Tensor) -> None:
+        """One before a gradient is written, and one after."""
+        parameter.register_hook(self._before_gradient)
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        node.register_hook(lambda *_: self._note_gradient(index))
+        self._nodes.append(node)
+
+    def _before_gradient(self, _: torch.Tensor) -> None:
+        if not self._has_begun:
+            self._begin()
+
+    def _start(self) -> None:
+        self._vectors.fill()
+        try:
+            self._job.start()
+        except RingsideError as error:
+            if "first parameters differ" in str(error):
+                raise RingsideError(
+                    f"{error}: call broadcast_parameters(model.state_dict(), root_rank=0) before "
+                    "training, or seed all processes alike",
+                    error.status,
+                ) from None
+            raise
+        self._is_started = True
+        self._next_step()
+
+    def _next_step(self) -> None:
+        """The parameters of the last step are there, and there is another one, or not."""
+        self._is_over = self._job.call("begin_step") == _library.END
+        if not self._is_over:
+            self._job.call("await", _library.ALL)
+        if not self.makes_updates:
+            self._vectors.give_parameters()
+
+    def _begin(self) -> None:
+        """From here on gradients may be written."""
+        if not self._is_started:
+            self._start()
+        if self._is_over:
+            raise RingsideError(
+                f"the job has made its {self._job.description.steps} steps (--steps), and the "
+                "script computes another gradient: without --steps there are as many as it makes"
+            )
+        if not self.makes_updates:
+            self._tell_rate()
+        self._job.call("begin_gradients")
+        self._has_begun = True
+
+    def _tell_rate(self) -> None:
+        """A scheduler of the script may have changed it."""
+        description = self._job.description
+        rate = job_optimizers.rate_of(self._optimizer, description)
+        if not description.may_set_rate:
+            job_optimizers.check_rate(rate, description)
+        elif rate != self._rate and not description.has_schedule:
+            self._job.call("set_rate", rate)
+            self._rate = rate
+
+    def _note_gradient(self, index: int) -> None:
+        self._passes[index] += 1
+        if self._is_ready[index]:
+            raise RingsideError(
+                f"the gradient of {self._vectors.slots[index].name} was computed more than "
+                f"{self.passes_per_step} times before step(): give DistributedOptimizer "
+                "backward_passes_per_step"
+            )
+        if self._passes[index] == self.passes_per_step:
+            self._send(index)
+
+    def _send(self, index: int) -> None:
+        self._vectors.take_gradient(index, self._before)
+        self._is_ready[index] = True
+        self._job.call("ready", index)
+
+    def synchronize(self) -> None:
+        """Sends what is left, and waits for the gradients, or new parameters, of all."""
+        if not self._has_begun:
+            self._begin()
+        for index in reversed(range(len(self._is_ready))):
+            if not self._is_ready[index]:
+                self._send(index)  # none of its uses was part of the loss
+        self._job.call("end_step")
+        self._passes = [0] * len(self._passes)
+        self._is_ready = [False] * len(self._is_ready)
+        self._has_begun = False
+        if self.makes_updates:
+            self._vectors.give_gradients(self._after)
+        else:
+            self._next_step()
+        self.is_synchronized = True
+
+    def end(self) -> None:
+        """The update is made."""
+        if self.makes_updates:
+            self._vectors.take_parameters()
+            self._next_step()
+        self.is_synchronized = False
+
+    @property
+    def is_sending(self) -> bool:
+        return any(self._is_ready)
+
+
+class _Distributed:
+    """What DistributedOptimizer adds to the class of an optimizer, which comes behind this one."""
+
+    _ringside: Exchange
+    param_groups: list[dict[str, Any]]
+
+    def synchronize(self) -> None:
+        """Waits for the mean gradients, which may then be changed, to clip them, before step()."""
+        exchange = self._ringside
+        if not exchange.makes_updates:
+            raise UnsupportedError(
+                "synchronize(): the job makes the updates, and takes gradients as they come: use "
+                "--mode ring without updates='job'"
+            )
+        if not exchange.is_synchronized:
+            exchange.synchronize()
+
+    @contextmanager
+    def skip_synchronize(self) -> Iterator[None]:
+        """Around a step() that follows synchronize()."""
+        self._ringside.skips = True
+        try:
+            yield
+        finally:
+            self._ringside.skips = False
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        self._ringside.passes_per_step = _check_passes(passes)
+
+    def zero_grad(self, *args: Any, **keywords: Any) -> None:
+        if self._ringside.is_sending:
+            raise RingsideError(
+                "zero_grad() between backward() and step(): gradients are on their way already"
+            )
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Waits for the other processes, and makes the update."""
+        exchange = self._ringside
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        if exchange.skips and not exchange.is_synchronized:
+            raise RingsideError("skip_synchronize(): call synchronize() before it")
+        if not exchange.is_synchronized:
+            exchange.synchronize()
+        if exchange.makes_updates:
+            super().step()  # type: ignore[misc]
+        exchange.end()
+        return loss
+
+
+def _check_passes(passes: int) -> int:
+    if not isinstance(passes, int) or passes < 1:
+        raise ValueError(f"backward_passes_per_step is {passes}, and must be at least 1")
+    return passes
+
+
+def _name_parameters(
+    optimizer: torch.optim.Optimizer, named: Iterable[tuple[str, torch.Tensor]] | None
+) -> list[tuple[str, torch.Tensor]]:
+    """The optimizer's parameters that want gradients: in the order of their names, as forward uses
+    them, or of the optimizer."""
+    own = [p for group in optimizer.param_groups for p in group["params"]]
+    if named is None:
+        pairs = [(f"parameter.{i}", p) for i, p in enumerate(own)]
+    else:
+        pairs = list(named)
+        if any(not isinstance(p, torch.Tensor) for _, p in pairs):
+            raise ValueError("named_parameters is what model.named_parameters() returns")
+        named_ids = {id(p) for _, p in pairs}
+        missing = [i for i, p in enumerate(own) if id(p) not in named_ids]
+        if missing:
+            raise ValueError(
+                f"named_parameters lacks {len(missing)} of the optimizer's {len(own)} parameters, "
+                f"of which number {missing[0]} is the first"
+            )
+        repeated = len(pairs) - len({name for name, _ in pairs})
+        if repeated:
+            raise ValueError("named_parameters has one name more than once")
+    own_ids = {id(p) for p in own}
+    seen: set[int] = set()
+    result = []
+    for name, parameter in pairs:
+        if id(parameter) in own_ids and id(parameter) not in seen and parameter.requires_grad:
+            seen.add(id(parameter))
+            result.append((name, parameter))
+    if not result:
+        raise ValueError("the optimizer has no parameter that wants a gradient")
+    return result
+
+
+def _updates_are_own(updates: str | None) -> bool:
+    """Whether the script's optimizer makes them."""
+    job = _job.current()
+    is_ring = job.mode.split(":")[0] in ("ring", "local")
+    chosen = updates or os.environ.get("RINGSIDE_UPDATES") or ("script" if is_ring else "job")
+    if chosen not in ("script", "job"):
+        raise ValueError(
+            f"updates (RINGSIDE_UPDATES) are made by 'script' or 'job', not {chosen!r}"
+        )
+    if chosen == "script" and not is_ring:
+        raise UnsupportedError(
+            f"updates='script': in mode {job.mode} servers make the updates; use --mode ring"
+        )
+    return chosen == "script"
+
+
+def _factors(op: ReduceOp, predivide: float, makes_updates: bool) -> tuple[float, float]:
+    """What gradients are multiplied by before and after their mean is taken."""
+    size = _job.current().description.size
+    if op not in (Average, Sum):
+        raise UnsupportedError(f"op={op}: DistributedOptimizer has Average and Sum")
+    if predivide == 1.0:
+        return (1.0 if op is Average else float(size)), 1.0
+    if op is not Average:
+        raise ValueError("gradient_predivide_factor is for op=Average")
+    if not makes_updates:
+        raise UnsupportedError(
+            "gradient_predivide_factor: the job makes the updates; leave it out, or use --mode ring"
+        )
+    return 1.0 / predivide, predivide
+
+
+def DistributedOptimizer(
+    optimizer: torch.optim.Optimizer,
+    named_parameters: Iterable[tuple[str, torch.Tensor]] | None = None,
+    compression: Compressor = Compression.none,
+    backward_passes_per_step: int = 1,
+    op: ReduceOp = Average,
+    gradient_predivide_factor: float = 1.0,
+    num_groups: int = 0,
+    groups: Any = None,
+    sparse_as_dense: bool = False,
+    process_set: Any = None,
+    updates: str | None = None,
+) -> torch.optim.Optimizer:
+    """The optimizer, whose step() takes part in the job's exchange from now on.
+
+    Its parameters become views of the vectors that are exchanged, in the order of
+    named_parameters. Gradients of several backward passes per step are added up. A parameter
+    without a gradient in a step has zeros. It is the same object, of a class that inherits from
+    its own, so schedulers and state stay.
+    """
+    if hasattr(optimizer, "_ringside"):
+        raise RingsideError("this optimizer is a DistributedOptimizer already")
+    if _job.current().optimizer is not None:
+        raise UnsupportedError(
+            "a second DistributedOptimizer: a process has one; give one optimizer the parameters "
+            "of both models, as groups"
+        )
+    compressions.check(compression)
+    if num_groups or groups is not None:
+        raise UnsupportedError("groups: the job's --bucket-mb says how gradients travel together")
+    if sparse_as_dense:
+        raise UnsupportedError("sparse_as_dense: use torch.nn.Embedding(sparse=False)")
+    if process_set is not None:
+        raise UnsupportedError("process_set: all processes of the job take part")
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise UnsupportedError("LBFGS computes gradients within its step: use another optimizer")
+    passes = _check_passes(backward_passes_per_step)
+    makes_updates = _updates_are_own(updates)
+    factors = _factors(op, gradient_predivide_factor, makes_updates)
+    pairs = _name_parameters(optimizer, named_parameters)
+    exchange = Exchange(optimizer, pairs, passes, factors, makes_updates)
+    _job.current().optimizer = optimizer
+    optimizer._ringside = exchange
+    optimizer.__dict__.pop("step", None)  # a scheduler's, which counts calls of the class's own
+    kind = type(optimizer)
+    optimizer.__class__ = type(kind.__name__, (_Distributed, kind), {"__module__": kind.__module__})
+    return optimizer
