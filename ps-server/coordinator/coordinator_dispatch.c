@@ -65,6 +65,7 @@ static void handle_done(struct coordinator *coordinator, const struct sender *fr
     results_close_worker(&coordinator->results,
                          carriers_block(coordinator->carriers, from->index).first, message->report);
     snprintf(slot->digest, sizeof(slot->digest), "%s", message->member->params_digest);
+    slot_hear(slot, message->step, now_ms);
     coordinator_conclude(coordinator, now_ms);
 }
 
@@ -231,7 +232,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         break;
     case MESSAGE_HEARTBEAT:
         slot_note_wait(&coordinator->membership, from->slot, message->wait);
-        break;
+            break;
     case MESSAGE_JOIN: // of a peer, not of a member
     // Those below are for members.
     case MESSAGE_TRY:

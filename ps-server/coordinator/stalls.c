@@ -224,3 +224,88 @@ bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *
              wait[0] != '\0' ? ": " : "", wait);
     return true;
 }
+
+/* Whether a worker of a program of one's own makes no step until others do something: it has left
+ * an open job, which ends when all have, or has given to a sum that others have not. */
+static bool is_out_of_steps(const struct coordinator *coordinator, uint32_t index)
+{
+    const struct slot *slot = &coordinator->membership.workers[index];
+    return (slot->state == SLOT_DONE && job_is_open(coordinator->job)) ||
+           (coordinator->sums.arrived > 0 && coordinator->sums.has[index]);
+}
+
+/* The first and the last of those whose steps depend on each other. False: all may go on. */
+static bool find_uneven(const struct coordinator *coordinator, uint32_t *ret_behind,
+                        uint32_t *ret_ahead)
+{
+    const struct membership *membership = &coordinator->membership;
+    const struct slot *workers = membership->workers;
+    uint32_t behind = membership->worker_count, ahead = 0;
+    for (uint32_t i = 0; i < membership->worker_count; i++) {
+        ahead = workers[i].step > workers[ahead].step ? i : ahead;
+        bool is_first = behind == membership->worker_count;
+        if (is_out_of_steps(coordinator, i) &&
+            (is_first || workers[i].step < workers[behind].step)) {
+            behind = i;
+        }
+    }
+    *ret_behind = behind;
+    *ret_ahead = ahead;
+    return behind < membership->worker_count &&
+           workers[ahead].step > workers[behind].step + coordinator->job->mode.slack_steps;
+}
+
+/* The first worker that waits for a sum, and one that has left without it. */
+static bool find_deserted(const struct coordinator *coordinator, uint32_t *ret_waiting,
+                          uint32_t *ret_gone)
+{
+    const struct membership *membership = &coordinator->membership;
+    bool has_gone = false, is_waiting = false;
+    for (uint32_t i = membership->worker_count; coordinator->sums.arrived > 0 && i-- > 0;) {
+        bool has_given = coordinator->sums.has[i];
+        if (has_given) {
+            *ret_waiting = i;
+            is_waiting = true;
+        } else if (membership->workers[i].state == SLOT_DONE) {
+            *ret_gone = i;
+            has_gone = true;
+        }
+    }
+    return has_gone && is_waiting;
+}
+
+bool stalls_are_uneven(const struct coordinator *coordinator, struct sender *ret_culprit,
+                       char *ret_reason, size_t reason_size)
+{
+    const struct job *job = coordinator->job;
+    const struct membership *membership = &coordinator->membership;
+    bool is_bound = job->mode.kind != MODE_PS_ASYNC && job->backup == 0;
+    uint32_t first = 0, other = 0;
+    if (!job_is_external(job) || coordinator->state != COORDINATOR_TRAINING) {
+        return false;
+    }
+    const struct slot *workers = membership->workers;
+    if (find_deserted(coordinator, &first, &other)) {
+        snprintf(ret_reason, reason_size,
+                 "worker %u (host %s) waits in a collective, and worker %u (host %s) has left "
+                 "without it",
+                 workers[first].number, workers[first].host, workers[other].number,
+                 workers[other].host);
+        *ret_culprit = membership_member(membership, ROLE_WORKER, other);
+        return true;
+    }
+    if (!is_bound || !find_uneven(coordinator, &first, &other)) {
+        return false;
+    }
+    bool has_left = workers[first].state == SLOT_DONE;
+    snprintf(ret_reason, reason_size,
+             "worker %u (host %s) %s after %llu steps, and worker %u (host %s) makes step %llu: in "
+             "%s their numbers of steps %s",
+             workers[first].number, workers[first].host,
+             has_left ? "left" : "waits for all, to leave or in a collective,",
+             (unsigned long long)workers[first].step, workers[other].number, workers[other].host,
+             (unsigned long long)workers[other].step, mode_text(job->mode).text,
+             job->mode.kind == MODE_PS_SSP ? "differ by the bound at most" : "have to be the same");
+    *ret_culprit = membership_member(membership, ROLE_WORKER, first);
+    return true;
+}

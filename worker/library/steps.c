@@ -206,6 +206,7 @@ enum ringside_status ringside_end_step(struct ringside *ringside)
         }
     }
     uint64_t began_ns = clock_now_ns();
+    link_set_step(ringside->link, ringside->step + 1); // whose gradients others may wait for, too
     enum status status = end_step(ringside);
     if (status == STATUS_OK) {
         count_step(ringside, clock_now_ns() - began_ns);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 #define WORKERS 4
@@ -157,6 +158,108 @@ static void what_names_nobody_counts_as_nothing(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* A ring of two processes of a program of one's own, of which the first has made 5 steps. */
+static void open_external(struct story *story)
+{
+    story_open_training(story, 2);
+    snprintf(story->job.model, sizeof(story->job.model), "external:own");
+    story->job.steps = JOB_STEPS_OPEN;
+    story_give(story, 1, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 5}, 100);
+    story_give(story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 5}, 100);
+}
+
+static void leave(struct story *story, uint64_t peer, uint64_t step)
+{
+    const struct wire_member member = {.role = ROLE_WORKER, .params_digest = "same"};
+    static const struct wire_report report;
+    story_give(
+        story, peer,
+        (struct message){.kind = MESSAGE_DONE, .step = step, .member = &member, .report = &report},
+        200);
+}
+
+static void one_that_leaves_before_a_step_of_others_ends_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    leave(&story, 1, 5);
+    coordinator_tick(&story.coordinator, 300, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING); // the other may leave, too
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
+    coordinator_tick(&story.coordinator, 400, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_MISMATCH);
+    expect(story.coordinator.reason, "worker 0 (host node) left after 5 steps, and worker 1 (host "
+                                     "node) makes step 6: in ring their numbers");
+    coordinator_finish(&story.coordinator);
+}
+
+static void steps_may_differ_by_the_bound_of_the_mode(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    story.job.mode = (struct mode){MODE_PS_SSP, 2};
+    leave(&story, 1, 5);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 7}, 400);
+    coordinator_tick(&story.coordinator, 400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 8}, 500);
+    coordinator_tick(&story.coordinator, 500, 0);
+    assert_int_equal(story.coordinator.verdict, STATUS_MISMATCH);
+    coordinator_finish(&story.coordinator);
+}
+
+static void give_sum(struct story *story, uint64_t peer)
+{
+    static const double value = 1;
+    const struct wire_sum sum = {0, 1, &value};
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 200);
+}
+
+static void a_collective_of_one_beside_a_step_of_another_ends_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    give_sum(&story, 1);
+    coordinator_tick(&story.coordinator, 300, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
+    coordinator_tick(&story.coordinator, 400, 0);
+    expect(story.coordinator.reason, "worker 0 (host node) waits for all, to leave or in a "
+                                     "collective, after 5 steps, and worker 1");
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_collective_that_another_has_left_without_ends_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    story.job.mode = (struct mode){MODE_PS_ASYNC, 0};
+    leave(&story, 2, 5);
+    give_sum(&story, 1);
+    coordinator_tick(&story.coordinator, 300, 0);
+    expect(story.coordinator.reason,
+           "worker 0 (host node) waits in a collective, and worker 1 (host node) "
+           "has left without it");
+    coordinator_finish(&story.coordinator);
+}
+
+static void a_job_of_our_own_is_not_looked_at(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    snprintf(story.job.model, sizeof(story.job.model), "cnn");
+    give_sum(&story, 1);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
+    coordinator_tick(&story.coordinator, 400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
+    coordinator_finish(&story.coordinator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +267,11 @@ int main(void)
         cmocka_unit_test(of_two_that_do_not_reach_each_other_the_higher_number_goes),
         cmocka_unit_test(of_a_circle_with_servers_nobody_is_named_alone),
         cmocka_unit_test(what_names_nobody_counts_as_nothing),
+        cmocka_unit_test(one_that_leaves_before_a_step_of_others_ends_the_job),
+        cmocka_unit_test(steps_may_differ_by_the_bound_of_the_mode),
+        cmocka_unit_test(a_collective_of_one_beside_a_step_of_another_ends_the_job),
+        cmocka_unit_test(a_collective_that_another_has_left_without_ends_the_job),
+        cmocka_unit_test(a_job_of_our_own_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
