@@ -155,12 +155,20 @@ static void add_keys(struct own_program_environment *environment, const struct l
     }
 }
 
+/* What the user has set for the program. */
+static void hand_on(struct own_program_environment *environment, const char *name)
+{
+    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe): nobody changes it
+    if (value != NULL && strlen(value) < 1024) {
+        add(environment, "%s=%s", name, value);
+    }
+}
+
 void own_program_describe(const struct launch *launch, uint32_t rank,
                           struct own_program_environment *ret_environment)
 {
     const struct placement *placement = &launch->placement;
     size_t host = placement->host_of_worker[rank];
-    const char *library = getenv("RINGSIDE_LIBRARY"); // NOLINT(concurrency-mt-unsafe): likewise
     ret_environment->count = 0;
     add(ret_environment, "RINGSIDE_SERVER=%s", launch->endpoint);
     add(ret_environment, "RINGSIDE_RANK=%u", rank);
@@ -170,9 +178,8 @@ void own_program_describe(const struct launch *launch, uint32_t rank,
         add(ret_environment, "RINGSIDE_BIND=%s", launch->launcher->addresses[host]);
         add(ret_environment, "RINGSIDE_PORT_RANGE=%s", launch->launcher->host_options->port_range);
     }
-    if (library != NULL && strlen(library) < 1024) {
-        add(ret_environment, "RINGSIDE_LIBRARY=%s", library);
-    }
+    hand_on(ret_environment, "RINGSIDE_LIBRARY");
+    hand_on(ret_environment, "RINGSIDE_UPDATES");
     add_keys(ret_environment, launch);
     add_unless_set(ret_environment, "OMP_NUM_THREADS", thread_count(launch, host));
     add_unless_set(ret_environment, "PYTHONUNBUFFERED", 1); // its lines come as they are written

@@ -1,0 +1,80 @@
+"""Collectives on tensors and objects, against what one process computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from jobs import completed
+
+REDUCED = """
+def same(value, wanted):
+    wanted = torch.as_tensor(wanted, dtype=value.dtype)
+    assert value.shape == wanted.shape and torch.equal(value, wanted), (value, wanted)
+
+x = torch.arange(6.0).reshape(2, 3) + rank
+total = sum(torch.arange(6.0).reshape(2, 3) + r for r in range(3))
+same(hvd.allreduce(x, op=hvd.Sum), total)
+same(hvd.allreduce(x), total / 3)
+same(hvd.allreduce(x, average=False), total)
+same(hvd.allreduce(x.t(), op=hvd.Max), torch.arange(6.0).reshape(2, 3).t() + 2)
+same(hvd.allreduce(x, op=hvd.Min, prescale_factor=2.0, postscale_factor=3.0),
+     6 * torch.arange(6.0).reshape(2, 3))
+same(hvd.allreduce(torch.tensor(rank + 1), op=hvd.Product), 6)
+same(hvd.allreduce(torch.tensor(rank), op=hvd.Sum), 3)
+same(hvd.allreduce(torch.tensor([rank, 1])), [1, 1])
+same(hvd.allreduce(torch.tensor([0.1], dtype=torch.float64) * (rank + 1), op=hvd.Sum),
+     torch.tensor([0.1], dtype=torch.float64) + torch.tensor([0.1], dtype=torch.float64) * 2
+     + torch.tensor([0.1], dtype=torch.float64) * 3)
+same(hvd.allreduce(torch.tensor([1.5]).half() * rank), torch.tensor([1.5]).half())
+same(hvd.allreduce(torch.zeros(0)), torch.zeros(0))
+y = x.clone()
+assert hvd.allreduce_(y, op=hvd.Sum) is y
+same(y, total)
+handle = hvd.allreduce_async_(x.clone(), op=hvd.Sum)
+assert hvd.poll(handle)
+same(hvd.synchronize(handle), total)
+same(hvd.grouped_allreduce([x, x], op=hvd.Sum)[1], total)
+same(hvd.reducescatter(torch.arange(7.0), op=hvd.Sum),
+     3 * torch.tensor_split(torch.arange(7.0), 3)[rank])
+"""
+
+MOVED = """
+same(hvd.broadcast(torch.tensor([rank, 5]), 2), [2, 5])
+z = torch.full((2, 2), float(rank))
+hvd.broadcast_(z.t(), 1)
+same(z, torch.ones(2, 2))
+same(hvd.allgather(torch.full((rank, 2), float(rank))), [[1.0, 1], [2, 2], [2, 2]])
+same(hvd.allgather(torch.tensor(float(rank))), [0.0, 1, 2])
+same(hvd.allgather(torch.zeros(0, 4)), torch.zeros(0, 4))
+same(hvd.alltoall(torch.arange(3) + 10 * rank), [rank, 10 + rank, 20 + rank])
+rows, counts = hvd.alltoall(torch.arange(6) + 10 * rank, splits=torch.tensor([1, 2, 3]))
+same(counts, [rank + 1] * 3)
+begin = [0, 1, 3][rank]
+same(rows, [10 * r + begin + i for r in range(3) for i in range(rank + 1)])
+assert hvd.broadcast_object({"epoch": rank, "name": "x" * 1000 * rank}, 1) == {
+    "epoch": 1, "name": "x" * 1000}
+assert hvd.allgather_object("y" * rank) == ["", "y", "yy"]
+hvd.barrier()
+"""
+
+STATES = """
+model = make_model(rank)
+model.register_buffer("seen", torch.tensor(rank))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1 * (rank + 1))
+loss_of(model).backward()
+optimizer.step()
+hvd.broadcast_parameters(model.state_dict(), root_rank=1)
+hvd.broadcast_optimizer_state(optimizer, root_rank=1)
+hvd.broadcast_parameters(list(model.named_parameters()), root_rank=0)
+assert optimizer.param_groups[0]["lr"] == 0.2 and int(model.seen) == 1
+moments = [state["exp_avg"] for state in optimizer.state.values()]
+assert len(moments) == 4 and len(set(hvd.allgather_object([m.tolist() for m in moments][0][0][0]))) == 1
+print("same", digest(model))
+"""
+
+
+@pytest.mark.parametrize("mode", ["ring", "ps-async"])
+def test_collectives_do_what_one_process_computes(tmp_path: Path, mode: str) -> None:
+    values = completed(tmp_path, REDUCED + MOVED + STATES, workers=3, mode=mode).values()
+    assert len(values) == 3 and len(set(values)) == 1 and values[0].startswith("same")

@@ -1,0 +1,77 @@
+"""Which optimizers of torch the job's options can stand for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from ringside import UnsupportedError
+from ringside._library import JobDescription
+from ringside.torch import job_optimizers
+
+
+def job(optimizer: str, rate: float, **settings: float) -> JobDescription:
+    return JobDescription(mode=b"ps-sync", optimizer=optimizer.encode(), rate=rate, **settings)
+
+
+def parameters() -> list[torch.nn.Parameter]:
+    return [torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(3))]
+
+
+SAME = [
+    (torch.optim.SGD, {"lr": 0.1}, job("sgd", 0.1)),
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}, job("momentum", 0.1, momentum=0.9)),
+    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True},
+     job("nesterov", 0.1, momentum=0.9)),
+    (torch.optim.Adam, {"betas": (0.8, 0.99), "eps": 1e-7},
+     job("adam", 0.001, beta1=0.8, beta2=0.99, epsilon=1e-7)),
+    (torch.optim.AdamW, {}, job("adamw", 0.001, beta1=0.9, beta2=0.999, epsilon=1e-8,
+                                weight_decay=0.01)),
+    (torch.optim.Adagrad, {}, job("adagrad", 0.01, epsilon=1e-10)),
+    (torch.optim.Adadelta, {}, job("adadelta", 1.0, decay=0.9, epsilon=1e-6)),
+    (torch.optim.RMSprop, {}, job("rmsprop", 0.01, decay=0.99, epsilon=1e-8)),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "description"), SAME)
+def test_the_same_optimizer_is_taken(kind: type, settings: dict[str, object],
+                                     description: JobDescription) -> None:
+    job_optimizers.check(kind(parameters(), **settings), description)
+
+
+@pytest.mark.parametrize(("kind", "settings", "description"), SAME)
+def test_each_setting_that_differs_is_refused(kind: type, settings: dict[str, object],
+                                              description: JobDescription) -> None:
+    optimizer = kind(parameters(), **settings)
+    names = ["rate", "weight_decay"]
+    names += [name for name in ("momentum", "beta1", "beta2", "decay", "epsilon")
+              if getattr(description, name) > 0]
+    for name in names:
+        value = getattr(description, name)
+        setattr(description, name, value * 1.01 + 1e-3)
+        with pytest.raises(UnsupportedError, match="launch the job with --optimizer "):
+            job_optimizers.check(optimizer, description)
+        setattr(description, name, value)
+    job_optimizers.check(optimizer, description)
+
+
+@pytest.mark.parametrize(("optimizer", "sentence"), [
+    (torch.optim.Rprop(parameters()), "has no Rprop"),
+    (torch.optim.SGD(parameters(), lr=0.1, momentum=0.9, dampening=0.5), "dampening=0 there"),
+    (torch.optim.Adam(parameters(), amsgrad=True), "amsgrad=False there"),
+    (torch.optim.RMSprop(parameters(), momentum=0.5), "momentum=0 there"),
+    (torch.optim.SGD(parameters(), lr=0.1, maximize=True), "maximize=False there"),
+    (torch.optim.SGD([{"params": parameters(), "lr": 0.2}, {"params": parameters()}], lr=0.1),
+     "groups whose lr differs"),
+])
+def test_what_the_job_does_not_have_is_named(optimizer: torch.optim.Optimizer,
+                                             sentence: str) -> None:
+    with pytest.raises(UnsupportedError, match=sentence):
+        job_optimizers.check(optimizer, job("sgd", 0.1))
+
+
+def test_a_schedule_of_the_job_rules_over_the_rate() -> None:
+    description = job("sgd", 0.001, has_schedule=True)
+    job_optimizers.check(torch.optim.SGD(parameters(), lr=0.1), description)
+    job_optimizers.check_rate(0.05, description)
+    with pytest.raises(UnsupportedError, match="rate is 0.05 now"):
+        job_optimizers.check_rate(0.05, job("sgd", 0.1))

@@ -1,0 +1,293 @@
+"""DistributedOptimizer: whose gradients make which update, in which mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from jobs import PRELUDE, completed, run
+
+TRAIN = """
+model = make_model()
+optimizer = {optimizer}
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for step in range(12):
+    optimizer.zero_grad()
+    loss_of(model).backward()
+    optimizer.step()
+print(digest(model))
+"""
+
+PLAIN = """
+import hashlib
+class hvd:
+    init = staticmethod(lambda: None)
+    rank = staticmethod(lambda: 0)
+    size = staticmethod(lambda: 1)
+    DistributedOptimizer = staticmethod(lambda optimizer, **_: optimizer)
+"""
+
+
+def plain(script: str) -> str:
+    """What the script prints without us."""
+    printed: list[str] = []
+    source = PRELUDE.replace("import ringside.torch as hvd", PLAIN) + script
+    exec(source, {"print": lambda value: printed.append(str(value))})
+    return printed[-1]
+
+
+MOMENTUM = "torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)"
+ADAM = "torch.optim.Adam(model.parameters(), lr=0.01)"
+OPTIONS = {
+    MOMENTUM: ["--optimizer", "momentum", "--lr", "0.05", "--weight-decay", "1e-4"],
+    ADAM: ["--optimizer", "adam", "--lr", "0.01"],
+}
+
+
+@pytest.mark.parametrize("optimizer", [MOMENTUM, ADAM])
+def test_one_process_in_ring_has_the_bits_of_plain_torch(tmp_path: Path, optimizer: str) -> None:
+    script = TRAIN.format(optimizer=optimizer)
+    assert completed(tmp_path, script, workers=1).values() == [plain(script)]
+
+
+@pytest.mark.parametrize("optimizer", [MOMENTUM, ADAM])
+def test_ring_and_ps_sync_end_with_the_same_bits(tmp_path: Path, optimizer: str) -> None:
+    script = TRAIN.format(optimizer=optimizer)
+    for workers in (2, 3):
+        ring = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,
+                         variables={"RINGSIDE_UPDATES": "job"})
+        servers = completed(tmp_path, script, *OPTIONS[optimizer], workers=workers,
+                            mode="ps-sync")
+        assert len(set(ring.values() + servers.values())) == 1
+        assert len(ring.values()) == workers
+        assert ring.summary["params_digest"] == servers.summary["params_digest"]
+
+
+def test_two_processes_train_as_one_with_the_whole_batch(tmp_path: Path) -> None:
+    script = TRAIN.format(optimizer=MOMENTUM).replace(
+        "print(digest(model))", "print(model[2].bias.tolist())")
+    values = completed(tmp_path, script).values()
+    assert values[0] == values[1]
+    whole = torch.tensor(eval(plain(script)))
+    assert torch.allclose(torch.tensor(eval(values[0])), whole, atol=1e-6)
+
+
+def test_ps_async_is_as_stale_as_others_are_many(tmp_path: Path) -> None:
+    script = TRAIN.format(optimizer="torch.optim.SGD(model.parameters(), lr=0.01)")
+    script = script.replace("range(12)", "range(300)").replace(
+        "print(digest(model))", "hvd.barrier()\nprint(0 <= hvd.staleness() < 300)")
+    ended = completed(tmp_path, script, "--optimizer", "sgd", "--lr", "0.01", mode="ps-async")
+    assert ended.values() == ["True", "True"]
+    assert 0.3 < ended.summary["staleness"]["mean"] < 1.2, ended.summary["staleness"]
+
+
+ACCUMULATE = """
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(){more})
+for step in range(5):
+    optimizer.zero_grad()
+    for part in (0, 1):
+        loss_of(model, part, 2).backward()
+    optimizer.step()
+print(digest(model))
+"""
+
+
+def test_gradients_of_several_backward_passes_add_up(tmp_path: Path) -> None:
+    ended = completed(tmp_path, ACCUMULATE.format(more=", backward_passes_per_step=2"), workers=1)
+    assert ended.values() == [plain(ACCUMULATE.format(more=""))]
+
+
+def test_a_backward_pass_too_many_is_refused(tmp_path: Path) -> None:
+    ended = run(tmp_path, ACCUMULATE.format(more=""), workers=1)
+    assert ended.code == 1
+    assert "was computed more than 1 times before step(): give" in ended.summary["reason"]
+
+
+CLIP = """
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for step in range(3):
+    optimizer.zero_grad()
+    (10 * loss_of(model)).backward()
+    optimizer.synchronize()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    with optimizer.skip_synchronize():
+        optimizer.step()
+gradients = torch.cat([p.grad.flatten() for p in model.parameters()])
+print(round(float(gradients.norm()), 5), float(norm) > 0.1, digest(model))
+"""
+
+
+def test_mean_gradients_can_be_clipped(tmp_path: Path) -> None:
+    values = completed(tmp_path, CLIP).values()
+    assert values[0].startswith("0.1 True") and values[0] == values[1]
+
+
+SUM = """
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters(), {more})
+loss_of(model, 0, 1).backward()
+optimizer.synchronize()
+gradient = torch.cat([p.grad.flatten() for p in model.parameters()]).clone()
+with optimizer.skip_synchronize():
+    optimizer.step()
+other = make_model()
+loss_of(other, 0, 1).backward()
+own = torch.cat([p.grad.flatten() for p in other.parameters()])
+print(bool(torch.allclose(gradient, {factor} * own, rtol=1e-5)))
+"""
+
+
+@pytest.mark.parametrize(("more", "factor"), [
+    ("op=hvd.Sum", "2"), ("op=hvd.Average", "1"), ("gradient_predivide_factor=4.0", "1")])
+def test_gradients_are_added_or_averaged(tmp_path: Path, more: str, factor: str) -> None:
+    ended = completed(tmp_path, SUM.format(more=more, factor=factor))
+    assert ended.values() == ["True", "True"]
+
+
+KINDS = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(2)
+        self.conv = torch.nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)
+        self.shared = torch.nn.Linear(8, 8)
+        self.again = self.shared
+        self.frozen = torch.nn.Linear(8, 8).requires_grad_(False)
+        self.unused = torch.nn.Linear(8, 8)
+        self.narrow = torch.nn.Linear(8, 2).bfloat16()
+
+    def forward(self, x):
+        x = self.conv(x).mean((2, 3))
+        x = self.again(self.shared(x).tanh()) + self.frozen(x)
+        return self.narrow(x.bfloat16()).float()
+
+net = Net()
+before = {name: value.clone() for name, value in net.state_dict().items()}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters())
+x = torch.randn(8, 3, 6, 6, generator=generator).to(memory_format=torch.channels_last)
+for step in range(3):
+    optimizer.zero_grad(set_to_none=True)
+    net(x[rank::size]).sum().backward()
+    optimizer.step()
+moved = [name for name, value in net.state_dict().items() if not torch.equal(value, before[name])]
+print(digest(net.float()), net.conv.weight.is_contiguous(memory_format=torch.channels_last),
+      *sorted(name.split(".")[0] for name in moved if name.endswith("weight")))
+"""
+
+
+@pytest.mark.parametrize("mode", ["ring", "ps-sync"])
+def test_parameters_of_all_kinds_are_trained(tmp_path: Path, mode: str) -> None:
+    ended = completed(tmp_path, KINDS, "--optimizer", "sgd", "--lr", "0.1", mode=mode)
+    values = ended.values()
+    assert len(values) == 2 and values[0] == values[1]
+    assert values[0].split()[1:] == ["True", "again", "conv", "narrow", "shared"], values
+
+
+REFUSED = """
+def refusal(make, *arguments, **keywords):
+    model = make()
+    try:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        hvd.DistributedOptimizer(optimizer, model.named_parameters(), *arguments, **keywords)
+        print("taken")
+    except (ValueError, hvd.RingsideError) as error:
+        print(f"{type(error).__name__}: {error}")
+
+class Strided(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gaps = torch.nn.Parameter(torch.zeros(4, 8)[:, :4])
+
+linear = lambda: torch.nn.Linear(2, 2)
+refusal(lambda: linear().double())
+refusal(Strided)
+refusal(linear, compression=hvd.Compression.fp16)
+refusal(linear, backward_passes_per_step=0)
+refusal(linear, groups=[[1]])
+refusal(linear, updates="nobody")
+refusal(linear, op=hvd.Adasum)
+refusal(lambda: linear().requires_grad_(False))
+model, other = linear(), linear()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+try:
+    hvd.DistributedOptimizer(optimizer, other.named_parameters())
+except ValueError as error:
+    print(error)
+refusal(linear)
+refusal(linear)
+"""
+
+
+def test_what_is_not_offered_is_refused_by_name(tmp_path: Path) -> None:
+    lines = run(tmp_path, REFUSED, workers=1).lines[0]
+    wanted = ["the parameter weight is torch.float64, and gradients travel as float32",
+              "the parameter gaps has gaps or overlaps (strides (8, 1)): make it contiguous",
+              "Compression.fp16 is an option of the job here", "must be at least 1",
+              "the job's --bucket-mb says", "are made by 'script' or 'job', not 'nobody'",
+              "DistributedOptimizer has Average and Sum", "no parameter that wants a gradient",
+              "named_parameters lacks 2 of the optimizer's 2 parameters", "taken",
+              "a second DistributedOptimizer: a process has one"]
+    assert len(lines) == len(wanted), lines
+    for line, part in zip(lines, wanted):
+        assert part in line, (part, line)
+
+
+SPARSE = """
+model = torch.nn.Embedding(5, 3, sparse=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
+model(torch.tensor([1, 2])).sum().backward()
+"""
+
+
+def test_a_sparse_gradient_is_refused_by_name(tmp_path: Path) -> None:
+    ended = run(tmp_path, SPARSE, workers=1)
+    assert "the gradient of weight is sparse: use torch.nn.Embedding" in ended.summary["reason"]
+
+
+def test_first_parameters_that_differ_name_what_is_missing(tmp_path: Path) -> None:
+    ended = run(tmp_path, TRAIN.format(optimizer=MOMENTUM).replace(
+        "make_model()", "make_model(rank)"))
+    assert ended.code == 1 and "first parameters differ" in ended.text
+    assert "call broadcast_parameters(model.state_dict(), root_rank=0)" in ended.text
+
+
+SCHEDULED = """
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.4)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for step in range(6):
+    optimizer.zero_grad()
+    loss_of(model).backward()
+    optimizer.step()
+    scheduler.step()
+print(digest(model))
+"""
+
+
+def test_a_scheduler_rules_in_ring(tmp_path: Path) -> None:
+    assert completed(tmp_path, SCHEDULED, workers=1).values() == [plain(SCHEDULED)]
+    job = completed(tmp_path, SCHEDULED, "--optimizer", "sgd", "--lr", "0.4", workers=1,
+                    variables={"RINGSIDE_UPDATES": "job"})
+    assert job.values() == [plain(SCHEDULED)]  # plain SGD has one way to be computed
+
+
+def test_a_scheduler_is_refused_where_servers_keep_the_rate(tmp_path: Path) -> None:
+    ended = run(tmp_path, SCHEDULED, "--optimizer", "sgd", "--lr", "0.4", mode="ps-sync")
+    assert "the learning rate is 0.2 now, and servers keep the job's 0.4" in ended.summary["reason"]
+
+
+def test_an_optimizer_that_servers_do_not_have_is_told_the_options(tmp_path: Path) -> None:
+    ended = run(tmp_path, TRAIN.format(optimizer=ADAM), mode="ps-async")
+    options = ("--optimizer adam --lr 0.01 --beta1 0.9 --beta2 0.999 --epsilon 1e-08 "
+               "--weight-decay 0")
+    assert options in ended.text
+    completed(tmp_path, TRAIN.format(optimizer=ADAM), *options.split(), mode="ps-async")
