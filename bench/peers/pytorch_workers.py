@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""One of several workers that train in PyTorch together, by DDP over Gloo or by Horovod over Gloo.
+"""One of several workers that train in PyTorch together: by DDP over Gloo, Horovod over Gloo, or
+ringside.torch. Or beside each other, plain.
 
-usage: pytorch_workers.py --with ddp|horovod --rank RANK --workers COUNT --folder FOLDER MODEL BATCH
+usage: pytorch_workers.py --with ddp|horovod|ringside|plain [--rank RANK] [--workers COUNT]
+                          [--folder FOLDER] MODEL BATCH
                           [--layout default|channels_last] [--execution eager|compile|compile-cpp]
                           [--optimizer default|foreach|fused] [--gradients fresh|kept]
-                          [--bucket-mb MB] [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
+                          [--bucket-mb MB] [--cores own|shared]
+                          [--warmup STEPS] [--steps STEPS] [--blocks COUNT]
 
-BATCH is that of each worker, which computes with one thread. FOLDER is where they meet; it is theirs
-alone. Gradients are memory of their own in each step (fresh), or kept and zeroed. Each prints a line of
-JSON for each block of so many steps. Run by bench/training-peers.
+BATCH is that of each worker, which computes with one thread. FOLDER is where DDP and Horovod meet; it is
+theirs alone. `ringside run` says who the workers of ringside.torch are. Gradients are memory of their own in each step (fresh), or kept and zeroed. Each prints a line of
+JSON for each block of so many steps. Run by bench/training-peers and bench/torch.
 """
 import argparse
 import json
@@ -27,15 +30,16 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", choices=models.MODELS)
     parser.add_argument("batch", type=int)
-    parser.add_argument("--with", dest="library", choices=("ddp", "horovod"), required=True)
-    parser.add_argument("--rank", type=int, required=True)
-    parser.add_argument("--workers", type=int, required=True)
-    parser.add_argument("--folder", required=True)
+    parser.add_argument("--with", dest="library", choices=tuple(JOINS), required=True)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--folder")
     parser.add_argument("--layout", default="default", choices=("default", "channels_last"))
     parser.add_argument("--execution", default="eager", choices=("eager", "compile", "compile-cpp"))
     parser.add_argument("--optimizer", default="default", choices=("default", "foreach", "fused"))
     parser.add_argument("--gradients", default="fresh", choices=("fresh", "kept"))
     parser.add_argument("--bucket-mb", type=float, default=25)
+    parser.add_argument("--cores", default="shared", choices=("own", "shared"))
     parser.add_argument("--warmup", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--blocks", type=int, default=1)
@@ -90,12 +94,36 @@ def join_horovod(arguments, model):
         named_parameters=model.named_parameters())
 
 
+def join_ringside(arguments, model):
+    import ringside.torch as ringside  # pylint: disable=import-outside-toplevel
+    ringside.init()
+    arguments.rank = ringside.rank()
+    if arguments.cores == "own":
+        own = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {own[ringside.rank() % len(own)]})
+    ringside.broadcast_parameters(model.state_dict(), root_rank=0)
+    return model, ringside.DistributedOptimizer(
+        models.make_optimizer(model, arguments.optimizer),
+        named_parameters=model.named_parameters())
+
+
+def join_nobody(arguments, model):
+    return model, models.make_optimizer(model, arguments.optimizer)
+
+
+JOINS = {"ddp": join_ddp, "horovod": join_horovod, "ringside": join_ringside, "plain": join_nobody}
+
+
 def leave(arguments):
+    # pylint: disable=import-outside-toplevel
     if arguments.library == "ddp":
         torch.distributed.destroy_process_group()
-    else:
-        import horovod.torch as horovod  # pylint: disable=import-outside-toplevel
+    elif arguments.library == "horovod":
+        import horovod.torch as horovod
         horovod.shutdown()
+    elif arguments.library == "ringside":
+        import ringside.torch as ringside
+        ringside.shutdown()
 
 
 def main():
@@ -105,8 +133,7 @@ def main():
     is_channels_last = arguments.layout == "channels_last"
     batches = models.make_batches(arguments.model, arguments.batch, 0, is_channels_last)
     model = models.make_model(arguments.model, 0, is_channels_last)
-    join = {"ddp": join_ddp, "horovod": join_horovod}[arguments.library]
-    together, optimizer = join(arguments, model)
+    together, optimizer = JOINS[arguments.library](arguments, model)
     loss_of = models.compile_loss(together, arguments.execution)
 
     def step(index):
