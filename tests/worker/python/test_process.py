@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def test_fewer_steps_in_one_process_are_named(tmp_path: Path) -> None:
 def test_steps_beyond_the_length_of_the_job_are_refused(tmp_path: Path) -> None:
     ended = run(tmp_path, TRAIN + "for _ in range(5): step()\n", *SGD, "--steps", "4")
     assert "the job has made its 4 steps (--steps)" in ended.text
-    completed(tmp_path, TRAIN + "for _ in range(4): step()\n", *SGD, "--steps", "4")
+    ended = completed(tmp_path, TRAIN + "for _ in range(4): step()\n", *SGD, "--steps", "4")
+    assert re.search(r"completed: 4 steps in .* s, parameters ", ended.text), ended.text
 
 
 def test_a_script_without_training_is_a_job(tmp_path: Path) -> None:
