@@ -99,6 +99,9 @@ static void handle_report(struct coordinator *coordinator, const struct sender *
                              rank, (unsigned long long)report->period);
         return;
     }
+    if (!report->closes_period && report->images == 0) {
+        return; // of a program that tells no loss: it counts in the summary
+    }
     if (!report->closes_period) {
         coordinator->port.reported(coordinator->port.context, rank, message);
     } else if (results_period_is_complete(&coordinator->results, (uint32_t)report->period)) {

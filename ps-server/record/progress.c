@@ -453,24 +453,6 @@ static void print_failed_checkpoint(const struct checkpointing *checkpointing)
     }
 }
 
-/* How many steps, images and seconds there were. */
-static void print_extent(const struct coordinator *coordinator, const char *outcome,
-                         uint64_t started_ms)
-{
-    const struct results *results = &coordinator->results;
-    double images = results_images(results), dropped = results_images_dropped(results);
-    char seconds[64];
-    format_duration((double)(coordinator->ended_ms - started_ms) / 1000, seconds, sizeof(seconds));
-    printf("%s: %llu steps", outcome, (unsigned long long)summary_steps(coordinator));
-    if (images > 0 || !job_is_external(coordinator->job)) { // a program need not tell of them
-        printf(", %.0f images", images);
-    }
-    printf(" in %s", seconds);
-    if (dropped > 0) {
-        printf(" (%.0f more came too late for an update, and were dropped)", dropped);
-    }
-}
-
 void progress_closing(struct progress *progress, const struct coordinator *coordinator)
 {
     progress_break(progress);
@@ -487,21 +469,30 @@ void progress_closing(struct progress *progress, const struct coordinator *coord
         fflush(stdout);
         return;
     }
+    double dropped = results_images_dropped(&coordinator->results);
+    char seconds[64];
+    format_duration((double)(coordinator->ended_ms - started_ms) / 1000, seconds, sizeof(seconds));
     if (coordinator->results.has_reached_target) {
         printf("reached a test accuracy of %g after %.1f s of training\n",
                coordinator->job->target_accuracy,
                results_seconds_until(&coordinator->results, coordinator->results.target_period));
     }
     print_failed_checkpoint(&coordinator->checkpointing);
-    print_extent(coordinator, outcome, started_ms);
-    double rate = results_images_per_second(&coordinator->results);
-    if (is_completed && (rate > 0 || !job_is_external(coordinator->job))) {
-        printf(", %.0f images/s", rate);
+    double images = results_images(&coordinator->results);
+    bool has_images =
+        images > 0 || !job_is_external(coordinator->job); // some programs tell of none
+    printf("%s: %llu steps", outcome, (unsigned long long)summary_steps(coordinator));
+    if (has_images) {
+        printf(", %.0f images", images);
     }
-    if (is_completed) {
-        printf(", parameters %.12s...\n", coordinator->params_digest);
-    } else {
-        printf(": %s\n", coordinator->reason);
+    printf(" in %s", seconds);
+    if (dropped > 0) {
+        printf(" (%.0f more came too late for an update, and were dropped)", dropped);
     }
+    if (is_completed && has_images) {
+        printf(", %.0f images/s", results_images_per_second(&coordinator->results));
+    }
+    printf(is_completed ? ", parameters %.12s...\n" : ": %s\n",
+           is_completed ? coordinator->params_digest : coordinator->reason);
     fflush(stdout);
 }

@@ -185,7 +185,7 @@ uint64_t summary_steps(const struct coordinator *coordinator)
 {
     const struct results *results = &coordinator->results;
     uint32_t closed = results->period_count;
-    if (coordinator->verdict == STATUS_OK && job_is_open(coordinator->job)) {
+    if (coordinator->verdict == STATUS_OK && job_is_external(coordinator->job)) {
         return results_steps_made(results);
     }
     if (coordinator->verdict == STATUS_OK && closed > 0) {

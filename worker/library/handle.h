@@ -66,6 +66,7 @@ struct ringside {
     uint32_t next_bucket;                   // that goes next: they go in their order
 
     uint64_t began_ns, step_began_ns, wait_ns, wire_ns;
+    uint64_t step_wait_ns; // of wait_ns, in this step
     double staleness, staleness_sum;
     struct wire_report interval, period;
     uint64_t sent_before, received_before; // the interval

@@ -91,9 +91,7 @@ void handle_report_interval(struct ringside *ringside)
     ringside->sent_before = sent;
     ringside->received_before = received;
     add_to_period(ringside);
-    if (interval->images > 0) { // of a program that says nothing there is nothing to show
-        link_report(ringside->link, ringside->rank, ringside->step, interval);
-    }
+    link_report(ringside->link, ringside->rank, ringside->step, interval);
     *interval = (struct wire_report){0};
 }
 

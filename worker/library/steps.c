@@ -56,6 +56,12 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
     return is == RINGSIDE_OK && is_over ? RINGSIDE_END : is;
 }
 
+static void note_wait(struct ringside *ringside, uint64_t waited_ns)
+{
+    ringside->wait_ns += waited_ns;
+    ringside->step_wait_ns += waited_ns;
+}
+
 static bool is_tensor(const struct ringside *ringside, uint32_t tensor)
 {
     return tensor == RINGSIDE_ALL || tensor < ringside->tensor_count;
@@ -80,7 +86,7 @@ enum ringside_status ringside_await(struct ringside *ringside, uint32_t tensor)
             status = exchange_await_bucket(ringside->exchange, i, apply, ringside);
         }
     }
-    ringside->wait_ns += clock_now_ns() - began_ns;
+    note_wait(ringside, clock_now_ns() - began_ns);
     return handle_exit(ringside, status);
 }
 
@@ -103,7 +109,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
     if (status == STATUS_OK) {
         status = exchange_begin_step(ringside->exchange, ringside->step);
     }
-    ringside->wait_ns += clock_now_ns() - began_ns;
+    note_wait(ringside, clock_now_ns() - began_ns);
     ringside->state = HANDLE_GRADIENTS;
     return handle_exit(ringside, status);
 }
@@ -167,12 +173,13 @@ static enum status end_step(struct ringside *ringside)
                                                                    : handle_settle(ringside);
 }
 
-static void count_step(struct ringside *ringside, uint64_t waited_ns)
+static void count_step(struct ringside *ringside)
 {
     struct wire_report *interval = &ringside->interval;
     uint64_t now_ns = clock_now_ns(), total_ns = now_ns - ringside->step_began_ns;
     uint64_t wire_ns = exchange_take_wire_ns(ringside->exchange);
-    ringside->wait_ns += waited_ns;
+    uint64_t waited_ns = ringside->step_wait_ns;
+    ringside->step_wait_ns = 0;
     ringside->wire_ns += wire_ns;
     interval->rate = ringside->update_rate;
     if (is_unsynchronised(ringside)) {
@@ -209,7 +216,8 @@ enum ringside_status ringside_end_step(struct ringside *ringside)
     link_set_step(ringside->link, ringside->step + 1); // whose gradients others may wait for, too
     enum status status = end_step(ringside);
     if (status == STATUS_OK) {
-        count_step(ringside, clock_now_ns() - began_ns);
+        note_wait(ringside, clock_now_ns() - began_ns);
+        count_step(ringside);
         ringside->state = HANDLE_BETWEEN;
     }
     return handle_exit(ringside, status);

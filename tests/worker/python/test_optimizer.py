@@ -80,6 +80,8 @@ def test_ps_async_is_as_stale_as_others_are_many(tmp_path: Path) -> None:
     ended = completed(tmp_path, script, "--optimizer", "sgd", "--lr", "0.01", mode="ps-async")
     assert ended.values() == ["True", "True"]
     assert 0.3 < ended.summary["staleness"]["mean"] < 1.2, ended.summary["staleness"]
+    times = ended.summary["ms_per_step"]  # without a word of the script's
+    assert 0 < times["compute"] < times["total"] and times["exchange_wait"] > 0, times
 
 
 ACCUMULATE = """
