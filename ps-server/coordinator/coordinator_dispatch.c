@@ -235,7 +235,7 @@ static void dispatch(struct coordinator *coordinator, const struct sender *from,
         break;
     case MESSAGE_HEARTBEAT:
         slot_note_wait(&coordinator->membership, from->slot, message->wait);
-            break;
+        break;
     case MESSAGE_JOIN: // of a peer, not of a member
     // Those below are for members.
     case MESSAGE_TRY:
@@ -274,7 +274,8 @@ void coordinator_receive(struct coordinator *coordinator, uint64_t peer,
     if (!membership_find(&coordinator->membership, peer, &from) || from.slot->state == SLOT_GONE) {
         return; // not a member, or no longer one
     }
-    bool has_step = message->kind == MESSAGE_HEARTBEAT;
+    // One that waits for a sum has made more steps than its last heartbeat knew.
+    bool has_step = message->kind == MESSAGE_HEARTBEAT || message->kind == MESSAGE_SUM;
     slot_hear(from.slot, has_step ? message->step : from.slot->step, now_ms);
     dispatch(coordinator, &from, message, now_ms);
 }

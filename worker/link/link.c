@@ -206,7 +206,8 @@ enum status link_sum(struct link *link, double *values, uint32_t count)
     for (uint32_t i = 0; i < link->ranks.count; i++) {
         // The values stay until the answer comes.
         const struct wire_sum sum = {round, count, values + (size_t)i * count};
-        struct message message = {.kind = MESSAGE_SUM, .rank = link->ranks.first + i, .sum = &sum};
+        struct message message = {
+            .kind = MESSAGE_SUM, .rank = link->ranks.first + i, .step = link->step, .sum = &sum};
         post_message(link, &message);
     }
     pthread_mutex_lock(&link->mutex);

@@ -210,11 +210,11 @@ static void steps_may_differ_by_the_bound_of_the_mode(void **state)
     coordinator_finish(&story.coordinator);
 }
 
-static void give_sum(struct story *story, uint64_t peer)
+static void give_sum(struct story *story, uint64_t peer, uint64_t step)
 {
     static const double value = 1;
     const struct wire_sum sum = {0, 1, &value};
-    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .sum = &sum}, 200);
+    story_give(story, peer, (struct message){.kind = MESSAGE_SUM, .step = step, .sum = &sum}, 200);
 }
 
 static void a_collective_of_one_beside_a_step_of_another_ends_the_job(void **state)
@@ -222,13 +222,26 @@ static void a_collective_of_one_beside_a_step_of_another_ends_the_job(void **sta
     (void)state;
     struct story story;
     open_external(&story);
-    give_sum(&story, 1);
+    give_sum(&story, 1, 5);
     coordinator_tick(&story.coordinator, 300, 0);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
     coordinator_tick(&story.coordinator, 400, 0);
     expect(story.coordinator.reason, "worker 0 (host node) waits for all, to leave or in a "
                                      "collective, after 5 steps, and worker 1");
+    coordinator_finish(&story.coordinator);
+}
+
+/* Between two heartbeats a process makes many steps, and may come to a collective. */
+static void a_collective_says_how_many_steps_came_before_it(void **state)
+{
+    (void)state;
+    struct story story;
+    open_external(&story);
+    give_sum(&story, 1, 9);
+    story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 9}, 400);
+    coordinator_tick(&story.coordinator, 400, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     coordinator_finish(&story.coordinator);
 }
 
@@ -239,7 +252,7 @@ static void a_collective_that_another_has_left_without_ends_the_job(void **state
     open_external(&story);
     story.job.mode = (struct mode){MODE_PS_ASYNC, 0};
     leave(&story, 2, 5);
-    give_sum(&story, 1);
+    give_sum(&story, 1, 5);
     coordinator_tick(&story.coordinator, 300, 0);
     expect(story.coordinator.reason,
            "worker 0 (host node) waits in a collective, and worker 1 (host node) "
@@ -253,7 +266,7 @@ static void a_job_of_our_own_is_not_looked_at(void **state)
     struct story story;
     open_external(&story);
     snprintf(story.job.model, sizeof(story.job.model), "cnn");
-    give_sum(&story, 1);
+    give_sum(&story, 1, 5);
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
     coordinator_tick(&story.coordinator, 400, 0);
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
@@ -270,6 +283,7 @@ int main(void)
         cmocka_unit_test(one_that_leaves_before_a_step_of_others_ends_the_job),
         cmocka_unit_test(steps_may_differ_by_the_bound_of_the_mode),
         cmocka_unit_test(a_collective_of_one_beside_a_step_of_another_ends_the_job),
+        cmocka_unit_test(a_collective_says_how_many_steps_came_before_it),
         cmocka_unit_test(a_collective_that_another_has_left_without_ends_the_job),
         cmocka_unit_test(a_job_of_our_own_is_not_looked_at),
     };
