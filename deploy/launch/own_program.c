@@ -180,6 +180,7 @@ void own_program_describe(const struct launch *launch, uint32_t rank,
     }
     hand_on(ret_environment, "RINGSIDE_LIBRARY");
     hand_on(ret_environment, "RINGSIDE_UPDATES");
+    hand_on(ret_environment, "RINGSIDE_DATA"); // a folder, of which the program may read
     add_keys(ret_environment, launch);
     add_unless_set(ret_environment, "OMP_NUM_THREADS", thread_count(launch, host));
     add_unless_set(ret_environment, "PYTHONUNBUFFERED", 1); // its lines come as they are written

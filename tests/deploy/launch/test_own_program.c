@@ -214,6 +214,9 @@ static void the_library_of_the_user_is_handed_on(void **state)
     setenv("RINGSIDE_LIBRARY", "/opt/libringside.so", 1);
     assert_string_equal(told(0, "RINGSIDE_LIBRARY"), "/opt/libringside.so");
     unsetenv("RINGSIDE_LIBRARY");
+    setenv("RINGSIDE_DATA", "/srv/images", 1);
+    assert_string_equal(told(0, "RINGSIDE_DATA"), "/srv/images");
+    unsetenv("RINGSIDE_DATA");
 }
 
 int main(void)
