@@ -68,6 +68,23 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
+def run_file(
+    out: Path,
+    program: list[str],
+    *options: str,
+    workers: int = 2,
+    mode: str = "ring",
+    variables: dict[str, str] | None = None,
+) -> Ended:
+    """Runs a script that is there already, with its arguments."""
+    ended = subprocess.run(
+        [str(BUILD / "deploy" / "ringside"), "run", "-n", str(workers), "--mode", mode, "--out",
+         str(out), *options, "--", sys.executable, *program],
+        env=environment(**(variables or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+    return Ended(ended.returncode, ended.stdout, out)
+
+
 def run(
     folder: Path,
     script: str,
@@ -82,12 +99,8 @@ def run(
     out.mkdir()
     path = out / "train.py"
     path.write_text(prelude + script)
-    ended = subprocess.run(
-        [str(BUILD / "deploy" / "ringside"), "run", "-n", str(workers), "--mode", mode, "--out",
-         str(out / "run"), *options, "--", sys.executable, str(path)],
-        env=environment(**(variables or {})), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
-    return Ended(ended.returncode, ended.stdout, out / "run")
+    return run_file(out / "run", [str(path)], *options, workers=workers, mode=mode,
+                    variables=variables)
 
 
 def completed(*arguments: object, **keywords: object) -> Ended:
