@@ -208,7 +208,7 @@ static void cores_are_shared_among_the_processes_of_a_host(void **state)
     unsetenv("OMP_NUM_THREADS");
 }
 
-static void the_library_of_the_user_is_handed_on(void **state)
+static void what_the_user_has_set_is_handed_on(void **state)
 {
     (void)state;
     setenv("RINGSIDE_LIBRARY", "/opt/libringside.so", 1);
@@ -230,7 +230,7 @@ int main(void)
         cmocka_unit_test_setup(where_nobody_listens_there_is_no_address, set_up),
         cmocka_unit_test_setup(keys_come_by_standard_input_alone, set_up),
         cmocka_unit_test_setup(cores_are_shared_among_the_processes_of_a_host, set_up),
-        cmocka_unit_test_setup(the_library_of_the_user_is_handed_on, set_up),
+        cmocka_unit_test_setup(what_the_user_has_set_is_handed_on, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
