@@ -235,9 +235,9 @@ static enum status read_command_line(struct option_program *program, int argc, c
     for (int i = 1; i < argc; i++) {
         enum status status;
         if (argv[i][0] != '-' || argv[i][1] == '\0') {
-            log_error("'%.60s' is not an option; %s takes nothing but options%s", argv[i],
+            log_error("'%.60s' is not an option, and %s takes no other argument here%s", argv[i],
                       program->name,
-                      program->takes_program ? ", and behind `--` a program of your own" : "");
+                      program->takes_program ? ", but for a program of your own behind `--`" : "");
             status = STATUS_INVALID;
         } else if (argv[i][1] != '-') {
             status = take_short(program, argc, argv, &i);

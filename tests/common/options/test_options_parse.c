@@ -111,7 +111,7 @@ static void a_missing_value_is_not_taken_from_the_next_option(void **state)
 static void an_argument_that_is_no_option_is_refused(void **state)
 {
     (void)state;
-    sample_refuse(ARGUMENTS("workers=4"), "'workers=4' is not an option", "nothing but options");
+    sample_refuse(ARGUMENTS("workers=4"), "'workers=4' is not an option", "no other argument");
     sample_refuse(ARGUMENTS(""), "'' is not an option", "");
     sample_refuse(ARGUMENTS("-"), "'-' is not an option", "");
     sample_refuse(ARGUMENTS("--loud", "true"), "'true' is not an option", "");
