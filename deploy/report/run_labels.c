@@ -12,8 +12,9 @@
 
 /* Options that change no result, or follow from others. */
 static const char *const silent[] = {
-    "seed",       "report-every", "checkpoint-every", "keep",    "start-timeout", "lost-after",
-    "stall-warn", "stall-fail",   "lr-workers",       "on-loss", "min-workers"};
+    "seed",        "report-every", "checkpoint-every", "keep",       "start-timeout",
+    "lost-after",  "stall-warn",   "stall-fail",       "lr-workers", "on-loss",
+    "min-workers", "timeline",     "timeline-steps"};
 
 /* Keys of a summary that are options, for runs without a job.json. */
 static const char *const keys[][2] = {

@@ -1,6 +1,10 @@
 /* Has a row of words for each option that has better ones than its name. */
 #include "deploy/report/run_words.h"
 
+#include "common/job/straggler.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +29,30 @@ static const struct phrase phrases[] = {
     {"processes", "0", "a process for each worker"},
     {"processes", "1", "%s process"},
     {"processes", NULL, "%s processes"},
+    {"server-threads", "1", "%s thread of each server"},
+    {"server-threads", NULL, "%s threads of each server"},
+    {"epochs", "1", "%s epoch"},
+    {"epochs", NULL, "%s epochs"},
+    {"steps", "0", "whole epochs"},
+    {"steps", "1", "%s step"},
+    {"steps", NULL, "%s steps"},
+    {"limit-train", "0", "all training images"},
+    {"limit-train", NULL, "%s training images"},
+    {"limit-test", "0", "all test images"},
+    {"limit-test", NULL, "%s test images"},
+    {"image-size", "0", "images as they are"},
+    {"image-size", NULL, "images of %s pixels"},
+    {"augment", "none", "images unchanged"},
+    {"augment", NULL, "images changed by %s"},
+    {"shard", "global", "samples dealt anew"},
+    {"shard", "local", "samples kept by their workers"},
+    {"eval", "epoch", "evaluated every epoch"},
+    {"eval", "end", "evaluated at the end"},
+    {"eval", "none", "not evaluated"},
+    {"eval-every", "0", "evaluated as usual"},
+    {"eval-every", NULL, "evaluated every %s steps"},
+    {"target-accuracy", "0", "no target"},
+    {"target-accuracy", NULL, "target accuracy %s"},
     {"batch", NULL, "batch %s per worker"},
     {"global-batch", NULL, "global batch %s"},
     {"lr", NULL, "rate %s"},
@@ -59,7 +87,16 @@ static const struct phrase phrases[] = {
     {"all-reduce", NULL, "all-reduce %s"},
     {"straggler", "none", "no straggler"},
     {"switch", "none", "one mode throughout"},
+    {"switch", NULL, "changing the mode (%s)"},
     {"fault", "none", "no faults"},
+    {"fault", NULL, "faults (%s)"},
+    {"warmup-epochs", "0", "no warm-up"},
+    {"warmup-epochs", NULL, "warm-up of %s epochs"},
+    {"precision", NULL, "computed in %s"},
+    {"conv", NULL, "convolutions %s"},
+    {"security", NULL, "security %s"},
+    {"sync-bn", "no", "batch norm of each worker"},
+    {"sync-bn", "yes", "batch norm of all workers"},
     {"device", NULL, "device %s"},
     {"bucket-mb", NULL, "buckets of %s MiB"},
     {"connections", "1", "%s connection"},
@@ -103,9 +140,38 @@ static void write_words(const char *before, const char *value, const char *after
     memcpy(ret_words, words, RUN_WORDS_BYTES);
 }
 
+/* "worker 2 slowed 6 times, delays of 20 ms in 10 % of steps" */
+static bool write_straggler(const char *value, char ret_words[RUN_WORDS_BYTES])
+{
+    struct straggler straggler;
+    char why[128], rule_words[128];
+    if (straggler_parse(value, &straggler, why, sizeof(why)) != STATUS_OK || straggler.count == 0) {
+        return false;
+    }
+    ret_words[0] = '\0';
+    for (uint32_t i = 0; i < straggler.count; i++) {
+        const struct straggler_rule *rule = &straggler.rules[i];
+        char who[48] = "workers";
+        if (rule->rank >= 0) {
+            snprintf(who, sizeof(who), "worker %" PRId64, rule->rank);
+        }
+        if (rule->mean_ms > 0) {
+            snprintf(rule_words, sizeof(rule_words), "%s late by %.4g ms in %.4g %% of steps", who,
+                     rule->mean_ms, 100 * rule->share);
+        } else {
+            snprintf(rule_words, sizeof(rule_words), "%s slowed %.4g times", who, rule->factor);
+        }
+        run_words_append(ret_words, rule_words);
+    }
+    return true;
+}
+
 void run_words_of_option(const char *name, const char *value, char ret_words[RUN_WORDS_BYTES])
 {
     char before[64];
+    if (strcmp(name, "straggler") == 0 && write_straggler(value, ret_words)) {
+        return;
+    }
     for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++) {
         const char *rest = match(&phrases[i], name, value);
         const char *place = strstr(phrases[i].words, "%s");

@@ -25,6 +25,13 @@ static void options_are_said_in_words(void **state)
         {"lr", "0.1", "rate 0.1"},
         {"compress", "fp16", "gradients as fp16"},
         {"weight-decay", "0.5", "weight decay 0.5"},
+        {"epochs", "1", "1 epoch"},
+        {"limit-train", "2000", "2000 training images"},
+        {"straggler", "none", "no straggler"},
+        {"straggler", "rank=2,factor=6", "worker 2 slowed 6 times"},
+        {"straggler", "dist=exponential:mean=20ms,share=0.1",
+         "workers late by 20 ms in 10 % of steps"},
+        {"straggler", "nonsense", "straggler nonsense"},
         {"no-such-option", "100%s", "no such option 100%s"},
     };
     char words[RUN_WORDS_BYTES];
