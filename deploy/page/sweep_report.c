@@ -70,7 +70,7 @@ static void write_table(FILE *file, const void *context)
         for (size_t k = 0; sweep_table_heading(settings, k) != NULL; k++) {
             sweep_table_cell(settings, i, k, cell, sizeof(cell));
             if (k == 0) {
-                run_words_of_label(settings->list[i].label, NULL, words);
+                run_words_of_label(settings->list[settings->rows[i]].label, NULL, words);
                 snprintf(cell, sizeof(cell), "%s", words);
             }
             fprintf(file, "<td>");

@@ -53,7 +53,7 @@ static void split_label(struct sweep_setting *setting)
     }
 }
 
-/* By series in the order of their first setting, then by staleness. */
+/* By series in the order of their first setting, then by staleness, then as planned. */
 static int compare_settings(const void *a, const void *b)
 {
     const struct sweep_setting *left = a, *right = b;
@@ -61,7 +61,19 @@ static int compare_settings(const void *a, const void *b)
     if (left->series_index != right->series_index) {
         return left->series_index < right->series_index ? -1 : 1;
     }
-    return x < y ? -1 : x > y ? 1 : strcmp(left->label, right->label);
+    return x < y ? -1 : x > y ? 1 : left->place < right->place ? -1 : left->place > right->place;
+}
+
+/* Modes have one order in all reports; settings of a mode stay as they are. */
+static void order_rows(struct sweep_settings *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        size_t at = i, rank = settings->list[i].mode_rank;
+        for (; at > 0 && settings->list[settings->rows[at - 1]].mode_rank > rank; at--) {
+            settings->rows[at] = settings->rows[at - 1];
+        }
+        settings->rows[at] = i;
+    }
 }
 
 struct statistics sweep_ratio(const struct statistics *a, const struct statistics *b)
@@ -157,6 +169,8 @@ static void gather(const struct sweep_results *results, size_t group, struct swe
             continue;
         }
         setting->label = results->plan->runs[i].label;
+        setting->mode_rank = (size_t)results->plan->runs[i].job.mode.kind;
+        setting->place = group;
         setting->has_target = results->plan->runs[i].job.target_accuracy > 0;
         setting->planned++;
         if (run != NULL && !run_folder_is_completed(run)) {
@@ -195,7 +209,9 @@ enum status sweep_settings_of(const struct sweep_results *results,
     const struct run_folder *runs[SWEEP_REPEAT_MAX];
     struct sweep_settings settings = {.count = results->plan->group_count};
     settings.list = calloc(settings.count, sizeof(*settings.list));
-    if (settings.list == NULL) {
+    settings.rows = calloc(settings.count, sizeof(*settings.rows));
+    if (settings.list == NULL || settings.rows == NULL) {
+        sweep_settings_free(&settings);
         return STATUS_NO_MEMORY;
     }
     for (size_t i = 0; i < settings.count; i++) {
@@ -214,6 +230,7 @@ enum status sweep_settings_of(const struct sweep_results *results,
     number_series(&settings);
     qsort(settings.list, settings.count, sizeof(*settings.list), compare_settings);
     compare_with_first(&settings);
+    order_rows(&settings);
     *ret_settings = settings;
     return STATUS_OK;
 }
@@ -224,6 +241,7 @@ void sweep_settings_free(struct sweep_settings *settings)
         free(settings->list[i].points);
     }
     free(settings->list);
+    free(settings->rows);
     *settings = (struct sweep_settings){0};
 }
 

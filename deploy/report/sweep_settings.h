@@ -49,6 +49,7 @@ struct sweep_setting {
     char series[256];  // the label without what makes staleness; "" if nothing is left
     char axis[256];    // the rest of it
     size_t series_index;
+    size_t mode_rank, place; // the order of its mode in every report; its place in the plan
     size_t planned, completed, diverged, failed;
     double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) the step of each
     size_t reached;                          // runs that have reached the target
@@ -68,6 +69,7 @@ struct sweep_settings {
     struct sweep_setting *list; // owned; settings of a series in the order of their staleness
     size_t count;
     size_t series_count;
+    size_t *rows; // (count), owned; by mode, then as in the list: rows of tables
 };
 
 /* What a table calls a measure, how many digits it shows. */

@@ -115,7 +115,7 @@ void sweep_table_cell(const struct sweep_settings *settings, size_t setting, siz
                       char *ret_text, size_t text_size)
 {
     struct column columns[COLUMNS_MAX];
-    const struct sweep_setting *row = &settings->list[setting];
+    const struct sweep_setting *row = &settings->list[settings->rows[setting]];
     size_t count = list_columns(settings, columns);
     snprintf(ret_text, text_size, "-");
     if (column >= count) {
@@ -163,7 +163,7 @@ static void write_csv(FILE *file, const void *context)
     }
     fprintf(file, "\n");
     for (size_t i = 0; i < settings->count; i++) {
-        const struct sweep_setting *row = &settings->list[i];
+        const struct sweep_setting *row = &settings->list[settings->rows[i]];
         table_write_csv_value(file, row->label);
         fprintf(file, ",");
         table_write_csv_value(file, row->series);

@@ -1,5 +1,6 @@
 /* Tests of what a sweep found: runs to settings, settings to series. */
 #include "deploy/report/sweep_settings.h"
+#include "deploy/report/sweep_table.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/sample_runs.h"
 
@@ -92,6 +93,29 @@ static void settings_are_in_series_and_sorted_by_staleness(void **state)
     assert_string_equal(list[2].series, "optimizer=adam");
     assert_int_equal(list[0].series_index, 0);
     assert_int_equal(list[3].series_index, 1);
+}
+
+/* Settings as planned: ps-sync with 4 and with 16 workers, then ring. Nothing of them is stale. */
+static void rows_are_by_mode_and_as_planned_where_nothing_is_stale(void **state)
+{
+    struct sweep_test *test = *state;
+    static const char *const labels[] = {"mode=ps-sync workers=4", "mode=ps-sync workers=16",
+                                         "mode=ring workers=4", "mode=ring workers=16"};
+    static const char *const wanted[] = {"mode=ring workers=4", "mode=ring workers=16",
+                                         "mode=ps-sync workers=4", "mode=ps-sync workers=16"};
+    char cell[SWEEP_TABLE_CELL_BYTES];
+    for (size_t i = 0; i < RUNS; i++) {
+        snprintf(test->runs[i].label, sizeof(test->runs[i].label), "%s", labels[i / 2]);
+        test->runs[i].job.mode.kind = i < 4 ? MODE_PS_SYNC : MODE_RING;
+        test->summaries[i] = &test->folders[2];
+    }
+    sweep_settings_free(&test->settings);
+    const struct sweep_results results = {&test->plan, test->summaries};
+    assert_int_equal(sweep_settings_of(&results, &test->settings), STATUS_OK);
+    for (size_t i = 0; i < 4; i++) {
+        sweep_table_cell(&test->settings, i, 0, cell, sizeof(cell));
+        assert_string_equal(cell, wanted[i]);
+    }
 }
 
 static void means_are_over_the_seeds_that_completed(void **state)
@@ -197,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SETTINGS_TEST(settings_are_in_series_and_sorted_by_staleness),
+        SETTINGS_TEST(rows_are_by_mode_and_as_planned_where_nothing_is_stale),
         SETTINGS_TEST(means_are_over_the_seeds_that_completed),
         SETTINGS_TEST(steps_to_the_target_are_relative_to_the_least_stale_of_the_series),
         SETTINGS_TEST(curves_have_a_point_for_each_evaluation),
