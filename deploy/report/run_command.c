@@ -1,0 +1,90 @@
+/* Turns the options in a job.json back into a command line, without those at their defaults. */
+#include "deploy/report/run_command.h"
+
+#include "common/base/printable.h"
+#include "common/job/job_options.h"
+#include "deploy/system/command_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the launcher chose itself, or follows from another option. */
+static bool is_derived(const json_t *options, const char *name)
+{
+    static const char *const derived[] = {"security", "on-loss", "lr-workers", "without-ranks"};
+    for (size_t i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
+        if (strcmp(derived[i], name) == 0) {
+            return true;
+        }
+    }
+    if (strcmp(name, "batch") == 0) {
+        return json_number_value(json_object_get(options, "global-batch")) > 0;
+    }
+    // A mode without servers has none, whatever is said.
+    return strcmp(name, "servers") == 0 &&
+           json_number_value(json_object_get(options, "servers")) == 0;
+}
+
+static bool is_default(const struct option *option, const json_t *value)
+{
+    if (option->fallback == NULL) {
+        return true;
+    }
+    if (json_is_boolean(value)) {
+        return json_is_true(value) == (strcmp(option->fallback, "true") == 0);
+    }
+    if (json_is_number(value)) {
+        char *end;
+        double fallback = strtod(option->fallback, &end);
+        return end != option->fallback && *end == '\0' && json_number_value(value) == fallback;
+    }
+    return !json_is_string(value) || strcmp(json_string_value(value), option->fallback) == 0;
+}
+
+static void append(char ret_text[COMMAND_TEXT_BYTES], const char *word)
+{
+    char quoted[COMMAND_TEXT_BYTES];
+    size_t used = strlen(ret_text);
+    command_text_quote(word, quoted, sizeof(quoted));
+    snprintf(ret_text + used, COMMAND_TEXT_BYTES - used, "%s%s", used > 0 ? " " : "", quoted);
+}
+
+static void append_option(char ret_text[COMMAND_TEXT_BYTES], const char *name, const json_t *value)
+{
+    char flag[128], text[512];
+    snprintf(flag, sizeof(flag), "--%s%.100s", json_is_false(value) ? "no-" : "", name);
+    append(ret_text, flag);
+    if (json_is_boolean(value)) {
+        return;
+    }
+    if (json_is_string(value)) {
+        snprintf(text, sizeof(text), "%s", json_string_value(value));
+        printable_make_utf8(text);
+    } else if (json_is_integer(value)) {
+        snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
+    } else {
+        snprintf(text, sizeof(text), "%.9g", json_number_value(value));
+    }
+    append(ret_text, text);
+}
+
+bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYTES])
+{
+    const json_t *options = json_object_get(run->job, "options");
+    ret_text[0] = '\0';
+    if (!json_is_object(options)) {
+        return false;
+    }
+    append(ret_text, "ringside");
+    append(ret_text, "run");
+    for (size_t i = 0; i < job_option_count; i++) {
+        const struct option *option = &job_options[i];
+        const json_t *value = json_object_get(options, option->name);
+        bool is_mode = strcmp(option->name, "mode") == 0; // which is what a reader looks for
+        if (value != NULL && !is_derived(options, option->name) &&
+            (is_mode || !is_default(option, value))) {
+            append_option(ret_text, option->name, value);
+        }
+    }
+    return strlen(ret_text) + 1 < COMMAND_TEXT_BYTES; // a part of a command would run another job
+}

@@ -1,0 +1,14 @@
+/* The command that makes a run once more. */
+#ifndef DEPLOY_REPORT_RUN_COMMAND_H
+#define DEPLOY_REPORT_RUN_COMMAND_H
+
+#include "deploy/report/run_folder.h"
+#include "deploy/system/command_text.h"
+
+#include <stdbool.h>
+
+/* "ringside run --mode ring ..." of a run's job.json. False if it has none, or too many options to
+ * be written. */
+bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,61 @@
+/* Tests of the commands that repeat runs. */
+#include "deploy/report/run_command.h"
+
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h> // needs the three above
+// clang-format on
+#include <string.h>
+
+static void check(json_t *options, const char *expected)
+{
+    char text[COMMAND_TEXT_BYTES];
+    struct run_folder run = {.job = json_pack("{s:o}", "options", options)};
+    assert_int_equal(run_command_of(&run, text), expected != NULL);
+    if (expected != NULL) {
+        assert_string_equal(text, expected);
+    }
+    json_decref(run.job);
+}
+
+static void a_command_has_the_mode_and_what_differs_from_defaults(void **state)
+{
+    (void)state;
+    check(json_pack("{s:s, s:i, s:i, s:s, s:f, s:b, s:i}", "mode", "ring", "workers", 4, "servers",
+                    0, "straggler", "rank=2,factor=6", "lr", 0.125, "timeline", 1, "seed", 1),
+          "ringside run --mode ring --workers 4 --lr 0.125 --straggler rank=2,factor=6 --timeline");
+    check(json_pack("{s:s, s:b, s:f, s:s}", "mode", "ps-sync", "cuda-graphs", 0, "bucket-mb", 1.0,
+                    "data", "mnist:/a b"),
+          "ringside run --mode ps-sync --data 'mnist:/a b' --no-cuda-graphs");
+}
+
+static void what_follows_from_other_options_is_left_out(void **state)
+{
+    (void)state;
+    check(json_pack("{s:s, s:i, s:i, s:s}", "mode", "ring", "batch", 22, "global-batch", 64,
+                    "security", "curve"),
+          "ringside run --mode ring --global-batch 64");
+    check(json_pack("{s:s, s:i, s:i}", "mode", "ring", "batch", 22, "global-batch", 0),
+          "ringside run --mode ring --batch 22");
+}
+
+static void without_options_there_is_no_command(void **state)
+{
+    (void)state;
+    char text[COMMAND_TEXT_BYTES];
+    const struct run_folder run = {.job = NULL};
+    assert_false(run_command_of(&run, text));
+    check(json_array(), NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_has_the_mode_and_what_differs_from_defaults),
+        cmocka_unit_test(what_follows_from_other_options_is_left_out),
+        cmocka_unit_test(without_options_there_is_no_command),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
