@@ -322,6 +322,43 @@ static void say_scaling(const struct answer_input *input, struct text *text)
     }
 }
 
+/* "81.25 %", or "81.25 ± 0.31 %" of several runs. */
+static void format_mean(const struct statistics *value, int digits, const char *unit,
+                        char ret_text[64])
+{
+    if (value->count > 1) {
+        snprintf(ret_text, 64, "%.*f ± %.*f%s", digits, value->mean, digits, value->half_width,
+                 unit);
+    } else {
+        snprintf(ret_text, 64, "%.*f%s", digits, value->mean, unit);
+    }
+}
+
+/* Of one setting there is nothing to compare: how it ended, how fast it was, where its time went.
+ */
+static void say_alone(const struct answer_setting *setting, struct text *text)
+{
+    char accuracy[64] = "", rate[64] = "";
+    if (setting->rate.count == 0 || setting->rate.mean <= 0) {
+        say(text, "%s was completed.", setting->label);
+        return;
+    }
+    format_mean(&setting->rate, 0, "", rate);
+    if (setting->accuracy.count > 0) {
+        format_mean(&setting->accuracy, 2, " %", accuracy);
+    }
+    say(text, "%s was completed%s%s, at %s images per second.", setting->label,
+        accuracy[0] != '\0' ? " with a test accuracy of " : "", accuracy, rate);
+    double compute = setting->compute_ms.mean, exchange = setting->exchange_ms.mean,
+           input = setting->input_ms.mean, whole = compute + exchange + input;
+    if (setting->compute_ms.count > 0 && whole > 0) {
+        say(text,
+            "Of the %.3g ms of a step, %.0f %% went into computing, %.0f %% into exchange wait and "
+            "%.0f %% into input wait.",
+            whole, 100 * compute / whole, 100 * exchange / whole, 100 * input / whole);
+    }
+}
+
 void answer_write(const struct answer_input *input, char ret_text[ANSWER_BYTES])
 {
     struct text text = {.at = ret_text};
@@ -332,7 +369,7 @@ void answer_write(const struct answer_input *input, char ret_text[ANSWER_BYTES])
     say_scaling(input, &text);
     say_ends(input, &text);
     if (text.used == 0 && input->count == 1) {
-        say(&text, "%s was completed.", input->settings[0].label);
+        say_alone(&input->settings[0], &text);
     } else if (text.used == 0) {
         say(&text, "These runs carry nothing that could be compared.");
     }

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+// How far a plot shows bands beyond its curves, as a share of what those take.
+#define BAND_ROOM 0.5
+
 json_t *figure_lines(const char *id, const char *title, const char *x, const char *y,
                      const char *note)
 {
@@ -16,10 +19,11 @@ json_t *figure_bars(const char *id, const char *title, const char *y, const char
                      "title", title, "y", y, "note", note, "names", "colours", "series");
 }
 
-json_t *figure_add_series(json_t *figure, const char *name, size_t colour)
+json_t *figure_add_series(json_t *figure, const char *name, struct run_stroke stroke)
 {
-    json_t *series = json_pack("{s:s, s:i, s:[], s:[], s:[]}", "name", name, "colour", (int)colour,
-                               "points", "runs", "ends");
+    json_t *series =
+        json_pack("{s:s, s:i, s:i, s:[], s:[], s:[]}", "name", name, "colour", (int)stroke.colour,
+                  "dash", (int)stroke.dash, "points", "runs", "ends");
     json_array_append_new(json_object_get(figure, "series"), series);
     return series;
 }
@@ -79,7 +83,11 @@ void figure_set_limits(json_t *figure, double most)
     if (limits.y_max > most) {
         json_object_set_new(figure, "y_min", json_real(0));
         json_object_set_new(figure, "y_max", json_real(most));
+        return;
     }
+    double room = BAND_ROOM * (limits.y_max - limits.y_min);
+    json_object_set_new(figure, "y_low", json_real(fmax(0, limits.y_min - room)));
+    json_object_set_new(figure, "y_high", json_real(fmin(most, limits.y_max + room)));
 }
 
 size_t figure_longest(const json_t *figure)

@@ -1,10 +1,10 @@
 /* The figures of a report as data that page.js draws.
  *
  * Lines: {id, kind: "lines", title, note, x, y (labels of the axes), x_min, x_max, perhaps y_min,
- * y_max, series: [{name, colour, dash, points: [[x, y] or [x, mean, low, high]], runs: [[[x, y]]],
- * ends: [[x, y, why]]}]}. Bars: {id, kind: "bars", title, note, y, names, colours, series: [{name,
- * values, halves, perhaps runs (for each bar, the values of its runs)}]}: several series are
- * stacked. */
+ * y_max (of what is drawn) or y_low, y_high (of bands), series: [{name, colour, dash, points: [[x,
+ * y] or [x, mean, low, high]], runs: [[[x, y]]], ends: [[x, y, why]]}]}. Bars: {id, kind: "bars",
+ * title, note, y, names, colours, series: [{name, values, halves, perhaps runs (for each bar, the
+ * values of its runs)}]}: several series are stacked. */
 #ifndef DEPLOY_PAGE_FIGURES_H
 #define DEPLOY_PAGE_FIGURES_H
 
@@ -27,6 +27,7 @@ figure_maker figure_loss_steps, figure_loss_seconds, figure_accuracy_steps,
     figure_accuracy_seconds; // convergence
 figure_maker figure_rates, figure_times, figure_staleness;
 figure_maker figure_speed_up, figure_efficiency;
+figure_maker figure_faults; // where a run has any
 
 /* What scaling_of is asked about; the caller frees it. NULL: no memory. */
 struct scaling_input *figure_scaling_inputs(const struct run_groups *groups);

@@ -1,4 +1,5 @@
 /* Figures of convergence: training loss and accuracy over steps and over seconds. */
+#include "common/job/mode.h"
 #include "deploy/page/figure_parts.h"
 #include "deploy/page/figures.h"
 #include "deploy/page/run_curve.h"
@@ -13,11 +14,13 @@
 #define RUN_POINTS_MAX 400
 #define RUN_POINTS_MIN 30
 
+#define NOTE_BYTES 512
+
 // Three times the loss of guessing one of ten: what has diverged is cut off there.
 #define LOSS_SHOWN_MAX 6.9
 
 struct course {
-    const char *id, *title, *x, *y, *note;
+    const char *id, *what, *title, *x, *y;
     bool is_loss, is_seconds;
 };
 
@@ -121,7 +124,7 @@ static void add_group(const struct course *course, const struct run_group *group
                       json_t *figure)
 {
     struct courses courses = {.count = 0};
-    json_t *series = figure_add_series(figure, group->label, group->colour);
+    json_t *series = figure_add_series(figure, group->label, group->stroke);
     for (size_t i = 0; i < group->count; i++) {
         if (read_points(course, group->runs[i], most, &courses.points[i], &courses.counts[i]) !=
             STATUS_OK) {
@@ -143,7 +146,8 @@ static void add_group(const struct course *course, const struct run_group *group
     }
 }
 
-/* "ring: 98.14 %; ..." where each series has one point. */
+/* "Test accuracy was measured once in each run, so there is no curve: ring 98.14 %; ..." where each
+ * series has one point. */
 static void describe(const struct course *course, const json_t *figure,
                      char ret_sentence[FIGURE_TEXT_BYTES])
 {
@@ -153,18 +157,50 @@ static void describe(const struct course *course, const json_t *figure,
     {
         const json_t *point = json_array_get(json_object_get(series, "points"), 0);
         char item[RUN_WORDS_BYTES + 64];
-        snprintf(item, sizeof(item), "%s%s: %.4g", used > 0 ? "; " : "",
-                 json_string_value(json_object_get(series, "name")),
+        snprintf(item, sizeof(item), course->is_loss ? "%s%s %.4f" : "%s%s %.2f %%",
+                 used > 0 ? "; " : "", json_string_value(json_object_get(series, "name")),
                  json_number_value(json_array_get(point, 1)));
         if (json_is_array(point) && used + strlen(item) + 200 < FIGURE_TEXT_BYTES) {
             if (used == 0) {
-                used = (size_t)snprintf(ret_sentence, FIGURE_TEXT_BYTES,
-                                        "%s was measured once in each run, so there is no curve. ",
-                                        course->title);
+                used = (size_t)snprintf(
+                    ret_sentence, FIGURE_TEXT_BYTES,
+                    "%s was measured once in each run, so there is no curve: ", course->what);
             }
             used += (size_t)snprintf(ret_sentence + used, FIGURE_TEXT_BYTES - used, "%s", item);
         }
     }
+    if (used > 0) {
+        snprintf(ret_sentence + used, FIGURE_TEXT_BYTES - used, ".");
+    }
+}
+
+/* What is to be seen in the curves of these runs. */
+static void write_note(const struct course *course, const struct run_groups *groups,
+                       char ret_note[NOTE_BYTES])
+{
+    size_t synchronous = 0;
+    bool has_seeds = false, has_ends = false;
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct run_group *group = &groups->list[i];
+        synchronous += group->mode_rank <= MODE_PS_SYNC;
+        has_seeds = has_seeds || group->completed > 1;
+        has_ends = has_ends || group->completed < group->count;
+    }
+    const char *first = course->is_seconds ? groups->count > 1 ? " The faster design is ahead." : ""
+                        : synchronous > 1  ? " Synchronous designs on the same seed lie on each "
+                                             "other: they compute the same numbers."
+                                           : "";
+    snprintf(ret_note, NOTE_BYTES, "%s%s%s%s",
+             course->is_loss      ? ""
+             : course->is_seconds ? " Seconds of training: evaluations are not counted."
+                                  : " On the whole test set.",
+             course->is_loss ? first : "",
+             course->is_loss && has_seeds
+                 ? " Of several seeds: the mean, with its 95 % interval as a band; two or three "
+                   "are drawn as well."
+                 : "",
+             course->is_loss && has_ends ? " A cross: there a run diverged or failed." : "");
+    memmove(ret_note, ret_note + (ret_note[0] == ' '), strlen(ret_note) + (ret_note[0] != ' '));
 }
 
 static void make(const struct course *course, const struct run_groups *groups, json_t **ret_figure,
@@ -172,7 +208,9 @@ static void make(const struct course *course, const struct run_groups *groups, j
 {
     size_t most = groups->run_count > 0 ? POINTS_MAX / groups->run_count : 1;
     most = most > RUN_POINTS_MAX ? RUN_POINTS_MAX : most < RUN_POINTS_MIN ? RUN_POINTS_MIN : most;
-    json_t *figure = figure_lines(course->id, course->title, course->x, course->y, course->note);
+    char note[NOTE_BYTES];
+    write_note(course, groups, note);
+    json_t *figure = figure_lines(course->id, course->title, course->x, course->y, note);
     for (size_t i = 0; i < groups->count; i++) {
         add_group(course, &groups->list[i], most, figure);
     }
@@ -189,59 +227,50 @@ static void make(const struct course *course, const struct run_groups *groups, j
     json_decref(figure);
 }
 
-#define BAND                                                                                    \
-    " With several seeds: their mean, and its 95 % interval as a band; two or three are drawn " \
-    "as well. A cross: there a run diverged or failed."
-
 void figure_loss_steps(const struct run_groups *groups, json_t **ret_figure,
                        char ret_sentence[FIGURE_TEXT_BYTES])
 {
-    static const struct course course = {"loss-steps",
-                                         "Training loss over steps",
-                                         "step",
-                                         "training loss (nats)",
-                                         "Synchronous designs on the same seed lie on each other: "
-                                         "they compute the same numbers." BAND,
-                                         true,
-                                         false};
+    static const struct course course = {.id = "loss-steps",
+                                         .what = "Training loss",
+                                         .title = "Training loss over steps",
+                                         .x = "step",
+                                         .y = "training loss (nats)",
+                                         .is_loss = true};
     make(&course, groups, ret_figure, ret_sentence);
 }
 
 void figure_loss_seconds(const struct run_groups *groups, json_t **ret_figure,
                          char ret_sentence[FIGURE_TEXT_BYTES])
 {
-    static const struct course course = {"loss-seconds",
-                                         "Training loss over seconds",
-                                         "seconds since training began",
-                                         "training loss (nats)",
-                                         "Here the faster design is ahead.",
-                                         true,
-                                         true};
+    static const struct course course = {.id = "loss-seconds",
+                                         .what = "Training loss",
+                                         .title = "Training loss over seconds",
+                                         .x = "seconds since training began",
+                                         .y = "training loss (nats)",
+                                         .is_loss = true,
+                                         .is_seconds = true};
     make(&course, groups, ret_figure, ret_sentence);
 }
 
 void figure_accuracy_steps(const struct run_groups *groups, json_t **ret_figure,
                            char ret_sentence[FIGURE_TEXT_BYTES])
 {
-    static const struct course course = {"accuracy-steps",
-                                         "Test accuracy over steps",
-                                         "step",
-                                         "test accuracy (%)",
-                                         "On the whole test set.",
-                                         false,
-                                         false};
+    static const struct course course = {.id = "accuracy-steps",
+                                         .what = "Test accuracy",
+                                         .title = "Test accuracy over steps",
+                                         .x = "step",
+                                         .y = "test accuracy (%)"};
     make(&course, groups, ret_figure, ret_sentence);
 }
 
 void figure_accuracy_seconds(const struct run_groups *groups, json_t **ret_figure,
                              char ret_sentence[FIGURE_TEXT_BYTES])
 {
-    static const struct course course = {"accuracy-seconds",
-                                         "Test accuracy over seconds",
-                                         "seconds of training",
-                                         "test accuracy (%)",
-                                         "Seconds of training: evaluations are not counted.",
-                                         false,
-                                         true};
+    static const struct course course = {.id = "accuracy-seconds",
+                                         .what = "Test accuracy",
+                                         .title = "Test accuracy over seconds",
+                                         .x = "seconds of training",
+                                         .y = "test accuracy (%)",
+                                         .is_seconds = true};
     make(&course, groups, ret_figure, ret_sentence);
 }

@@ -39,7 +39,7 @@ static void add_name(json_t *figure, const struct run_group *group)
 {
     json_array_append_new(json_object_get(figure, "names"), json_string(group->label));
     json_array_append_new(json_object_get(figure, "colours"),
-                          json_integer((json_int_t)group->colour));
+                          json_integer((json_int_t)group->stroke.colour));
 }
 
 /* The figure, unless it has fewer bars than `least`. */
@@ -58,10 +58,15 @@ static void finish_bars(json_t *figure, size_t least, json_t **ret_figure,
 void figure_rates(const struct run_groups *groups, json_t **ret_figure,
                   char ret_sentence[FIGURE_TEXT_BYTES])
 {
-    json_t *figure = figure_bars("images", "Throughput", "images per second",
-                                 "Of the whole job, warm-up excluded. Whiskers: 95 % intervals of "
-                                 "the mean, where there are several seeds; two or three runs "
-                                 "are drawn as points.");
+    bool has_seeds = false;
+    for (size_t i = 0; i < groups->count; i++) {
+        has_seeds = has_seeds || groups->list[i].completed > 1;
+    }
+    json_t *figure = figure_bars(
+        "images", "Throughput", "images per second",
+        has_seeds ? "Of the whole job, warm-up excluded. Whiskers: 95 % intervals of the mean, "
+                    "where there are several seeds; two or three runs are drawn as points."
+                  : "Of the whole job, warm-up excluded.");
     json_t *series = add_bars(figure, "images per second");
     json_object_set_new(series, "runs", json_array());
     for (size_t i = 0; i < groups->count; i++) {
@@ -153,7 +158,7 @@ void figure_staleness(const struct run_groups *groups, json_t **ret_figure,
                          "With %s, gradients were %zu updates old. ", group->label, bins - 1);
             used = used + (size_t)size < FIGURE_TEXT_BYTES ? used + (size_t)size : used;
         } else if (bins > 1) {
-            json_t *series = figure_add_series(figure, group->label, group->colour);
+            json_t *series = figure_add_series(figure, group->label, group->stroke);
             for (size_t k = 0; k < bins; k++) {
                 json_array_append_new(json_object_get(series, "points"),
                                       figure_point((double)k, 100 * shares[k]));
@@ -187,12 +192,28 @@ struct scaling_input *figure_scaling_inputs(const struct run_groups *groups)
 
 static void add_ideal(json_t *figure, unsigned most, bool is_efficiency)
 {
-    json_t *series = figure_add_series(figure, "ideal", 6),
+    json_t *series = figure_add_series(figure, "ideal", (struct run_stroke){6, RUN_DASHES}),
            *points = json_object_get(series, "points");
-    json_object_set_new(series, "dash", json_pack("[i, i]", 4, 4));
     for (unsigned n = 1; n <= most; n += n < most ? most - 1 : 1) {
         json_array_append_new(points, figure_point(n, is_efficiency ? 100 : n));
     }
+}
+
+/* Designs have the colours of their modes; those of one mode differ in their dashes. */
+static struct run_stroke stroke_of(const struct run_groups *groups,
+                                   const struct scaling_design *designs, size_t index)
+{
+    const struct scaling_point *last = &designs[index].points[designs[index].count - 1];
+    struct run_stroke stroke = {groups->list[last->input].stroke.colour, 0};
+    if (!groups->has_mode_colours) {
+        return (struct run_stroke){index, 0};
+    }
+    for (size_t i = 0; i < index; i++) {
+        last = &designs[i].points[designs[i].count - 1];
+        stroke.dash += groups->list[last->input].stroke.colour == stroke.colour;
+    }
+    stroke.dash %= RUN_DASHES;
+    return stroke;
 }
 
 static void make_scaling(const struct run_groups *groups, bool is_efficiency, json_t **ret_figure)
@@ -218,8 +239,7 @@ static void make_scaling(const struct run_groups *groups, bool is_efficiency, js
                                         "a network.");
     for (size_t i = 0; i < count; i++) {
         const struct scaling_design *design = &designs[i];
-        const struct run_group *first = &groups->list[design->points[design->count - 1].input];
-        json_t *series = figure_add_series(figure, design->name, count > 1 ? i : first->colour);
+        json_t *series = figure_add_series(figure, design->name, stroke_of(groups, designs, i));
         for (size_t k = 0; k < design->count; k++) {
             struct statistics value =
                 is_efficiency ? design->points[k].efficiency : design->points[k].speed_up;

@@ -2,13 +2,12 @@
 #ifndef DEPLOY_PAGE_HTML_CRITICAL_H
 #define DEPLOY_PAGE_HTML_CRITICAL_H
 
-#include "deploy/report/run_folder.h"
+#include "deploy/report/run_groups.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
-/* What limits a run that has a critical_path.json: a sentence, and a row of links, each as wide as
- * its share; `before` goes before it. False, and nothing, if it has none. */
-bool html_critical(FILE *page, const struct run_folder *run, const char *before);
+/* What limits each run that has a critical_path.json: a sentence, a row of links, each as wide as
+ * its share, and their numbers. Nothing if no run has one. */
+void html_critical(FILE *page, const struct run_groups *groups);
 
 #endif

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A row for each run that has faults, and a picture of images a second over time. Nothing if no
- * run has any. It has no heading. */
+/* A row for each run that has faults. Nothing if no run has any. It has no heading. */
 void html_faults(FILE *page, const struct run_folder *runs, size_t count);
 
 #endif

@@ -1,7 +1,9 @@
 // Draws the figures of a report: hover, legends that hide, zoom by dragging or by keys.
 "use strict";
 (() => {
-    const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+    const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 4]]; // the last one is of ideal lines
+    const dashOf = (series) => dashes[series.dash];
+    const edge = 6; // pixels by which a point may reach over the edge of its plot
     const seriesWithBands = 24; // with more, bands hide each other
     const parts = ["computing", "exchange wait", "input wait"];
     const figures = JSON.parse(document.getElementById("figures").textContent);
@@ -19,8 +21,24 @@
     const clear = (colour, alpha) => colour + alpha; // #rrggbb and two digits more
     const show = (value) => Number.isFinite(value) ? String(Number(value.toPrecision(4))) : "unknown";
 
+    // A label in lines of so many letters, the fourth of which is the last.
+    function wrap(text, most) {
+        const lines = [""];
+        for (const word of text.split(" ")) {
+            const last = lines[lines.length - 1], longer = last === "" ? word : last + " " + word;
+            if (longer.length <= most || last === "") {
+                lines[lines.length - 1] = longer;
+            } else {
+                lines.push(word);
+            }
+        }
+        const cut = (line) => line.length > most ? line.slice(0, most - 1) + "…" : line;
+        return lines.slice(0, 4).map((line, i) => i === 3 && lines.length > 4 ? cut(line + " …") : cut(line));
+    }
+    const linesOfName = (name) => wrap(name, innerWidth < 600 ? 20 : 32);
+
     function line(series, points, more) {
-        return Object.assign({ series, data: points, parsing: false, normalized: true, borderWidth: 2,
+        return Object.assign({ series, data: points, parsing: false, normalized: true, borderWidth: 2, clip: edge,
             pointRadius: points.length > 40 ? 0 : 2.5, pointHoverRadius: 5, pointHitRadius: 8 }, more);
     }
 
@@ -31,7 +49,7 @@
         const band = series.points.filter((point) => point.length > 2);
         if (band.length > 0 && is_few) {
             const side = (k) => line(index, band.map((point) => ({ x: point[0], y: point[k] })),
-                { role: "band", borderWidth: 0, pointRadius: 0, pointHitRadius: 0 });
+                { role: "band", borderWidth: 0, pointRadius: 0, pointHitRadius: 0, clip: 0 });
             all.push(side(2), Object.assign(side(3), { fill: "-1" }));
         }
         for (const run of series.runs) {
@@ -55,7 +73,7 @@
                 const colour = colourOf(figure.series[set.series]);
                 set.borderColor = set.role === "run" ? clear(colour, "80") : colour;
                 set.backgroundColor = set.role === "band" ? clear(colour, "30") : colour;
-                set.borderDash = figure.series[set.series].dash || dashes[Math.floor(set.series / 7) % dashes.length];
+                set.borderDash = dashOf(figure.series[set.series]);
             }
         }
         for (const scale of Object.values(config.options.scales)) {
@@ -146,6 +164,21 @@
         };
     }
 
+    // How far an axis goes for bars and their intervals. Those of two runs may be wider than all else.
+    function longestBar(figure) {
+        const [series] = figure.series;
+        const values = Math.max(...series.values, ...series.runs.flat());
+        return Math.min(Math.max(...series.values.map((v, i) => v + series.halves[i])), 1.5 * values);
+    }
+
+    // The same for bands, which may leave the plot.
+    function narrow(scale, figure) {
+        if (figure.y_low !== undefined) {
+            scale.min = Math.max(scale.min, figure.y_low);
+            scale.max = Math.min(scale.max, figure.y_high);
+        }
+    }
+
     function configure(figure) {
         const is_bars = figure.kind === "bars";
         const is_stacked = is_bars && figure.series.length > 1;
@@ -156,13 +189,13 @@
             : figure.series.flatMap((series, k) => linesOf(series, k, figure.series.length <= seriesWithBands));
         const scales = is_bars
             ? { x: { beginAtZero: true, stacked: is_stacked, title: title(figure.y), ticks: {},
-                    suggestedMax: is_stacked ? undefined
-                        : Math.max(...figure.series.flatMap((series) => series.values.map((v, i) => v + series.halves[i]))) },
+                    suggestedMax: is_stacked ? undefined : longestBar(figure) },
                 y: { stacked: is_stacked, title: { display: false }, ticks: { autoSkip: figure.names.length > 30,
-                    callback: (_, i) => figure.names[i].length > 34 ? figure.names[i].slice(0, 32) + "…" : figure.names[i] } } }
+                    callback: (_, i) => linesOfName(figure.names[i]) } } }
             : { x: { type: "linear", title: title(figure.x), min: figure.x_min, max: figure.x_max,
-                    ticks: { includeBounds: false, precision: figure.x === "workers" ? 0 : undefined } },
-                y: { type: "linear", title: title(figure.y), ticks: {}, min: figure.y_min, max: figure.y_max } };
+                    ticks: { includeBounds: false, precision: figure.x.startsWith("seconds") ? undefined : 0 } },
+                y: { type: "linear", title: title(figure.y), ticks: {}, min: figure.y_min, max: figure.y_max,
+                    afterDataLimits: (scale) => narrow(scale, figure) } };
         return { type: is_bars ? "bar" : "line", data: { labels: is_bars ? figure.names : undefined, datasets },
             plugins: is_bars ? [whiskers] : [],
             options: { animation: false, maintainAspectRatio: false, indexAxis: is_bars ? "y" : "x", scales,
@@ -227,10 +260,9 @@
         const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
         const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
         const series = figure.series[index], colour = figure.kind === "bars" ? index : series.colour % 7;
-        const dash = series.dash || dashes[Math.floor(index / 7) % dashes.length];
         for (const [name, value] of Object.entries({ width: 22, height: 10 })) { svg.setAttribute(name, value); }
         for (const [name, value] of Object.entries({ x1: 0, x2: 22, y1: 5, y2: 5, "stroke-width": 3,
-            class: "c" + colour, "stroke-dasharray": figure.kind === "bars" ? "" : dash.join(" ") })) {
+            class: "c" + colour, "stroke-dasharray": figure.kind === "bars" ? "" : dashOf(series).join(" ") })) {
             stroke.setAttribute(name, value);
         }
         svg.setAttribute("aria-hidden", "true");
@@ -258,12 +290,17 @@
         place.append(legend);
     }
 
+    function heightOfBars(figure) {
+        const lines = Math.max(...figure.names.map((name) => linesOfName(name).length));
+        return Math.min(60, 6 + (1.2 + Math.max(1, 0.9 * lines)) * figure.names.length);
+    }
+
     function draw(figure) {
         const place = document.getElementById(figure.id);
         const frame = document.createElement("div"), canvas = document.createElement("canvas");
         const reset = document.createElement("button");
         frame.className = "frame";
-        if (figure.kind === "bars") { frame.style.height = Math.min(60, 6 + 2.2 * figure.names.length) + "rem"; }
+        if (figure.kind === "bars") { frame.style.height = heightOfBars(figure) + "rem"; }
         canvas.tabIndex = 0;
         canvas.setAttribute("role", "img");
         canvas.setAttribute("aria-label", figure.title + ". Arrow keys show values; plus, minus and 0 zoom.");

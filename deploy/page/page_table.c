@@ -147,10 +147,12 @@ static void write_run(FILE *page, const struct run_folder *run)
 
 void page_table_write_full(FILE *page, const struct run_groups *groups)
 {
-    fprintf(page,
-            "<details><summary>All %zu run%s, all columns</summary>\n<div class=\"scroll "
-            "full\"><table><thead><tr><th>folder</th><th>seed</th>",
-            groups->run_count, groups->run_count == 1 ? "" : "s");
+    if (groups->run_count == 1) {
+        fprintf(page, "<details><summary>All columns</summary>\n");
+    } else {
+        fprintf(page, "<details><summary>All %zu runs, all columns</summary>\n", groups->run_count);
+    }
+    fprintf(page, "<div class=\"scroll full\"><table><thead><tr><th>folder</th><th>seed</th>");
     for (size_t k = 0; table_heading(k) != NULL; k++) {
         if (is_of_runs(k)) {
             fprintf(page, "<th>%s</th>", table_heading(k));

@@ -7,6 +7,7 @@
 #include "deploy/page/html_critical.h"
 #include "deploy/page/html_faults.h"
 #include "deploy/report/run_classes.h"
+#include "deploy/report/run_command.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/report/table.h"
 #include "deploy/system/folder.h"
@@ -19,6 +20,8 @@
 #define CELL_BYTES 512
 #define ROWS_OPEN  12  // a longer table is folded
 #define ENDS_MAX   200 // runs whose end is explained
+
+#define COMMANDS_MAX 40 // runs whose command is shown
 
 /* What is written into a page, and the figures so far. */
 struct writing {
@@ -155,11 +158,13 @@ static void write_figures(FILE *file, struct writing *writing, figure_maker *con
             continue;
         }
         if (html_has_charts()) {
-            fprintf(file, "%s<figure id=\"%s\"><h3>%s</h3>\n<figcaption>%s</figcaption></figure>\n",
+            const char *note = json_string_value(json_object_get(figure, "note"));
+            fprintf(file, "%s<figure id=\"%s\"><h3>%s</h3>\n%s%s%s</figure>\n",
                     written++ == 0 ? "<div class=\"plots\">\n" : "",
                     json_string_value(json_object_get(figure, "id")),
                     json_string_value(json_object_get(figure, "title")),
-                    json_string_value(json_object_get(figure, "note")));
+                    note[0] != '\0' ? "<figcaption>" : "", note,
+                    note[0] != '\0' ? "</figcaption>" : "");
             json_array_append(writing->figures, figure);
         }
         json_decref(figure);
@@ -193,8 +198,8 @@ static void write_times(FILE *file, struct writing *writing)
         if (groups->list[i].count > 0 && straggler_find(groups->list[i].runs[0], &found)) {
             fprintf(file, "<p>");
             html_escape(file, groups->list[i].label);
-            fprintf(file, ": worker %u is the straggler, %.1f times as slow as the others.</p>\n",
-                    found.rank, found.ratio);
+            fprintf(file, ": worker %u is the straggler, %.1f times as slow as the other%s.</p>\n",
+                    found.rank, found.ratio, groups->list[i].workers == 2 ? "" : "s");
         }
     }
 }
@@ -206,14 +211,7 @@ static void write_staleness(FILE *file, struct writing *writing)
 
 static void write_critical(FILE *file, struct writing *writing)
 {
-    const struct run_groups *groups = writing->page->groups;
-    const char *note = "<p class=\"note\">What the recorded steps waited for, link by link, of all "
-                       "their time.</p>\n";
-    for (size_t i = 0; i < groups->count; i++) {
-        for (size_t k = 0; k < groups->list[i].count; k++) {
-            note = html_critical(file, groups->list[i].runs[k], note) ? "" : note;
-        }
-    }
+    html_critical(file, writing->page->groups);
 }
 
 /* What a run's faults have cost shows beside a run without them, so the writer takes all runs. They
@@ -225,11 +223,13 @@ static void write_faults(FILE *file, struct writing *writing)
     size_t count = 0;
     for (size_t i = 0; runs != NULL && i < groups->count; i++) {
         for (size_t k = 0; k < groups->list[i].count && count < groups->run_count; k++) {
-            runs[count++] = *groups->list[i].runs[k];
+            runs[count] = *groups->list[i].runs[k];
+            snprintf(runs[count++].label, sizeof(runs[0].label), "%.127s", groups->list[i].label);
         }
     }
     html_faults(file, runs, count);
     free(runs);
+    WRITE_FIGURES(file, writing, figure_faults);
 }
 
 /* Where the build has no charts: gnuplot's. */
@@ -355,11 +355,37 @@ static void write_machine(FILE *file)
             name.release);
 }
 
+/* A report of run folders does not repeat the runs; their own commands do. */
+static void write_run_commands(FILE *file, const struct run_groups *groups)
+{
+    char command[COMMAND_TEXT_BYTES];
+    size_t written = 0;
+    for (size_t i = 0; i < groups->count && written < COMMANDS_MAX; i++) {
+        for (size_t k = 0; k < groups->list[i].count && written < COMMANDS_MAX; k++) {
+            if (run_command_of(groups->list[i].runs[k], command)) {
+                fprintf(
+                    file, "%s",
+                    written++ == 0
+                        ? "<details open><summary>These commands repeat the runs</summary>\n<pre>"
+                        : "\n");
+                html_escape(file, command);
+            }
+        }
+    }
+    fprintf(file, "%s", written > 0 ? "</pre></details>\n" : "");
+}
+
 static void write_environment(FILE *file, struct writing *writing)
 {
-    if (writing->page->command[0] != '\0') {
-        fprintf(file, "<p>This command repeats it:</p>\n<pre>");
-        html_escape(file, writing->page->command);
+    const char *command = writing->page->command;
+    bool is_report = strncmp(command, "ringside report", strlen("ringside report")) == 0;
+    if (is_report) {
+        write_run_commands(file, writing->page->groups);
+    }
+    if (command[0] != '\0') {
+        fprintf(file, "<p>This command %s:</p>\n<pre>",
+                is_report ? "wrote this page" : "repeats it");
+        html_escape(file, command);
         fprintf(file, "</pre>\n");
     }
     write_hosts(file, writing->page->groups);

@@ -11,7 +11,7 @@
 
 #define COLOURS 7 // as gnuplot.c has them
 
-// A report that has each mode once gives it the same colour as every other such report.
+// A mode has the same colour in every report, unless a report is about one mode only.
 static const size_t mode_colours[] = {
     [MODE_LOCAL] = 6, [MODE_RING] = 0, [MODE_PS_SYNC] = 1, [MODE_PS_SSP] = 2, [MODE_PS_ASYNC] = 3};
 #define MODES (sizeof(mode_colours) / sizeof(mode_colours[0]))
@@ -106,14 +106,21 @@ static void sort_by_mode(struct run_groups *groups)
 static void choose_colours(struct run_groups *groups)
 {
     size_t of_mode[MODES + 1] = {0};
-    bool is_once = true;
+    bool has_room = true;
     for (size_t i = 0; i < groups->count; i++) {
         size_t rank = groups->list[i].mode_rank;
-        is_once = is_once && rank < MODES && of_mode[rank] == 0;
-        of_mode[rank]++;
+        groups->list[i].stroke.dash = of_mode[rank]++; // of the settings of a mode
+        has_room = has_room && rank < MODES && of_mode[rank] <= RUN_DASHES;
     }
+    bool is_one_mode = groups->count > 1 && of_mode[groups->list[0].mode_rank] == groups->count;
+    groups->has_mode_colours = has_room && !is_one_mode;
     for (size_t i = 0; i < groups->count; i++) {
-        groups->list[i].colour = is_once ? mode_colours[groups->list[i].mode_rank] : i % COLOURS;
+        struct run_group *group = &groups->list[i];
+        if (groups->has_mode_colours) {
+            group->stroke.colour = mode_colours[group->mode_rank];
+        } else {
+            group->stroke = (struct run_stroke){i % COLOURS, i / COLOURS % RUN_DASHES};
+        }
     }
 }
 

@@ -13,13 +13,19 @@
 
 #define RUN_GROUP_RUNS_MAX SWEEP_REPEAT_MAX
 
+/* How a line is drawn: a colour of the palette, and a pattern of dashes. */
+struct run_stroke {
+    size_t colour, dash; // from 0
+};
+#define RUN_DASHES 4
+
 struct run_group {
     char label[RUN_WORDS_BYTES];  // in words: what tells it from the others
     char design[RUN_WORDS_BYTES]; // the same without the number of workers
     char mode[48];                // as in the summary
     unsigned workers;             // 0: not known
     size_t mode_rank;             // the order of modes in every table, legend and plot
-    size_t colour;                // from 0; the same for a mode in every report that has it once
+    struct run_stroke stroke;
     const struct run_folder *runs[RUN_GROUP_RUNS_MAX]; // (count), borrowed
     size_t count, planned, completed, diverged, failed;
 
@@ -35,6 +41,7 @@ struct run_groups {
     struct run_group *list; // owned; by mode, then as given
     size_t count;
     size_t run_count;
+    bool has_mode_colours; // each mode has the colour that it has in every such report
 };
 
 /* Of run folders: those with the same options and different seeds are one group. The runs are

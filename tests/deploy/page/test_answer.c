@@ -142,6 +142,22 @@ static void nothing_to_say_is_said(void **state)
     check(NULL, 0, "No run was completed.");
 }
 
+static void of_one_setting_the_answer_is_what_it_reached(void **state)
+{
+    (void)state;
+    struct answer_setting one[] = {setting("ring", 1, 6009, 0)};
+    check(one, 1,
+          "ring was completed, at 6009 images per second.\n"
+          "Of the 6.1 ms of a step, 82 % went into computing, 16 % into exchange wait and 2 % into "
+          "input wait.");
+    one[0] = setting("ring", 3, 6009, 20);
+    one[0].accuracy = (struct statistics){3, 81.25, 0.5};
+    one[0].compute_ms.count = 0;
+    check(one, 1,
+          "ring was completed with a test accuracy of 81.25 ± 0.50 %, at 6009 ± 20 images per "
+          "second.");
+}
+
 static void long_labels_and_many_settings_fit(void **state)
 {
     (void)state;
@@ -173,6 +189,7 @@ int main(void)
         cmocka_unit_test(accuracies_follow_the_same_rule),
         cmocka_unit_test(scaling_is_said_for_the_largest),
         cmocka_unit_test(nothing_to_say_is_said),
+        cmocka_unit_test(of_one_setting_the_answer_is_what_it_reached),
         cmocka_unit_test(long_labels_and_many_settings_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,8 +211,8 @@ static void every_shard_of_a_run_has_a_row(void **state)
 static void what_was_measured_once_is_a_sentence(void **state)
 {
     char *page = write_page(*state);
-    check_has(page, "Test accuracy over steps was measured once in each run, so there is no curve. "
-                    "ring: 81.25; ps-sync: 81.25");
+    check_has(page, "<p>Test accuracy was measured once in each run, so there is no curve: ring "
+                    "81.25 %; ps-sync 81.25 %");
     assert_null(strstr(page, "id=\"accuracy-steps\""));
     assert_null(strstr(page, "id=\"loss-steps\""));
     free(page);

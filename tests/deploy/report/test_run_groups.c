@@ -109,10 +109,41 @@ static void modes_have_one_order_and_colours_of_their_own(void **state)
     add(test, &(struct sample_run){.mode = "local", .workers = 1}, 1, NULL);
     group(test);
     check_labels(test, (const char *const[]){"local", "ring", "ps-async"}, 3);
-    size_t ring = test->groups.list[1].colour;
+    size_t ring = test->groups.list[1].stroke.colour;
     run_groups_finish(&test->groups);
     assert_int_equal(run_groups_of(test->runs + 1, 1, &test->groups), STATUS_OK);
-    assert_int_equal(test->groups.list[0].colour, ring);
+    assert_int_equal(test->groups.list[0].stroke.colour, ring);
+}
+
+static void settings_of_a_mode_have_its_colour_and_other_dashes(void **state)
+{
+    struct groups_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ring", .workers = 2}, 1, NULL);
+    add(test, &(struct sample_run){.mode = "ring", .workers = 4}, 1, NULL);
+    group(test);
+    const struct run_group *list = test->groups.list;
+    assert_false(test->groups.has_mode_colours); // a colour for each says more
+    assert_int_not_equal(list[0].stroke.colour, list[1].stroke.colour);
+    run_groups_finish(&test->groups);
+    add(test, &(struct sample_run){.mode = "ps-sync", .workers = 2}, 1, NULL);
+    group(test);
+    list = test->groups.list;
+    assert_true(test->groups.has_mode_colours);
+    assert_int_equal(list[0].stroke.colour, list[1].stroke.colour);
+    assert_int_not_equal(list[0].stroke.dash, list[1].stroke.dash);
+    assert_int_not_equal(list[0].stroke.colour, list[2].stroke.colour);
+    assert_int_equal(list[0].stroke.dash, list[2].stroke.dash);
+}
+
+static void a_timeline_is_not_a_setting(void **state)
+{
+    struct groups_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ring"}, 1,
+        json_pack("{s:s, s:b, s:i}", "mode", "ring", "timeline", 1, "epochs", 1));
+    add(test, &(struct sample_run){.mode = "ring"}, 1,
+        json_pack("{s:s, s:b, s:i}", "mode", "ring", "timeline", 0, "epochs", 2));
+    group(test);
+    check_labels(test, (const char *const[]){"1 epoch", "2 epochs"}, 2);
 }
 
 static void options_that_differ_are_named_in_words(void **state)
@@ -162,6 +193,8 @@ int main(void)
         GROUPS_TEST(seeds_are_one_group_with_an_interval),
         GROUPS_TEST(the_same_job_twice_is_told_apart_by_its_folders),
         GROUPS_TEST(modes_have_one_order_and_colours_of_their_own),
+        GROUPS_TEST(settings_of_a_mode_have_its_colour_and_other_dashes),
+        GROUPS_TEST(a_timeline_is_not_a_setting),
         GROUPS_TEST(options_that_differ_are_named_in_words),
         GROUPS_TEST(workers_are_named_where_they_differ),
         GROUPS_TEST(the_first_epoch_is_left_out_of_the_steady_rate),
