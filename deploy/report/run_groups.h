@@ -4,7 +4,7 @@
 
 #include "common/base/status.h"
 #include "deploy/report/run_folder.h"
-#include "deploy/report/run_words.h"
+#include "deploy/sweep/run_words.h"
 #include "deploy/report/statistics.h"
 #include "deploy/report/sweep_settings.h"
 

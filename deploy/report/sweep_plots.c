@@ -4,7 +4,7 @@
  * a series each: settings of equal place have equal colours. */
 #include "deploy/report/sweep_plots.h"
 
-#include "deploy/report/run_words.h"
+#include "deploy/sweep/run_words.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "deploy/watch/series.h"
 
 #include "common/base/folder_lock.h"
+#include "deploy/sweep/run_words.h"
 #include "deploy/sweep/sweep_file.h"
 
 #include <jansson.h>
@@ -79,7 +80,7 @@ bool series_is_there(const char *folder)
 
 static enum status read_plan(struct series *series)
 {
-    char command[COMMAND_TEXT_BYTES];
+    char command[COMMAND_TEXT_BYTES], words[RUN_WORDS_BYTES];
     struct sweep_plan plan;
     enum status status = sweep_file_read(series->folder, &plan, command);
     if (status != STATUS_OK) {
@@ -89,8 +90,9 @@ static enum status read_plan(struct series *series)
     for (size_t i = 0; series->runs != NULL && i < plan.count; i++) {
         struct series_run *run = &series->runs[i];
         snprintf(run->name, sizeof(run->name), "%s", plan.runs[i].name);
-        snprintf(run->label, sizeof(run->label), "%s seed %llu", plan.runs[i].label,
-                 (unsigned long long)plan.runs[i].job.seed);
+        run_words_of_label(plan.runs[i].label, NULL, words);
+        snprintf(run->label, sizeof(run->label), "%s%sseed %llu", words,
+                 words[0] != '\0' ? ", " : "", (unsigned long long)plan.runs[i].job.seed);
     }
     series->count = series->runs != NULL ? plan.count : 0;
     series->has_plan = true;

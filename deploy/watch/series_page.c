@@ -34,7 +34,11 @@ static const char head[] =
     "progress { width: 100%%; height: 1rem; }\n"
     "table { border-collapse: collapse; width: 100%%; }\n"
     "th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid #8884; }\n"
-    "td + td + td, th + th + th { text-align: right; font-variant-numeric: tabular-nums; }\n"
+    "td + td + td, th + th + th { text-align: right; font-variant-numeric: tabular-nums; "
+    "white-space: nowrap; }\n"
+    ".scroll { overflow-x: auto; }\n"
+    "@media (max-width: 40rem) { body { padding: 0 .5rem; } th, td { padding: .2rem .3rem; }\n"
+    "td:nth-child(5), th:nth-child(5) { display: none; } }\n"
     ".waiting { opacity: .6; } .running { font-weight: 600; }\n"
     ".diverged td:first-child { color: #b36b00; } .failed td:first-child { color: #c3302b; }\n"
     "</style></head><body>\n<h1>Runs</h1>\n";
@@ -117,13 +121,14 @@ static char *make_page(const struct series *series)
     }
     fprintf(file, head, series->is_running ? "<meta http-equiv=\"refresh\" content=\"2\">\n" : "");
     write_summary(file, series);
-    fputs("<table><thead><tr><th>state</th><th>run</th><th>step</th><th>test accuracy</th>"
+    fputs("<div class=\"scroll\"><table><thead><tr><th>state</th><th>run</th><th>step</th><th>test "
+          "accuracy</th>"
           "<th>seconds</th><th>images/s</th></tr></thead><tbody>\n",
           file);
     for (size_t i = 0; i < series->count; i++) {
         write_run(file, &series->runs[i]);
     }
-    fputs("</tbody></table>\n</body></html>\n", file);
+    fputs("</tbody></table></div>\n</body></html>\n", file);
     return fclose(file) == 0 ? text : NULL;
 }
 

@@ -138,7 +138,8 @@ deploy/system/advice
 deploy/hosts/placement
 deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 deploy/page/(answer|figure_parts)
-deploy/report/(run_words|scaling|statistics)
+deploy/sweep/run_words
+deploy/report/(scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|square)
 worker/exchange/chunks/ring_plan

@@ -289,7 +289,7 @@ function showStaleness(state) {
 function showEvents(state) {
   const rows = state.events.slice().reverse().map(event => make("tr", {}, make("td", {class: "n"}, duration(event.seconds)),
     make("td", {class: "n"}, number(event.step, 9)), make("td", {class: `n ${event.kind}`}, event.kind), make("td", {}, event.text)));
-  const head = make("tr", {}, ...["after", "step", "what", ""].map(name => make("th", {scope: "col"}, name)));
+  const head = make("tr", {}, ...["after", "step", "what", "more"].map(name => make("th", {scope: "col"}, name)));
   byId("events").replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 

@@ -1,5 +1,5 @@
 /* Tests of the words for options. */
-#include "deploy/report/run_words.h"
+#include "deploy/sweep/run_words.h"
 
 // clang-format off
 #include <setjmp.h>

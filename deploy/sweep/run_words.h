@@ -1,6 +1,6 @@
 /* Says what an option of a job chooses in words, for tables, legends and sentences. Pure. */
-#ifndef DEPLOY_REPORT_RUN_WORDS_H
-#define DEPLOY_REPORT_RUN_WORDS_H
+#ifndef DEPLOY_SWEEP_RUN_WORDS_H
+#define DEPLOY_SWEEP_RUN_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Has a row of words for each option that has better ones than its name. */
-#include "deploy/report/run_words.h"
+#include "deploy/sweep/run_words.h"
 
 #include "common/job/straggler.h"
 
