@@ -80,37 +80,52 @@ static void write_page_details(FILE *page, const void *context)
     page_table_write_full(page, context);
 }
 
-enum status report_write_page(const struct report *report, const char *folder)
+static enum status write_page(const struct report *report, const struct run_groups *groups,
+                              const char *folder)
 {
     char lead[1024];
-    struct run_groups groups;
-    enum status status = run_groups_of(report->runs, report->count, &groups);
-    if (status != STATUS_OK) {
-        return status;
-    }
     write_lead(report, lead, sizeof(lead));
     const struct report_page page = {.title = "Ringside report",
                                      .lead = lead,
                                      .folder = folder,
                                      .command = report->command,
-                                     .groups = &groups,
+                                     .groups = groups,
                                      .plots = plots,
                                      .write_table = write_page_table,
                                      .write_details = write_page_details,
-                                     .context = &groups};
-    status = sections_write(&page);
+                                     .context = groups};
+    return sections_write(&page);
+}
+
+enum status report_write_page(const struct report *report, const char *folder)
+{
+    struct run_groups groups;
+    enum status status = run_groups_of(report->runs, report->count, &groups);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = write_page(report, &groups, folder);
     run_groups_finish(&groups);
     return status;
 }
 
 static enum status write_files(const struct report *report, const char *folder)
 {
+    struct run_groups groups;
     enum status status = table_write(folder, report->runs, report->count);
     if (status != STATUS_OK) {
         return status;
     }
-    status = plots_write(folder, report->runs, report->count);
-    return status == STATUS_OK ? report_write_page(report, folder) : status;
+    status = run_groups_of(report->runs, report->count, &groups);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = plots_write(folder, &groups);
+    if (status == STATUS_OK) {
+        status = write_page(report, &groups, folder);
+    }
+    run_groups_finish(&groups);
+    return status;
 }
 
 enum status report_write(const struct report *report, const char *folder)

@@ -12,15 +12,16 @@
 #define SCRIPT_NAME "plots.gnuplot"
 #define PATH_BYTES  4200
 
-// Okabe and Ito's colours, which are told apart by colour-blind readers as well.
+// Okabe and Ito's colours, which are told apart by colour-blind readers as well, as page.css has
+// them: a run_stroke's colour, and one.
 static const char style[] =
     "set grid back lc rgb '#b8b8b8'\n"
     "set border 3 lw 1.5 lc rgb '#222222'\n"
     "set tics nomirror out\n"
-    "set linetype 1 lc rgb '#0072B2' lw 3\nset linetype 2 lc rgb '#E69F00' lw 3\n"
-    "set linetype 3 lc rgb '#009E73' lw 3\nset linetype 4 lc rgb '#CC79A7' lw 3\n"
-    "set linetype 5 lc rgb '#56B4E9' lw 3\nset linetype 6 lc rgb '#D55E00' lw 3\n"
-    "set linetype 7 lc rgb '#000000' lw 3\nset linetype cycle 7\n"
+    "set linetype 1 lc rgb '#0072B2' lw 3\nset linetype 2 lc rgb '#D98200' lw 3\n"
+    "set linetype 3 lc rgb '#009E73' lw 3\nset linetype 4 lc rgb '#C0609A' lw 3\n"
+    "set linetype 5 lc rgb '#3C9BD6' lw 3\nset linetype 6 lc rgb '#D55E00' lw 3\n"
+    "set linetype 7 lc rgb '#1B1F24' lw 3\n"
     "set style fill solid 0.9 noborder\n"
     "set key outside right top noenhanced\n";
 

@@ -7,9 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Line types that differ; from there on colours repeat. */
-#define GNUPLOT_COLOURS 7
-
 struct plot {
     const char *name;    // of the file
     const char *caption; // how to read it

@@ -5,10 +5,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY_RUNS_MAX   20
-#define DIVERGED_BYTES 48 // of a label
+#define DIVERGED_BYTES 72 // of a label: the seed, too
 
 const struct plot plots[] = {
     {"loss-steps", "Training loss over steps. Synchronous designs on the same seed lie on each "
@@ -26,22 +27,34 @@ struct contents {
     bool has_losses, has_epochs;
 };
 
-/* The data of one script. */
-#define LABEL_BYTES sizeof(((struct run_folder *)NULL)->label)
+#define LABEL_BYTES (RUN_WORDS_BYTES + DIVERGED_BYTES)
 
+/* A run as it may stand in a script. */
+struct drawn {
+    const struct run_folder *run; // borrowed
+    char label[LABEL_BYTES];
+    struct run_stroke stroke;
+};
+
+/* The data of one script. */
 struct plotted {
-    const struct run_folder *runs;
+    const struct drawn *runs; // (count)
     size_t count;
     struct contents *contents; // filled with the data
 };
 
-/* A run's label as it may stand in a script. */
-static void plain_label(const struct run_folder *run, char ret_label[LABEL_BYTES])
+/* "ring, seed 2, diverged at step 80" */
+static void write_label(const struct run_group *group, const struct run_folder *run,
+                        char ret_label[LABEL_BYTES])
 {
     unsigned long long step;
-    gnuplot_label(run->label, ret_label, LABEL_BYTES - DIVERGED_BYTES);
+    gnuplot_label(group->label, ret_label, RUN_WORDS_BYTES);
     size_t used = strlen(ret_label);
-    if (run_folder_has_diverged(run, &step)) {
+    if (group->count > 1) {
+        used += (size_t)snprintf(ret_label + used, LABEL_BYTES - used, ", seed %.0f",
+                                 run_folder_number(run, "seed"));
+    }
+    if (run_folder_has_diverged(run, &step) && used < LABEL_BYTES) {
         snprintf(ret_label + used, LABEL_BYTES - used, ", diverged at step %llu", step);
     }
 }
@@ -111,31 +124,30 @@ static bool write_epochs(FILE *script, const struct run_folder *run, size_t inde
     return has_epochs;
 }
 
-static void write_bars(FILE *script, const struct run_folder *runs, size_t count)
+/* Label, images per second, the parts of a step, and the colour. */
+static void write_bars(FILE *script, const struct drawn *runs, size_t count)
 {
     fprintf(script, "$bars << END\n");
     for (size_t i = 0; i < count; i++) {
-        char label[LABEL_BYTES];
-        plain_label(&runs[i], label);
-        fprintf(script, "\"%s\" %.0f %.6g %.6g %.6g\n", label,
-                run_folder_number(&runs[i], "images_per_second"),
-                run_folder_number(&runs[i], "ms_per_step.compute"),
-                run_folder_number(&runs[i], "ms_per_step.exchange_wait"),
-                run_folder_number(&runs[i], "ms_per_step.input_wait"));
+        const struct run_folder *run = runs[i].run;
+        fprintf(script, "\"%s\" %.0f %.6g %.6g %.6g %zu\n", runs[i].label,
+                run_folder_number(run, "images_per_second"),
+                run_folder_number(run, "ms_per_step.compute"),
+                run_folder_number(run, "ms_per_step.exchange_wait"),
+                run_folder_number(run, "ms_per_step.input_wait"), runs[i].stroke.colour + 1);
     }
     fprintf(script, "END\n");
 }
 
 /* "plot $block0 using ... title ..., ..." over all runs. */
 static void write_lines(FILE *script, const char *block, const char *columns, const char *with,
-                        const struct run_folder *runs, size_t count)
+                        const struct drawn *runs, size_t count)
 {
     fprintf(script, "plot ");
     for (size_t i = 0; i < count; i++) {
-        char label[LABEL_BYTES];
-        plain_label(&runs[i], label);
-        fprintf(script, "%s$%s%zu using %s with %s lt %zu title \"%s\"", i > 0 ? ", \\\n  " : "",
-                block, i, columns, with, i + 1, label);
+        fprintf(script, "%s$%s%zu using %s %s lt %zu dt %zu title \"%s\"", i > 0 ? ", \\\n  " : "",
+                block, i, columns, with, runs[i].stroke.colour + 1, runs[i].stroke.dash + 1,
+                runs[i].label);
     }
     fprintf(script, "\n");
 }
@@ -145,7 +157,8 @@ static void write_losses_plot(FILE *script, const char *axis, const char *column
 {
     fprintf(script, "set xlabel '%s'\nset ylabel 'training loss (nats)'\n", axis);
     if (plotted->contents->has_losses) {
-        write_lines(script, "loss", columns, "lines", plotted->runs, plotted->count);
+        write_lines(script, "loss", columns, "smooth unique with lines", plotted->runs,
+                    plotted->count);
     } else {
         gnuplot_write_empty(script, "no run has reported a loss");
     }
@@ -155,7 +168,7 @@ static void write_accuracy_plot(FILE *script, const struct plotted *plotted)
 {
     fprintf(script, "set xlabel 'epoch'\nset ylabel 'test accuracy (%%)'\n");
     if (plotted->contents->has_epochs) {
-        write_lines(script, "epochs", "1:2", "linespoints pt 7 ps 0.7", plotted->runs,
+        write_lines(script, "epochs", "1:2", "with linespoints pt 7 ps 0.7", plotted->runs,
                     plotted->count);
     } else {
         gnuplot_write_empty(script, "no run was evaluated");
@@ -173,19 +186,20 @@ static void write_plot(FILE *script, const struct plot *plot, const void *contex
     } else if (strcmp(name, "accuracy") == 0) {
         write_accuracy_plot(script, plotted);
     } else if (strcmp(name, "images") == 0) {
-        fprintf(script, "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\n"
-                        "set boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
-                        "plot $bars using 0:2:($0+1):xtic(1) with boxes lc variable notitle, \\\n"
+        fprintf(script, "set xlabel ''\nset ylabel 'images per second'\n"
+                        "set yrange [0:*]\nset boxwidth 0.6\nset xtics rotate by -20 noenhanced\n"
+                        "plot $bars using 0:2:6:xtic(1) with boxes lc variable notitle, \\\n"
                         "  $bars using 0:2:2 with labels offset 0,0.7 notitle\n"
                         "set xtics norotate\nset yrange [*:*]\n");
     } else {
-        fprintf(script, "set xlabel ''\nset ylabel 'milliseconds per step'\nset yrange [0:*]\n"
-                        "set xtics rotate by -20 noenhanced\n"
-                        "set style data histograms\nset style histogram rowstacked\n"
-                        "plot $bars using 3:xtic(1) lt 1 title 'compute', $bars using 4 lt 2 title "
-                        "'exchange wait', $bars using 5 lt 3 title 'input wait'\n"
-                        "unset style histogram\nset style data points\nset yrange [*:*]\n"
-                        "set xtics norotate\n");
+        fprintf(script,
+                "set xlabel ''\nset ylabel 'milliseconds per step'\nset yrange [0:*]\n"
+                "set xtics rotate by -20 noenhanced\n"
+                "set style data histograms\nset style histogram rowstacked\n"
+                "plot $bars using 3:xtic(1) lt 1 title 'computing', $bars using 4 lt 2 title "
+                "'exchange wait', $bars using 5 lt 3 title 'input wait'\n"
+                "unset style histogram\nset style data points\nset yrange [*:*]\n"
+                "set xtics norotate\n");
     }
 }
 
@@ -193,8 +207,8 @@ static void write_data(FILE *script, const void *context)
 {
     const struct plotted *plotted = context;
     for (size_t i = 0; i < plotted->count; i++) {
-        bool has_losses = write_losses(script, &plotted->runs[i], i);
-        bool has_epochs = write_epochs(script, &plotted->runs[i], i);
+        bool has_losses = write_losses(script, plotted->runs[i].run, i);
+        bool has_epochs = write_epochs(script, plotted->runs[i].run, i);
         plotted->contents->has_losses = has_losses || plotted->contents->has_losses;
         plotted->contents->has_epochs = has_epochs || plotted->contents->has_epochs;
     }
@@ -204,9 +218,21 @@ static void write_data(FILE *script, const void *context)
     }
 }
 
-enum status plots_write(const char *folder, const struct run_folder *runs, size_t count)
+enum status plots_write(const char *folder, const struct run_groups *groups)
 {
     struct contents contents = {false, false};
+    struct drawn *runs = calloc(groups->run_count + 1, sizeof(*runs));
+    size_t count = 0;
+    if (runs == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct run_group *group = &groups->list[i];
+        for (size_t k = 0; k < group->count && count < groups->run_count; k++) {
+            runs[count] = (struct drawn){.run = group->runs[k], .stroke = group->stroke};
+            write_label(group, group->runs[k], runs[count++].label);
+        }
+    }
     const struct plotted plotted = {runs, count, &contents};
     const struct gnuplot_script script = {
         .plots = plots,
@@ -214,5 +240,7 @@ enum status plots_write(const char *folder, const struct run_folder *runs, size_
         .write_data = write_data,
         .write_plot = write_plot,
     };
-    return gnuplot_write(folder, &script);
+    enum status status = gnuplot_write(folder, &script);
+    free(runs);
+    return status;
 }

@@ -4,13 +4,11 @@
 
 #include "common/base/status.h"
 #include "deploy/report/gnuplot.h"
-#include "deploy/report/run_folder.h"
-
-#include <stddef.h>
+#include "deploy/report/run_groups.h"
 
 extern const struct plot plots[]; // ends with a row whose name is NULL
 
-/* See gnuplot_write. */
-enum status plots_write(const char *folder, const struct run_folder *runs, size_t count);
+/* Of each run of the groups. See gnuplot_write. */
+enum status plots_write(const char *folder, const struct run_groups *groups);
 
 #endif

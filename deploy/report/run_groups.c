@@ -9,12 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COLOURS 7 // as gnuplot.c has them
-
-// A mode has the same colour in every report, unless a report is about one mode only.
-static const size_t mode_colours[] = {
-    [MODE_LOCAL] = 6, [MODE_RING] = 0, [MODE_PS_SYNC] = 1, [MODE_PS_SSP] = 2, [MODE_PS_ASYNC] = 3};
-#define MODES (sizeof(mode_colours) / sizeof(mode_colours[0]))
+// The rank of a mode that is not known.
+#define MODES ((size_t)MODE_PS_ASYNC + 1)
 
 /* Images per second of all epochs but the first, where there are several. */
 static double steady_rate_of(const struct run_folder *run)
@@ -103,25 +99,21 @@ static void sort_by_mode(struct run_groups *groups)
     }
 }
 
-static void choose_colours(struct run_groups *groups)
+static enum status choose_strokes(struct run_groups *groups)
 {
-    size_t of_mode[MODES + 1] = {0};
-    bool has_room = true;
-    for (size_t i = 0; i < groups->count; i++) {
-        size_t rank = groups->list[i].mode_rank;
-        groups->list[i].stroke.dash = of_mode[rank]++; // of the settings of a mode
-        has_room = has_room && rank < MODES && of_mode[rank] <= RUN_DASHES;
+    size_t *ranks = calloc(groups->count + 1, sizeof(*ranks));
+    struct run_stroke *strokes = calloc(groups->count + 1, sizeof(*strokes));
+    bool is_done = ranks != NULL && strokes != NULL;
+    for (size_t i = 0; is_done && i < groups->count; i++) {
+        ranks[i] = groups->list[i].mode_rank;
     }
-    bool is_one_mode = groups->count > 1 && of_mode[groups->list[0].mode_rank] == groups->count;
-    groups->has_mode_colours = has_room && !is_one_mode;
-    for (size_t i = 0; i < groups->count; i++) {
-        struct run_group *group = &groups->list[i];
-        if (groups->has_mode_colours) {
-            group->stroke.colour = mode_colours[group->mode_rank];
-        } else {
-            group->stroke = (struct run_stroke){i % COLOURS, i / COLOURS % RUN_DASHES};
-        }
+    groups->has_mode_colours = is_done && run_strokes_choose(ranks, groups->count, strokes);
+    for (size_t i = 0; is_done && i < groups->count; i++) {
+        groups->list[i].stroke = strokes[i];
     }
+    free(ranks);
+    free(strokes);
+    return is_done ? STATUS_OK : STATUS_NO_MEMORY;
 }
 
 static enum status make(struct run_groups *groups, size_t count)
@@ -163,6 +155,17 @@ static void add_run(struct run_groups *groups, char **keys, const struct run_fol
     groups->run_count++;
 }
 
+static enum status finish_groups(struct run_groups *groups, struct run_groups *ret_groups)
+{
+    enum status status = choose_strokes(groups);
+    if (status != STATUS_OK) {
+        run_groups_finish(groups);
+        return status;
+    }
+    *ret_groups = *groups;
+    return STATUS_OK;
+}
+
 enum status run_groups_of(const struct run_folder *runs, size_t count,
                           struct run_groups *ret_groups)
 {
@@ -194,9 +197,7 @@ enum status run_groups_of(const struct run_folder *runs, size_t count,
     for (size_t i = 0; i < groups.count; i++) {
         take_means(&groups.list[i]);
     }
-    choose_colours(&groups);
-    *ret_groups = groups;
-    return STATUS_OK;
+    return finish_groups(&groups, ret_groups);
 }
 
 enum status run_groups_of_sweep(const struct sweep_results *results, struct run_groups *ret_groups)
@@ -235,9 +236,7 @@ enum status run_groups_of_sweep(const struct sweep_results *results, struct run_
         }
         take_means(group);
     }
-    choose_colours(&groups);
-    *ret_groups = groups;
-    return STATUS_OK;
+    return finish_groups(&groups, ret_groups);
 }
 
 void run_groups_finish(struct run_groups *groups)

@@ -4,20 +4,15 @@
 
 #include "common/base/status.h"
 #include "deploy/report/run_folder.h"
-#include "deploy/sweep/run_words.h"
+#include "deploy/report/run_strokes.h"
 #include "deploy/report/statistics.h"
 #include "deploy/report/sweep_settings.h"
+#include "deploy/sweep/run_words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #define RUN_GROUP_RUNS_MAX SWEEP_REPEAT_MAX
-
-/* How a line is drawn: a colour of the palette, and a pattern of dashes. */
-struct run_stroke {
-    size_t colour, dash; // from 0
-};
-#define RUN_DASHES 4
 
 struct run_group {
     char label[RUN_WORDS_BYTES];  // in words: what tells it from the others

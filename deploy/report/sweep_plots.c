@@ -174,7 +174,7 @@ static void write_runs(FILE *script, const struct sweep_settings *settings)
     }
     fprintf(script, "$runs << END\n");
     for (size_t i = 0; i < settings->count; i++) {
-        const struct sweep_setting *setting = &settings->list[i];
+        const struct sweep_setting *setting = &settings->list[settings->rows[i]];
         size_t count = setting->measures[MEASURE_RATE].count;
         for (size_t k = 0; k < count && count > 1 && count <= RUNS_DRAWN_MAX; k++) {
             fprintf(script, "%zu %.6g\n", i, setting->rates[k]);
@@ -195,9 +195,11 @@ static void write_data(FILE *script, const void *context)
     }
     fprintf(script, "$bars << END\n");
     for (size_t i = 0; i < settings->count; i++) {
-        const struct statistics *rate = &settings->list[i].measures[MEASURE_RATE];
-        label_setting(&settings->list[i], true, label);
-        fprintf(script, "\"%s\" %.6g %.6g\n", label, rate->mean, rate->half_width);
+        const struct sweep_setting *setting = &settings->list[settings->rows[i]];
+        const struct statistics *rate = &setting->measures[MEASURE_RATE];
+        label_setting(setting, true, label);
+        fprintf(script, "\"%s\" %.6g %.6g %zu\n", label, rate->mean, rate->half_width,
+                setting->stroke.colour + 1);
     }
     fprintf(script, "END\n");
     write_runs(script, settings);
@@ -225,27 +227,36 @@ static bool has_curve(const struct sweep_setting *setting, const struct curve_pl
     return false;
 }
 
+/* Where each panel has settings of its own: of equal place, they have equal strokes. */
+static struct run_stroke stroke_of_place(size_t place)
+{
+    return (struct run_stroke){place % RUN_COLOURS, place / RUN_COLOURS % RUN_DASHES};
+}
+
 static void write_curve_panel(FILE *script, const struct sweep_settings *settings,
                               const void *context, size_t series, bool is_alone)
 {
     const struct curve_plot *curve = context;
-    size_t count = 0, colour = 0;
+    size_t count = 0, place = 0;
     char label[LABEL_BYTES];
     const char *separator = "plot ";
     for (size_t i = 0; i < settings->count; i++) {
         count += is_alone || settings->list[i].series_index == series;
     }
-    for (size_t i = 0; i < settings->count; i++) {
+    for (size_t row = 0; row < settings->count; row++) {
+        size_t i = settings->rows[row];
         const struct sweep_setting *setting = &settings->list[i];
         if (!is_alone && setting->series_index != series) {
             continue;
         }
-        colour++; // also of one that has nothing: places have their colours
+        // Also of one that has nothing: places have their colours.
+        const struct run_stroke stroke = is_alone ? setting->stroke : stroke_of_place(place++);
         label_setting(setting, is_alone, label);
         if (curve->x == COLUMN_STEP && setting->diverged > 0) {
-            fprintf(
-                script, "%s$diverged%zu using 1:2 with points pt 2 ps 1.5 lw 2 lt %zu title \"%s\"",
-                separator, i, colour, count <= KEYS_MAX && !has_curve(setting, curve) ? label : "");
+            fprintf(script,
+                    "%s$diverged%zu using 1:2 with points pt 2 ps 1.5 lw 2 lt %zu title \"%s\"",
+                    separator, i, stroke.colour + 1,
+                    count <= KEYS_MAX && !has_curve(setting, curve) ? label : "");
             separator = ", \\\n  ";
         }
         if (!has_curve(setting, curve)) {
@@ -255,11 +266,12 @@ static void write_curve_panel(FILE *script, const struct sweep_settings *setting
             fprintf(script,
                     "%s$curve%zu using %d:%d:%d with filledcurves lt %zu fs transparent solid "
                     "0.15 notitle",
-                    separator, i, curve->x, curve->y + 1, curve->y + 2, colour);
+                    separator, i, curve->x, curve->y + 1, curve->y + 2, stroke.colour + 1);
             separator = ", \\\n  ";
         }
-        fprintf(script, "%s$curve%zu using %d:%d with lines lt %zu title \"%s\"", separator, i,
-                curve->x, curve->y, colour, count <= KEYS_MAX ? label : "");
+        fprintf(script, "%s$curve%zu using %d:%d with lines lt %zu dt %zu title \"%s\"", separator,
+                i, curve->x, curve->y, stroke.colour + 1, stroke.dash + 1,
+                count <= KEYS_MAX ? label : "");
         separator = ", \\\n  ";
     }
     fprintf(script, "\n");
@@ -340,7 +352,8 @@ static void write_target(FILE *script, const struct sweep_settings *settings, co
         fprintf(script,
                 ", \\\n  $series%zu using 1:%d with lines lt %zu notitle"
                 ", \\\n  $series%zu using 1:%d:%d with yerrorbars pt 7 ps 0.7 lt %zu title \"%s\"",
-                series, column, series + 1, series, column, column + 1, series + 1, label);
+                series, column, series % RUN_COLOURS + 1, series, column, column + 1,
+                series % RUN_COLOURS + 1, label);
     }
     fprintf(script, "\nset yrange [*:*]\n");
 }
@@ -350,9 +363,10 @@ static void write_staleness_panel(FILE *script, const struct sweep_settings *set
 {
     char label[LABEL_BYTES];
     const char *separator = "plot ";
-    size_t colour = 0;
+    size_t place = 0;
     (void)context;
-    for (size_t i = 0; i < settings->count; i++) {
+    for (size_t row = 0; row < settings->count; row++) {
+        size_t i = settings->rows[row];
         const struct sweep_setting *setting = &settings->list[i];
         if (setting->completed == 0 || (!is_alone && setting->series_index != series)) {
             continue;
@@ -360,13 +374,15 @@ static void write_staleness_panel(FILE *script, const struct sweep_settings *set
         words_label(is_alone || setting->axis[0] == '\0' ? setting->label : setting->axis, label,
                     sizeof(label));
         // Beside each other, so that none hides another.
-        double shift = 0.08 * (double)colour++;
-        fprintf(script, "%s$shares%zu using ($1+%.2f):2 with impulses lw 4 lt %zu title \"%s\"",
-                separator, i, shift, colour, label);
+        double shift = 0.08 * (double)place;
+        const struct run_stroke stroke = stroke_of_place(place++);
+        fprintf(script,
+                "%s$shares%zu using ($1+%.2f):2 with impulses lw 4 lt %zu dt 1 title \"%s\"",
+                separator, i, shift, stroke.colour + 1, label);
         separator = ", \\\n  ";
     }
     fprintf(script, "\n");
-    if (colour == 0) {
+    if (place == 0) {
         gnuplot_write_empty(script, "no run was completed");
     }
 }
@@ -398,15 +414,32 @@ static void write_staleness(FILE *script, const struct sweep_settings *settings)
     fprintf(script, "set yrange [*:*]\n");
 }
 
+/* How far an axis goes: intervals of two runs may be much wider than all runs. */
+static double highest_rate(const struct sweep_settings *settings)
+{
+    double highest = 1;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct statistics *rate = &settings->list[i].measures[MEASURE_RATE];
+        highest = fmax(highest, rate->count > 0 ? rate->mean : 0);
+        for (size_t k = 0; k < rate->count; k++) {
+            highest = fmax(highest, settings->list[i].rates[k]);
+        }
+    }
+    return 1.5 * highest;
+}
+
 static void write_images(FILE *script, const struct sweep_settings *settings)
 {
     bool draws_runs = has_runs(settings);
     fprintf(script,
-            "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*]\nset boxwidth 0.6\n"
+            "set xlabel ''\nset ylabel 'images per second'\nset yrange [0:*<%.6g]\nset boxwidth "
+            "0.6\n"
             "set xtics rotate by -25 noenhanced font ',10'\n"
-            "plot $bars using 0:2:xtic(1) with boxes lt 5 notitle, \\\n"
-            "  $bars using 0:2:3 with yerrorbars lc rgb '#333333' pt 0 notitle%s\n"
+            "plot $bars using 0:2:4:xtic(1) with boxes lc variable notitle, \\\n"
+            "  $bars using 0:($2-$3):(0):(2*$3) with vectors heads size graph 0.008,90 nofilled "
+            "lw 2 lc rgb '#333333' notitle%s\n"
             "set xtics norotate font ''\nset yrange [*:*]\n",
+            highest_rate(settings),
             draws_runs ? ", \\\n  $runs using ($1+0.15):2 with points pt 6 ps 0.6 lc rgb '#333333' "
                          "notitle"
                        : "");

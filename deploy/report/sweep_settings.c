@@ -76,6 +76,41 @@ static void order_rows(struct sweep_settings *settings)
     }
 }
 
+/* As the settings of a page have them: by mode, then as planned. */
+static enum status choose_strokes(struct sweep_settings *settings)
+{
+    size_t *ranks = calloc(settings->count, sizeof(*ranks));
+    size_t *order = calloc(settings->count, sizeof(*order));
+    struct run_stroke *strokes = calloc(settings->count, sizeof(*strokes));
+    bool is_done = ranks != NULL && order != NULL && strokes != NULL;
+    for (size_t i = 0; is_done && i < settings->count; i++) {
+        const struct sweep_setting *setting = &settings->list[i];
+        size_t at = i;
+        for (; at > 0; at--) {
+            const struct sweep_setting *before = &settings->list[order[at - 1]];
+            if (before->mode_rank < setting->mode_rank ||
+                (before->mode_rank == setting->mode_rank && before->place < setting->place)) {
+                break;
+            }
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+    for (size_t i = 0; is_done && i < settings->count; i++) {
+        ranks[i] = settings->list[order[i]].mode_rank;
+    }
+    if (is_done) {
+        run_strokes_choose(ranks, settings->count, strokes);
+    }
+    for (size_t i = 0; is_done && i < settings->count; i++) {
+        settings->list[order[i]].stroke = strokes[i];
+    }
+    free(ranks);
+    free(order);
+    free(strokes);
+    return is_done ? STATUS_OK : STATUS_NO_MEMORY;
+}
+
 struct statistics sweep_ratio(const struct statistics *a, const struct statistics *b)
 {
     struct statistics ratio = {.count = a->count < b->count ? a->count : b->count};
@@ -231,6 +266,10 @@ enum status sweep_settings_of(const struct sweep_results *results,
     qsort(settings.list, settings.count, sizeof(*settings.list), compare_settings);
     compare_with_first(&settings);
     order_rows(&settings);
+    if (choose_strokes(&settings) != STATUS_OK) {
+        sweep_settings_free(&settings);
+        return STATUS_NO_MEMORY;
+    }
     *ret_settings = settings;
     return STATUS_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 #include "deploy/report/run_folder.h"
+#include "deploy/report/run_strokes.h"
 #include "deploy/report/statistics.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/sweep/sweep_plan.h"
@@ -50,6 +51,7 @@ struct sweep_setting {
     char axis[256];    // the rest of it
     size_t series_index;
     size_t mode_rank, place; // the order of its mode in every report; its place in the plan
+    struct run_stroke stroke;
     size_t planned, completed, diverged, failed;
     double diverged_steps[SWEEP_REPEAT_MAX]; // (diverged) the step of each
     size_t reached;                          // runs that have reached the target

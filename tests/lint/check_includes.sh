@@ -139,7 +139,7 @@ deploy/hosts/placement
 deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 deploy/page/(answer|figure_parts)
 deploy/sweep/run_words
-deploy/report/(scaling|statistics)
+deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|square)
 worker/exchange/chunks/ring_plan

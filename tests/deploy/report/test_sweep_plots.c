@@ -21,6 +21,7 @@ struct plots_test {
     char *folder;
     struct sweep_setting list[SETTINGS_MAX];
     struct sweep_point points[3];
+    size_t rows[SETTINGS_MAX];
     struct sweep_settings settings;
 };
 
@@ -52,7 +53,10 @@ static void open_test(struct plots_test *test, size_t count, size_t series)
         setting->relative_steps = setting->relative_seconds = (struct statistics){3, 1.5, 0.25};
         setting->shares[i] = 1;
     }
-    test->settings = (struct sweep_settings){test->list, count, series};
+    for (size_t i = 0; i < count; i++) {
+        test->rows[i] = i;
+    }
+    test->settings = (struct sweep_settings){test->list, count, series, test->rows};
 }
 
 /* Lines that have the text. */
