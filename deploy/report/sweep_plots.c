@@ -4,6 +4,7 @@
  * a series each: settings of equal place have equal colours. */
 #include "deploy/report/sweep_plots.h"
 
+#include "deploy/report/sweep_axes.h"
 #include "deploy/sweep/run_words.h"
 
 #include <math.h>
@@ -280,23 +281,6 @@ static void write_curve_panel(FILE *script, const struct sweep_settings *setting
     }
 }
 
-/* A distance between tics of which about four fit: 1, 2 or 5 times a power of ten. */
-static double tic_distance(const struct sweep_settings *settings, int x)
-{
-    double last = 0;
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct sweep_setting *setting = &settings->list[i];
-        for (size_t k = 0; k < setting->point_count; k++) {
-            const struct sweep_point *point = &setting->points[k];
-            double at = x == 1 ? point->step : point->seconds.mean;
-            last = at > last ? at : last;
-        }
-    }
-    double unit = last > 0 ? pow(10, floor(log10(last / 4))) : 1;
-    double units = last / 4 / unit;
-    return unit * (units <= 1 ? 1 : units <= 2 ? 2 : units <= 5 ? 5 : 10);
-}
-
 /* Draws one panel: the settings of a series, or all of them. */
 typedef void write_panel_fn(FILE *script, const struct sweep_settings *settings,
                             const void *context, size_t series, bool is_alone);
@@ -329,7 +313,7 @@ static void write_curves(FILE *script, const struct sweep_settings *settings,
     fprintf(script, "set xlabel '%s'\nset ylabel '%s'\nset yrange [%s]\n", curve->x_title,
             curve->y_title, curve->range);
     if (has_panels(settings)) {
-        fprintf(script, "set xtics %.6g\n", tic_distance(settings, curve->x));
+        fprintf(script, "set xtics %.6g\n", sweep_axes_tics(settings, curve->x));
     }
     write_panels(script, settings, write_curve_panel, curve);
     fprintf(script, "set yrange [*:*]\nset xtics autofreq\n");
@@ -414,20 +398,6 @@ static void write_staleness(FILE *script, const struct sweep_settings *settings)
     fprintf(script, "set yrange [*:*]\n");
 }
 
-/* How far an axis goes: intervals of two runs may be much wider than all runs. */
-static double highest_rate(const struct sweep_settings *settings)
-{
-    double highest = 1;
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct statistics *rate = &settings->list[i].measures[MEASURE_RATE];
-        highest = fmax(highest, rate->count > 0 ? rate->mean : 0);
-        for (size_t k = 0; k < rate->count; k++) {
-            highest = fmax(highest, settings->list[i].rates[k]);
-        }
-    }
-    return 1.5 * highest;
-}
-
 static void write_images(FILE *script, const struct sweep_settings *settings)
 {
     bool draws_runs = has_runs(settings);
@@ -439,7 +409,7 @@ static void write_images(FILE *script, const struct sweep_settings *settings)
             "  $bars using 0:($2-$3):(0):(2*$3) with vectors heads size graph 0.008,90 nofilled "
             "lw 2 lc rgb '#333333' notitle%s\n"
             "set xtics norotate font ''\nset yrange [*:*]\n",
-            highest_rate(settings),
+            sweep_axes_highest_rate(settings),
             draws_runs ? ", \\\n  $runs using ($1+0.15):2 with points pt 6 ps 0.6 lc rgb '#333333' "
                          "notitle"
                        : "");
