@@ -7,7 +7,6 @@
 #include "deploy/report/sweep_axes.h"
 #include "deploy/sweep/run_words.h"
 
-#include <math.h>
 #include <string.h>
 
 #define PANELS_MAX  9
