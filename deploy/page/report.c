@@ -63,6 +63,9 @@ static void write_lead(const struct report *report, char *ret_lead, size_t lead_
             run_folder_value(&report->runs[k], keys[i][0], other, sizeof(other));
             is_common = strcmp(first, other) == 0;
         }
+        if (strcmp(keys[i][0], "dataset") == 0) {
+            first[strcspn(first, ":")] = '\0'; // without its folder
+        }
         if (is_common && first[0] != '\0' && (size_t)used < lead_size) {
             used +=
                 snprintf(ret_lead + used, lead_size - (size_t)used, " · %s %s", keys[i][1], first);

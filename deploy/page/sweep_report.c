@@ -13,6 +13,7 @@
 #include "deploy/sweep/sweep_file.h"
 #include "deploy/system/folder.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,17 @@ struct page {
     const struct sweep_settings *settings;
     const struct run_groups *groups;
 };
+
+/* The batch of a worker follows from it. */
+static bool has_global_batch(const struct sweep_plan *plan)
+{
+    for (size_t i = 1; i < plan->count; i++) {
+        if (plan->runs[i].job.global_batch != plan->runs[0].job.global_batch) {
+            return false;
+        }
+    }
+    return plan->count > 0 && plan->runs[0].job.global_batch > 0;
+}
 
 /* Options that all runs have in common, as far as they matter to most. */
 static void write_lead(const struct sweep_plan *plan, char *ret_lead, size_t lead_size)
@@ -42,6 +54,7 @@ static void write_lead(const struct sweep_plan *plan, char *ret_lead, size_t lea
         for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
             matters = matters || strcmp(names[k], job_options[i].name) == 0;
         }
+        matters = matters && (strcmp(job_options[i].name, "batch") != 0 || !has_global_batch(plan));
         option_format(&job_options[i], &plan->runs[0].job, first, sizeof(first));
         for (size_t k = 1; k < plan->count && matters && is_common; k++) {
             option_format(&job_options[i], &plan->runs[k].job, other, sizeof(other));

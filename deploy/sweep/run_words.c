@@ -20,7 +20,6 @@ static const struct phrase phrases[] = {
     {"mode", "ps-ssp:", "ps-ssp with slack %s"},
     {"mode", NULL, "%s"},
     {"model", NULL, "%s"},
-    {"data", NULL, "%s"},
     {"optimizer", NULL, "%s"},
     {"workers", "1", "%s worker"},
     {"workers", NULL, "%s workers"},
@@ -170,6 +169,11 @@ void run_words_of_option(const char *name, const char *value, char ret_words[RUN
 {
     char before[64];
     if (strcmp(name, "straggler") == 0 && write_straggler(value, ret_words)) {
+        return;
+    }
+    if (strcmp(name, "data") == 0) { // without its folder
+        snprintf(before, sizeof(before), "%.*s", (int)strcspn(value, ":"), value);
+        write_words(before, "", "", ret_words);
         return;
     }
     for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++) {

@@ -26,6 +26,8 @@ static void options_are_said_in_words(void **state)
         {"compress", "fp16", "gradients as fp16"},
         {"weight-decay", "0.5", "weight decay 0.5"},
         {"epochs", "1", "1 epoch"},
+        {"data", "cifar10:/data/cifar10", "cifar10"},
+        {"data", "shapes", "shapes"},
         {"limit-train", "2000", "2000 training images"},
         {"straggler", "none", "no straggler"},
         {"straggler", "rank=2,factor=6", "worker 2 slowed 6 times"},
