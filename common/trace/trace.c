@@ -44,6 +44,11 @@ void trace_destroy(struct trace *trace)
     for (uint32_t i = 0; i < trace->tape_count; i++) {
         destroy_tape(trace->tapes[i]);
     }
+    for (struct trace_text *text = trace->texts; text != NULL;) {
+        struct trace_text *next = text->next;
+        free(text);
+        text = next;
+    }
     pthread_mutex_destroy(&trace->mutex);
     free(trace);
 }
@@ -143,6 +148,28 @@ enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint3
     }
     *ret_tape = tape;
     return STATUS_OK;
+}
+
+const char *trace_keep(struct trace *trace, const char *text)
+{
+    if (!trace_has_folder(trace)) {
+        return NULL;
+    }
+    pthread_mutex_lock(&trace->mutex);
+    struct trace_text *kept = trace->texts;
+    while (kept != NULL && strcmp(kept->text, text) != 0) {
+        kept = kept->next;
+    }
+    if (kept == NULL) {
+        kept = malloc(sizeof(*kept) + strlen(text) + 1);
+        if (kept != NULL) {
+            memcpy(kept->text, text, strlen(text) + 1);
+            kept->next = trace->texts;
+            trace->texts = kept;
+        }
+    }
+    pthread_mutex_unlock(&trace->mutex);
+    return kept != NULL ? kept->text : NULL;
 }
 
 enum status trace_write(const struct trace *trace)

@@ -47,6 +47,7 @@ struct trace_tag {
     uint32_t hop;        // of an all-reduce
     uint64_t bytes;      // of a message's values
     double value;        // of a counter
+    const char *layers;  // of a bucket: a text of trace_keep; NULL: not said
 };
 
 struct trace_event {
@@ -106,6 +107,10 @@ void trace_describe(struct trace *trace, const struct trace_process *process);
  * trace is NULL. Any thread. */
 enum status trace_open_tape(struct trace *trace, enum trace_thread thread, uint32_t number,
                             const struct trace_window *window, struct trace_tape **ret_tape);
+
+/* A copy of a text that lives as long as the trace; the same one for the same text. NULL: nothing
+ * is recorded, or there is no memory. Any thread. */
+const char *trace_keep(struct trace *trace, const char *text);
 
 /* Writes FOLDER/ROLE-NUMBER.PID.pftrace, if anything was recorded; makes the folder. After the
  * threads of all tapes. Logs. */

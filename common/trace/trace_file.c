@@ -128,6 +128,9 @@ static void annotate(const struct trace_tag *tag, struct trace_packet *packet)
     if (tag->bucket != TRACE_NO_BUCKET) {
         add_number(packet, "bucket", tag->bucket);
     }
+    if (tag->layers != NULL) {
+        add_text(packet, "layers", tag->layers);
+    }
     if (tag->message != NULL) {
         add_text(packet, "message", tag->message);
         add_number(packet, "rank", tag->rank);

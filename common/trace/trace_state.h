@@ -8,6 +8,12 @@
 
 #define TRACE_FOLDER_BYTES 1100
 
+/* A text of trace_keep, in a list. */
+struct trace_text {
+    struct trace_text *next;
+    char text[];
+};
+
 struct trace {
     char folder[TRACE_FOLDER_BYTES];
     bool has_ranges;
@@ -16,6 +22,7 @@ struct trace {
     char role[16], host[256];
     struct trace_tape *tapes[TRACE_TAPES_MAX]; // (tape_count), owned
     uint32_t tape_count;
+    struct trace_text *texts; // owned
 };
 
 #endif

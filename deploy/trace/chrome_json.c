@@ -69,6 +69,10 @@ static void write_event(FILE *file, const struct timeline *timeline,
     if (event->bucket != UINT32_MAX) {
         fprintf(file, ",\"bucket\":%u", event->bucket);
     }
+    if (event->layers != NULL) {
+        fprintf(file, ",\"layers\":");
+        write_text(file, event->layers);
+    }
     if (event->bytes > 0) {
         fprintf(file, ",\"bytes\":%llu", (unsigned long long)event->bytes);
     }

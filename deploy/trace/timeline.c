@@ -11,6 +11,7 @@
 
 #define NESTING_MAX 32
 #define THREADS_MAX 65536
+#define TEXTS_MAX   4096
 
 /* A thread while it is read: slices that are open, as indices of events. */
 struct open_slices {
@@ -113,6 +114,28 @@ static bool find_thread(const struct timeline *timeline, uint64_t track, uint32_
     return false;
 }
 
+/* A text that many events have, once; NULL if the file has more of such than any of ours, or there
+ * is no memory. */
+static const char *find_text(struct timeline *timeline, const char *text)
+{
+    char kept[TIMELINE_TEXT_BYTES];
+    keep_text(kept, sizeof(kept), text);
+    for (size_t i = timeline->text_count; i > 0; i--) {
+        if (strcmp(timeline->texts[i - 1], kept) == 0) {
+            return timeline->texts[i - 1];
+        }
+    }
+    char **grown = timeline->text_count < TEXTS_MAX
+                       ? reallocarray(timeline->texts, timeline->text_count + 1, sizeof(*grown))
+                       : NULL;
+    if (grown == NULL) {
+        return NULL;
+    }
+    timeline->texts = grown;
+    grown[timeline->text_count] = strdup(kept);
+    return grown[timeline->text_count] != NULL ? grown[timeline->text_count++] : NULL;
+}
+
 static enum status add_event(struct reader *reader, uint32_t thread,
                              const struct trace_packet *packet)
 {
@@ -147,6 +170,8 @@ static enum status add_event(struct reader *reader, uint32_t thread,
     };
     keep_text(event->name, sizeof(event->name),
               packet->name != NULL ? packet->name : trace_kinds[kind].name);
+    const char *layers = text_of(packet, "layers");
+    event->layers = layers[0] != '\0' ? find_text(timeline, layers) : NULL;
     struct open_slices *open = &reader->open[thread];
     if (packet->type == TRACE_PACKET_BEGIN) {
         if (open->depth == NESTING_MAX) {
@@ -250,6 +275,10 @@ void timeline_finish(struct timeline *timeline)
     free(timeline->processes);
     free(timeline->threads);
     free(timeline->events);
+    for (size_t i = 0; i < timeline->text_count; i++) {
+        free(timeline->texts[i]);
+    }
+    free(timeline->texts);
     *timeline = (struct timeline){0};
 }
 

@@ -27,6 +27,7 @@ struct timeline_event {
     uint32_t thread, bucket; // bucket UINT32_MAX: none
     uint64_t step, flow;     // flow 0: none, or its other end is not there
     char name[TIMELINE_TEXT_BYTES];
+    const char *layers; // of a bucket; one of the timeline's texts; NULL: not said
     uint64_t bytes;
     double value; // of a counter
 };
@@ -49,6 +50,8 @@ struct timeline {
                                    // contains others before them
     size_t event_count;
     uint64_t begin_ns, end_ns;
+    char **texts; // (text_count), owned; each once
+    size_t text_count;
 };
 
 /* Reads RUN/timeline.pftrace, or any other file of that kind. Logs what is wrong. */

@@ -143,7 +143,7 @@ deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|square)
 worker/exchange/chunks/ring_plan
-worker/model/(description|network)
+worker/model/(bucket_layers|description|network)
 worker/train/trial
 '
 pure_files="($(sed '/^$/d' <<<"$pure_rooms" | paste -sd '|'))\.[ch]"

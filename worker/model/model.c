@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/optimizer/optimizer.h"
+#include "worker/model/bucket_layers.h"
 #include "worker/model/models.h"
 
 #include <assert.h>
@@ -293,10 +294,22 @@ enum status model_await_result(struct model *model, struct program_result *ret_r
     return program_await_result(model->program, ret_result);
 }
 
+/* The operation behind the last one of a bucket. */
+static uint32_t end_op_of(const struct model *model, uint32_t bucket)
+{
+    return bucket == 0 ? model->plan.op_count : model->first_ops[bucket - 1];
+}
+
+void model_name_bucket(const struct model *model, uint32_t bucket, char *ret_text, size_t text_size)
+{
+    bucket_layers_write(model->plan.ops, model->first_ops[bucket], end_op_of(model, bucket),
+                        ret_text, text_size);
+}
+
 enum status model_backward(struct model *model, uint32_t bucket)
 {
     assert(bucket < model->layout.bucket_count);
-    uint32_t end = bucket == 0 ? model->plan.op_count : model->first_ops[bucket - 1];
+    uint32_t end = end_op_of(model, bucket);
     if (end == model->first_ops[bucket]) {
         return STATUS_OK; // a part of what has been computed for the bucket before
     }

@@ -43,6 +43,10 @@ const struct layout *model_fine_layout(const struct model *model);
  * compiled stay as they are. */
 void model_merge_buckets(struct model *model, uint64_t bucket_bytes);
 
+/* What the layers of a bucket are called: see bucket_layers.h. */
+void model_name_bucket(const struct model *model, uint32_t bucket, char *ret_text,
+                       size_t text_size);
+
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
 

@@ -109,7 +109,7 @@ static enum status pass_phase(struct trainer *trainer, struct link *link)
         return status;
     }
     trainer->phase++;
-    model_merge_buckets(trainer->model, link_bucket_bytes(link));
+    bucket_names_cut(&trainer->names, trainer->trace, trainer->model, link_bucket_bytes(link));
     uint64_t first = trainer->phase->marks.first;
     return slices_seek(&trainer->slices, first / trainer->steps_per_epoch,
                        first % trainer->steps_per_epoch);
@@ -172,7 +172,7 @@ enum status trainer_run(struct trainer *trainer, struct link *link)
 {
     trainer->link = link;
     trainer->exchange = link_exchange(link);
-    model_merge_buckets(trainer->model, link_bucket_bytes(link));
+    bucket_names_cut(&trainer->names, trainer->trace, trainer->model, link_bucket_bytes(link));
     link_traffic(link, &trainer->sent_before, &trainer->received_before); // to get here
     uint64_t step = trainer->checkpoint.begin_step;
     enum status status = train(trainer, link, &step);

@@ -11,6 +11,7 @@
 #include "common/vector/digest.h"
 #include "worker/exchange/exchange_device.h"
 #include "worker/model/model.h"
+#include "worker/train/bucket_names.h"
 #include "worker/train/faulting.h"
 #include "worker/train/slices.h"
 #include "worker/train/step_clock.h"
@@ -27,7 +28,8 @@ struct trainer {
     struct rank_block ranks; // that this process carries
     struct trace *trace;     // borrowed; NULL: no timeline
     struct model *model;
-    struct slices slices; // of each rank
+    struct bucket_names names; // of its buckets
+    struct slices slices;      // of each rank
     struct faulting faulting;
     struct optimizer *optimizer; // NULL where servers run it throughout
     bool device_updates;         // the model's device makes its updates, where workers make any

@@ -101,7 +101,8 @@ static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint3
         status = model_await_gradients(trainer->model, bucket);
     }
     trace_leave(trainer->clock.trace, began_ns,
-                &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step});
+                &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step,
+                                    .layers = trainer->names.layers[bucket]});
     return status;
 }
 

@@ -168,6 +168,24 @@ static void the_file_has_slices_within_slices(void **state)
     temp_folder_destroy(above);
 }
 
+static void texts_are_kept_once_where_something_is_recorded(void **state)
+{
+    (void)state;
+    struct trace *trace;
+    char text[] = "linear 5";
+    assert_null(trace_keep(NULL, text));
+    assert_int_equal(trace_create("", &trace), STATUS_OK);
+    assert_null(trace_keep(trace, text));
+    trace_destroy(trace);
+    assert_int_equal(trace_create("/nowhere", &trace), STATUS_OK);
+    const char *kept = trace_keep(trace, text);
+    text[0] = 'L';
+    assert_string_equal(kept, "linear 5");
+    assert_ptr_not_equal(trace_keep(trace, text), kept);
+    assert_ptr_equal(trace_keep(trace, "linear 5"), kept);
+    trace_destroy(trace);
+}
+
 static void a_folder_that_cannot_be_made_is_an_error(void **state)
 {
     (void)state;
@@ -188,6 +206,7 @@ int main(void)
         cmocka_unit_test(messages_of_two_threads_have_numbers_of_their_own),
         cmocka_unit_test(rounds_of_a_phase_are_steps_of_the_job),
         cmocka_unit_test(the_file_has_slices_within_slices),
+        cmocka_unit_test(texts_are_kept_once_where_something_is_recorded),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
