@@ -300,6 +300,10 @@ static bool read_summary(struct run_reader *reader)
         state->step = whole_of(summary, "steps");
         state->workers_lost = (uint32_t)whole_of(summary, "workers_lost");
         state->restarts = (uint32_t)whole_of(summary, "restarts");
+        COPY_TEXT(state->all_reduce, details, "all_reduce", "");
+        if (real_of(summary, "images_per_second") > 0) { // of the whole job
+            state->images_per_second = real_of(summary, "images_per_second");
+        }
         take_evaluations(state, details);
         take_recoveries(state, details);
         live_add_event(state, state->outcome, "%s",

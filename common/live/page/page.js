@@ -258,7 +258,7 @@ function showTopology(state) {
   if (isStar) drawNode(svg, servers, `ps \u00d7${state.servers}`, "server");
   svg.setAttribute("aria-label", isStar ? `${state.workers} ranks around ${state.servers} servers` : `a ring of ${state.workers} ranks`);
   const more = state.workers > count ? `, of which ${count} are shown` : "";
-  const path = isStar ? `each rank pushes to ${state.servers} server${state.servers === 1 ? "" : "s"}, and pulls` : `all-reduce: ${state.all_reduce || "ring"}`;
+  const path = isStar ? `each rank pushes to ${state.servers} server${state.servers === 1 ? "" : "s"}, and pulls` : `all-reduce${state.all_reduce ? ": " + state.all_reduce : " among the ranks"}`;
   box.replaceChildren(svg, make("div", {class: "said"}, `${path}; bytes a step${more}`));
 }
 

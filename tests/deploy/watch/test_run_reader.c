@@ -162,11 +162,13 @@ static void the_summary_ends_it_with_evaluations_and_a_reason(void **state)
     add_line(0, 2, 1, "\n");
     write_file("details.json", "w",
                "{\"evaluations\": [{\"step\": 10, \"test_accuracy\": 0.5, \"test_loss\": 1}, "
-               "{\"step\": 12, \"test_accuracy\": null}]}");
+               "{\"step\": 12, \"test_accuracy\": null}], \"all_reduce\": \"direct\"}");
     write_file("summary.json", "w",
                "{\"outcome\": \"failed\", \"reason\": \"the disk is full\", \"seconds\": 9, "
-               "\"steps\": 12}");
+               "\"steps\": 12, \"images_per_second\": 1234}");
     assert_true(update(&reader));
+    assert_string_equal(reader.state.all_reduce, "direct");
+    assert_float_equal(reader.state.images_per_second, 1234, 1e-9); // of the whole job
     assert_string_equal(reader.state.outcome, "failed");
     assert_string_equal(reader.state.reason, "the disk is full");
     assert_int_equal(reader.state.step, 12);
