@@ -278,8 +278,9 @@ static void print_straggler(FILE *stream, const struct run_folder *run)
 {
     struct straggler_found found;
     if (straggler_find(run, &found)) {
-        fprintf(stream, "%s: worker %u is the straggler, %.1f times as slow as the others\n",
-                run->label, found.rank, found.ratio);
+        fprintf(stream, "%s: worker %u is the straggler, %.1f times as slow as the other%s\n",
+                run->label, found.rank, found.ratio,
+                run_folder_number(run, "workers") < 3 ? "" : "s");
     }
 }
 
