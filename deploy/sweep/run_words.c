@@ -1,10 +1,8 @@
 /* Has a row of words for each option that has better ones than its name. */
 #include "deploy/sweep/run_words.h"
 
-#include "common/job/straggler.h"
+#include "deploy/sweep/rule_words.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,36 +137,10 @@ static void write_words(const char *before, const char *value, const char *after
     memcpy(ret_words, words, RUN_WORDS_BYTES);
 }
 
-/* "worker 2 slowed 6 times, delays of 20 ms in 10 % of steps" */
-static bool write_straggler(const char *value, char ret_words[RUN_WORDS_BYTES])
-{
-    struct straggler straggler;
-    char why[128], rule_words[128];
-    if (straggler_parse(value, &straggler, why, sizeof(why)) != STATUS_OK || straggler.count == 0) {
-        return false;
-    }
-    ret_words[0] = '\0';
-    for (uint32_t i = 0; i < straggler.count; i++) {
-        const struct straggler_rule *rule = &straggler.rules[i];
-        char who[48] = "workers";
-        if (rule->rank >= 0) {
-            snprintf(who, sizeof(who), "worker %" PRId64, rule->rank);
-        }
-        if (rule->mean_ms > 0) {
-            snprintf(rule_words, sizeof(rule_words), "%s late by %.4g ms in %.4g %% of steps", who,
-                     rule->mean_ms, 100 * rule->share);
-        } else {
-            snprintf(rule_words, sizeof(rule_words), "%s slowed %.4g times", who, rule->factor);
-        }
-        run_words_append(ret_words, rule_words);
-    }
-    return true;
-}
-
 void run_words_of_option(const char *name, const char *value, char ret_words[RUN_WORDS_BYTES])
 {
     char before[64];
-    if (strcmp(name, "straggler") == 0 && write_straggler(value, ret_words)) {
+    if (rule_words_write(name, value, ret_words)) {
         return;
     }
     if (strcmp(name, "data") == 0) { // without its folder

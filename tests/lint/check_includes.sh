@@ -62,7 +62,7 @@ worker                  common/base common/trace common/vector common/options co
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
 deploy/hosts            common/base common/options common/security common/transport common/job common/service common/live deploy/system deploy/agent
-deploy/sweep            common/base common/job deploy/system
+deploy/sweep            common/base common/plan common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
@@ -138,7 +138,7 @@ deploy/system/advice
 deploy/hosts/placement
 deploy/trace/(drift|critical_path|flow_ends|replay|segments)
 deploy/page/(answer|figure_parts)
-deploy/sweep/run_words
+deploy/sweep/(rule|run)_words
 deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|square)

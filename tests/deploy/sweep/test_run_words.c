@@ -34,6 +34,15 @@ static void options_are_said_in_words(void **state)
         {"straggler", "dist=exponential:mean=20ms,share=0.1",
          "workers late by 20 ms in 10 % of steps"},
         {"straggler", "nonsense", "straggler nonsense"},
+        {"switch", "none", "one mode throughout"},
+        {"switch", "epoch:1=ps-ssp:4;step:2000=ring",
+         "ps-ssp with slack 4 after 1 epoch, ring after 2000 steps"},
+        {"fault", "none", "no faults"},
+        {"fault", "rank=2,step=100,kill", "worker 2 killed at step 100"},
+        {"fault", "shard=0,step=5,stop=1.5s;rank=1,step=9,partition=3s;after=step:150,join",
+         "the server of shard 0 stopped for 1.5 s at step 5, worker 1 cut off for 3 s at step 9, "
+         "a worker comes after step 150"},
+        {"fault", "rank=2,ste...", "faults (rank=2,ste...)"},
         {"no-such-option", "100%s", "no such option 100%s"},
     };
     char words[RUN_WORDS_BYTES];
