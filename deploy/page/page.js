@@ -42,12 +42,15 @@
             pointRadius: points.length > 40 ? 0 : 2.5, pointHoverRadius: 5, pointHitRadius: 8 }, more);
     }
 
-    // Of one series: the band (two borders), the mean, the runs themselves, and where runs ended early.
-    function linesOf(series, index, is_few) {
+    // Of one series: the band (two borders), the mean, the runs themselves, and where runs ended early. Bands that
+    // are the same (designs that compute the same numbers) would add up to ink: the first one stands for all.
+    function linesOf(series, index, is_few, bands) {
         const mean = series.points.map(([x, y]) => ({ x, y }));
         const all = [];
         const band = series.points.filter((point) => point.length > 2);
-        if (band.length > 0 && is_few) {
+        const is_new = !bands.has(String(band));
+        bands.add(String(band));
+        if (band.length > 0 && is_few && is_new) {
             const side = (k) => line(index, band.map((point) => ({ x: point[0], y: point[k] })),
                 { role: "band", borderWidth: 0, pointRadius: 0, pointHitRadius: 0, clip: 0 });
             all.push(side(2), Object.assign(side(3), { fill: "-1" }));
@@ -183,10 +186,11 @@
         const is_bars = figure.kind === "bars";
         const is_stacked = is_bars && figure.series.length > 1;
         const title = (text) => ({ display: true, text });
+        const bands = new Set();
         const datasets = is_bars
             ? figure.series.map((series, k) => ({ series: k, label: series.name || parts[k], data: series.values,
                 halves: series.halves, runs: series.runs, maxBarThickness: 26 }))
-            : figure.series.flatMap((series, k) => linesOf(series, k, figure.series.length <= seriesWithBands));
+            : figure.series.flatMap((series, k) => linesOf(series, k, figure.series.length <= seriesWithBands, bands));
         const scales = is_bars
             ? { x: { beginAtZero: true, stacked: is_stacked, title: title(figure.y), ticks: {},
                     suggestedMax: is_stacked ? undefined : longestBar(figure) },
