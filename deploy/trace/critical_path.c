@@ -56,6 +56,7 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_STEP:
     case TRACE_READY:
     case TRACE_AFTER_STEP:
+    case TRACE_EVALUATION: // comes between two steps
     case TRACE_IMAGES_PER_SECOND:
     case TRACE_STALENESS:
     case TRACE_QUEUED:

@@ -102,16 +102,19 @@ static enum status add_thread(struct reader *reader, const struct trace_packet *
     return STATUS_OK;
 }
 
-/* The thread that a packet is of; a counter's track is one of those behind its thread's. */
+/* The thread that a packet is of; a counter's track is one of those behind its thread's, of which a
+ * file of before may have fewer. */
 static bool find_thread(const struct timeline *timeline, uint64_t track, uint32_t *ret_thread)
 {
-    for (size_t i = 0; i < timeline->thread_count; i++) {
-        if (track - timeline->threads[i].track <= TRACE_KIND_COUNT) {
+    uint64_t least = (uint64_t)TRACE_KIND_COUNT + 1;
+    for (size_t i = 0; i < timeline->thread_count && least > 0; i++) {
+        uint64_t behind = track - timeline->threads[i].track;
+        if (behind < least) {
             *ret_thread = (uint32_t)i;
-            return true;
+            least = behind;
         }
     }
-    return false;
+    return least <= TRACE_KIND_COUNT;
 }
 
 /* A text that many events have, once; NULL if the file has more of such than any of ours, or there

@@ -171,6 +171,18 @@ static enum status average_statistics(struct trainer *trainer)
     return status;
 }
 
+static enum status evaluate(struct trainer *trainer, struct slice *slice,
+                            struct wire_report *report)
+{
+    uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_EVALUATION, TRACE_NO_BUCKET);
+    enum status status = evaluator_run(slice->evaluator, report);
+    trace_leave(trainer->clock.trace, began_ns,
+                &(struct trace_tag){.kind = TRACE_EVALUATION,
+                                    .bucket = TRACE_NO_BUCKET,
+                                    .step = trainer->clock.step});
+    return status;
+}
+
 /* Every rank evaluates its part of the test set, if there is an evaluation, and tells. */
 static enum status report_period(struct trainer *trainer, struct link *link, uint64_t worker_step,
                                  bool is_evaluated)
@@ -178,7 +190,7 @@ static enum status report_period(struct trainer *trainer, struct link *link, uin
     for (uint32_t i = 0; i < trainer->slices.count; i++) {
         struct slice *slice = &trainer->slices.list[i];
         struct wire_report report = trainer_report_of(&trainer->period, &slice->period);
-        enum status status = is_evaluated ? evaluator_run(slice->evaluator, &report) : STATUS_OK;
+        enum status status = is_evaluated ? evaluate(trainer, slice, &report) : STATUS_OK;
         if (status != STATUS_OK) {
             return status;
         }
