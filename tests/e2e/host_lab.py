@@ -1,5 +1,6 @@
 """Hosts for tests: network namespaces, each with a name and an sshd of its own, on one switch."""
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -14,6 +15,12 @@ PORTS = "41000-41040"
 def run(*command, check=True):
     return subprocess.run(command, check=check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True)
+
+
+def expect(said, *patterns):
+    for pattern in patterns:
+        if not re.search(pattern, said):
+            raise AssertionError(f"'{pattern}' is not in:\n{said}")
 
 
 class Lab(LabFolder):

@@ -1,5 +1,5 @@
 /* Tests of the commands that repeat runs. */
-#include "deploy/report/run_command.h"
+#include "deploy/page/run_command.h"
 
 // clang-format off
 #include <setjmp.h>

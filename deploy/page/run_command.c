@@ -1,5 +1,5 @@
 /* Turns the options in a job.json back into a command line, without those at their defaults. */
-#include "deploy/report/run_command.h"
+#include "deploy/page/run_command.h"
 
 #include "common/base/printable.h"
 #include "common/job/job_options.h"

@@ -1,6 +1,6 @@
 /* The command that makes a run once more. */
-#ifndef DEPLOY_REPORT_RUN_COMMAND_H
-#define DEPLOY_REPORT_RUN_COMMAND_H
+#ifndef DEPLOY_PAGE_RUN_COMMAND_H
+#define DEPLOY_PAGE_RUN_COMMAND_H
 
 #include "deploy/report/run_folder.h"
 #include "deploy/system/command_text.h"
