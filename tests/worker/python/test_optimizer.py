@@ -282,6 +282,41 @@ def test_a_scheduler_rules_in_ring(tmp_path: Path) -> None:
     assert job.values() == [plain(SCHEDULED)]  # plain SGD has one way to be computed
 
 
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_schedulers_do_not_warn(tmp_path: Path, order: str) -> None:
+    scheduler = "scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)\n"
+    script = SCHEDULED.replace(scheduler, "")
+    first, second = script.split("optimizer = hvd", 1)
+    wrap, rest = second.split("\n", 1)
+    wrap = "optimizer = hvd" + wrap + "\n"
+    script = first + (scheduler + wrap if order == "before" else wrap + scheduler) + rest
+    ended = completed(tmp_path, script, workers=1)
+    assert "Warn" not in ended.text and ended.values() == [plain(SCHEDULED)], ended.text
+
+
+WRITTEN = """
+model = make_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+model.load_state_dict({name: value + 1 for name, value in model.state_dict().items()})
+for step in range(3):
+    optimizer.zero_grad()
+    loss_of(model).backward()
+    optimizer.step()
+    if step == 1:
+        model.load_state_dict({name: 0 * value for name, value in model.state_dict().items()})
+print(float(model[0].weight.abs().sum()) < 1)
+"""
+
+
+def test_parameters_that_servers_hold_are_not_written_in_vain(tmp_path: Path) -> None:
+    options = ("--optimizer", "sgd", "--lr", "0.1")
+    assert completed(tmp_path, WRITTEN).values() == ["True", "True"]
+    ended = run(tmp_path, WRITTEN, *options, mode="ps-sync")
+    assert "the script has written the parameter 0.weight since the last step: in mode ps-sync" \
+        in ended.text, ended.text
+
+
 def test_a_scheduler_is_refused_where_servers_keep_the_rate(tmp_path: Path) -> None:
     ended = run(tmp_path, SCHEDULED, "--optimizer", "sgd", "--lr", "0.4", mode="ps-sync")
     assert "the learning rate is 0.2 now, and servers keep the job's 0.4" in ended.summary["reason"]

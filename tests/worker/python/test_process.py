@@ -144,6 +144,12 @@ def test_forks_leave_the_job_alone(tmp_path: Path) -> None:
     assert completed(tmp_path, TRAIN + FORKED, *SGD).values() == ["0", "0"]
 
 
+def test_a_process_joins_once(tmp_path: Path) -> None:
+    ended = run(tmp_path, TRAIN + "step()\nhvd.shutdown()\nhvd.shutdown()\nhvd.init()\n", *SGD,
+                workers=1)
+    assert "this process has left its job, and a process joins once" in ended.text
+
+
 def test_outside_of_a_job_there_is_a_sentence(tmp_path: Path) -> None:
     ended = run(tmp_path, "print('never')", prelude="import ringside.torch as hvd\nhvd.rank()\n",
                 workers=1)

@@ -96,9 +96,13 @@ _has_hooks = False
 def join() -> Job:
     """Joins the job of the environment, unless this process has."""
     global _job
-    if _job is None or _job._handle is None:
+    if _job is None:
         _job = Job()
         _add_hooks()
+    elif not is_in_job():
+        raise RingsideError(
+            "this process has left its job, and a process joins once: start another"
+        )
     return _job
 
 

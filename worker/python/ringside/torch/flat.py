@@ -140,6 +140,10 @@ class FlatVectors:
                 if not slot.is_view:
                     slot.parameter.copy_(slot.values)
 
+    def versions(self) -> list[int]:
+        """How often torch has written each parameter; the library's writes do not count."""
+        return [slot.parameter._version for slot in self.slots]
+
     def take_parameters(self) -> None:
         """The vector has what the script's optimizer has made of copies."""
         with torch.no_grad():

@@ -52,6 +52,7 @@ class Exchange:
         self._passes = [0] * count  # backward passes of each parameter in this step
         self._is_ready = [False] * count
         self._is_started = self._has_begun = self._is_over = False
+        self._versions: list[int] = []  # of the parameters, as servers made them; []: none did
         self.is_synchronized = False  # step() need not
         self.skips = False
         self._nodes: list[Any] = []  # whose hooks live as long as they do
@@ -91,6 +92,24 @@ class Exchange:
             self._job.call("await", _library.ALL)
         if not self.makes_updates:
             self._vectors.give_parameters()
+        if self._has_servers:
+            self._versions = self._vectors.versions()
+
+    @property
+    def _has_servers(self) -> bool:
+        return self._job.mode.startswith("ps-")
+
+    def _check_versions(self) -> None:
+        """What the script writes into parameters that servers hold would be lost in silence."""
+        for slot, version, seen in zip(
+            self._vectors.slots, self._vectors.versions(), self._versions
+        ):
+            if version != seen:
+                raise RingsideError(
+                    f"the script has written the parameter {slot.name} since the last step: in "
+                    f"mode {self._job.mode} servers hold the parameters. Write them before the "
+                    "first step, or use --mode ring"
+                )
 
     def _begin(self) -> None:
         """From here on gradients may be written."""
@@ -101,6 +120,7 @@ class Exchange:
                 f"the job has made its {self._job.description.steps} steps (--steps), and the "
                 "script computes another gradient: without --steps there are as many as it makes"
             )
+        self._check_versions()
         if not self.makes_updates:
             self._tell_rate()
         self._job.call("begin_gradients")
@@ -213,7 +233,16 @@ class _Distributed:
         if exchange.makes_updates:
             super().step()  # type: ignore[misc]
         exchange.end()
+        self._note_step()
         return loss
+
+    # As torch's schedulers mark a step that they have wrapped, to count its calls (1.x, 2.x).
+    step._with_counter = step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+
+    def _note_step(self) -> None:
+        """For schedulers, which warn if they are called before the optimizer is."""
+        self._step_count = getattr(self, "_step_count", 0) + 1
+        self._opt_called = True
 
 
 def _check_passes(passes: int) -> int:
