@@ -54,7 +54,7 @@ struct ringside {
     struct exchange *exchange;   // the link's
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
-    double own_rate;    // ringside_set_rate; 0: the schedule's
+    double own_rate;    // ringside_set_rate; -1: the schedule's
     bool makes_updates; // the program does: ringside_keep_gradients
     bool keeps_vectors; // they outlive the handle
 

@@ -209,6 +209,7 @@ enum ringside_status ringside_join(const struct ringside_options *options,
     pthread_mutex_init(&ringside->turn, NULL);
     ringside->state = HANDLE_JOINED;
     ringside->keeps_vectors = options->keeps_vectors;
+    ringside->own_rate = -1;
     enum status status = join(options, ringside);
     if (status != STATUS_OK) {
         enum ringside_status is = handle_fail(ringside->link, status);

@@ -165,7 +165,7 @@ static enum status end_step(struct ringside *ringside)
 {
     bool may_overlap = exchange_overlaps(ringside->exchange) && !ringside->makes_updates;
     ringside->update_step = ringside->step;
-    ringside->update_rate = ringside->own_rate > 0
+    ringside->update_rate = ringside->own_rate >= 0
                                 ? ringside->own_rate
                                 : schedule_rate(&ringside->schedule, ringside->step);
     ringside->is_pending = true;
@@ -242,9 +242,8 @@ enum ringside_status ringside_set_rate(struct ringside *ringside, double rate)
                              "that the job's --lr and --lr-schedule say",
                              ringside->mode);
     }
-    if (!(rate > 0 && rate <= 1e6)) {
-        return handle_refuse(ringside, RINGSIDE_INVALID,
-                             "ringside_set_rate: a rate is more than 0, and at most 1e6");
+    if (!(rate >= 0 && rate <= 1e6)) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_rate: a rate is 0 to 1e6");
     }
     ringside->own_rate = rate;
     return handle_exit(ringside, STATUS_OK);

@@ -56,6 +56,8 @@ def test_each_setting_that_differs_is_refused(kind: type, settings: dict[str, ob
 
 @pytest.mark.parametrize(("optimizer", "sentence"), [
     (torch.optim.Rprop(parameters()), "has no Rprop"),
+    (type("Signs", (torch.optim.SGD,), {"step": lambda self: None})(parameters(), lr=0.1),
+     "has no Signs"),
     (torch.optim.SGD(parameters(), lr=0.1, momentum=0.9, dampening=0.5), "dampening=0 there"),
     (torch.optim.Adam(parameters(), amsgrad=True), "amsgrad=False there"),
     (torch.optim.RMSprop(parameters(), momentum=0.5), "momentum=0 there"),

@@ -116,7 +116,7 @@ def test_what_is_not_offered_says_what_to_do(tmp_path: Path) -> None:
     lines = run(tmp_path, REFUSED, workers=1).lines[0]
     wanted = ["cut the data with drop_last=True", "call init() alone",
               "start it again from the script's own checkpoint", "no attribute 'nonsense'",
-              "accuracy is 3, and must be 0 to 1", "loss is nan", "out of order"]
+              "accuracy is 3, and must be 0 to 1", "loss is nan", "report() comes after the first backward()"]
     assert len(lines) == len(wanted), lines
     for line, part in zip(lines, wanted):
         assert part in line, (part, line)
@@ -142,6 +142,19 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_forks_leave_the_job_alone(tmp_path: Path) -> None:
     assert completed(tmp_path, TRAIN + FORKED, *SGD).values() == ["0", "0"]
+
+
+def test_an_exception_that_passes_a_shutdown_ends_the_job(tmp_path: Path) -> None:
+    ended = run(tmp_path, TRAIN + """
+try:
+    step()
+    if rank == 1:
+        raise ValueError("bad image 17")
+    step()
+finally:
+    hvd.shutdown()
+""", *SGD)
+    assert "ValueError: bad image 17" in ended.summary["reason"], ended.text
 
 
 def test_a_process_joins_once(tmp_path: Path) -> None:

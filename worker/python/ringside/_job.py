@@ -97,6 +97,11 @@ def join() -> Job:
     """Joins the job of the environment, unless this process has."""
     global _job
     if _job is None:
+        if not os.environ.get("RINGSIDE_SERVER"):
+            raise RingsideError(
+                "this process has no job (RINGSIDE_SERVER is not set): start the script by "
+                "`ringside run -n 2 --mode ring -- python3 train.py`"
+            )
         _job = Job()
         _add_hooks()
     elif not is_in_job():
@@ -117,6 +122,12 @@ def current() -> Job:
     return _job
 
 
+def describe(error: BaseException) -> str:
+    """An exception as the last line of its traceback has it."""
+    name = type(error).__name__
+    return f"{name}: {error}" if str(error) else name
+
+
 def _add_hooks() -> None:
     global _has_hooks
     if not _has_hooks:
@@ -132,7 +143,7 @@ def _note_exception(shown_by: Callable[..., Any]) -> Callable[..., Any]:
         shown_by(kind, error, trace)
         sys.stderr.flush()
         if _job is not None:
-            _job.fail(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+            _job.fail(describe(error))
 
     return note
 

@@ -4,6 +4,7 @@ They are for first parameters, settings and metrics; gradients travel by Distrib
 processes call the same one at the same place, with tensors of the same shape and type. `name` is
 there for Horovod's sake: calls are matched by their order. Sums are taken in the order of ranks, so
 all processes get the same bits. An async call has its result at once.
+No gradient flows back through a result: what a loss depends on is computed by each process.
 """
 
 from __future__ import annotations
@@ -146,8 +147,15 @@ def allreduce_(
         return tensor.copy_(result)
 
 
-def allreduce_async(tensor: torch.Tensor, *args: Any, **keywords: Any) -> Handle:
-    return Handle(allreduce(tensor, *args, **keywords))
+def allreduce_async(
+    tensor: torch.Tensor,
+    average: bool | None = None,
+    name: str | None = None,
+    op: ReduceOp | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Handle:
+    return Handle(_reduce(tensor, choose(op, average), prescale_factor, postscale_factor))
 
 
 def allreduce_async_(tensor: torch.Tensor, *args: Any, **keywords: Any) -> Handle:
@@ -187,8 +195,8 @@ def allgather(tensor: torch.Tensor, name: str | None = None) -> torch.Tensor:
     value = value.reshape(1) if value.dim() == 0 else value
     lengths = _lengths(value.shape[0])
     longest = max(lengths)
-    if longest == 0 or (value[0:1].numel() == 0 and value.shape[0] > 0):
-        return tensor.detach().clone()
+    if longest == 0 or value[0:1].numel() == 0 < value.shape[0]:  # rows of no values
+        return torch.zeros((sum(lengths), *value.shape[1:]), dtype=value.dtype).to(tensor.device)
     padded = torch.zeros((longest, *value.shape[1:]), dtype=value.dtype)
     padded[: value.shape[0]] = value
     parts = [part[:length] for part, length in zip(_gather(padded), lengths)]

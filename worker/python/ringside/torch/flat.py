@@ -11,7 +11,7 @@ import ctypes
 import torch
 
 from ringside._job import Job
-from ringside._library import UnsupportedError
+from ringside._library import RingsideError, UnsupportedError
 
 _COPIED = (torch.float16, torch.bfloat16)  # exchanged as float32
 
@@ -60,7 +60,9 @@ class _Slot:
     def __init__(self, name: str, parameter: torch.Tensor):
         self.name, self.parameter = name, parameter
         self.is_view = parameter.dtype == torch.float32 and parameter.device.type == "cpu"
+        self.kind = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
+        self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
     def place(self, params: torch.Tensor, grads: torch.Tensor, offset: int) -> None:
         """Takes its part of the vectors, with the parameter's values."""
@@ -79,11 +81,19 @@ class FlatVectors:
     def __init__(self, job: Job, parameters: list[tuple[str, torch.Tensor]]):
         self._job = job
         self.slots = [_Slot(name, parameter) for name, parameter in parameters]
+        names: dict[int, str] = {}
         for slot in self.slots:
             _check(slot.name, slot.parameter)
+            other = names.setdefault(slot.parameter.data_ptr(), slot.name)
+            if other != slot.name:
+                raise UnsupportedError(
+                    f"the parameters {other} and {slot.name} share their memory: make them one "
+                    "torch.nn.Parameter"
+                )
         job.describe(
             [(_describe(slot.name, slot.parameter), slot.parameter.numel()) for slot in self.slots]
         )
+        self._places = (job.plain("params"), job.plain("grads"))
         count = sum(slot.parameter.numel() for slot in self.slots)
         self._params = self._vector("params", count)
         self._grads = self._vector("grads", count)
@@ -95,7 +105,7 @@ class FlatVectors:
         return torch.frombuffer(memory, dtype=torch.float32)
 
     def fill(self) -> None:
-        """Before the start: copies have what was broadcast."""
+        """The vector has the parameters' values, wherever the script has them."""
         with torch.no_grad():
             for slot in self.slots:
                 if not slot.is_view:
@@ -104,8 +114,23 @@ class FlatVectors:
                     slot.values.copy_(slot.parameter)  # the script has replaced .data
                     slot.parameter.data = slot.values
 
-    def take_gradient(self, index: int, factor: float) -> None:
-        """Its part of the vector has the parameter's gradient, times factor."""
+    def check_places(self) -> None:
+        """Refuses what moves memory away from the vectors, or changes a parameter's type."""
+        if (self._params.data_ptr(), self._grads.data_ptr()) != self._places:
+            raise RingsideError(
+                "the model's memory has moved, as share_memory() and queues of "
+                "torch.multiprocessing do: give them a copy of the model"
+            )
+        for slot in self.slots:
+            if slot.parameter.dtype != slot.kind:
+                raise RingsideError(
+                    f"the parameter {slot.name} was {slot.kind} in DistributedOptimizer, and is "
+                    f"{slot.parameter.dtype} now: convert the model before"
+                )
+
+    def take_gradient(self, index: int, factor: float, keeps_none: bool) -> None:
+        """Its part of the vector has the parameter's gradient, times factor. Without one it has
+        zeros, and so has the parameter unless it keeps None."""
         slot = self.slots[index]
         gradient = slot.parameter.grad
         with torch.no_grad():
@@ -119,8 +144,19 @@ class FlatVectors:
                 slot.gradient.copy_(gradient)
             if factor != 1.0:
                 slot.gradient.mul_(factor)
-        if slot.is_view and slot.parameter.requires_grad:
-            slot.parameter.grad = slot.gradient
+        has_gradient = gradient is not None or (slot.parameter.requires_grad and not keeps_none)
+        if slot.is_view and has_gradient:
+            slot.parameter.grad = slot.gradient.data  # with a version of its own
+        gradient = slot.parameter.grad
+        slot.sent = -1 if gradient is None else gradient._version
+
+    def find_changed(self) -> str:
+        """The name of a parameter whose gradient was written after it was sent; "" if none was."""
+        for slot in self.slots:
+            gradient = slot.parameter.grad
+            if (-1 if gradient is None else gradient._version) != slot.sent:
+                return slot.name
+        return ""
 
     def give_gradients(self, factor: float) -> None:
         """The parameters' gradients are what the vector has, times factor."""
@@ -140,13 +176,11 @@ class FlatVectors:
                 if not slot.is_view:
                     slot.parameter.copy_(slot.values)
 
-    def versions(self) -> list[int]:
-        """How often torch has written each parameter; the library's writes do not count."""
-        return [slot.parameter._version for slot in self.slots]
+    def versions(self) -> list[tuple[int, int]]:
+        """How often torch has written each parameter, and where it is. The library's own writes
+        do not count, nor what goes through `.data`."""
+        return [(slot.parameter._version, slot.parameter.data_ptr()) for slot in self.slots]
 
     def take_parameters(self) -> None:
-        """The vector has what the script's optimizer has made of copies."""
-        with torch.no_grad():
-            for slot in self.slots:
-                if not slot.is_view:
-                    slot.values.copy_(slot.parameter)
+        """The vector has what the script has made of copies, and of memory of its own."""
+        self.fill()

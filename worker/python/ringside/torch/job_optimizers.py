@@ -45,7 +45,11 @@ def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
     """The class's name, if servers have such an optimizer."""
     names = [kind.__name__ for kind in type(optimizer).__mro__]
     name = next((name for name in names if name in _FIXED), names[0])
-    if name not in _FIXED or getattr(torch.optim, name, None) not in type(optimizer).__mro__:
+    own = getattr(torch.optim, name, None)
+    has_own_step = next(
+        (kind is not own for kind in type(optimizer).__mro__ if "step" in vars(kind)), True
+    )
+    if name not in _FIXED or own not in type(optimizer).__mro__ or has_own_step:
         raise UnsupportedError(
             f"in mode {mode} the job makes the updates, and has no {names[0]}: use --mode ring, "
             f"or one of {', '.join(_FIXED)}"
@@ -86,8 +90,8 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
     is_rate_kept = not job.has_schedule and not job.may_set_rate
     differs = differs or (is_rate_kept and not _is_close(rate, job.rate))
     if differs:
-        options = [f"--optimizer {kind}", f"--lr {rate:g}"]
-        options += [f"--{key.replace('_', '-')} {value:g}" for key, value in settings.items()]
+        options = [f"--optimizer {kind}", f"--lr {rate!r}"]
+        options += [f"--{key.replace('_', '-')} {value!r}" for key, value in settings.items()]
         raise UnsupportedError(
             f"in mode {mode} the job makes the updates, and its options say another "
             f"optimizer than the script: launch the job with {' '.join(options)}"

@@ -42,17 +42,20 @@ class Exchange:
         self.passes_per_step = passes
         self._before, self._after = factors  # of gradients, around the exchange
         self.makes_updates = makes_updates  # the script's optimizer does
-        self._rate = 0.0  # that the job has been told; 0: none
+        self._rate: float | None = None  # that the job has been told
         if not self.makes_updates:
             job_optimizers.check(optimizer, self._job.description)
         self._vectors = FlatVectors(self._job, parameters)
         if self.makes_updates:
             self._job.call("keep_gradients")
+        self._known = {id(parameter) for _, parameter in parameters}
         count = len(parameters)
         self._passes = [0] * count  # backward passes of each parameter in this step
         self._is_ready = [False] * count
         self._is_started = self._has_begun = self._is_over = False
-        self._versions: list[int] = []  # of the parameters, as servers made them; []: none did
+        self._versions: list[
+            tuple[int, int]
+        ] = []  # of the parameters, as servers made them; []: none did
         self.is_synchronized = False  # step() need not
         self.skips = False
         self._nodes: list[Any] = []  # whose hooks live as long as they do
@@ -113,6 +116,9 @@ class Exchange:
 
     def _begin(self) -> None:
         """From here on gradients may be written."""
+        if self.is_synchronized:
+            self.end()  # the script has left out an update, as torch's GradScaler does
+        self._vectors.check_places()
         if not self._is_started:
             self._start()
         if self._is_over:
@@ -140,15 +146,22 @@ class Exchange:
         self._passes[index] += 1
         if self._is_ready[index]:
             raise RingsideError(
-                f"the gradient of {self._vectors.slots[index].name} was computed more than "
-                f"{self.passes_per_step} times before step(): give DistributedOptimizer "
-                "backward_passes_per_step"
+                f"a gradient of {self._vectors.slots[index].name} was computed after "
+                f"{self.passes_per_step} before step(): to add up K passes, give "
+                "DistributedOptimizer backward_passes_per_step=K; else use torch.autograd.grad"
             )
         if self._passes[index] == self.passes_per_step:
             self._send(index)
 
     def _send(self, index: int) -> None:
-        self._vectors.take_gradient(index, self._before)
+        slot = self._vectors.slots[index]
+        if not self.makes_updates and not slot.parameter.requires_grad:
+            raise RingsideError(
+                f"the parameter {slot.name} wants no gradient any more, and the job's optimizer "
+                "would go on with it: freeze it before DistributedOptimizer, or use --mode ring"
+            )
+        is_alone = self.makes_updates and self._job.description.size == 1
+        self._vectors.take_gradient(index, self._before, is_alone)
         self._is_ready[index] = True
         self._job.call("ready", index)
 
@@ -159,6 +172,7 @@ class Exchange:
         for index in reversed(range(len(self._is_ready))):
             if not self._is_ready[index]:
                 self._send(index)  # none of its uses was part of the loss
+        self._check_all()
         self._job.call("end_step")
         self._passes = [0] * len(self._passes)
         self._is_ready = [False] * len(self._is_ready)
@@ -169,8 +183,30 @@ class Exchange:
             self._next_step()
         self.is_synchronized = True
 
+    def _check_all(self) -> None:
+        """Refuses what would make the processes differ in silence."""
+        changed = self._vectors.find_changed()
+        if changed:
+            way = (
+                "call optimizer.synchronize() before, and step() within skip_synchronize()"
+                if self.makes_updates
+                else "use --mode ring, where optimizer.synchronize() comes before"
+            )
+            raise RingsideError(
+                f"the gradient of {changed} was changed between backward() and step(), on its way "
+                f"to the other processes: {way}"
+            )
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.requires_grad and id(parameter) not in self._known:
+                    raise RingsideError(
+                        f"a parameter of shape {list(parameter.shape)} wants a gradient, and was "
+                        "frozen, or not there, in DistributedOptimizer: it has to be there from "
+                        "the beginning"
+                    )
+
     def end(self) -> None:
-        """The update is made."""
+        """The update is made, or left out."""
         if self.makes_updates:
             self._vectors.take_parameters()
             self._next_step()
@@ -213,7 +249,8 @@ class _Distributed:
     def zero_grad(self, *args: Any, **keywords: Any) -> None:
         if self._ringside.is_sending:
             raise RingsideError(
-                "zero_grad() between backward() and step(): gradients are on their way already"
+                "zero_grad() between backward() and step(): gradients are on their way already; "
+                "every backward() needs its step()"
             )
         for group in self.param_groups:
             for parameter in group["params"]:
@@ -306,6 +343,11 @@ def _factors(op: ReduceOp, predivide: float, makes_updates: bool) -> tuple[float
     size = _job.current().description.size
     if op not in (Average, Sum):
         raise UnsupportedError(f"op={op}: DistributedOptimizer has Average and Sum")
+    if op is Sum and _job.current().description.is_unsynchronised:
+        raise UnsupportedError(
+            f"op=Sum: in mode {_job.current().mode} each gradient is an update of its own; leave "
+            "it out"
+        )
     if predivide == 1.0:
         return (1.0 if op is Average else float(size)), 1.0
     if op is not Average:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import socket
+import sys
 from typing import Any
 
 from ringside import _job, _library
@@ -63,8 +64,16 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
 
 def shutdown() -> None:
-    """Leaves the job, and waits until all have. The model keeps its parameters."""
-    if _job.is_in_job():
+    """Leaves the job, and waits until all have. The model keeps its parameters.
+
+    While an exception is on its way, as in a `finally`, it ends the job with that instead.
+    """
+    error = sys.exc_info()[1]
+    if not _job.is_in_job():
+        return
+    if error is not None:
+        _job.current().fail(_job.describe(error))
+    else:
         _job.current().leave()
 
 
@@ -161,7 +170,12 @@ def report(
         told.test_loss = _number("test_loss", test_loss) if test_loss is not None else 0.0
     elif test_loss is not None or test_images is not None:
         raise RingsideError("report(): test_loss and test_images come with accuracy")
-    job.call("report", ctypes.byref(told))
+    try:
+        job.call("report", ctypes.byref(told))
+    except RingsideError as error:
+        if "out of order" not in str(error) and "there is none yet" not in str(error):
+            raise
+        raise RingsideError("report() comes after the first backward()", error.status) from None
 
 
 def _never() -> bool:
