@@ -255,7 +255,15 @@ static bool find_uneven(const struct coordinator *coordinator, uint32_t *ret_beh
            workers[ahead].step > workers[behind].step + coordinator->job->mode.slack_steps;
 }
 
-/* The first worker that waits for a sum, and one that has left without it. */
+/* Whether a worker gives to no sum any more: it has left, or waits for the start of training, which
+ * waits for all. */
+static bool is_past_sums(const struct coordinator *coordinator, const struct slot *slot)
+{
+    return slot->state == SLOT_DONE ||
+           (coordinator->state != COORDINATOR_TRAINING && slot->state == SLOT_READY);
+}
+
+/* The first worker that waits for a sum, and one that is past it. */
 static bool find_deserted(const struct coordinator *coordinator, uint32_t *ret_waiting,
                           uint32_t *ret_gone)
 {
@@ -266,7 +274,7 @@ static bool find_deserted(const struct coordinator *coordinator, uint32_t *ret_w
         if (has_given) {
             *ret_waiting = i;
             is_waiting = true;
-        } else if (membership->workers[i].state == SLOT_DONE) {
+        } else if (is_past_sums(coordinator, &membership->workers[i])) {
             *ret_gone = i;
             has_gone = true;
         }
@@ -281,20 +289,22 @@ bool stalls_are_uneven(const struct coordinator *coordinator, struct sender *ret
     const struct membership *membership = &coordinator->membership;
     bool is_bound = job->mode.kind != MODE_PS_ASYNC && job->backup == 0;
     uint32_t first = 0, other = 0;
-    if (!job_is_external(job) || coordinator->state != COORDINATOR_TRAINING) {
+    if (!job_is_external(job)) {
         return false;
     }
     const struct slot *workers = membership->workers;
     if (find_deserted(coordinator, &first, &other)) {
         snprintf(ret_reason, reason_size,
-                 "worker %u (host %s) waits in a collective, and worker %u (host %s) has left "
+                 "worker %u (host %s) waits in a collective, and worker %u (host %s) has %s "
                  "without it",
                  workers[first].number, workers[first].host, workers[other].number,
-                 workers[other].host);
+                 workers[other].host,
+                 workers[other].state == SLOT_DONE ? "left" : "gone on to train");
         *ret_culprit = membership_member(membership, ROLE_WORKER, other);
         return true;
     }
-    if (!is_bound || !find_uneven(coordinator, &first, &other)) {
+    if (coordinator->state != COORDINATOR_TRAINING || !is_bound ||
+        !find_uneven(coordinator, &first, &other)) {
         return false;
     }
     bool has_left = workers[first].state == SLOT_DONE;

@@ -260,6 +260,25 @@ static void a_collective_that_another_has_left_without_ends_the_job(void **state
     coordinator_finish(&story.coordinator);
 }
 
+static void a_collective_that_another_trains_without_ends_the_job(void **state)
+{
+    (void)state;
+    struct story story;
+    story_open(&story, "ring", 2, 0);
+    snprintf(story.job.model, sizeof(story.job.model), "external:own");
+    story_join(&story, 1, ROLE_WORKER, 0);
+    story_join(&story, 2, ROLE_WORKER, 1);
+    give_sum(&story, 1, 0);
+    coordinator_tick(&story.coordinator, 300, 0);
+    assert_int_equal(story.coordinator.state, COORDINATOR_GATHERING);
+    story_ready(&story, 2, ROLE_WORKER, "first", &story_layout);
+    coordinator_tick(&story.coordinator, 400, 0);
+    expect(story.coordinator.reason,
+           "worker 0 (host node) waits in a collective, and worker 1 (host "
+           "node) has gone on to train without it");
+    coordinator_finish(&story.coordinator);
+}
+
 static void a_job_of_our_own_is_not_looked_at(void **state)
 {
     (void)state;
@@ -285,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_collective_of_one_beside_a_step_of_another_ends_the_job),
         cmocka_unit_test(a_collective_says_how_many_steps_came_before_it),
         cmocka_unit_test(a_collective_that_another_has_left_without_ends_the_job),
+        cmocka_unit_test(a_collective_that_another_trains_without_ends_the_job),
         cmocka_unit_test(a_job_of_our_own_is_not_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 """A model's parameters and gradients in the two flat vectors of libringside.
 
-A parameter of 32-bit floats on the host becomes a view of the vectors, and so does its gradient:
-nothing is copied on the way to other processes. One on a GPU, or of 16 bits, has copies there.
+A parameter of 32-bit floats on the host becomes a view of the vectors, and so does its gradient,
+into which autograd's is copied once. A parameter on a GPU, or of 16 bits, has copies there.
 """
 
 from __future__ import annotations

@@ -53,12 +53,11 @@ class Exchange:
         self._passes = [0] * count  # backward passes of each parameter in this step
         self._is_ready = [False] * count
         self._is_started = self._has_begun = self._is_over = False
-        self._versions: list[
-            tuple[int, int]
-        ] = []  # of the parameters, as servers made them; []: none did
-        self.is_synchronized = False  # step() need not
-        self.skips = False
-        self._nodes: list[Any] = []  # whose hooks live as long as they do
+        # Of the parameters, as servers have made them; empty where servers make none.
+        self._versions: list[tuple[int, int]] = []
+        self.is_synchronized = False  # the mean gradients are there, and step() has not been
+        self.skips = False  # within skip_synchronize()
+        self._nodes: list[Any] = []  # torch drops the hooks of a node that nobody holds
         for index, (_, parameter) in enumerate(parameters):
             self._add_hooks(index, parameter)
 
@@ -117,7 +116,7 @@ class Exchange:
     def _begin(self) -> None:
         """From here on gradients may be written."""
         if self.is_synchronized:
-            self.end()  # the script has left out an update, as torch's GradScaler does
+            self.finish_step()  # the script has left out an update, as torch's GradScaler does
         self._vectors.check_places()
         if not self._is_started:
             self._start()
@@ -171,7 +170,7 @@ class Exchange:
             self._begin()
         for index in reversed(range(len(self._is_ready))):
             if not self._is_ready[index]:
-                self._send(index)  # none of its uses was part of the loss
+                self._send(index)  # the loss does not depend on it
         self._check_all()
         self._job.call("end_step")
         self._passes = [0] * len(self._passes)
@@ -205,7 +204,7 @@ class Exchange:
                         "the beginning"
                     )
 
-    def end(self) -> None:
+    def finish_step(self) -> None:
         """The update is made, or left out."""
         if self.makes_updates:
             self._vectors.take_parameters()
@@ -269,7 +268,7 @@ class _Distributed:
             exchange.synchronize()
         if exchange.makes_updates:
             super().step()  # type: ignore[misc]
-        exchange.end()
+        exchange.finish_step()
         self._note_step()
         return loss
 
