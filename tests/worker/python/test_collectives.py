@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jobs import completed
+from jobs import completed, run
 
 REDUCED = """
 def same(value, wanted):
@@ -78,3 +78,23 @@ print("same", digest(model))
 def test_collectives_do_what_one_process_computes(tmp_path: Path, mode: str) -> None:
     values = completed(tmp_path, REDUCED + MOVED + STATES, workers=3, mode=mode).values()
     assert len(values) == 3 and len(set(values)) == 1 and values[0].startswith("same")
+
+
+MISMATCHES = [
+    ("hvd.allreduce(torch.ones(3))", "hvd.allreduce(torch.ones(3), op=hvd.Sum)"),
+    ("hvd.allreduce(torch.ones(2, 3))", "hvd.allreduce(torch.ones(3, 2))"),
+    ("hvd.allgather(torch.ones(3))", "hvd.allgather(torch.ones(3, dtype=torch.int32))"),
+    ("hvd.broadcast(torch.ones(3), 0)", "hvd.broadcast(torch.ones(3), 1)"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), MISMATCHES)
+def test_calls_that_do_not_match_are_noticed(tmp_path: Path, one: str, other: str) -> None:
+    ended = run(tmp_path, f"""
+if rank == 0:
+    {one}
+else:
+    {other}
+""")
+    assert ended.code == 1
+    assert "the processes call different collectives" in ended.text, ended.text

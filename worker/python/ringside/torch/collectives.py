@@ -12,13 +12,14 @@ from __future__ import annotations
 import ctypes
 import enum
 import pickle
+import zlib
 from collections.abc import Iterable
 from typing import Any, Callable
 
 import torch
 
 from ringside import _job
-from ringside._library import UnsupportedError
+from ringside._library import RingsideError, UnsupportedError
 from ringside.torch import compression as compressions
 from ringside.torch.compression import Compression, Compressor
 
@@ -76,28 +77,58 @@ def _size_of(tensor: torch.Tensor) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _gather(tensor: torch.Tensor) -> list[torch.Tensor]:
+def _bytes_in(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _label(call: str, tensor: torch.Tensor) -> str:
+    """What all processes have to call alike."""
+    return f"{call} of {str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _mark_of(label: str) -> torch.Tensor:
+    """It travels with the values, so that calls which do not match are noticed."""
+    return _bytes_in(torch.tensor([zlib.crc32(label.encode())], dtype=torch.int64))
+
+
+def _check_marks(same: bool, label: str) -> None:
+    if not same:
+        raise RingsideError(
+            f"the processes call different collectives: here it is {label}. All call the same "
+            "ones, in the same order, with tensors of the same shape and type"
+        )
+
+
+def _gather(tensor: torch.Tensor, call: str) -> list[torch.Tensor]:
     """The tensors of all processes by rank; of one shape, contiguous, on the host."""
     job = _job.current()
-    count = job.description.size
-    every = torch.empty((count, *tensor.shape), dtype=tensor.dtype)
-    job.call("all_gather", _address(tensor), _size_of(tensor), _address(every))
-    return list(every)
+    count, label = job.description.size, _label(call, tensor)
+    mark = _mark_of(label)
+    own = torch.cat([mark, _bytes_in(tensor)])
+    every = torch.empty((count, own.numel()), dtype=torch.uint8)
+    job.call("all_gather", _address(own), own.numel(), _address(every))
+    _check_marks(bool((every[:, : mark.numel()] == mark).all()), label)
+    values = every[:, mark.numel() :].contiguous().view(tensor.dtype)
+    return list(values.reshape(count, *tensor.shape))
 
 
 def _fold(tensor: torch.Tensor, op: ReduceOp) -> torch.Tensor:
-    values = _gather(tensor)
+    values = _gather(tensor, f"{op.name} all-reduce")
     result = values[0].clone()
     for value in values[1:]:
         result = _FOLDS[op](result, value)
     return result
 
 
-def _add_up(tensor: torch.Tensor) -> torch.Tensor:
+def _add_up(tensor: torch.Tensor, op: ReduceOp) -> torch.Tensor:
     """float32: the coordinator adds in doubles, and rounds once."""
-    result = tensor.clone()
-    _job.current().call("all_reduce", _address(result), result.numel())
-    return result
+    label = _label(f"{op.name} all-reduce", tensor)
+    mark = float(zlib.crc32(label.encode()) % 4096)  # its sum is exact, of 4096 processes
+    values = torch.cat([tensor.reshape(-1), torch.tensor([mark])])
+    job = _job.current()
+    job.call("all_reduce", _address(values), values.numel())
+    _check_marks(float(values[-1]) == mark * job.description.size, label)
+    return values[:-1].reshape(tensor.shape).clone()
 
 
 def _reduce(tensor: torch.Tensor, op: ReduceOp, before: float, after: float) -> torch.Tensor:
@@ -110,7 +141,7 @@ def _reduce(tensor: torch.Tensor, op: ReduceOp, before: float, after: float) -> 
         value = value.float()
     value = value * before if before != 1.0 else value
     is_sum = op in (Sum, Average)
-    value = _add_up(value) if is_sum and value.dtype == torch.float32 else _fold(value, op)
+    value = _add_up(value, op) if is_sum and value.dtype == torch.float32 else _fold(value, op)
     if op is Average:
         count = _job.current().description.size
         is_whole = not (value.is_floating_point() or value.is_complex())
@@ -186,7 +217,8 @@ def reducescatter(
 
 
 def _lengths(length: int) -> list[int]:
-    return [int(value) for value in _gather(torch.tensor([length], dtype=torch.int64))]
+    own = torch.tensor([length], dtype=torch.int64)
+    return [int(value) for value in _gather(own, "lengths")]
 
 
 def allgather(tensor: torch.Tensor, name: str | None = None) -> torch.Tensor:
@@ -199,7 +231,7 @@ def allgather(tensor: torch.Tensor, name: str | None = None) -> torch.Tensor:
         return torch.zeros((sum(lengths), *value.shape[1:]), dtype=value.dtype).to(tensor.device)
     padded = torch.zeros((longest, *value.shape[1:]), dtype=value.dtype)
     padded[: value.shape[0]] = value
-    parts = [part[:length] for part, length in zip(_gather(padded), lengths)]
+    parts = [part[:length] for part, length in zip(_gather(padded, "all-gather"), lengths)]
     return torch.cat(parts).to(tensor.device)
 
 
@@ -222,7 +254,7 @@ def alltoall(
     )
     if cuts.shape != (size,) or int(cuts.sum()) != tensor.shape[0] or bool((cuts < 0).any()):
         raise ValueError(f"alltoall: splits are {size} counts, whose sum is {tensor.shape[0]}")
-    all_cuts = _gather(cuts.contiguous())
+    all_cuts = _gather(cuts.contiguous(), "all-to-all")
     rows = allgather(tensor)
     parts, begin = [], 0
     for other in all_cuts:
@@ -233,9 +265,16 @@ def alltoall(
     return result if splits is None else (result, torch.stack([other[rank] for other in all_cuts]))
 
 
-def _spread(buffer: torch.Tensor, root_rank: int) -> None:
-    if buffer.numel() > 0:
-        _job.current().call("broadcast", _address(buffer), _size_of(buffer), root_rank)
+def _spread(value: torch.Tensor, root_rank: int, call: str = "broadcast") -> None:
+    """In place; contiguous, on the host."""
+    if value.numel() == 0:
+        return
+    label = _label(f"{call} from {root_rank}", value)
+    mark = _mark_of(label)
+    buffer = torch.cat([mark, _bytes_in(value)])
+    _job.current().call("broadcast", _address(buffer), buffer.numel(), root_rank)
+    _check_marks(torch.equal(buffer[: mark.numel()], mark), label)
+    _bytes_in(value).copy_(buffer[mark.numel() :])
 
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: str | None = None) -> torch.Tensor:
@@ -300,7 +339,7 @@ def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
     data = pickle.dumps(obj)
     lengths = _lengths(len(data))
     padded = _bytes_of(data.ljust(max(lengths), b"\0"))
-    parts = _gather(padded)
+    parts = _gather(padded, "all-gather of objects")
     return [pickle.loads(bytes(part[:n].numpy())) for part, n in zip(parts, lengths)]
 
 
