@@ -237,7 +237,7 @@ static enum status read_command_line(struct option_program *program, int argc, c
         if (argv[i][0] != '-' || argv[i][1] == '\0') {
             log_error("'%.60s' is not an option, and %s takes no other argument here%s", argv[i],
                       program->name,
-                      program->takes_program ? ", but for a program of your own behind `--`" : "");
+                      program->takes_program ? ", but behind `--` a program of your own" : "");
             status = STATUS_INVALID;
         } else if (argv[i][1] != '-') {
             status = take_short(program, argc, argv, &i);
