@@ -46,9 +46,9 @@ def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
     names = [kind.__name__ for kind in type(optimizer).__mro__]
     name = next((name for name in names if name in _FIXED), names[0])
     own = getattr(torch.optim, name, None)
-    has_own_step = next(
-        (kind is not own for kind in type(optimizer).__mro__ if "step" in vars(kind)), True
-    )
+    # The class whose step it takes; torch's AdamW takes that of its Adam.
+    stepper = next(kind for kind in type(optimizer).__mro__ if "step" in vars(kind))
+    has_own_step = not stepper.__module__.startswith("torch.optim.")
     if name not in _FIXED or own not in type(optimizer).__mro__ or has_own_step:
         raise UnsupportedError(
             f"in mode {mode} the job makes the updates, and has no {names[0]}: use --mode ring, "
