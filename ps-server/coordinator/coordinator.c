@@ -113,7 +113,7 @@ static void watch(struct coordinator *coordinator, uint64_t now_ms, uint64_t awa
         tell_lost(coordinator, &culprit, status);
         return;
     }
-    if (stalls_are_uneven(coordinator, &culprit, sentence, sizeof(sentence))) {
+    if (stalls_find_deadlock(coordinator, &culprit, sentence, sizeof(sentence))) {
         coordinator_close(coordinator, STATUS_MISMATCH, sentence, &culprit, now_ms);
         return;
     }

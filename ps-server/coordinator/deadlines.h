@@ -53,8 +53,8 @@ enum status stalls_check(const struct membership *membership, double stall_fail,
 /* Programs of one's own can wait for each other for ever: one has left, or is in a collective, and
  * another needs its next gradient; or one is in a collective that another has left without. Returns
  * whether it is so, with a sentence and the worker that the others miss. */
-bool stalls_are_uneven(const struct coordinator *coordinator, struct sender *ret_culprit,
-                       char *ret_reason, size_t reason_size);
+bool stalls_find_deadlock(const struct coordinator *coordinator, struct sender *ret_culprit,
+                          char *ret_reason, size_t reason_size);
 bool stalls_should_warn(struct coordinator *coordinator, uint64_t now_ms, char *ret_sentence,
                         size_t sentence_size);
 

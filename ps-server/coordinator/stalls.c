@@ -234,7 +234,8 @@ static bool is_out_of_steps(const struct coordinator *coordinator, uint32_t inde
            (coordinator->sums.arrived > 0 && coordinator->sums.has[index]);
 }
 
-/* The first and the last of those whose steps depend on each other. False: all may go on. */
+/* The worker furthest behind that cannot go on by itself, and the one furthest ahead. False: the
+ * difference is allowed. */
 static bool find_uneven(const struct coordinator *coordinator, uint32_t *ret_behind,
                         uint32_t *ret_ahead)
 {
@@ -282,40 +283,60 @@ static bool find_deserted(const struct coordinator *coordinator, uint32_t *ret_w
     return has_gone && is_waiting;
 }
 
-bool stalls_are_uneven(const struct coordinator *coordinator, struct sender *ret_culprit,
-                       char *ret_reason, size_t reason_size)
+/* A collective that somebody has left, or trains, without. */
+static bool explain_deserted(const struct coordinator *coordinator, struct sender *ret_culprit,
+                             char *ret_reason, size_t reason_size)
+{
+    uint32_t waiting_index = 0, gone_index = 0;
+    if (!find_deserted(coordinator, &waiting_index, &gone_index)) {
+        return false;
+    }
+    const struct membership *membership = &coordinator->membership;
+    const struct slot *waiting = &membership->workers[waiting_index];
+    const struct slot *gone = &membership->workers[gone_index];
+    snprintf(ret_reason, reason_size,
+             "worker %u (host %s) waits in a collective, and worker %u (host %s) has %s without it",
+             waiting->number, waiting->host, gone->number, gone->host,
+             gone->state == SLOT_DONE ? "left" : "gone on to train");
+    *ret_culprit = membership_member(membership, ROLE_WORKER, gone_index);
+    return true;
+}
+
+/* A gradient of one that makes no more, or none until others come. */
+static bool explain_uneven(const struct coordinator *coordinator, struct sender *ret_culprit,
+                           char *ret_reason, size_t reason_size)
 {
     const struct job *job = coordinator->job;
     const struct membership *membership = &coordinator->membership;
     bool is_bound = job->mode.kind != MODE_PS_ASYNC && job->backup == 0;
-    uint32_t first = 0, other = 0;
-    if (!job_is_external(job)) {
-        return false;
-    }
-    const struct slot *workers = membership->workers;
-    if (find_deserted(coordinator, &first, &other)) {
-        snprintf(ret_reason, reason_size,
-                 "worker %u (host %s) waits in a collective, and worker %u (host %s) has %s "
-                 "without it",
-                 workers[first].number, workers[first].host, workers[other].number,
-                 workers[other].host,
-                 workers[other].state == SLOT_DONE ? "left" : "gone on to train");
-        *ret_culprit = membership_member(membership, ROLE_WORKER, other);
-        return true;
-    }
+    uint32_t behind_index = 0, ahead_index = 0;
     if (coordinator->state != COORDINATOR_TRAINING || !is_bound ||
-        !find_uneven(coordinator, &first, &other)) {
+        !find_uneven(coordinator, &behind_index, &ahead_index)) {
         return false;
     }
-    bool has_left = workers[first].state == SLOT_DONE;
+    const struct slot *behind = &membership->workers[behind_index];
+    const struct slot *ahead = &membership->workers[ahead_index];
+    char rule[64];
+    if (job->mode.kind == MODE_PS_SSP) {
+        snprintf(rule, sizeof(rule), "may differ by at most %u", job->mode.slack_steps);
+    } else {
+        snprintf(rule, sizeof(rule), "must be the same");
+    }
     snprintf(ret_reason, reason_size,
-             "worker %u (host %s) %s after %llu steps, and worker %u (host %s) makes step %llu: in "
-             "%s their numbers of steps %s",
-             workers[first].number, workers[first].host,
-             has_left ? "left" : "waits for all, to leave or in a collective,",
-             (unsigned long long)workers[first].step, workers[other].number, workers[other].host,
-             (unsigned long long)workers[other].step, mode_text(job->mode).text,
-             job->mode.kind == MODE_PS_SSP ? "differ by the bound at most" : "have to be the same");
-    *ret_culprit = membership_member(membership, ROLE_WORKER, first);
+             "worker %u (host %s) %s after %llu steps, but worker %u (host %s) is in step %llu: in "
+             "%s the numbers of steps of all processes %s",
+             behind->number, behind->host,
+             behind->state == SLOT_DONE ? "left" : "waits, to leave or in a collective,",
+             (unsigned long long)behind->step, ahead->number, ahead->host,
+             (unsigned long long)ahead->step, mode_text(job->mode).text, rule);
+    *ret_culprit = membership_member(membership, ROLE_WORKER, behind_index);
     return true;
+}
+
+bool stalls_find_deadlock(const struct coordinator *coordinator, struct sender *ret_culprit,
+                          char *ret_reason, size_t reason_size)
+{
+    return job_is_external(coordinator->job) &&
+           (explain_deserted(coordinator, ret_culprit, ret_reason, reason_size) ||
+            explain_uneven(coordinator, ret_culprit, ret_reason, reason_size));
 }

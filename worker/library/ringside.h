@@ -42,13 +42,13 @@
  *
  * Threads. Any thread may call, and calls wait for each other: a call that waits for other
  * processes keeps those of other threads waiting. Only ringside_error, and the pointers, need no
- * turn. ringside_leave is the last call. A process that forks goes on with the handle in the parent
- * alone. The library has a thread of its own, which communicates.
+ * turn. ringside_leave or ringside_fail is the last call. A process that forks goes on with the
+ * handle in the parent alone. The library has a thread of its own, which communicates.
  *
  * Errors are a status, and a sentence that ringside_error returns. When the job has ended, because
  * another process is lost or for any other reason, every call says so. After an error of the job
- * (every status but RINGSIDE_MISUSE, RINGSIDE_INVALID and RINGSIDE_UNSUPPORTED) the only call left
- * is ringside_leave.
+ * (every status but RINGSIDE_MISUSE, RINGSIDE_INVALID and RINGSIDE_UNSUPPORTED) the only calls left
+ * are ringside_leave and ringside_fail.
  *
  * The process is left as it is: no signal handlers, no output (unless log_level asks for it), no
  * core limits, except that a process with keys leaves no core dumps. One handle exists at a time.
@@ -137,8 +137,8 @@ enum ringside_status ringside_describe(struct ringside *ringside,
                                        uint32_t tensor_count);
 
 /* (value_count) The two vectors, and where a tensor begins in them, in floats. After
- * ringside_describe; NULL, or UINT64_MAX, before it. Params are zeroed at first; they are written
- * by the program before ringside_start only. */
+ * ringside_describe; NULL, or UINT64_MAX, before it. Params are zeros at first; the program writes
+ * them before ringside_start only, unless it makes the updates (ringside_keep_gradients). */
 float *ringside_params(struct ringside *ringside);
 float *ringside_grads(struct ringside *ringside);
 uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);
@@ -171,7 +171,7 @@ enum ringside_status ringside_ready(struct ringside *ringside, uint32_t tensor);
 enum ringside_status ringside_end_step(struct ringside *ringside);
 
 /* The learning rate from the next update on, in place of the job's schedule, in every process
- * alike. Where servers make the updates the rate is the job's: RINGSIDE_UNSUPPORTED. */
+ * alike. From 0 to 1e6. RINGSIDE_UNSUPPORTED where servers or the program make the updates. */
 enum ringside_status ringside_set_rate(struct ringside *ringside, double rate);
 
 /* Collectives: between ringside_join and ringside_leave, also before ringside_start and within a

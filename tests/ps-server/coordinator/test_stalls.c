@@ -189,8 +189,8 @@ static void one_that_leaves_before_a_step_of_others_ends_the_job(void **state)
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
     coordinator_tick(&story.coordinator, 400, 0);
     assert_int_equal(story.coordinator.verdict, STATUS_MISMATCH);
-    expect(story.coordinator.reason, "worker 0 (host node) left after 5 steps, and worker 1 (host "
-                                     "node) makes step 6: in ring their numbers");
+    expect(story.coordinator.reason, "worker 0 (host node) left after 5 steps, but worker 1 (host "
+                                     "node) is in step 6: in ring the numbers");
     coordinator_finish(&story.coordinator);
 }
 
@@ -227,8 +227,8 @@ static void a_collective_of_one_beside_a_step_of_another_ends_the_job(void **sta
     assert_int_equal(story.coordinator.state, COORDINATOR_TRAINING);
     story_give(&story, 2, (struct message){.kind = MESSAGE_HEARTBEAT, .step = 6}, 400);
     coordinator_tick(&story.coordinator, 400, 0);
-    expect(story.coordinator.reason, "worker 0 (host node) waits for all, to leave or in a "
-                                     "collective, after 5 steps, and worker 1");
+    expect(story.coordinator.reason, "worker 0 (host node) waits, to leave or in a collective, "
+                                     "after 5 steps, but worker 1");
     coordinator_finish(&story.coordinator);
 }
 

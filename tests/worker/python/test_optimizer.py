@@ -105,7 +105,7 @@ def test_gradients_of_several_backward_passes_add_up(tmp_path: Path) -> None:
 def test_a_backward_pass_too_many_is_refused(tmp_path: Path) -> None:
     ended = run(tmp_path, ACCUMULATE.format(more=""), workers=1)
     assert ended.code == 1
-    assert "was computed after 1 before step(): to add up K passes, give" in ended.summary["reason"]
+    assert "was computed more than 1 times before step(): to add up K passes, give" in ended.summary["reason"]
 
 
 CLIP = """

@@ -72,7 +72,7 @@ while True:
 def test_fewer_steps_in_one_process_are_named(tmp_path: Path) -> None:
     ended = run(tmp_path, TRAIN + "for _ in range(5 + 3 * rank): step()\n", *SGD)
     assert ended.code == 1
-    assert "left after 5 steps, and worker 1" in ended.summary["reason"], ended.summary["reason"]
+    assert "left after 5 steps, but worker 1" in ended.summary["reason"], ended.summary["reason"]
 
 
 def test_steps_beyond_the_length_of_the_job_are_refused(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ for call in (lambda: hvd.join(), lambda: hvd.init(comm=[0]), lambda: hvd.elastic
 def test_what_is_not_offered_says_what_to_do(tmp_path: Path) -> None:
     lines = run(tmp_path, REFUSED, workers=1).lines[0]
     wanted = ["cut the data with drop_last=True", "call init() alone",
-              "start it again from the script's own checkpoint", "no attribute 'nonsense'",
+              "`ringside run --restarts N` starts it again", "no attribute 'nonsense'",
               "accuracy is 3, and must be 0 to 1", "loss is nan", "report() comes after the first backward()"]
     assert len(lines) == len(wanted), lines
     for line, part in zip(lines, wanted):

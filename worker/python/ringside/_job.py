@@ -25,7 +25,7 @@ class Job:
     def __init__(self) -> None:
         self.library = _library.Library()
         self.description = _library.JobDescription()
-        self.process = os.getpid()
+        self.process_id = os.getpid()
         self.optimizer: Any = None  # the one whose gradients it exchanges
         self._is_described = self._is_started = False
         options = _library.Options(size=ctypes.sizeof(_library.Options), keeps_vectors=True)
@@ -38,9 +38,9 @@ class Job:
         """Calls a function of the library with the handle. Raises RingsideError."""
         return self.library.call(name, self._use(), *arguments)
 
-    def plain(self, name: str, *arguments: Any) -> Any:
+    def call_raw(self, name: str, *arguments: Any) -> Any:
         """The same for one that does not return a status."""
-        return self.library.plain(name, self._use(), *arguments)
+        return self.library.call_raw(name, self._use(), *arguments)
 
     def describe(self, tensors: list[tuple[bytes, int]]) -> None:
         """Names and counts of the tensors that are exchanged."""
@@ -58,7 +58,7 @@ class Job:
     def _use(self) -> ctypes.c_void_p:
         if self._handle is None:
             raise RingsideError("this process has left the job: the script called shutdown()")
-        if os.getpid() != self.process:
+        if os.getpid() != self.process_id:
             raise RingsideError(
                 "this is a fork of the process that is in the job: only that one may use it"
             )
@@ -66,14 +66,14 @@ class Job:
 
     def _give_up_handle(self) -> ctypes.c_void_p | None:
         """The handle, once, in the process that has it."""
-        if self._handle is None or os.getpid() != self.process:
+        if self._handle is None or os.getpid() != self.process_id:
             return None
         handle, self._handle = self._handle, None
         return handle
 
     def leave(self) -> None:
         """Waits until all processes have left; an error if the job did not end well."""
-        if is_in_job() and os.getpid() == self.process and not self._is_started:
+        if self._handle is not None and os.getpid() == self.process_id and not self._is_started:
             if not self._is_described:  # a script of collectives alone, in all processes
                 self.describe([(b"nothing", 1)])
             self.start()
@@ -86,7 +86,7 @@ class Job:
         handle = self._give_up_handle()
         if handle is not None:
             text = " ".join(why.split()).encode("ascii", "replace")[:_WHY_BYTES]
-            self.library.plain("fail", handle, text.rstrip(b"."))
+            self.library.call_raw("fail", handle, text.rstrip(b"."))
 
 
 _job: Job | None = None
@@ -122,7 +122,7 @@ def current() -> Job:
     return _job
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An exception as the last line of its traceback has it."""
     name = type(error).__name__
     return f"{name}: {error}" if str(error) else name
@@ -143,7 +143,7 @@ def _note_exception(shown_by: Callable[..., Any]) -> Callable[..., Any]:
         shown_by(kind, error, trace)
         sys.stderr.flush()
         if _job is not None:
-            _job.fail(describe(error))
+            _job.fail(describe_error(error))
 
     return note
 

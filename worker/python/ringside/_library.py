@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 END = 1  # of begin_step: the job has had its steps
+MISUSE = 2  # a call out of order
 _UNSUPPORTED = 4
 ALL = 0xFFFFFFFF  # in the place of a tensor's index
 
@@ -170,15 +171,15 @@ class Library:
             function.restype = result
             function.argtypes = arguments
 
-    def plain(self, name: str, *arguments: Any) -> Any:
+    def call_raw(self, name: str, *arguments: Any) -> Any:
         """Calls a function, and returns what it returns."""
         return getattr(self._library, "ringside_" + name)(*arguments)
 
     def call(self, name: str, *arguments: Any) -> int:
         """Calls one that returns a status, which is 0 or END here."""
-        status = int(self.plain(name, *arguments))
+        status = int(self.call_raw(name, *arguments))
         if status > END:
-            sentence = self.plain("error", None).decode("utf-8", "replace")
+            sentence = self.call_raw("error", None).decode("utf-8", "replace")
             kind = UnsupportedError if status == _UNSUPPORTED else RingsideError
             raise kind(sentence, status)
         return status

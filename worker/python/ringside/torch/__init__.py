@@ -130,9 +130,9 @@ __all__ = [
     "synchronize",
 ]
 
-_ELSEWHERE = {
-    "elastic": "a job of programs of one's own ends when it loses a process; start it again from "
-    "the script's own checkpoint",
+_NOT_OFFERED = {
+    "elastic": "a job ends when it loses a process: `ringside run --restarts N` starts it again, "
+    "and the script loads its own checkpoint",
     "ProcessSet": "all processes of a job take part in everything",
     "add_process_set": "all processes of a job take part in everything",
     "remove_process_set": "all processes of a job take part in everything",
@@ -148,6 +148,6 @@ _ELSEWHERE = {
 
 def __getattr__(name: str) -> object:
     """What Horovod has and this has not is refused by name, with what to do instead."""
-    if name in _ELSEWHERE:
-        raise AttributeError(f"ringside.torch has no {name}: {_ELSEWHERE[name]}")
+    if name in _NOT_OFFERED:
+        raise AttributeError(f"ringside.torch has no {name}: {_NOT_OFFERED[name]}")
     raise AttributeError(f"module 'ringside.torch' has no attribute {name!r}")

@@ -60,7 +60,7 @@ class _Slot:
     def __init__(self, name: str, parameter: torch.Tensor):
         self.name, self.parameter = name, parameter
         self.is_view = parameter.dtype == torch.float32 and parameter.device.type == "cpu"
-        self.kind = parameter.dtype
+        self.dtype = parameter.dtype
         self.values = self.gradient = torch.empty(0)  # by FlatVectors
         self.sent = -1  # the version of the parameter's gradient when it was sent; -1: it has none
 
@@ -93,18 +93,18 @@ class FlatVectors:
         job.describe(
             [(_describe(slot.name, slot.parameter), slot.parameter.numel()) for slot in self.slots]
         )
-        self._places = (job.plain("params"), job.plain("grads"))
+        self._places = (job.call_raw("params"), job.call_raw("grads"))
         count = sum(slot.parameter.numel() for slot in self.slots)
         self._params = self._vector("params", count)
         self._grads = self._vector("grads", count)
         for index, slot in enumerate(self.slots):
-            slot.place(self._params, self._grads, int(job.plain("offset", index)))
+            slot.place(self._params, self._grads, int(job.call_raw("offset", index)))
 
     def _vector(self, name: str, count: int) -> torch.Tensor:
-        memory = (ctypes.c_float * count).from_address(self._job.plain(name))
+        memory = (ctypes.c_float * count).from_address(self._job.call_raw(name))
         return torch.frombuffer(memory, dtype=torch.float32)
 
-    def fill(self) -> None:
+    def copy_in_parameters(self) -> None:
         """The vector has the parameters' values, wherever the script has them."""
         with torch.no_grad():
             for slot in self.slots:
@@ -122,15 +122,15 @@ class FlatVectors:
                 "torch.multiprocessing do: give them a copy of the model"
             )
         for slot in self.slots:
-            if slot.parameter.dtype != slot.kind:
+            if slot.parameter.dtype != slot.dtype:
                 raise RingsideError(
-                    f"the parameter {slot.name} was {slot.kind} in DistributedOptimizer, and is "
+                    f"the parameter {slot.name} was {slot.dtype} in DistributedOptimizer, and is "
                     f"{slot.parameter.dtype} now: convert the model before"
                 )
 
     def take_gradient(self, index: int, factor: float, keeps_none: bool) -> None:
-        """Its part of the vector has the parameter's gradient, times factor. Without one it has
-        zeros, and so has the parameter unless it keeps None."""
+        """Copies the gradient, times factor, into the vector. A parameter without one gets zeros
+        there, and in `.grad` unless keeps_none."""
         slot = self.slots[index]
         gradient = slot.parameter.grad
         with torch.no_grad():
@@ -180,7 +180,3 @@ class FlatVectors:
         """How often torch has written each parameter, and where it is. The library's own writes
         do not count, nor what goes through `.data`."""
         return [(slot.parameter._version, slot.parameter.data_ptr()) for slot in self.slots]
-
-    def take_parameters(self) -> None:
-        """The vector has what the script has made of copies, and of memory of its own."""
-        self.fill()

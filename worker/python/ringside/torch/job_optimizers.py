@@ -12,6 +12,8 @@ import torch
 
 from ringside._library import JobDescription, UnsupportedError
 
+OWN_UPDATES = "--mode ring without updates='job' (RINGSIDE_UPDATES)"  # the script makes them
+
 # Of a class of torch: settings that have to have one value, because the job knows no other.
 _FIXED: dict[str, dict[str, Any]] = {
     "SGD": {"dampening": 0},
@@ -51,7 +53,7 @@ def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
     has_own_step = not stepper.__module__.startswith("torch.optim.")
     if name not in _FIXED or own not in type(optimizer).__mro__ or has_own_step:
         raise UnsupportedError(
-            f"in mode {mode} the job makes the updates, and has no {names[0]}: use --mode ring, "
+            f"in mode {mode} the job makes the updates, and has no {names[0]}: use {OWN_UPDATES}, "
             f"or one of {', '.join(_FIXED)}"
         )
     first = {key: value for key, value in optimizer.param_groups[0].items() if key != "params"}
@@ -60,13 +62,13 @@ def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
             if group.get(key) != value:
                 raise UnsupportedError(
                     f"in mode {mode} the job treats all parameters alike, and the optimizer has "
-                    f"groups whose {key} differs ({value} and {group.get(key)}): use --mode ring"
+                    f"groups whose {key} differs ({value} and {group.get(key)}): use {OWN_UPDATES}"
                 )
     for key, wanted in {**_FIXED[name], "maximize": False}.items():
         if first.get(key, wanted) != wanted:
             raise UnsupportedError(
                 f"in mode {mode} the job makes the updates, and {name} has {key}={wanted} there, "
-                f"not {first[key]}: use --mode ring"
+                f"not {first[key]}: use {OWN_UPDATES}"
             )
     return name
 
@@ -86,15 +88,15 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
     differs = differs or any(
         not _is_close(value, getattr(job, key)) for key, value in settings.items()
     )
-    # A schedule of the job's rules over the script's rate, and a rate may be told.
+    # With a schedule the job decides the rate; with may_set_rate the script tells it.
     is_rate_kept = not job.has_schedule and not job.may_set_rate
     differs = differs or (is_rate_kept and not _is_close(rate, job.rate))
     if differs:
         options = [f"--optimizer {kind}", f"--lr {rate!r}"]
         options += [f"--{key.replace('_', '-')} {value!r}" for key, value in settings.items()]
         raise UnsupportedError(
-            f"in mode {mode} the job makes the updates, and its options say another "
-            f"optimizer than the script: launch the job with {' '.join(options)}"
+            f"in mode {mode} the job makes the updates, and its options differ from the "
+            f"script's {name}: launch the job with {' '.join(options)}"
         )
 
 
@@ -104,7 +106,7 @@ def rate_of(optimizer: torch.optim.Optimizer, job: JobDescription) -> float:
     if len(rates) > 1:
         raise UnsupportedError(
             f"in mode {job.mode.decode()} the job treats all parameters alike, and the groups have "
-            f"the rates {', '.join(f'{rate:g}' for rate in sorted(rates))} now: use --mode ring"
+            f"the rates {', '.join(f'{rate:g}' for rate in sorted(rates))} now: use {OWN_UPDATES}"
         )
     return rates.pop()
 

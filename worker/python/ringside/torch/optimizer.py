@@ -24,6 +24,7 @@ from ringside.torch import job_optimizers
 from ringside.torch.collectives import Average, ReduceOp, Sum
 from ringside.torch.compression import Compression, Compressor
 from ringside.torch.flat import FlatVectors
+from ringside.torch.job_optimizers import OWN_UPDATES
 
 
 class Exchange:
@@ -52,7 +53,9 @@ class Exchange:
         count = len(parameters)
         self._passes = [0] * count  # backward passes of each parameter in this step
         self._is_ready = [False] * count
-        self._is_started = self._has_begun = self._is_over = False
+        self._job_started = False
+        self._step_begun = False
+        self._job_over = False  # it has had its steps
         # Of the parameters, as servers have made them; empty where servers make none.
         self._versions: list[tuple[int, int]] = []
         self.is_synchronized = False  # the mean gradients are there, and step() has not been
@@ -69,11 +72,11 @@ class Exchange:
         self._nodes.append(node)
 
     def _before_gradient(self, _: torch.Tensor) -> None:
-        if not self._has_begun:
+        if not self._step_begun:
             self._begin()
 
     def _start(self) -> None:
-        self._vectors.fill()
+        self._vectors.copy_in_parameters()
         try:
             self._job.start()
         except RingsideError as error:
@@ -84,13 +87,13 @@ class Exchange:
                     error.status,
                 ) from None
             raise
-        self._is_started = True
+        self._job_started = True
         self._next_step()
 
     def _next_step(self) -> None:
         """The parameters of the last step are there, and there is another one, or not."""
-        self._is_over = self._job.call("begin_step") == _library.END
-        if not self._is_over:
+        self._job_over = self._job.call("begin_step") == _library.END
+        if not self._job_over:
             self._job.call("await", _library.ALL)
         if not self.makes_updates:
             self._vectors.give_parameters()
@@ -118,9 +121,9 @@ class Exchange:
         if self.is_synchronized:
             self.finish_step()  # the script has left out an update, as torch's GradScaler does
         self._vectors.check_places()
-        if not self._is_started:
+        if not self._job_started:
             self._start()
-        if self._is_over:
+        if self._job_over:
             raise RingsideError(
                 f"the job has made its {self._job.description.steps} steps (--steps), and the "
                 "script computes another gradient: without --steps there are as many as it makes"
@@ -129,7 +132,7 @@ class Exchange:
         if not self.makes_updates:
             self._tell_rate()
         self._job.call("begin_gradients")
-        self._has_begun = True
+        self._step_begun = True
 
     def _tell_rate(self) -> None:
         """A scheduler of the script may have changed it."""
@@ -145,8 +148,8 @@ class Exchange:
         self._passes[index] += 1
         if self._is_ready[index]:
             raise RingsideError(
-                f"a gradient of {self._vectors.slots[index].name} was computed after "
-                f"{self.passes_per_step} before step(): to add up K passes, give "
+                f"the gradient of {self._vectors.slots[index].name} was computed more than "
+                f"{self.passes_per_step} times before step(): to add up K passes, give "
                 "DistributedOptimizer backward_passes_per_step=K; else use torch.autograd.grad"
             )
         if self._passes[index] == self.passes_per_step:
@@ -157,7 +160,7 @@ class Exchange:
         if not self.makes_updates and not slot.parameter.requires_grad:
             raise RingsideError(
                 f"the parameter {slot.name} wants no gradient any more, and the job's optimizer "
-                "would go on with it: freeze it before DistributedOptimizer, or use --mode ring"
+                f"would go on with it: freeze it before DistributedOptimizer, or use {OWN_UPDATES}"
             )
         is_alone = self.makes_updates and self._job.description.size == 1
         self._vectors.take_gradient(index, self._before, is_alone)
@@ -166,7 +169,7 @@ class Exchange:
 
     def synchronize(self) -> None:
         """Sends what is left, and waits for the gradients, or new parameters, of all."""
-        if not self._has_begun:
+        if not self._step_begun:
             self._begin()
         for index in reversed(range(len(self._is_ready))):
             if not self._is_ready[index]:
@@ -175,7 +178,7 @@ class Exchange:
         self._job.call("end_step")
         self._passes = [0] * len(self._passes)
         self._is_ready = [False] * len(self._is_ready)
-        self._has_begun = False
+        self._step_begun = False
         if self.makes_updates:
             self._vectors.give_gradients(self._after)
         else:
@@ -189,7 +192,7 @@ class Exchange:
             way = (
                 "call optimizer.synchronize() before, and step() within skip_synchronize()"
                 if self.makes_updates
-                else "use --mode ring, where optimizer.synchronize() comes before"
+                else f"use {OWN_UPDATES}, where optimizer.synchronize() comes before"
             )
             raise RingsideError(
                 f"the gradient of {changed} was changed between backward() and step(), on its way "
@@ -207,7 +210,7 @@ class Exchange:
     def finish_step(self) -> None:
         """The update is made, or left out."""
         if self.makes_updates:
-            self._vectors.take_parameters()
+            self._vectors.copy_in_parameters()
             self._next_step()
         self.is_synchronized = False
 
@@ -228,7 +231,7 @@ class _Distributed:
         if not exchange.makes_updates:
             raise UnsupportedError(
                 "synchronize(): the job makes the updates, and takes gradients as they come: use "
-                "--mode ring without updates='job'"
+                f"{OWN_UPDATES}"
             )
         if not exchange.is_synchronized:
             exchange.synchronize()
@@ -353,7 +356,8 @@ def _factors(op: ReduceOp, predivide: float, makes_updates: bool) -> tuple[float
         raise ValueError("gradient_predivide_factor is for op=Average")
     if not makes_updates:
         raise UnsupportedError(
-            "gradient_predivide_factor: the job makes the updates; leave it out, or use --mode ring"
+            "gradient_predivide_factor: the job makes the updates; leave it out, or use "
+            f"{OWN_UPDATES}"
         )
     return 1.0 / predivide, predivide
 

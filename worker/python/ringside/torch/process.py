@@ -12,7 +12,7 @@ from ringside import _job, _library
 from ringside._library import RingsideError, UnsupportedError
 
 _NAME_BYTES = 128
-_SCALE = 1_000_000  # of an accuracy of which nobody says of how many images it is
+_SCALE = 1_000_000  # stands in for the number of test images where the script gives none
 
 
 class _Places:
@@ -66,13 +66,13 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 def shutdown() -> None:
     """Leaves the job, and waits until all have. The model keeps its parameters.
 
-    While an exception is on its way, as in a `finally`, it ends the job with that instead.
+    In an `except` or `finally` that runs for an exception, it fails the job with that instead.
     """
     error = sys.exc_info()[1]
     if not _job.is_in_job():
         return
     if error is not None:
-        _job.current().fail(_job.describe(error))
+        _job.current().fail(_job.describe_error(error))
     else:
         _job.current().leave()
 
@@ -173,7 +173,7 @@ def report(
     try:
         job.call("report", ctypes.byref(told))
     except RingsideError as error:
-        if "out of order" not in str(error) and "there is none yet" not in str(error):
+        if error.status != _library.MISUSE:
             raise
         raise RingsideError("report() comes after the first backward()", error.status) from None
 
