@@ -11,8 +11,13 @@ cd "${1:-$(dirname "$0")/../..}/worker/python" || exit 2
 # Of the command's name: where it is, or "".
 find_tool()
 {
-    local found
-    found=$(command -v "$1") || found=$(ls -1 "${XDG_CACHE_HOME:-$HOME/.cache}"/ringside-python/"$1"==*/bin/"$1" 2>/dev/null | tail -1)
+    local found path
+    found=$(command -v "$1")
+    for path in "${XDG_CACHE_HOME:-$HOME/.cache}"/ringside-python/"$1"==*/bin/"$1"; do
+        if [ -z "$found" ] && [ -x "$path" ]; then
+            found=$path
+        fi
+    done
     printf '%s' "$found"
 }
 
