@@ -76,7 +76,7 @@ deploy/command          common/base common/trace common/vector common/options co
 narrower='
 worker/device/cuda/kernels/.*   worker/device/cuda/kernels/[^/]+\.(h|inc)|common/(optimizer/optimizer_formulas|base/random)\.h|worker/device/pixels\.h
 worker/device/device\.c         common/base/(status|memory|random|log)\.h|worker/device/.*\.h
-worker/device/cuda/host/.*      common/base/(status|log|new_file)\.h|worker/device/cuda/host/[^/]+\.h
+worker/device/cuda/host/.*      common/base/(status|log|new_file|cache_folder)\.h|worker/device/cuda/host/[^/]+\.h
 worker/device/cuda/dnn/.*       common/base/(status|clock)\.h|worker/device/device\.h|worker/device/cuda/(dnn|host)/[^/]+\.h
 worker/device/cuda/memory/.*    common/base/status\.h|worker/device/cuda/(memory|host)/[^/]+\.h
 worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|worker/device/cuda/(nccl|host)/[^/]+\.h
