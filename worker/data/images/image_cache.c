@@ -8,6 +8,7 @@
  * Numbers are little-endian. A file is written beside its place and moved there. */
 #include "worker/data/images/image_cache.h"
 
+#include "common/base/cache_folder.h"
 #include "common/base/crc32c.h"
 #include "common/base/log.h"
 #include "common/base/new_file.h"
@@ -28,8 +29,8 @@
 #define SUM_BYTES    4
 #define RECORD_BYTES 20
 #define FRESH_NS     2000000000
-#define PATH_BYTES   4096
-#define FILE_MAX     ((off_t)1 << 32)
+#define PATH_BYTES   CACHE_FOLDER_BYTES
+#define FILE_MAX     ((size_t)1 << 32)
 
 struct image_cache {
     char path[PATH_BYTES];
@@ -184,34 +185,6 @@ enum status image_cache_decode(const uint8_t *bytes, size_t size, struct image_l
 
 /* ---- files ---- */
 
-/* Where findings are kept; false: nowhere. */
-static bool find_folder(char ret_path[PATH_BYTES])
-{
-    // NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment once threads run
-    const char *own = getenv("RINGSIDE_CACHE");
-    const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    // NOLINTEND(concurrency-mt-unsafe)
-    int used = -1;
-    if (own != NULL) {
-        used = own[0] == '/' ? snprintf(ret_path, PATH_BYTES, "%s/images", own) : -1;
-    } else if (caches != NULL && caches[0] == '/') {
-        used = snprintf(ret_path, PATH_BYTES, "%s/ringside/images", caches);
-    } else if (home != NULL && home[0] == '/') {
-        used = snprintf(ret_path, PATH_BYTES, "%s/.cache/ringside/images", home);
-    }
-    return used > 0 && used < PATH_BYTES - 64; // a file's name follows
-}
-
-static void make_folder(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    mkdir(path, 0700);
-}
-
 static int take_lock(const char *path)
 {
     char name[PATH_BYTES + 8];
@@ -228,14 +201,11 @@ static int take_lock(const char *path)
 
 struct image_cache *image_cache_open(const char *folder)
 {
-    char kept[PATH_BYTES], error[PATH_BYTES + 256];
+    char kept[PATH_BYTES];
     char *real = realpath(folder, NULL);
     struct image_cache *cache = calloc(1, sizeof(*cache));
-    if (real == NULL || cache == NULL || !find_folder(kept)) {
-        goto fail;
-    }
-    make_folder(kept);
-    if (new_file_check_folder(kept, error, sizeof(error)) != STATUS_OK) {
+    if (real == NULL || cache == NULL || !cache_folder_find("images", kept) ||
+        !cache_folder_make(kept)) {
         goto fail;
     }
     uint64_t digest = layout_digest_add(LAYOUT_DIGEST_SEED, real, strlen(real));
@@ -261,36 +231,12 @@ void image_cache_close(struct image_cache *cache)
     }
 }
 
-/* All of a file that is nobody's link; NULL if there is none. */
-static uint8_t *read_file(const char *path, size_t *ret_size)
-{
-    struct stat facts;
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) {
-        return NULL;
-    }
-    bool is_fit = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
-                  facts.st_size <= FILE_MAX;
-    size_t size = is_fit ? (size_t)facts.st_size : 0, used = 0;
-    uint8_t *bytes = is_fit ? malloc(size) : NULL;
-    while (bytes != NULL && used < size) {
-        ssize_t got = read(descriptor, bytes + used, size - used);
-        if (got == 0 || (got < 0 && errno != EINTR)) {
-            free(bytes);
-            bytes = NULL;
-        }
-        used += got > 0 ? (size_t)got : 0;
-    }
-    close(descriptor);
-    *ret_size = size;
-    return bytes;
-}
-
 void image_cache_read(const struct image_cache *cache, struct image_list *list)
 {
     size_t size;
-    uint8_t *bytes = read_file(cache->path, &size);
-    if (bytes != NULL && image_cache_decode(bytes, size, list) == STATUS_MALFORMED) {
+    char *bytes = cache_folder_read(cache->path, FILE_MAX, &size);
+    if (bytes != NULL &&
+        image_cache_decode((const uint8_t *)bytes, size, list) == STATUS_MALFORMED) {
         log_warn("what was kept in %s is broken, or of another build, and is made anew",
                  cache->path);
     }

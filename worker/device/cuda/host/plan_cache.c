@@ -9,59 +9,22 @@
  * the same one. */
 #include "worker/device/cuda/host/plan_cache.h"
 
+#include "common/base/cache_folder.h"
 #include "common/base/new_file.h"
 #include "worker/device/cuda/host/report.h"
 
 #include <sodium.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define HEADING        "ringside plan 1\n"
-#define PATH_BYTES     4096
+#define PATH_BYTES     CACHE_FOLDER_BYTES
 #define TEXT_BYTES_MAX ((size_t)16 << 20)
 #define SUM_BYTES      16
 #define SUM_TEXT_BYTES (2 * SUM_BYTES + 1)
-
-/* Where plans are kept; false: nowhere. */
-static bool find_folder(char ret_path[PATH_BYTES])
-{
-    // NOLINTBEGIN(concurrency-mt-unsafe): nobody changes the environment once threads run
-    const char *own = getenv("RINGSIDE_CACHE");
-    const char *caches = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    // NOLINTEND(concurrency-mt-unsafe)
-    int used = -1;
-    if (own != NULL) {
-        used = snprintf(ret_path, PATH_BYTES, "%s/plans", own);
-        used = own[0] == '/' ? used : -1;
-    } else if (caches != NULL && caches[0] == '/') {
-        used = snprintf(ret_path, PATH_BYTES, "%s/ringside/plans", caches);
-    } else if (home != NULL && home[0] == '/') {
-        used = snprintf(ret_path, PATH_BYTES, "%s/.cache/ringside/plans", home);
-    }
-    return used > 0 && used < PATH_BYTES - 64; // a file's name follows
-}
-
-static void make_folder(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    mkdir(path, 0700);
-}
-
-static bool is_safe(const char *folder)
-{
-    char error[PATH_BYTES + 256];
-    return new_file_check_folder(folder, error, sizeof(error)) == STATUS_OK;
-}
 
 /* Of what one file holds. */
 static bool add_up(const char *key, const char *text, char ret_sum[SUM_TEXT_BYTES])
@@ -87,31 +50,15 @@ static bool find_file(const char *folder, const char *key, char ret_path[PATH_BY
            snprintf(ret_path, PATH_BYTES, "%.*s/%s", PATH_BYTES - 64, folder, name) < PATH_BYTES;
 }
 
-/* All of a file that is nobody's link, ending in '\0'. */
+/* A whole file of text. */
 static char *read_file(const char *path)
 {
-    struct stat facts;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return NULL;
-    }
-    bool is_fit = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
-                  (size_t)facts.st_size <= TEXT_BYTES_MAX;
-    size_t size = is_fit ? (size_t)facts.st_size : 0, used = 0;
-    char *bytes = is_fit ? malloc(size + 1) : NULL;
-    while (bytes != NULL && used < size) {
-        ssize_t got = read(fd, bytes + used, size - used);
-        if (got == 0 || (got < 0 && errno != EINTR)) {
-            break;
-        }
-        used += got > 0 ? (size_t)got : 0;
-    }
-    close(fd);
-    if (bytes == NULL || used < size || memchr(bytes, '\0', size) != NULL) {
+    size_t size;
+    char *bytes = cache_folder_read(path, TEXT_BYTES_MAX, &size);
+    if (bytes != NULL && memchr(bytes, '\0', size) != NULL) {
         free(bytes);
         return NULL;
     }
-    bytes[size] = '\0';
     return bytes;
 }
 
@@ -129,7 +76,8 @@ static bool take_line(char **at, const char *text)
 char *plan_cache_read(const char *key)
 {
     char folder[PATH_BYTES], path[PATH_BYTES], found[SUM_TEXT_BYTES], sum[SUM_TEXT_BYTES];
-    if (!find_folder(folder) || !is_safe(folder) || !find_file(folder, key, path)) {
+    if (!cache_folder_find("plans", folder) || !cache_folder_is_safe(folder) ||
+        !find_file(folder, key, path)) {
         return NULL;
     }
     char *bytes = read_file(path), *at = bytes;
@@ -156,18 +104,14 @@ char *plan_cache_read(const char *key)
 bool plan_cache_keeps(void)
 {
     char folder[PATH_BYTES];
-    if (!find_folder(folder)) {
-        return false;
-    }
-    make_folder(folder);
-    return is_safe(folder);
+    return cache_folder_find("plans", folder) && cache_folder_make(folder);
 }
 
 void plan_cache_write(const char *key, const char *text)
 {
     char folder[PATH_BYTES], path[PATH_BYTES], draft[PATH_BYTES + 32], sum[SUM_TEXT_BYTES];
-    if (!plan_cache_keeps() || !find_folder(folder) || !find_file(folder, key, path) ||
-        !add_up(key, text, sum)) {
+    if (!plan_cache_keeps() || !cache_folder_find("plans", folder) ||
+        !find_file(folder, key, path) || !add_up(key, text, sum)) {
         return;
     }
     snprintf(draft, sizeof(draft), "%s.%ld.part", path, (long)getpid());
