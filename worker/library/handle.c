@@ -60,6 +60,11 @@ const char *ringside_error(const struct ringside *ringside)
     return sentence;
 }
 
+bool handle_has_servers(const struct ringside *ringside)
+{
+    return exchange_of(ringside->job.mode.kind)->delivers == EXCHANGE_PARAMS;
+}
+
 static enum ringside_status public_status(enum status status)
 {
     static const enum ringside_status of[STATUS_COUNT] = {

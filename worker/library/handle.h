@@ -9,6 +9,7 @@
 #include "worker/library/ringside.h"
 #include "worker/link/flat_vectors.h"
 #include "worker/link/link.h"
+#include "worker/link/rank.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,6 +46,7 @@ struct ringside {
     struct link *link;
     struct job job;
     uint32_t rank;
+    enum rank_launcher launcher; // whose variables count
     char mode[32];
 
     struct handle_tensor *tensors; // (tensor_count), owned
@@ -97,6 +99,9 @@ void handle_listen(uint32_t log_level);
 /* One handle at a time: false if there is one. */
 bool handle_claim(void);
 void handle_unclaim(void);
+
+/* Whether servers make the updates: their exchange delivers parameters. */
+bool handle_has_servers(const struct ringside *ringside);
 
 /* Waits for what is left of the last step: its parameters, which may still be on their way. */
 enum status handle_settle(struct ringside *ringside);

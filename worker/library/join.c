@@ -88,19 +88,18 @@ static enum status read_launcher(enum rank_launcher *ret_launcher)
     return STATUS_OK;
 }
 
-static enum status read_rank(const struct ringside_options *options, bool *ret_has,
-                             uint32_t *ret_rank)
+static enum status read_rank(const struct ringside_options *options, struct ringside *ringside,
+                             bool *ret_has, uint32_t *ret_rank)
 {
     char error[256];
-    enum rank_launcher launcher;
-    enum status status = read_launcher(&launcher);
+    enum status status = read_launcher(&ringside->launcher);
     if (status != STATUS_OK) {
         return status;
     }
     const struct rank_sources sources = {
         .option = options->has_rank ? "options.rank" : NULL,
         .option_value = options->rank,
-        .launcher = launcher,
+        .launcher = ringside->launcher,
         .variables = rank_variables,
         .get = getenv,
     };
@@ -132,24 +131,20 @@ static enum status read_options(const struct ringside_options *options, struct r
         .is_interrupted = &never_interrupted,
         .has_no_door = true, // which would replace accept(2) and others for the whole process
     };
-    return read_rank(options, &link->has_rank, &link->rank);
+    return read_rank(options, ringside, &link->has_rank, &link->rank);
 }
 
 static enum status check_job(struct ringside *ringside)
 {
     char text[256];
-    enum rank_launcher launcher;
     if (!job_is_external(&ringside->job)) {
         log_error("the model of this job is %s, which `worker` trains: a program of its own takes "
                   "part in jobs with --model external:NAME",
                   ringside->job.model);
         return STATUS_MISMATCH;
     }
-    enum status status = read_launcher(&launcher);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    status = rank_check_size(launcher, 0, ringside->job.workers, getenv, text, sizeof(text));
+    enum status status =
+        rank_check_size(ringside->launcher, 0, ringside->job.workers, getenv, text, sizeof(text));
     if (status != STATUS_OK) {
         log_error("%s", text);
     }
@@ -240,8 +235,7 @@ enum ringside_status ringside_job(struct ringside *ringside, struct ringside_job
         .batch = job_batch_of(job, ringside->rank),
         .seed = job->seed,
         .is_unsynchronised = job_is_unsynchronised(job),
-        .may_set_rate =
-            exchange_of(job->mode.kind)->delivers == EXCHANGE_GRADIENTS && !ringside->makes_updates,
+        .may_set_rate = !handle_has_servers(ringside) && !ringside->makes_updates,
         .mode = ringside->mode,
         .model = job->model,
         .optimizer = names_optimizers[job->optimizer].name,

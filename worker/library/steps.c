@@ -56,6 +56,12 @@ enum ringside_status ringside_begin_step(struct ringside *ringside)
     return is == RINGSIDE_OK && is_over ? RINGSIDE_END : is;
 }
 
+static enum status finish_pending(struct ringside *ringside)
+{
+    ringside->is_pending = false;
+    return exchange_end_step(ringside->exchange, apply, ringside);
+}
+
 static void note_wait(struct ringside *ringside, uint64_t waited_ns)
 {
     ringside->wait_ns += waited_ns;
@@ -103,8 +109,7 @@ enum ringside_status ringside_begin_gradients(struct ringside *ringside)
         handle_report_interval(ringside); // nothing more is reported of the last step
     }
     if (ringside->is_pending) {
-        ringside->is_pending = false;
-        status = exchange_end_step(ringside->exchange, apply, ringside);
+        status = finish_pending(ringside);
     }
     if (status == STATUS_OK) {
         status = exchange_begin_step(ringside->exchange, ringside->step);
@@ -155,8 +160,7 @@ enum status handle_settle(struct ringside *ringside)
     if (!ringside->is_pending) {
         return STATUS_OK;
     }
-    ringside->is_pending = false;
-    enum status status = exchange_end_step(ringside->exchange, apply, ringside);
+    enum status status = finish_pending(ringside);
     return status == STATUS_OK ? exchange_settle(ringside->exchange) : status;
 }
 

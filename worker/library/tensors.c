@@ -140,7 +140,7 @@ enum ringside_status ringside_keep_gradients(struct ringside *ringside)
     if (entered != RINGSIDE_OK) {
         return entered;
     }
-    if (exchange_of(ringside->job.mode.kind)->delivers != EXCHANGE_GRADIENTS) {
+    if (handle_has_servers(ringside)) {
         return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
                              "ringside_keep_gradients: in mode %s servers make the updates, as the "
                              "job's --optimizer and its options say",
@@ -150,13 +150,6 @@ enum ringside_status ringside_keep_gradients(struct ringside *ringside)
     return handle_exit(ringside, STATUS_OK);
 }
 
-/* By servers, or by the program. */
-static bool are_updates_elsewhere(const struct ringside *ringside)
-{
-    return ringside->makes_updates ||
-           exchange_of(ringside->job.mode.kind)->delivers != EXCHANGE_GRADIENTS;
-}
-
 static enum status start(struct ringside *ringside)
 {
     const struct job *job = &ringside->job;
@@ -164,7 +157,7 @@ static enum status start(struct ringside *ringside)
     const uint64_t count = ringside->layout.value_count;
     char digest[DIGEST_TEXT_BYTES];
     ringside->schedule = job_schedule(job, samples);
-    if (!are_updates_elsewhere(ringside)) {
+    if (!ringside->makes_updates && !handle_has_servers(ringside)) {
         enum status status =
             optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
         if (status != STATUS_OK) {
