@@ -71,8 +71,13 @@ static void append_option(char ret_text[COMMAND_TEXT_BYTES], const char *name, c
 bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYTES])
 {
     const json_t *options = json_object_get(run->job, "options");
+    const char *model = json_string_value(json_object_get(options, "model"));
     ret_text[0] = '\0';
     if (!json_is_object(options)) {
+        return false;
+    }
+    // job.json does not have the command line of a program of the user's own.
+    if (model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
         return false;
     }
     append(ret_text, "ringside");

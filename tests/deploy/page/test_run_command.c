@@ -41,6 +41,15 @@ static void what_follows_from_other_options_is_left_out(void **state)
           "ringside run --mode ring --batch 22");
 }
 
+/* Whose command line job.json does not have. */
+static void a_program_of_the_users_own_has_no_command(void **state)
+{
+    (void)state;
+    check(json_pack("{s:s, s:s, s:I}", "mode", "ring", "model", "external:train.py", "steps",
+                    (json_int_t)1000000000000),
+          NULL);
+}
+
 static void without_options_there_is_no_command(void **state)
 {
     (void)state;
@@ -55,6 +64,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_has_the_mode_and_what_differs_from_defaults),
         cmocka_unit_test(what_follows_from_other_options_is_left_out),
+        cmocka_unit_test(a_program_of_the_users_own_has_no_command),
         cmocka_unit_test(without_options_there_is_no_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
