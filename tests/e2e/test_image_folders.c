@@ -64,71 +64,37 @@ static void check_classes(const json_t *job)
     }
 }
 
+/* Three workers of a design make six steps on the folder. */
+static void train(const char *data, const char *const *design,
+                  char ret_digest[PROGRAM_DIGEST_BYTES])
+{
+    const char *const rest[] = {"-n",           "3",   "--model",        "cnn", "--data",  data,
+                                "--image-size", "32",  "--global-batch", "24",  "--steps", "6",
+                                "--augment",    "flip"};
+    const size_t count = sizeof(rest) / sizeof(rest[0]);
+    const char *args[24];
+    size_t used = count;
+    memcpy(args, rest, sizeof(rest));
+    for (; *design != NULL; design++) {
+        args[used++] = *design;
+    }
+    args[used] = NULL;
+    programs_run_digest(args, ret_digest);
+}
+
 static void both_designs_train_with_equal_bits(void **state)
 {
     const struct command_test *test = *state;
     char data[PROGRAM_PATH_BYTES + 16], first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    const char *const ring[] = {"--mode", "ring", NULL};
+    const char *const ps[] = {"--mode", "ps-sync", "-s", "2", NULL};
+    const char *const carried[] = {"--mode", "ring", "--processes", "1", NULL};
     make_folder(test);
     snprintf(data, sizeof(data), "images:%s", test->folder);
-    const char *const ring[] = {"-n",
-                                "3",
-                                "--mode",
-                                "ring",
-                                "--model",
-                                "cnn",
-                                "--data",
-                                data,
-                                "--image-size",
-                                "32",
-                                "--global-batch",
-                                "24",
-                                "--steps",
-                                "6",
-                                "--augment",
-                                "flip",
-                                NULL};
-    const char *const ps[] = {"-n",
-                              "3",
-                              "--mode",
-                              "ps-sync",
-                              "-s",
-                              "2",
-                              "--model",
-                              "cnn",
-                              "--data",
-                              data,
-                              "--image-size",
-                              "32",
-                              "--global-batch",
-                              "24",
-                              "--steps",
-                              "6",
-                              "--augment",
-                              "flip",
-                              NULL};
-    const char *const carried[] = {"-n",
-                                   "3",
-                                   "--processes",
-                                   "1",
-                                   "--mode",
-                                   "ring",
-                                   "--model",
-                                   "cnn",
-                                   "--data",
-                                   data,
-                                   "--image-size",
-                                   "32",
-                                   "--global-batch",
-                                   "24",
-                                   "--steps",
-                                   "6",
-                                   "--augment",
-                                   "flip",
-                                   NULL};
-    programs_run_digest(ring, first);
-    programs_run_digest(ps, digest);
+    train(data, ring, first);
+    train(data, ps, digest);
     assert_string_equal(digest, first);
-    programs_run_digest(carried, digest);
+    train(data, carried, digest);
     assert_string_equal(digest, first);
 }
 
