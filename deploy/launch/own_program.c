@@ -155,12 +155,16 @@ static void add_keys(struct own_program_environment *environment, const struct l
     }
 }
 
-/* What the user has set for the program. */
+/* What the user has set for the program: the text of this process's own environment, however long
+ * it is. */
 static void hand_on(struct own_program_environment *environment, const char *name)
 {
-    const char *value = getenv(name); // NOLINT(concurrency-mt-unsafe): nobody changes it
-    if (value != NULL && strlen(value) < 1024) {
-        add(environment, "%s=%s", name, value);
+    size_t size = strlen(name);
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (strncmp(*variable, name, size) == 0 && (*variable)[size] == '=') {
+            environment->list[environment->count++] = *variable;
+            return;
+        }
     }
 }
 

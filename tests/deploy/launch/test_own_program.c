@@ -219,6 +219,19 @@ static void what_the_user_has_set_is_handed_on(void **state)
     unsetenv("RINGSIDE_DATA");
 }
 
+static void a_long_value_is_handed_on_whole(void **state)
+{
+    (void)state;
+    char path[4000];
+    memset(path, 'd', sizeof(path) - 1);
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    setenv("RINGSIDE_DATA", path, 1);
+    assert_non_null(told(0, "RINGSIDE_DATA"));
+    assert_string_equal(told(0, "RINGSIDE_DATA"), path);
+    unsetenv("RINGSIDE_DATA");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup(keys_come_by_standard_input_alone, set_up),
         cmocka_unit_test_setup(cores_are_shared_among_the_processes_of_a_host, set_up),
         cmocka_unit_test_setup(what_the_user_has_set_is_handed_on, set_up),
+        cmocka_unit_test_setup(a_long_value_is_handed_on_whole, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
