@@ -189,15 +189,10 @@ void trace_begin_phase(struct trace_tape *tape, uint64_t step, uint32_t round_st
     }
 }
 
-static bool is_inside(const struct trace_tape *tape, uint64_t step)
-{
-    return step >= tape->window.first && step < tape->window.end;
-}
-
 void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
                   const struct trace_tag *tag)
 {
-    if (!is_inside(tape, tag->step)) {
+    if (!trace_records_step(tape, tag->step)) {
         return;
     }
     if (tape->count == TRACE_EVENTS_MAX) {
@@ -209,7 +204,7 @@ void trace_record(struct trace_tape *tape, uint64_t begin_ns, uint64_t end_ns,
 
 uint64_t trace_next_flow(struct trace_tape *tape, uint64_t step)
 {
-    if (tape == NULL || !is_inside(tape, step)) {
+    if (!trace_records_step(tape, step)) {
         return 0;
     }
     return tape->flow_seed | (++tape->flows & ((UINT64_C(1) << FLOW_COUNTER_BITS) - 1));

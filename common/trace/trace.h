@@ -47,7 +47,7 @@ struct trace_tag {
     uint32_t hop;        // of an all-reduce
     uint64_t bytes;      // of a message's values
     double value;        // of a counter
-    const char *layers;  // of a bucket: a text of trace_keep; NULL: not said
+    const char *layers;  // of a bucket, or a layer's name: of trace_keep; NULL: not said
 };
 
 struct trace_event {
@@ -146,6 +146,12 @@ static inline void trace_end(struct trace_tape *tape, uint64_t begin_ns,
 static inline bool trace_is_recording(const struct trace_tape *tape)
 {
     return tape != NULL && tape->events != NULL;
+}
+
+/* Whether events of a step are recorded. NULL: no. */
+static inline bool trace_records_step(const struct trace_tape *tape, uint64_t step)
+{
+    return tape != NULL && step >= tape->window.first && step < tape->window.end;
 }
 
 /* As trace_begin, of something that trace_leave ends, on the same thread and in the order of a

@@ -111,10 +111,20 @@ static void put_pings(struct writer *writer)
     }
 }
 
-/* "backward 3", "send PUSH 0". */
+static bool is_layer(const struct trace_tag *tag)
+{
+    return (tag->kind == TRACE_LAYER_FORWARD || tag->kind == TRACE_LAYER_BACKWARD) &&
+           tag->layers != NULL;
+}
+
+/* "backward 3", "send PUSH 0", "conv2d 2". */
 static void name_event(const struct trace_tag *tag, char ret_name[NAME_BYTES])
 {
     char bucket[16] = "";
+    if (is_layer(tag)) {
+        snprintf(ret_name, NAME_BYTES, "%s", tag->layers);
+        return;
+    }
     if (tag->bucket != TRACE_NO_BUCKET) {
         snprintf(bucket, sizeof(bucket), " %u", tag->bucket);
     }
@@ -128,7 +138,7 @@ static void annotate(const struct trace_tag *tag, struct trace_packet *packet)
     if (tag->bucket != TRACE_NO_BUCKET) {
         add_number(packet, "bucket", tag->bucket);
     }
-    if (tag->layers != NULL) {
+    if (tag->layers != NULL && !is_layer(tag)) {
         add_text(packet, "layers", tag->layers);
     }
     if (tag->message != NULL) {

@@ -10,12 +10,14 @@ enum trace_kind {
     TRACE_INPUT_WAIT, // for a batch
     TRACE_FORWARD,    // of a slice, to its loss
     TRACE_BACKWARD,   // of a bucket
-    TRACE_DELAY,      // of --straggler
-    TRACE_READY,      // instant: a bucket's gradients are handed to the exchange
-    TRACE_EXCHANGE,   // in the exchange: waits, and sums that this thread takes itself
-    TRACE_OPTIMIZER,  // update of a bucket
-    TRACE_AFTER_STEP, // reports, and evaluation within
-    TRACE_EVALUATION, // of a slice's part of the test set
+    TRACE_LAYER_FORWARD,
+    TRACE_LAYER_BACKWARD, // a layer's part of those
+    TRACE_DELAY,          // of --straggler
+    TRACE_READY,          // instant: a bucket's gradients are handed to the exchange
+    TRACE_EXCHANGE,       // in the exchange: waits, and sums that this thread takes itself
+    TRACE_OPTIMIZER,      // update of a bucket
+    TRACE_AFTER_STEP,     // reports, and evaluation within
+    TRACE_EVALUATION,     // of a slice's part of the test set
     // The thread that communicates.
     TRACE_POSTED,  // sends a bucket that is ready
     TRACE_SEND,    // a message

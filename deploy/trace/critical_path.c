@@ -27,9 +27,11 @@ static enum critical_what what_of(enum trace_kind kind)
 {
     switch (kind) {
     case TRACE_FORWARD:
+    case TRACE_LAYER_FORWARD:
     case TRACE_GPU_FORWARD:
         return CRITICAL_FORWARD;
     case TRACE_BACKWARD:
+    case TRACE_LAYER_BACKWARD:
     case TRACE_GPU_BACKWARD:
         return CRITICAL_BACKWARD;
     case TRACE_OPTIMIZER:

@@ -36,9 +36,9 @@ struct replay {
 
 static bool is_computing(enum trace_kind kind)
 {
-    return kind == TRACE_FORWARD || kind == TRACE_BACKWARD || kind == TRACE_DELAY ||
-           kind == TRACE_OPTIMIZER || kind == TRACE_GPU_FORWARD || kind == TRACE_GPU_BACKWARD ||
-           kind == TRACE_GPU_UPDATE;
+    return kind == TRACE_FORWARD || kind == TRACE_BACKWARD || kind == TRACE_LAYER_FORWARD ||
+           kind == TRACE_LAYER_BACKWARD || kind == TRACE_DELAY || kind == TRACE_OPTIMIZER ||
+           kind == TRACE_GPU_FORWARD || kind == TRACE_GPU_BACKWARD || kind == TRACE_GPU_UPDATE;
 }
 
 static int compare_numbers(const void *a, const void *b)

@@ -18,6 +18,7 @@
 
 #include "common/base/status.h"
 #include "worker/device/device_spans.h"
+#include "worker/device/op_watch.h"
 #include "worker/device/pixels.h"
 
 #include <stdbool.h>
@@ -320,6 +321,7 @@ struct program {
      * over, those for evaluations not counted. It looks when it has waited anyway. */
     uint64_t copy_ns;
     struct device_recording recording; // of what the device's streams do
+    const struct op_watch *watch;      // borrowed; NULL: nobody watches its operations
 
     struct program_result result; // of a forward that was begun on a device that has no halves
 };

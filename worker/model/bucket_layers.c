@@ -35,3 +35,19 @@ void bucket_layers_write(const struct op *ops, uint32_t first, uint32_t end, cha
         place++;
     }
 }
+
+void bucket_layers_name(const struct op *ops, uint32_t op_count, uint32_t op, char *ret_text,
+                        size_t text_size)
+{
+    uint32_t number = 0, found = 0;
+    for (uint32_t i = 0; i < op_count && (i <= op || number == 0); i++) {
+        if (layer_weight_count(&ops[i]) > 0) {
+            number++;
+            found = i;
+        }
+    }
+    ret_text[0] = '\0';
+    if (number > 0) {
+        snprintf(ret_text, text_size, "%s %u", op_kind_name(ops[found].kind), number);
+    }
+}

@@ -13,4 +13,9 @@
 void bucket_layers_write(const struct op *ops, uint32_t first, uint32_t end, char *ret_text,
                          size_t text_size);
 
+/* The layer that an operation belongs to: "conv2d 2". One without parameters belongs to the layer
+ * before it, or, where there is none, to the first. "" if there are no layers. */
+void bucket_layers_name(const struct op *ops, uint32_t op_count, uint32_t op, char *ret_text,
+                        size_t text_size);
+
 #endif

@@ -306,6 +306,21 @@ void model_name_bucket(const struct model *model, uint32_t bucket, char *ret_tex
                         ret_text, text_size);
 }
 
+uint32_t model_op_count(const struct model *model)
+{
+    return model->plan.op_count;
+}
+
+void model_name_layer(const struct model *model, uint32_t op, char *ret_text, size_t text_size)
+{
+    bucket_layers_name(model->plan.ops, model->plan.op_count, op, ret_text, text_size);
+}
+
+void model_watch(struct model *model, const struct op_watch *watch)
+{
+    model->program->watch = watch;
+}
+
 enum status model_backward(struct model *model, uint32_t bucket)
 {
     assert(bucket < model->layout.bucket_count);

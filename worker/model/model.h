@@ -47,6 +47,10 @@ void model_merge_buckets(struct model *model, uint64_t bucket_bytes);
 void model_name_bucket(const struct model *model, uint32_t bucket, char *ret_text,
                        size_t text_size);
 
+/* The operations of the network's plan, and the layer that each belongs to: see bucket_layers.h. */
+uint32_t model_op_count(const struct model *model);
+void model_name_layer(const struct model *model, uint32_t op, char *ret_text, size_t text_size);
+
 float *model_params(struct model *model); // (value_count)
 float *model_grads(struct model *model);  // (value_count)
 
@@ -130,6 +134,9 @@ bool model_has_spans(const struct model *model);
 void model_record_spans(struct model *model, bool is_on, uint64_t step);
 enum status model_read_spans(struct model *model, struct device_span *ret_spans, size_t span_max,
                              size_t *ret_count, uint64_t *ret_dropped);
+
+/* Whom the device tells of its operations from here on: see op_watch.h. Borrowed; NULL: nobody. */
+void model_watch(struct model *model, const struct op_watch *watch);
 
 /* What was compiled, in one line. */
 void model_describe(const struct model *model, char *ret_text, size_t text_size);

@@ -40,8 +40,7 @@ enum status stream_tapes_open(struct stream_tapes *streams, struct trace *trace,
 void stream_tapes_begin_step(const struct stream_tapes *streams, struct model *model, uint64_t step)
 {
     if (is_open(streams)) {
-        const struct trace_window *window = &streams->tapes[0]->window;
-        model_record_spans(model, step >= window->first && step < window->end, step);
+        model_record_spans(model, trace_records_step(streams->tapes[0], step), step);
     }
 }
 

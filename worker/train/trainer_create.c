@@ -217,6 +217,7 @@ static enum status create_parts(struct trainer *trainer, const struct trainer_to
     if (status != STATUS_OK) {
         return status;
     }
+    layer_times_open(&trainer->layers, tools->trace, trainer->clock.trace, trainer->model);
     status = stream_tapes_open(&trainer->streams, tools->trace, trainer->model,
                                trainer->ranks.first, &window);
     if (status != STATUS_OK) {

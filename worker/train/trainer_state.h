@@ -13,6 +13,7 @@
 #include "worker/model/model.h"
 #include "worker/train/bucket_names.h"
 #include "worker/train/faulting.h"
+#include "worker/train/layer_times.h"
 #include "worker/train/slices.h"
 #include "worker/train/step_clock.h"
 #include "worker/train/stream_tapes.h"
@@ -74,6 +75,7 @@ struct trainer {
     bool is_pending; // parameters of that step may still be on their way
 
     struct step_clock clock; // of the step
+    struct layer_times layers;
     struct stream_tapes streams;
 
     // What has not been reported yet: of the interval, and of the period.

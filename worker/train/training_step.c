@@ -95,11 +95,14 @@ static enum status await_loss(struct trainer *trainer, double *ret_loss_sum)
 static enum status finish_bucket(struct trainer *trainer, uint32_t bucket, uint32_t begun)
 {
     uint64_t began_ns = trace_enter(trainer->clock.trace, TRACE_BACKWARD, bucket);
+    layer_times_begin(&trainer->layers, trainer->model, TRACE_LAYER_BACKWARD, bucket,
+                      trainer->clock.step);
     enum status status = bucket < begun ? STATUS_OK : model_backward(trainer->model, bucket);
     bool awaits = !keeps_gradients(trainer) || trainer->device_memory.vectors != NULL;
     if (status == STATUS_OK && awaits) {
         status = model_await_gradients(trainer->model, bucket);
     }
+    layer_times_end(&trainer->layers, trainer->model);
     trace_leave(trainer->clock.trace, began_ns,
                 &(struct trace_tag){TRACE_BACKWARD, bucket, .step = trainer->clock.step,
                                     .layers = trainer->names.layers[bucket]});
@@ -200,7 +203,9 @@ static enum status compute(struct trainer *trainer, uint64_t step, uint32_t inde
     struct trace_tape *trace = trainer->clock.trace;
     uint32_t begun = 0;
     uint64_t began_ns = trace_enter(trace, TRACE_FORWARD, TRACE_NO_BUCKET);
+    layer_times_begin(&trainer->layers, trainer->model, TRACE_LAYER_FORWARD, TRACE_NO_BUCKET, step);
     enum status status = forward(trainer, index, &input, &begun);
+    layer_times_end(&trainer->layers, trainer->model);
     trace_leave(
         trace, began_ns,
         &(struct trace_tag){.kind = TRACE_FORWARD, .bucket = TRACE_NO_BUCKET, .step = step});

@@ -154,6 +154,8 @@ static void the_file_has_slices_within_slices(void **state)
     // In the order in which they end, as they are recorded.
     trace_record(tape, 120, 130, &(struct trace_tag){TRACE_EXCHANGE, TRACE_NO_BUCKET});
     trace_record(tape, 110, 150, &(struct trace_tag){TRACE_BACKWARD, 3});
+    trace_record(tape, 135, 148,
+                 &(struct trace_tag){TRACE_LAYER_BACKWARD, 3, .layers = "conv2d 2"});
     trace_record(tape, 160, 160, &(struct trace_tag){TRACE_READY, 3});
     trace_record(tape, 100, 200, &(struct trace_tag){TRACE_STEP, TRACE_NO_BUCKET});
     trace_record(tape, 200, 200, &(struct trace_tag){TRACE_STALENESS, .value = 2});
@@ -162,8 +164,9 @@ static void the_file_has_slices_within_slices(void **state)
     size_t size;
     unsigned char *bytes = read_file(folder, &size);
     list_events(bytes, size, text, sizeof(text));
-    assert_string_equal(text, "begin 100 step; begin 110 backward 3; begin 120 exchange; end 130 ; "
-                              "end 150 ; at 160 ready 3; end 200 ; count 200 ; ");
+    assert_string_equal(
+        text, "begin 100 step; begin 110 backward 3; begin 120 exchange; end 130 ; "
+              "begin 135 conv2d 2; end 148 ; end 150 ; at 160 ready 3; end 200 ; count 200 ; ");
     free(bytes);
     temp_folder_destroy(above);
 }

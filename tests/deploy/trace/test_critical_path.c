@@ -283,6 +283,20 @@ static void every_part_has_the_time_that_it_took(void **state)
     segments_finish(&segments);
 }
 
+/* Cuts what workers compute into layers, three of them with gaps between. */
+static void add_layers(void)
+{
+    size_t count = timeline.event_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct timeline_event pass = events[i];
+        uint64_t third_us = (pass.end_ns - pass.begin_ns) / US / 3;
+        for (uint64_t k = 0; k < 3 && pass.kind == TRACE_BACKWARD; k++) {
+            uint64_t from_us = pass.begin_ns / US + k * third_us;
+            add(pass.thread, TRACE_LAYER_BACKWARD, from_us, from_us + third_us - 2, 0);
+        }
+    }
+}
+
 static double replayed_us(const struct segments *segments, enum replay_change change)
 {
     double seconds;
@@ -306,6 +320,48 @@ static void a_replay_gives_what_the_change_would_bring(void **state)
     assert_true(replayed_us(&segments, REPLAY_INPUT) == was - 10);
     assert_true(replayed_us(&segments, REPLAY_SERVERS) <= was - 100);
     segments_finish(&segments);
+}
+
+/* The same story with and without them has the same shares, and the same replays. */
+static void layers_within_backward_count_once(void **state)
+{
+    (void)state;
+    static struct critical_path plain;
+    static const struct story slow[] = {
+        {{10, 10}, {1000, 5000}, {100, 100}, 200, {100, 100}},
+        {{10, 10}, {3000, 1000}, {100, 100}, 200, {100, 400}},
+        {{10, 5000}, {1000, 1000}, {100, 100}, 200, {100, 100}},
+        {{10, 10}, {1000, 1000}, {100, 100}, 5000, {100, 100}},
+        {{10, 10}, {1000, 1000}, {5000, 100}, 200, {100, 100}},
+    };
+    for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+        struct segments segments;
+        double before_us[REPLAY_CHANGE_COUNT];
+        tell(&slow[i]);
+        find(&segments);
+        plain = path;
+        size_t pieces = segments.count;
+        for (int k = 0; k < REPLAY_CHANGE_COUNT; k++) {
+            before_us[k] = replayed_us(&segments, (enum replay_change)k);
+        }
+        segments_finish(&segments);
+        tell(&slow[i]);
+        add_layers();
+        find(&segments);
+        assert_true(segments.count >= pieces + 10); // they are there
+        assert_true(path.total_ns == plain.total_ns);
+        assert_int_equal(path.share_count, plain.share_count);
+        for (size_t k = 0; k < path.share_count; k++) {
+            assert_int_equal(path.shares[k].what, plain.shares[k].what);
+            assert_int_equal(path.shares[k].who, plain.shares[k].who);
+            assert_true(path.shares[k].ns == plain.shares[k].ns);
+            assert_int_equal(path.shares[k].led, plain.shares[k].led);
+        }
+        for (int k = 0; k < REPLAY_CHANGE_COUNT; k++) {
+            assert_true(replayed_us(&segments, (enum replay_change)k) == before_us[k]);
+        }
+        segments_finish(&segments);
+    }
 }
 
 static void a_sum_in_memory_waits_for_the_last_worker(void **state)
@@ -368,6 +424,7 @@ int main(void)
         cmocka_unit_test(what_a_gpu_does_is_named_not_who_waits_for_it),
         cmocka_unit_test(a_sum_of_gpus_waits_for_the_last_of_them),
         cmocka_unit_test(a_replay_gives_what_the_change_would_bring),
+        cmocka_unit_test(layers_within_backward_count_once),
         cmocka_unit_test(a_sum_in_memory_waits_for_the_last_worker),
         cmocka_unit_test(an_input_that_gets_no_turn_is_input),
         cmocka_unit_test(a_timeline_without_steps_limits_nothing),

@@ -41,10 +41,32 @@ static void layers_are_named_as_backward_computes_them(void **state)
     free(plan);
 }
 
+static void operations_without_parameters_belong_to_a_layer(void **state)
+{
+    (void)state;
+    static const struct op ops[] = {
+        {.kind = OP_PAD},          {.kind = OP_CONV2D, .x = {1, 8, 8}, .y = {2, 8, 8}, .window = 3},
+        {.kind = OP_RELU},         {.kind = OP_BATCH_NORM, .x = {2, 8, 8}, .y = {2, 8, 8}},
+        {.kind = OP_ADD},          {.kind = OP_LINEAR, .x = {2, 8, 8}, .y = {10, 1, 1}},
+        {.kind = OP_SOFTMAX_LOSS},
+    };
+    static const char *const names[] = {"conv2d 1",     "conv2d 1", "conv2d 1", "batch_norm 2",
+                                        "batch_norm 2", "linear 3", "linear 3"};
+    const uint32_t count = sizeof(ops) / sizeof(ops[0]);
+    char text[64];
+    for (uint32_t i = 0; i < count; i++) {
+        bucket_layers_name(ops, count, i, text, sizeof(text));
+        assert_string_equal(text, names[i]);
+    }
+    bucket_layers_name(ops, 1, 0, text, sizeof(text));
+    assert_string_equal(text, ""); // there are no layers
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_named_as_backward_computes_them),
+        cmocka_unit_test(operations_without_parameters_belong_to_a_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

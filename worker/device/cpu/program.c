@@ -102,12 +102,15 @@ static enum status forward(struct program *base, const struct program_input *inp
     for (uint32_t i = 0; i < program->graph.node_count; i++) {
         struct node *node = program->graph.nodes[i];
         enum status status = program_await_params(input, &node->op);
-        if (status == STATUS_OK) {
-            status = node->ops->forward(node);
-        }
         if (status != STATUS_OK) {
             return status;
         }
+        op_watch_note(base->watch, program->graph.node_ops[i], true);
+        status = node->ops->forward(node);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        op_watch_note(base->watch, program->graph.node_ops[i], false);
     }
     *ret_result = program->context.result;
     return STATUS_OK;
@@ -120,6 +123,7 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
         if (program->graph.node_ops[i] > last_op || program->graph.node_ops[i] < first_op) {
             continue;
         }
+        op_watch_note(base->watch, program->graph.node_ops[i], true);
         enum status status = program->graph.nodes[i]->ops->backward(program->graph.nodes[i]);
         if (status != STATUS_OK) {
             return status;
@@ -129,6 +133,7 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
             loops_add(target, target->grad, program->graph.nodes[i]->x->grad,
                       program->context.threads);
         }
+        op_watch_note(base->watch, program->graph.node_ops[i], false);
     }
     return STATUS_OK;
 }

@@ -159,7 +159,9 @@ static enum status forward(struct program *base, const struct program_input *inp
         if (program->status != STATUS_OK) {
             break;
         }
+        op_watch_note(base->watch, i, true);
         kernels[call.op->kind]->forward(&call);
+        op_watch_note(base->watch, i, false);
     }
     program->backward_next = input->is_training ? program->op_count : 0;
     memset(program->has_gradient, 0, sizeof(program->has_gradient));
@@ -200,11 +202,13 @@ static enum status backward(struct program *base, uint32_t last_op, uint32_t fir
         if (call.op->kind == OP_ADD) {
             call.dother = gradient_target(program, call.op->other, 1);
         }
+        op_watch_note(base->watch, i, true);
         kernels[call.op->kind]->backward(&call);
         collect_gradient(program, call.op->input, call.dx);
         if (call.op->kind == OP_ADD) {
             collect_gradient(program, call.op->other, call.dother);
         }
+        op_watch_note(base->watch, i, false);
     }
     program->backward_next = first_op;
     return program->status;
