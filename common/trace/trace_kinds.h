@@ -25,8 +25,10 @@ enum trace_kind {
     // The thread that reads batches.
     TRACE_READ, // a batch
     // A shard.
-    TRACE_SHARD_RECEIVE, // a message is handled: held, summed, applied, answered
-    TRACE_UPDATE,        // the part of that from a push to the first answer
+    TRACE_SHARD_RECEIVE,  // a message is handled: held, summed, applied, answered
+    TRACE_SUM,            // of a gradient into others, for an update that comes later
+    TRACE_UPDATE,         // of parameters
+    TRACE_SUM_AND_UPDATE, // of both at once, block by block
     // The coordinator.
     TRACE_CONTROL, // a message is handled
     // The streams of a GPU.

@@ -53,7 +53,9 @@ static enum critical_what what_of(enum trace_kind kind)
     case TRACE_SHARD_RECEIVE:
     case TRACE_CONTROL:
         return CRITICAL_MESSAGES;
+    case TRACE_SUM:
     case TRACE_UPDATE:
+    case TRACE_SUM_AND_UPDATE:
         return CRITICAL_UPDATE;
     case TRACE_STEP:
     case TRACE_READY:

@@ -6,8 +6,10 @@
 void shard_update_from_all(struct shard *shard, struct unit *unit)
 {
     double rate = schedule_rate(&shard->config.schedule, shard_rate_step(shard, unit));
+    shard_note(shard, unit, SHARD_SUM_AND_UPDATE, true);
     shard->math->apply_mean(shard, unit, shard_update_number(shard, unit), rate);
     shard->math->finish(shard);
+    shard_note(shard, unit, SHARD_SUM_AND_UPDATE, false);
     uint32_t contributor_count = shard_list_contributors(shard, unit, 0);
     for (uint32_t i = 0; i < contributor_count; i++) {
         unit->seats[shard->contributors[i]].rate = rate;

@@ -168,6 +168,7 @@ static enum status create_shard(struct service *service, const struct message *m
     struct shard_config config;
     enum status status = configure(service, message, phase, &config);
     config.is_restored = is_resumed;
+    config.watch = service_watch(service);
     config.rounds_before = phase_rounds_before(phase, service->job.sync_every);
     if (status == STATUS_OK) {
         status = prepare(service, phase, &config);

@@ -57,14 +57,16 @@ struct service {
     struct shard_thread *threads; // (thread_count), owned
     uint32_t thread_count;
 
-    // The push that is handled, for a timeline: since when, until the first answer; 0: none.
-    uint64_t push_ns;
-    struct trace_tag push;
+    // For a timeline: the step of the message that is handled, and since when the shard computes.
+    uint64_t handled_step, work_ns;
 
     // Its load.
     uint64_t started_ns, busy_ns;
     uint64_t backlog, backlog_max; // messages that came without a wait between them
 };
+
+/* Records what a shard computes; nobody watches without a timeline. */
+struct shard_watch service_watch(struct service *service);
 
 /* START: a phase begins, with a shard of its own. What is not due is ignored. */
 enum status service_begin_phase(struct service *service, const struct message *message);

@@ -58,6 +58,16 @@
 struct shard;
 struct vector_device;
 
+/* Who is told when a shard begins to compute, and when it has: of a bucket, or, where all parts are
+ * one unit, of UINT32_MAX. On a device it is queued, and waited for where that has to be. */
+enum shard_work { SHARD_SUM, SHARD_UPDATE, SHARD_SUM_AND_UPDATE };
+
+struct shard_watch {
+    void (*note)(void *context, enum shard_work work, uint32_t bucket,
+                 bool is_begin); // NULL: nobody
+    void *context;
+};
+
 struct shard_config {
     uint32_t index, shard_count, workers;
     uint32_t processes; // that carry the workers' ranks, see carriers.h; 0: one for each
@@ -89,6 +99,8 @@ struct shard_config {
     uint32_t gradients_per_update; // n-softsync (Gupta et al. 2016); 1 with a seeded order
     const struct remedy *remedy;   // NULL: none
     float remedy_lambda;
+
+    struct shard_watch watch;
 };
 
 /* Floats of the shard. */

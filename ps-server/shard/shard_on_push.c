@@ -27,11 +27,14 @@ static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
     staleness_add(&shard->staleness, seat->staleness);
     double rate = prepare_rate(shard, unit);
     seat->rate = rate;
+    enum shard_work work = shard->sum != NULL ? SHARD_SUM : SHARD_UPDATE;
+    shard_note(shard, unit, work, true);
     for (uint32_t i = unit->first; i < unit->end; i++) {
         shard->math->take_part(shard, &shard->parts[i], rank, shard_update_number(shard, unit),
                                rate);
     }
     shard->math->finish(shard);
+    shard_note(shard, unit, work, false);
     shard_drop_push(shard, unit, rank);
     unit->applied++;
     unit->summed++;
@@ -39,7 +42,9 @@ static void apply_push(struct shard *shard, struct unit *unit, uint32_t rank)
         unit->summed == config->gradients_per_update || unit->applied == shard->gradient_total;
     if (is_whole) {
         if (shard->sum != NULL) {
+            shard_note(shard, unit, SHARD_UPDATE, true);
             shard->math->apply_sum(shard, unit->summed, shard_update_number(shard, unit), rate);
+            shard_note(shard, unit, SHARD_UPDATE, false);
         }
         unit->summed = 0;
         unit->version++;

@@ -42,31 +42,40 @@ static uint64_t worker_peer(const struct service *service, uint32_t rank)
     return callers_lanes(&service->far.callers, rank)->peers[0];
 }
 
-/* The first answer behind a push: in between, gradients were summed and parameters updated. */
-static void trace_update(struct service *service)
+static void note_work(void *context, enum shard_work work, uint32_t bucket, bool is_begin)
 {
-    if (service->push_ns != 0) {
-        trace_end(service->channel->trace, service->push_ns, &service->push);
-        service->push_ns = 0;
+    static const enum trace_kind kinds[] = {[SHARD_SUM] = TRACE_SUM,
+                                            [SHARD_UPDATE] = TRACE_UPDATE,
+                                            [SHARD_SUM_AND_UPDATE] = TRACE_SUM_AND_UPDATE};
+    struct service *service = context;
+    struct trace_tape *trace = service->channel->trace;
+    if (is_begin) {
+        service->work_ns = trace_begin(trace);
+    } else {
+        trace_end(trace, service->work_ns,
+                  &(struct trace_tag){kinds[work], bucket, .step = service->handled_step});
     }
 }
 
-/* A push, until it is handled; or NULL: it is. */
-static void note_push(struct service *service, const struct message *push)
+struct shard_watch service_watch(struct service *service)
+{
+    return service->channel->trace != NULL ? (struct shard_watch){note_work, service}
+                                           : (struct shard_watch){0};
+}
+
+/* The step of the job that a message is of; a pull is of the one before that it asks for. */
+static void note_step(struct service *service, const struct message *message)
 {
     const struct trace_tape *trace = service->channel->trace;
-    service->push_ns = 0;
-    if (trace != NULL && push != NULL && push->kind == MESSAGE_PUSH && push->flow != 0) {
-        service->push_ns = trace_begin(trace);
-        service->push = (struct trace_tag){TRACE_UPDATE, push->bucket,
-                                           .step = trace_step_of(trace, push->step)};
+    if (trace != NULL) {
+        bool is_ahead = message->kind == MESSAGE_PULL && message->step > 0;
+        service->handled_step = trace_step_of(trace, message->step - is_ahead);
     }
 }
 
 static void send_to_worker(void *context, uint32_t rank, const struct message *message)
 {
     struct service *service = context;
-    trace_update(service);
     struct message answer = *message;
     answer_encoder_encode(&service->answer_encoder, &answer);
     bool is_stable = answer.encoded != NULL || shard_values_are_stable(service->shard) ||
@@ -246,7 +255,7 @@ static enum status serve(struct service *service)
             continue;
         }
         uint64_t began_ns = clock_now_ns();
-        note_push(service, &message);
+        note_step(service, &message);
         status = handle(service, &message, &envelope);
         channel_trace_message(service->channel, TRACE_SHARD_RECEIVE, &message, began_ns);
         envelope_release(&envelope);

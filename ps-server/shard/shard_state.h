@@ -101,6 +101,17 @@ struct shard {
     uint64_t late_count;
 };
 
+/* Before and after what a unit is computed. */
+static inline void shard_note(const struct shard *shard, const struct unit *unit,
+                              enum shard_work work, bool is_begin)
+{
+    const struct shard_watch *watch = &shard->config.watch;
+    if (watch->note != NULL) {
+        bool is_bucket = unit->end == unit->first + 1;
+        watch->note(watch->context, work, is_bucket ? unit->first : UINT32_MAX, is_begin);
+    }
+}
+
 static inline bool shard_updates_on_push(const struct shard *shard)
 {
     return shard->config.consistency.update == UPDATE_ON_PUSH;

@@ -123,6 +123,7 @@ void shard_views_update(struct shard *shard, struct unit *unit)
 {
     const struct shard_config *config = &shard->config;
     uint64_t iteration = unit->version / config->workers;
+    shard_note(shard, unit, SHARD_UPDATE, true);
     for (uint32_t rank = 0; rank < config->workers; rank++) {
         unit->seats[rank].rate = schedule_rate(&config->schedule, iteration);
         make_change(shard, unit, rank, iteration);
@@ -144,6 +145,7 @@ void shard_views_update(struct shard *shard, struct unit *unit)
         vector_add(view_of(shard, seer), entry, shard->value_count);
         memset(entry, 0, shard->value_count * sizeof(float));
     }
+    shard_note(shard, unit, SHARD_UPDATE, false);
     unit->version += config->workers;
     unit->applied += config->workers;
 }
