@@ -33,7 +33,7 @@ def test_a_wheel_is_installed_and_joins_a_job(tmp_path: Path) -> None:
                        str(wheel))
     assert installed.returncode == 0, installed.stderr
     script = tmp_path / "train.py"
-    script.write_text("import ringside.torch as hvd, ringside\nhvd.init()\n"
+    script.write_text("import ringside.torch as hvd, ringside, ringside.torch.distributed\nhvd.init()\n"
                       "print(hvd.size(), ringside.__file__)\n")
     ended = subprocess.run(
         [str(BUILD / "deploy" / "ringside"), "run", "-n", "2", "--mode", "ring", "--out",

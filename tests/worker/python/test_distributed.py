@@ -1,0 +1,203 @@
+"""The backend of torch.distributed, against closed forms, plain torch and gloo."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from jobs import completed, run
+
+START = """
+import sys, torch
+import torch.distributed as dist
+import ringside.torch.distributed
+from torch.nn.parallel import DistributedDataParallel
+torch.set_num_threads(1)
+dist.init_process_group("ringside")
+rank, size = dist.get_rank(), dist.get_world_size()
+
+def same(value, wanted):
+    wanted = torch.as_tensor(wanted, dtype=value.dtype)
+    assert value.shape == wanted.shape and torch.equal(value, wanted), (value, wanted)
+"""
+
+REDUCED = """
+op = dist.ReduceOp
+total, product = size * (size + 1) // 2, [1, 1, 2, 6][size]
+for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32,
+              torch.int64, torch.uint8):
+    for kind, wanted in ((op.SUM, total), (op.MIN, 1), (op.MAX, size), (op.PRODUCT, product)):
+        x = torch.full((2, 3), rank + 1, dtype=dtype)
+        dist.all_reduce(x, kind)
+        same(x, torch.full((2, 3), wanted, dtype=dtype))
+x = torch.full((4,), float(rank + 1))
+dist.all_reduce(x, op.AVG)
+same(x, torch.full((4,), total / size))
+x = torch.tensor([rank == 0, True])
+dist.all_reduce(x, op.MIN)
+same(x, [size == 1, True])
+x = torch.arange(6.0).reshape(2, 3).t() * (rank + 1)
+assert not x.is_contiguous()
+work = dist.all_reduce(x, async_op=True)
+assert work.wait() and work.is_completed()
+same(x, torch.arange(6.0).reshape(2, 3).t() * total)
+dist.all_reduce(torch.zeros(0))
+out = torch.zeros(2, dtype=torch.int64)
+dist.reduce_scatter(out, [torch.full((2,), 10 * r + rank) for r in range(size)])
+same(out, [10 * rank * size + total - size] * 2)
+"""
+
+MOVED = """
+x = torch.full((2, 2), float(rank))
+dist.broadcast(x.t(), size - 1)
+same(x, torch.full((2, 2), size - 1.0))
+parts = [torch.zeros(3, dtype=torch.bfloat16) for _ in range(size)]
+dist.all_gather(parts, torch.full((3,), rank, dtype=torch.bfloat16))
+for r, part in enumerate(parts):
+    same(part, [r] * 3)
+dist.all_gather([torch.zeros(0) for _ in range(size)], torch.zeros(0))
+whole = torch.zeros(size, 2)
+dist._all_gather_base(whole, torch.full((2,), float(rank)))
+same(whole, [[float(r)] * 2 for r in range(size)])
+out = torch.zeros(2)
+dist._reduce_scatter_base(out, torch.arange(2.0 * size))
+same(out, [2.0 * rank * size, (2 * rank + 1.0) * size])
+objects = [None] * size
+dist.all_gather_object(objects, "x" * rank)
+assert objects == ["x" * r for r in range(size)]
+dist.barrier()
+again = dist.new_group(list(range(size)))
+x = torch.ones(1)
+dist.all_reduce(x, group=again)
+same(x, [float(size)])
+if size == 2:
+    x = torch.tensor([5, 6]) if rank == 1 else torch.zeros(2, dtype=torch.int64)
+    dist.send(x, 0, tag=3) if rank == 1 else dist.recv(x, 1, tag=3)
+    same(x, [5, 6])
+print("done", dist.get_backend())
+"""
+
+
+@pytest.mark.parametrize(("workers", "mode"), [(1, "ring"), (2, "ring"), (3, "ring"), (2, "ps-async")])
+def test_collectives_of_torch_do_what_they_say(tmp_path: Path, workers: int, mode: str) -> None:
+    ended = completed(tmp_path, START + REDUCED + MOVED, workers=workers, mode=mode, prelude="")
+    assert ended.values() == ["done ringside"] * workers
+
+
+REFUSED = [
+    ("dist.all_reduce(torch.ones(1, dtype=torch.int32), dist.ReduceOp.BOR)",
+     "has the operations SUM, AVG, MIN, MAX and PRODUCT"),
+    ("dist.all_reduce(torch.ones(1, dtype=torch.int32), dist.ReduceOp.AVG)", "use ReduceOp.SUM"),
+    ("dist.all_reduce(torch.ones(1, dtype=torch.int16))", "a tensor of torch.int16"),
+    ("dist.all_gather([torch.zeros(r + 1) for r in range(3)], torch.zeros(rank + 1))",
+     "all have one shape and type; pad them"),
+    ("dist.all_gather([torch.zeros(rank + 1)] * 3, torch.zeros(rank + 1))",
+     "process 0 has float32 [1] and process 1 has float32 [2]".replace("float32", "torch.float32")),
+    ("dist.new_group([0, 1])", "a group of 2 processes in a job of 3"),
+    ("dist.send(torch.ones(1), (rank + 1) % 3)", "only in a job of two"),
+    ("dist.new_group(backend='gloo')", "keeps no values for torch.distributed"),
+    ("dist.all_reduce(torch.ones(rank + 1))", "; the others gave"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), REFUSED)
+def test_what_the_backend_has_not_is_refused_by_name(
+    tmp_path: Path, call: str, sentence: str
+) -> None:
+    ended = run(tmp_path, START + call + "\n", workers=3, prelude="")
+    assert ended.code == 1 and sentence in ended.text, ended.text
+
+
+TRAIN = """
+def train(parallel, rank, size, hook=None, **options):
+    torch.manual_seed(rank)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 400), torch.nn.Tanh(), torch.nn.Linear(400, 3))
+    model = parallel(model, **options)
+    if hook is not None:
+        hook(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    generator = torch.Generator().manual_seed(7)
+    features = torch.randn(48, 6, generator=generator)
+    labels = features.sum(1).gt(0).long() + features[:, 0].gt(1).long()
+    for _ in range(12):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(
+            model(features[rank::size]), labels[rank::size]).backward()
+        optimizer.step()
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+"""
+SAVED = """
+torch.save(result, sys.argv[0] + f".{rank}")
+"""
+OWN = START + TRAIN + "result = train(DistributedDataParallel, rank, size, HOW)\n" + SAVED
+HOOK = ("lambda model: model.register_comm_hook(ringside.torch.distributed.Exchanged(model), "
+        "ringside.torch.distributed.exchange_hook), bucket_cap_mb=0.003")
+
+
+def gloo(rank: int, size: int, folder: str) -> None:
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank,
+                                         world_size=size)
+    names: dict[str, object] = {"torch": torch}
+    exec(TRAIN, names)
+    result = names["train"](DistributedDataParallel, rank, size)  # type: ignore[operator]
+    torch.save(result, f"{folder}/gloo.{rank}")
+
+
+def trained(folder: Path, script: str, workers: int) -> list[torch.Tensor]:
+    completed(folder, script, workers=workers, prelude="")
+    path = max(folder.glob("ring-*"), key=os.path.getmtime)
+    return [torch.load(path / f"train.py.{rank}") for rank in range(workers)]
+
+
+@pytest.mark.parametrize("how", ["", HOOK], ids=["reduced", "hooked"])
+@pytest.mark.parametrize("workers", [2, 3])
+def test_distributed_data_parallel_trains_as_with_gloo(
+    tmp_path: Path, workers: int, how: str
+) -> None:
+    results = trained(tmp_path, OWN.replace("HOW", how), workers)
+    torch.multiprocessing.spawn(gloo, (workers, str(tmp_path)), workers)  # type: ignore[attr-defined]
+    for result in results:
+        assert torch.equal(result, results[0])
+    assert torch.allclose(results[0], torch.load(tmp_path / "gloo.0"), atol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["", HOOK], ids=["reduced", "hooked"])
+def test_one_process_of_ddp_has_the_bits_of_plain_torch(tmp_path: Path, how: str) -> None:
+    names: dict[str, object] = {"torch": torch}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    exec(TRAIN, names)
+    wanted = names["train"](lambda model: model, 0, 1)  # type: ignore[operator]
+    torch.set_num_threads(threads)
+    assert torch.equal(trained(tmp_path, OWN.replace("HOW", how), 1)[0], wanted)
+
+
+def test_the_hook_exchanges_by_steps_of_the_job(tmp_path: Path) -> None:
+    ended = completed(tmp_path, OWN.replace("HOW", HOOK), workers=2, prelude="")
+    assert ended.summary["steps"] == 12
+    refused = run(tmp_path, OWN.replace("HOW", HOOK), "--optimizer", "sgd", "--lr", "0.1", mode="ps-sync",
+                  prelude="")
+    assert "exchange_hook: in mode ps-sync servers make the updates" in refused.text
+
+
+def test_an_exception_in_one_rank_of_ddp_ends_the_job(tmp_path: Path) -> None:
+    ended = run(tmp_path, START + """
+if rank == 1:
+    raise KeyError("no such image")
+dist.all_reduce(torch.ones(1))
+""", prelude="")
+    assert ended.code == 1 and "KeyError: 'no such image'" in ended.summary["reason"]
+    assert any("raise KeyError" in line for line in ended.lines[1]), ended.text
+
+
+def test_a_rank_that_is_not_the_jobs_is_refused(tmp_path: Path) -> None:
+    own = 'init_process_group("ringside", store=dist.HashStore(), rank=1 - wanted, world_size=2)'
+    script = START.replace('init_process_group("ringside")', own)
+    ended = run(tmp_path, "import os\nwanted = int(os.environ['RINGSIDE_RANK'])\n" + script, prelude="")
+    assert ended.code == 1
+    assert "says that this process has rank 1, and the job says 0" in ended.text, ended.text
