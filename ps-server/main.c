@@ -55,6 +55,7 @@ static enum status run_coordinator(const struct ps_options *options, struct job 
         .resume = options->resume,
         .goes_on = options->goes_on,
         .restarted = options->restarted,
+        .program = options->program,
         .announce_fd = options->announce_fd != 0 ? (int)options->announce_fd : -1,
         .launcher_fd = options->launcher_fd != 0 ? (int)options->launcher_fd : -1,
         .has_tensorboard = options->tensorboard,

@@ -93,6 +93,13 @@ static const struct option rows[] = {
      .metavar = "REASON",
      .help = "why a launcher starts the job again in the folder of --out, as with --resume auto; "
              "details.json will say so"},
+    {.name = "program",
+     FIELD(TEXT, program),
+     .fallback = "",
+     .is_valid = options_text_is_there,
+     .metavar = "COMMAND",
+     .help = "of --model external:NAME: the command line of the program that the workers run, for "
+             "job.json, so that reports can say how to repeat the run"},
     {.name = "announce-fd",
      FIELD(U32, announce_fd),
      .fallback = "0",
@@ -255,6 +262,10 @@ enum status ps_options_parse(int argc, char *const *argv, struct ps_options *ret
         return STATUS_INVALID;
     }
     if (ret_options->shard == 0 && choose_timeline(ret_options, ret_job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    if (ret_options->program[0] != '\0' && (ret_options->shard > 0 || !job_is_external(ret_job))) {
+        log_error("--program is for the coordinator of a job with --model external:NAME");
         return STATUS_INVALID;
     }
     bool has_seals = ret_job->security == SECURITY_AUTH_ONLY;

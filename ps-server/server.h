@@ -27,6 +27,7 @@ struct server_options {
     const char *resume;              // folder with the checkpoint to go on from; "": none
     bool goes_on;                    // from the run folder's newest checkpoint, if it has one
     const char *restarted;           // why a launcher has started the job again; "": it has not
+    const char *program;             // command line of a program of its own; "": not known
     int announce_fd;                 // where to write the endpoint; -1: nowhere
     int launcher_fd;                 // pipe from the launcher: see launcher_news.h; -1: none
     bool shows_progress;

@@ -48,6 +48,7 @@ enum status server_open_record(struct server *server)
         .folder = folder,
         .goes_on = goes_on || has_resume,
         .has_tensorboard = options->has_tensorboard,
+        .program = options->program,
     };
     enum status status = recorder_create(&record, &server->recorder);
     server->is_again =

@@ -5,6 +5,7 @@
 #include "deploy/launch/launch_timeline.h"
 #include "deploy/launch/member_command.h"
 #include "deploy/launch/own_program.h"
+#include "deploy/system/command_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,11 @@ enum status launch_start_coordinator(struct launch *launch)
     }
     if (launch->attempts > 0) {
         member_command_add_option(&command, "--restarted", launch->restart_reason);
+    }
+    char program[OWN_PROGRAM_TEXT_BYTES];
+    if (options->program != NULL &&
+        command_text_write_line(options->program, program, sizeof(program))) {
+        member_command_add_option(&command, "--program", program);
     }
     member_command_add_job(&command, &launch->job);
     status = start(launch, 0, host, command.argv, environment_of(launch, host));

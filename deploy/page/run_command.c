@@ -68,16 +68,44 @@ static void append_option(char ret_text[COMMAND_TEXT_BYTES], const char *name, c
     append(ret_text, text);
 }
 
+static bool is_of_own_program(const json_t *options)
+{
+    const char *model = json_string_value(json_object_get(options, "model"));
+    return model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+}
+
+/* Of a program of the user's own: what it follows from, which the launcher fills in. */
+static bool is_of_program(const json_t *options, const char *name)
+{
+    static const char *const derived[] = {"data", "eval"};
+    for (size_t i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
+        if (strcmp(derived[i], name) == 0) {
+            return true;
+        }
+    }
+    return strcmp(name, "steps") == 0 &&
+           json_number_value(json_object_get(options, "steps")) == (double)JOB_STEPS_OPEN;
+}
+
+/* Appends what follows `--`, which is quoted already. False: job.json does not have it. */
+static bool append_program(const json_t *job, char ret_text[COMMAND_TEXT_BYTES])
+{
+    const char *program = json_string_value(json_object_get(job, "program"));
+    size_t used = strlen(ret_text);
+    if (program == NULL || program[0] == '\0') {
+        return false;
+    }
+    snprintf(ret_text + used, COMMAND_TEXT_BYTES - used, " -- %s", program);
+    printable_make_utf8(ret_text + used);
+    return true;
+}
+
 bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYTES])
 {
     const json_t *options = json_object_get(run->job, "options");
-    const char *model = json_string_value(json_object_get(options, "model"));
+    bool is_own = is_of_own_program(options);
     ret_text[0] = '\0';
     if (!json_is_object(options)) {
-        return false;
-    }
-    // job.json does not have the command line of a program of the user's own.
-    if (model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
         return false;
     }
     append(ret_text, "ringside");
@@ -87,9 +115,13 @@ bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYT
         const json_t *value = json_object_get(options, option->name);
         bool is_mode = strcmp(option->name, "mode") == 0; // which is what a reader looks for
         if (value != NULL && !is_derived(options, option->name) &&
+            !(is_own && is_of_program(options, option->name)) &&
             (is_mode || !is_default(option, value))) {
             append_option(ret_text, option->name, value);
         }
+    }
+    if (is_own && !append_program(run->job, ret_text)) {
+        return false;
     }
     return strlen(ret_text) + 1 < COMMAND_TEXT_BYTES; // a part of a command would run another job
 }

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* "ringside run --mode ring ..." of a run's job.json. False if it has none, or too many options to
- * be written. */
+/* "ringside run --mode ring ..." of a run's job.json; with " -- PROGRAM ..." of a program of the
+ * user's own. False if it has none, does not know the program, or is too long to be written. */
 bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYTES]);
 
 #endif

@@ -91,7 +91,7 @@ static json_t *classes_json(const struct coordinator *coordinator)
     return classes;
 }
 
-json_t *job_record_json(const struct coordinator *coordinator)
+json_t *job_record_json(const struct coordinator *coordinator, const char *program)
 {
     json_t *options = json_object(), *members = json_array();
     for (size_t i = 0; i < job_option_count; i++) {
@@ -105,11 +105,12 @@ json_t *job_record_json(const struct coordinator *coordinator)
     for (uint32_t i = 0; i < membership->worker_count; i++) {
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
-                     RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
-                     (json_int_t)coordinator->parameters, "train_samples",
-                     (json_int_t)coordinator->train_samples, "test_samples",
-                     (json_int_t)coordinator->test_samples, "bits_of",
-                     job_record_bits_of(coordinator->job), "options", options, "members", members,
-                     "choices", choices_json(coordinator), "classes", classes_json(coordinator));
+    program = program != NULL && program[0] != '\0' ? program : NULL;
+    return json_pack(
+        "{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:o, s:o, s:o, s:o}", "version", RINGSIDE_VERSION,
+        "wire_version", WIRE_VERSION, "parameters", (json_int_t)coordinator->parameters,
+        "train_samples", (json_int_t)coordinator->train_samples, "test_samples",
+        (json_int_t)coordinator->test_samples, "bits_of", job_record_bits_of(coordinator->job),
+        "program", program, "options", options, "members", members, "choices",
+        choices_json(coordinator), "classes", classes_json(coordinator));
 }

@@ -28,6 +28,7 @@ struct recorder {
     struct metrics metrics; // what is not a line yet
     FILE *metrics_file;
     bool has_tensorboard;            // is asked for
+    const char *program;             // NULL or "": not known; borrowed
     struct tensorboard *tensorboard; // NULL before training
     bool has_gone_on;                // from begin_step, maybe 0, in a folder with results
     uint64_t begin_step;
@@ -117,6 +118,7 @@ enum status recorder_create(const struct recorder_options *options, struct recor
     }
     const char *folder = options->folder;
     recorder->has_tensorboard = options->has_tensorboard;
+    recorder->program = options->program;
     enum status status = STATUS_INVALID;
     if (snprintf(recorder->folder, sizeof(recorder->folder), "%s", folder) >=
         (int)sizeof(recorder->folder)) {
@@ -260,7 +262,8 @@ static enum status write_json(struct recorder *recorder, const char *name, json_
 enum status recorder_write_job(struct recorder *recorder, const struct coordinator *coordinator)
 {
     const struct job *job = coordinator->job;
-    enum status status = write_json(recorder, "job.json", job_record_json(coordinator));
+    enum status status =
+        write_json(recorder, "job.json", job_record_json(coordinator, recorder->program));
     if (status != STATUS_OK) {
         return status;
     }

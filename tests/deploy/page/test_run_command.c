@@ -41,13 +41,42 @@ static void what_follows_from_other_options_is_left_out(void **state)
           "ringside run --mode ring --batch 22");
 }
 
-/* Whose command line job.json does not have. */
-static void a_program_of_the_users_own_has_no_command(void **state)
+static json_t *own_program_options(json_int_t steps)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:I}", "mode", "ring", "model", "external:train.py",
+                     "data", "external:train.py", "eval", "none", "steps", steps);
+}
+
+static void check_program(json_int_t steps, const char *program, const char *expected)
+{
+    char text[COMMAND_TEXT_BYTES];
+    struct run_folder run = {
+        .job = json_pack("{s:o, s:s?}", "options", own_program_options(steps), "program", program)};
+    assert_int_equal(run_command_of(&run, text), expected != NULL);
+    if (expected != NULL) {
+        assert_string_equal(text, expected);
+    }
+    json_decref(run.job);
+}
+
+/* Run folders of before do not have its command line. */
+static void a_program_of_the_users_own_follows_dashes(void **state)
 {
     (void)state;
-    check(json_pack("{s:s, s:s, s:I}", "mode", "ring", "model", "external:train.py", "steps",
-                    (json_int_t)1000000000000),
-          NULL);
+    const json_int_t open = 1000000000000;
+    check(own_program_options(open), NULL);
+    check_program(open, NULL, NULL);
+    check_program(open, "", NULL);
+    check_program(open, "python3 train.py --note 'it is' $'a\\nb'",
+                  "ringside run --mode ring --model external:train.py -- python3 train.py --note "
+                  "'it is' $'a\\nb'");
+    check_program(30, "./mine",
+                  "ringside run --mode ring --model external:train.py --steps 30 -- ./mine");
+    check_program(30, "./mine\n\x1b[2J",
+                  "ringside run --mode ring --model external:train.py --steps 30 -- ./mine??[2J");
+    static char large[COMMAND_TEXT_BYTES];
+    memset(large, 'x', sizeof(large) - 1);
+    check_program(30, large, NULL);
 }
 
 static void without_options_there_is_no_command(void **state)
@@ -64,7 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_has_the_mode_and_what_differs_from_defaults),
         cmocka_unit_test(what_follows_from_other_options_is_left_out),
-        cmocka_unit_test(a_program_of_the_users_own_has_no_command),
+        cmocka_unit_test(a_program_of_the_users_own_follows_dashes),
         cmocka_unit_test(without_options_there_is_no_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
