@@ -327,8 +327,11 @@ enum status member_tell_classes(struct member *member, const char *classes)
 enum status member_ready(struct member *member, const struct layout *layout,
                          const struct wire_nccl *nccl)
 {
-    struct message ready = {
-        .kind = MESSAGE_READY, .member = &member->self, .layout = layout, .nccl = nccl};
+    struct message ready = {.kind = MESSAGE_READY,
+                            .member = &member->self,
+                            .layout = layout,
+                            .nccl = nccl,
+                            .text = member->optimizer};
     return channel_send(member->channel, member->coordinator, &ready, NULL, NULL);
 }
 

@@ -122,3 +122,9 @@ uint64_t job_known_steps(const struct job *job, uint64_t sample_count)
 {
     return job_is_open(job) ? 0 : job_total_steps(job, sample_count);
 }
+
+const char *job_optimizer_text(const struct job *job)
+{
+    return job->optimizer == OPTIMIZER_AUTO ? "the script's"
+                                            : names_optimizers[job->optimizer].name;
+}

@@ -51,6 +51,12 @@ static bool has_denominators(const struct job *job)
     return has_moments(job) || has_decay(job) || job->optimizer == OPTIMIZER_ADAGRAD;
 }
 
+/* Where the program says the optimizer, it says the settings, too. */
+static bool has_optimizer(const struct job *job)
+{
+    return job->optimizer != OPTIMIZER_AUTO;
+}
+
 static bool is_scaled(const struct job *job)
 {
     return job->lr_scale == LR_SCALE_LINEAR;
@@ -145,6 +151,8 @@ static const struct effect effects[] = {
     {"beta2", "", has_moments, "--optimizer adam or adamw"},
     {"decay", "0", has_decay, "--optimizer rmsprop or adadelta"},
     {"epsilon", "0", has_denominators, "--optimizer adam, adamw, adagrad, adadelta or rmsprop"},
+    {"weight-decay", "0", has_optimizer, "--optimizer, or it is the program's"},
+    {"lr-scale", "none", has_optimizer, "--optimizer, or the rate is the program's as it is"},
     {"lr-workers", "0", is_scaled, "--lr-scale linear"},
     {"lr-step-epochs", "", has_steps, "--lr-schedule step"},
     {"lr-gamma", "", has_steps, "--lr-schedule step"},

@@ -61,6 +61,9 @@ static enum status resolve_length(struct job *job, char *ret_error, size_t error
 
 static enum status resolve_optimizer(struct job *job, char *ret_error, size_t error_size)
 {
+    if (job->optimizer == OPTIMIZER_AUTO) {
+        return STATUS_OK; // its program says the rest, and which: see job_take_optimizer
+    }
     if (job->lr <= 0) {
         job->lr = optimizer_default_rate(job->optimizer);
     }
@@ -78,6 +81,7 @@ static enum status resolve_optimizer(struct job *job, char *ret_error, size_t er
 static void resolve_external(struct job *job)
 {
     if (!job_is_external(job)) {
+        job->optimizer = job->optimizer == OPTIMIZER_AUTO ? OPTIMIZER_MOMENTUM : job->optimizer;
         return;
     }
     snprintf(job->data, sizeof(job->data), "%s", job->model);

@@ -42,23 +42,125 @@ static enum status decode_line(const char *line, size_t size, const struct optio
     return options_set_text(set, 1, name, value, ret_error, error_size);
 }
 
+static enum status decode_lines(const char *text, const struct option_set *set, char *ret_error,
+                                size_t error_size)
+{
+    enum status status = STATUS_OK;
+    while (*text != '\0' && status == STATUS_OK) {
+        size_t size = strcspn(text, "\n");
+        status = decode_line(text, size, set, ret_error, error_size);
+        text += size + (text[size] == '\n');
+    }
+    return status;
+}
+
 enum status job_decode(const char *text, struct job *ret_job, char *ret_error, size_t error_size)
 {
     static const struct job zero;
     struct job job = zero;
     struct option_set set = job_option_set(&job);
     options_reset(&set);
-    while (*text != '\0') {
-        size_t size = strcspn(text, "\n");
-        enum status status = decode_line(text, size, &set, ret_error, error_size);
-        if (status != STATUS_OK) {
-            return status;
-        }
-        text += size + (text[size] == '\n');
+    enum status status = decode_lines(text, &set, ret_error, error_size);
+    if (status != STATUS_OK) {
+        return status;
     }
-    enum status status = job_resolve(&job, ret_error, error_size);
+    status = job_resolve(&job, ret_error, error_size);
     if (status == STATUS_OK) {
         *ret_job = job;
     }
     return status;
+}
+
+/* The rows that make an update. */
+static bool is_of_optimizer(const char *name)
+{
+    static const char *const names[] = {"optimizer", "lr",    "momentum", "beta1",
+                                        "beta2",     "decay", "epsilon",  "weight-decay"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEXT_BYTES])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < job_option_count; i++) {
+        char value[OPTION_VALUE_BYTES];
+        if (is_of_optimizer(job_options[i].name)) {
+            option_format(&job_options[i], job, value, sizeof(value));
+            used += (size_t)snprintf(ret_text + used, JOB_OPTIMIZER_TEXT_BYTES - used, "%s=%.40s\n",
+                                     job_options[i].name, value);
+        }
+    }
+}
+
+/* Whether all lines are of such rows. */
+static bool has_only_optimizer(const char *text)
+{
+    while (*text != '\0') {
+        char name[32];
+        size_t size = strcspn(text, "=\n");
+        snprintf(name, sizeof(name), "%.*s", (int)(size < 31 ? size : 31), text);
+        if (!is_of_optimizer(name)) {
+            return false;
+        }
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return true;
+}
+
+static enum status take_lines(const char *text, struct job *job, char *ret_error, size_t error_size)
+{
+    double given = job->lr;
+    struct option_set set = job_option_set(job);
+    if (!has_only_optimizer(text)) {
+        snprintf(ret_error, error_size, "what its program says is no optimizer");
+        return STATUS_INVALID;
+    }
+    enum status status = decode_lines(text, &set, ret_error, error_size);
+    if (status == STATUS_OK) {
+        status = job_resolve(job, ret_error, error_size);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (given > 0 && given != job->lr) {
+        snprintf(ret_error, error_size,
+                 "its program has the learning rate %.9g, and the job --lr %.9g: leave --lr out",
+                 job->lr, given);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+enum status job_take_optimizer(struct job *job, const char *text, char *ret_error,
+                               size_t error_size)
+{
+    struct job told = *job;
+    bool is_own = strcmp(text, JOB_OPTIMIZER_OWN) == 0;
+    if (is_own) {
+        told.optimizer = OPTIMIZER_AUTO;
+    } else if (text[0] != '\0') {
+        if (job->optimizer != OPTIMIZER_AUTO) {
+            snprintf(ret_error, error_size,
+                     "its program says an optimizer, and the job has --optimizer %s",
+                     names_optimizers[job->optimizer].name);
+            return STATUS_INVALID;
+        }
+        enum status status = take_lines(text, &told, ret_error, error_size);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    if (!is_own && told.optimizer == OPTIMIZER_AUTO) {
+        snprintf(ret_error, error_size,
+                 "neither --optimizer nor its program says which optimizer makes the updates");
+        return STATUS_INVALID;
+    }
+    *job = told;
+    return STATUS_OK;
 }

@@ -12,6 +12,20 @@
 /* STATUS_INVALID if the text does not fit. */
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size);
 
+/* The optimizer of a program of its own, as its processes tell it: "name=value\n" for the rows that
+ * make an update; or that the program makes the updates; "": as the job's options say. */
+#define JOB_OPTIMIZER_TEXT_BYTES 512
+#define JOB_OPTIMIZER_OWN        "own\n"
+
+void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEXT_BYTES]);
+
+/* Takes such a text into a resolved job. The learning rate that it says is the job's, unless the
+ * job's options give another. If the program makes the updates, the job's optimizer is
+ * OPTIMIZER_AUTO. STATUS_INVALID, and why, if the job's options name an optimizer, if they do not
+ * and the text does not either, or if a value is none that an option could have. */
+enum status job_take_optimizer(struct job *job, const char *text, char *ret_error,
+                               size_t error_size);
+
 /* Checks every value, fails on names that it does not know, and resolves: a job from a peer is as
  * sound as one from the command line. */
 enum status job_decode(const char *text, struct job *ret_job, char *ret_error, size_t error_size);

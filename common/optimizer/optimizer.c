@@ -79,6 +79,9 @@ enum status optimizer_create_variant(enum optimizer_kind kind,
                                      uint64_t value_count, enum variant variant,
                                      struct optimizer **ret_optimizer)
 {
+    if ((unsigned)kind >= OPTIMIZER_KIND_COUNT) {
+        return STATUS_INVALID;
+    }
     const struct optimizer_rule *rule = optimizers[kind].rule;
     struct optimizer_settings filled = *settings;
     fill_defaults(rule, &filled);

@@ -27,8 +27,8 @@ struct optimizer_settings {
 
 struct optimizer;
 
-/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if a setting that it uses is out of range,
- * STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
+/* A row of names.h's OPTIMIZER_MAP. STATUS_INVALID if it is none, or a setting that it uses is out
+ * of range; STATUS_NO_MEMORY. Holds the states for `value_count` floats, zeroed. */
 enum status optimizer_create(enum optimizer_kind kind, const struct optimizer_settings *settings,
                              uint64_t value_count, struct optimizer **ret_optimizer);
 void optimizer_destroy(struct optimizer *optimizer); // NULL is fine

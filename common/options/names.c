@@ -34,5 +34,6 @@ const struct option_choice names_optimizers[] = {
 #define X(identifier, kind, name, rate, summary) {name, summary},
     OPTIMIZER_MAP(X)
 #undef X
-        {NULL, NULL},
+        {"auto", "momentum; of a program of one's own, the one that it says"},
+    {NULL, NULL},
 };

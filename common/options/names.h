@@ -41,7 +41,9 @@ enum optimizer_kind {
 #define X(identifier, kind, name, rate, summary) OPTIMIZER_##kind,
     OPTIMIZER_MAP(X)
 #undef X
-        OPTIMIZER_KIND_COUNT
+        OPTIMIZER_KIND_COUNT,
+    // No rule of ours: what --optimizer auto stands for until a program of its own has said more.
+    OPTIMIZER_AUTO = OPTIMIZER_KIND_COUNT
 };
 
 /* Each list ends with a row whose name is NULL. */
@@ -49,6 +51,6 @@ extern const struct option_choice names_models[];
 extern const struct option_choice names_model[]; // as --model takes them: "external:NAME", too
 extern const struct option_choice names_datasets[];
 extern const struct option_choice names_data[];       // as --data takes them: "cifar10:DIR"
-extern const struct option_choice names_optimizers[]; // by enum optimizer_kind
+extern const struct option_choice names_optimizers[]; // by enum optimizer_kind, auto the last
 
 #endif

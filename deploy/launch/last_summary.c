@@ -104,6 +104,12 @@ static json_t *batch_json(const struct job *job)
                : json_real((double)job->global_batch / (double)job->workers);
 }
 
+/* Of a program that had not said its optimizer, or makes the updates itself. */
+static json_t *rate_json(const struct job *job, double rate)
+{
+    return job->optimizer == OPTIMIZER_AUTO ? json_null() : json_real(rate);
+}
+
 static json_t *summary_json(const char *folder, const struct job *job, const char *reason)
 {
     struct progress progress = read_progress(folder, job->workers);
@@ -111,15 +117,16 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
     json_t *steps = has_progress ? json_integer(progress.steps) : json_null();
     json_t *seconds = has_progress ? json_real(progress.seconds) : json_null();
     json_t *summary = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f, s:o, s:o, "
+        "{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:o, s:o, s:o, s:o, "
         "s:n}",
         "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
         (int)job->workers, "servers", (int)job->servers, "model", job->model, "parameters",
         read_parameters(folder), "dataset", job->data, "device", job->device, "transport",
         transport_choices[job->transport].name, "seed", (json_int_t)job->seed, "batch_per_worker",
         batch_json(job), "global_batch", (int)job->global_batch, "optimizer",
-        names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
-        job_schedule(job, 0).base_rate, "steps", steps, "seconds", seconds, "images_per_second");
+        job_optimizer_text(job), "lr", rate_json(job, job->lr), "lr_effective",
+        rate_json(job, job_schedule(job, 0).base_rate), "steps", steps, "seconds", seconds,
+        "images_per_second");
     json_int_t restarts, lost;
     read_restarts(folder, &restarts, &lost);
     json_t *rest = json_pack(

@@ -1,6 +1,9 @@
 /* Compares the layouts, samples and digests of workers. */
 #include "ps-server/coordinator/agreement.h"
 
+#include "common/base/printable.h"
+#include "common/job/job_text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +41,45 @@ static bool nccl_agrees(const struct coordinator *coordinator, const struct wire
     return agrees;
 }
 
+/* The first line in which a text differs from another one; "" if it has ended. */
+static void find_line(const char *text, const char *other, char *ret_line, size_t line_size)
+{
+    size_t begin = 0;
+    for (size_t i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
+        begin = text[i] == '\n' ? i + 1 : begin;
+    }
+    snprintf(ret_line, line_size, "%.*s", (int)strcspn(text + begin, "\n"), text + begin);
+    printable_make_utf8(ret_line);
+}
+
+static void describe_optimizer(const char *text, const char *other, char *ret_words, size_t size)
+{
+    char line[64];
+    find_line(text, other, line, sizeof(line));
+    snprintf(ret_words, size, "%s",
+             text[0] == '\0'                        ? "the job's optimizer"
+             : strcmp(text, JOB_OPTIMIZER_OWN) == 0 ? "updates of its program's own"
+             : strcmp(other, JOB_OPTIMIZER_OWN) == 0 || other[0] == '\0'
+                 ? "the optimizer that its program says"
+                 : line);
+}
+
+/* Whether its program says the same of the optimizer as the others. */
+static bool optimizer_agrees(const struct coordinator *coordinator, const struct message *message,
+                             char *ret_why, size_t why_size)
+{
+    const char *text = message->text != NULL ? message->text : "";
+    char own[80], others[80];
+    if (!job_is_external(coordinator->job) || strcmp(text, coordinator->optimizer) == 0) {
+        return true;
+    }
+    describe_optimizer(text, coordinator->optimizer, own, sizeof(own));
+    describe_optimizer(coordinator->optimizer, text, others, sizeof(others));
+    snprintf(ret_why, why_size, "its optimizer differs: it has %s, and the others have %s", own,
+             others);
+    return false;
+}
+
 bool agreement_check(const struct coordinator *coordinator, const struct message *message,
                      char *ret_why, size_t why_size)
 {
@@ -62,6 +104,9 @@ bool agreement_check(const struct coordinator *coordinator, const struct message
                  (unsigned long long)message->member->test_samples,
                  (unsigned long long)coordinator->train_samples,
                  (unsigned long long)coordinator->test_samples);
+        return false;
+    }
+    if (!optimizer_agrees(coordinator, message, ret_why, why_size)) {
         return false;
     }
     if (message->member->data_digest != coordinator->data_digest) {

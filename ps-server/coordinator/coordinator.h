@@ -11,6 +11,7 @@
 #include "common/channel/wire.h"
 #include "common/job/carriers.h"
 #include "common/job/job.h"
+#include "common/job/job_text.h"
 #include "common/vector/layout.h"
 #include "ps-server/coordinator/checkpointing.h"
 #include "ps-server/coordinator/choices.h"
@@ -90,7 +91,9 @@ struct coordinator_resume {
 struct generation;
 
 struct coordinator {
-    const struct job *job;         // borrowed
+    const struct job *job; // borrowed; or told_job
+    struct job told_job;   // with the optimizer that a program of its own has said
+    char optimizer[JOB_OPTIMIZER_TEXT_BYTES]; // what it has said
     struct carriers carriers;      // of its ranks: worker i of the membership is process i
     const char *job_text;          // as it goes into WELCOME; borrowed
     const unsigned char *seal_key; // also for WELCOME, if the job's data travel in clear; or NULL

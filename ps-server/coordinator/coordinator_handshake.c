@@ -1,6 +1,7 @@
 /* Lets members join, and follows which are ready, connected, or past a phase. */
 #include "ps-server/coordinator/coordinator_handshake.h"
 
+#include "common/base/printable.h"
 #include "common/job/job_modes.h"
 #include "ps-server/coordinator/agreement.h"
 #include "ps-server/coordinator/choices.h"
@@ -118,6 +119,31 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     coordinator->parameters = message->member->parameters;
 }
 
+/* Takes what a program of its own says of its optimizer, from the first worker that is ready. */
+static bool take_optimizer(struct coordinator *coordinator, const struct message *message,
+                           char *ret_why, size_t why_size)
+{
+    const char *text = message->text != NULL ? message->text : "";
+    struct job job = *coordinator->job;
+    if (!job_is_external(&job)) {
+        return true;
+    }
+    enum status status = job_take_optimizer(&job, text, ret_why, why_size);
+    if (status == STATUS_OK && job.optimizer == OPTIMIZER_AUTO && job_has_servers(&job)) {
+        snprintf(ret_why, why_size, "its program makes the updates itself, and mode %s has servers",
+                 mode_text(job.mode).text);
+        status = STATUS_INVALID;
+    }
+    if (status != STATUS_OK || strlen(text) >= sizeof(coordinator->optimizer)) {
+        printable_make_utf8(ret_why);
+        return false;
+    }
+    coordinator->told_job = job;
+    coordinator->job = &coordinator->told_job;
+    snprintf(coordinator->optimizer, sizeof(coordinator->optimizer), "%s", text);
+    return true;
+}
+
 /* Whether the worker says how it is reached by NCCL, where that is used. */
 static bool has_nccl_as_due(const struct coordinator *coordinator, const struct sender *from,
                             const struct message *message)
@@ -139,7 +165,10 @@ static bool accept_worker(struct coordinator *coordinator, const struct sender *
                       ? agreement_check(coordinator, message, why, sizeof(why))
                       : agreement_check_resume(coordinator, message, why, sizeof(why));
     if (agrees && !coordinator->has_layout) {
-        take_first(coordinator, message);
+        agrees = take_optimizer(coordinator, message, why, sizeof(why));
+        if (agrees) {
+            take_first(coordinator, message);
+        }
     }
     if (agrees) {
         return true;

@@ -83,8 +83,10 @@ static void send_start(struct coordinator *coordinator, uint64_t now_ms)
                                      .all_reduce = coordinator->topology.all_reduce,
                                      .limits = coordinator->topology.limits,
                                      .bucket_bytes = bucket_bytes};
-    const struct message message = {
-        .kind = MESSAGE_START, .start = &start, .layout = &coordinator->phase_layout, .text = ""};
+    const struct message message = {.kind = MESSAGE_START,
+                                    .start = &start,
+                                    .layout = &coordinator->phase_layout,
+                                    .text = coordinator->optimizer};
     const struct message to_workers = with_nccl(coordinator, message);
     coordinator_port_send_servers(&coordinator->port, membership, &message);
     for (uint32_t i = 0; i < membership->worker_count; i++) {

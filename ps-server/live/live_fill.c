@@ -27,7 +27,7 @@ void live_fill_job(struct live_state *state, const struct job *job)
     SET_TEXT(state->model, job->model);
     SET_TEXT(state->dataset, dataset);
     SET_TEXT(state->device, job->device);
-    SET_TEXT(state->optimizer, names_optimizers[job->optimizer].name);
+    SET_TEXT(state->optimizer, job_optimizer_text(job));
     state->servers = job->servers;
     state->global_batch = job->global_batch;
 }
@@ -50,6 +50,7 @@ void live_fill_start(struct live_state *state, const struct coordinator *coordin
     const char *device = coordinator->membership.workers[0].device;
     char all_reduce[LIVE_TEXT_BYTES];
     SET_TEXT(state->mode, mode_text(mode).text);
+    SET_TEXT(state->optimizer, job_optimizer_text(job)); // a program of its own has said it by now
     if (strcmp(state->outcome, "training") != 0) {
         state->processes = coordinator->carriers.processes; // later, more of them are news
     }

@@ -157,10 +157,8 @@ static void print_length(const struct job *job, uint64_t samples)
         return;
     }
     double epochs = (double)total / (double)(per_epoch > 0 ? per_epoch : 1);
-    printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs,
-           epochs > 1           ? "epochs"
-           : total == per_epoch ? "epoch"
-                                : "of an epoch",
+    const char *unit = epochs > 1 ? "epochs" : total == per_epoch ? "epoch" : "of an epoch";
+    printf("%llu steps (%.4g %s of %llu), ", (unsigned long long)total, epochs, unit,
            (unsigned long long)per_epoch);
 }
 
@@ -168,8 +166,11 @@ static void print_length(const struct job *job, uint64_t samples)
 static void print_rate(const struct job *job, uint64_t samples)
 {
     const struct schedule schedule = job_schedule(job, samples);
-    printf("%s, lr %g (effective %g", names_optimizers[job->optimizer].name, job->lr,
-           schedule.base_rate);
+    if (job->optimizer == OPTIMIZER_AUTO) { // the program makes the updates, at any rate it likes
+        printf("the script's optimizer, seed %llu\n", (unsigned long long)job->seed);
+        return;
+    }
+    printf("%s, lr %g (effective %g", job_optimizer_text(job), job->lr, schedule.base_rate);
     if (job->lr_scale != LR_SCALE_NONE) {
         printf(": %s, %u workers", lr_scale_choices[job->lr_scale].name, job->lr_workers);
     }

@@ -250,6 +250,12 @@ static json_t *batch_json(const struct job *job)
                : json_real((double)job->global_batch / (double)job->workers);
 }
 
+/* Nobody knows the rate of a program that makes the updates itself. */
+static json_t *rate_json(const struct job *job, double rate)
+{
+    return job->optimizer == OPTIMIZER_AUTO ? json_null() : json_real(rate);
+}
+
 /* What was trained, and how. */
 static json_t *setup_json(const struct coordinator *coordinator)
 {
@@ -257,15 +263,15 @@ static json_t *setup_json(const struct coordinator *coordinator)
     const char *device = coordinator->membership.workers[0].device;
     char transport[TRANSPORT_BYTES];
     describe_transport(coordinator, transport);
-    return json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:f, s:f}",
+    return json_pack("{s:s, s:s, s:i, s:i, s:s, s:I, s:s, s:s, s:s, s:I, s:o, s:i, s:s, s:o, s:o}",
                      "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
                      (int)job->workers, "servers", (int)job->servers, "model", job->model,
                      "parameters", (json_int_t)coordinator->parameters, "dataset", job->data,
                      "device", device[0] != '\0' ? device : job->device, "transport", transport,
                      "seed", (json_int_t)job->seed, "batch_per_worker", batch_json(job),
-                     "global_batch", (int)job->global_batch, "optimizer",
-                     names_optimizers[job->optimizer].name, "lr", job->lr, "lr_effective",
-                     job_schedule(job, coordinator->train_samples).base_rate);
+                     "global_batch", (int)job->global_batch, "optimizer", job_optimizer_text(job),
+                     "lr", rate_json(job, job->lr), "lr_effective",
+                     rate_json(job, job_schedule(job, coordinator->train_samples).base_rate));
 }
 
 /* How the job has ended. */

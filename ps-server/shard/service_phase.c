@@ -2,6 +2,7 @@
 #include "common/base/log.h"
 #include "common/job/carriers.h"
 #include "common/job/job_modes.h"
+#include "common/job/job_text.h"
 #include "common/job/phases.h"
 #include "common/service/strike.h"
 #include "common/transport/endpoints.h"
@@ -241,12 +242,30 @@ enum status service_strike(struct service *service)
     return status;
 }
 
+/* Takes the optimizer that a program of its own has said. */
+static enum status take_optimizer(struct service *service, const char *text)
+{
+    char why[OPTION_ERROR_BYTES];
+    if (!job_is_external(&service->job) || text == NULL || text[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = job_take_optimizer(&service->job, text, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why);
+    }
+    return status;
+}
+
 enum status service_begin_phase(struct service *service, const struct message *message)
 {
     struct phases phases;
     char why[OPTION_ERROR_BYTES];
     enum status status =
-        phases_of(&service->job, message->start->train_samples, &phases, why, sizeof(why));
+        service->next_phase == 0 ? take_optimizer(service, message->text) : STATUS_OK;
+    if (status != STATUS_OK) {
+        return status;
+    }
+    status = phases_of(&service->job, message->start->train_samples, &phases, why, sizeof(why));
     if (status != STATUS_OK) {
         log_error("%s", why);
         return status;

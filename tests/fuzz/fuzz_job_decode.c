@@ -37,7 +37,8 @@ static void check_numbers(const struct job *job)
     static const uint64_t counts[] = {0, 1, 60000, UINT64_MAX};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct schedule schedule = job_schedule(job, counts[i]);
-        assert(schedule.base_rate > 0 && schedule.start_rate >= 0 && schedule.period_steps > 0);
+        bool has_rate = schedule.base_rate > 0 || job->optimizer == OPTIMIZER_AUTO;
+        assert(has_rate && schedule.start_rate >= 0 && schedule.period_steps > 0);
         assert(schedule.total_steps == job_total_steps(job, counts[i]));
     }
 }
@@ -67,6 +68,10 @@ static void check_optimizer(const struct job *job)
 {
     struct optimizer *optimizer;
     enum status status = optimizer_create(job->optimizer, &job->settings, 1, &optimizer);
+    if (job->optimizer == OPTIMIZER_AUTO) { // of a program of its own, which says more
+        assert(job_is_external(job) && status == STATUS_INVALID);
+        return;
+    }
     assert(status == STATUS_OK);
     optimizer_destroy(optimizer);
 }

@@ -3,6 +3,7 @@
 #define WORKER_LIBRARY_HANDLE_H
 
 #include "common/job/job.h"
+#include "common/job/job_text.h"
 #include "common/optimizer/optimizer.h"
 #include "common/security/security.h"
 #include "common/vector/layout.h"
@@ -56,9 +57,10 @@ struct ringside {
     struct exchange *exchange;   // the link's
     struct optimizer *optimizer; // where the exchange delivers gradients; NULL elsewhere
     struct schedule schedule;
-    double own_rate;    // ringside_set_rate; -1: the schedule's
-    bool makes_updates; // the program does: ringside_keep_gradients
-    bool keeps_vectors; // they outlive the handle
+    char told[JOB_OPTIMIZER_TEXT_BYTES]; // what the others hear of the optimizer: see job_text.h
+    double own_rate;                     // ringside_set_rate; -1: the schedule's
+    bool makes_updates;                  // the program does: ringside_keep_gradients
+    bool keeps_vectors;                  // they outlive the handle
 
     uint64_t step;                          // that is made, or comes next
     bool is_pending;                        // the last step's parameters may still be on their way
@@ -102,6 +104,10 @@ void handle_unclaim(void);
 
 /* Whether servers make the updates: their exchange delivers parameters. */
 bool handle_has_servers(const struct ringside *ringside);
+
+/* Before the start: settles which optimizer the others hear of, where the program has not said.
+ * Logs, and leaves the job, if the job's options allow none. */
+enum status handle_settle_optimizer(struct ringside *ringside);
 
 /* Waits for what is left of the last step: its parameters, which may still be on their way. */
 enum status handle_settle(struct ringside *ringside);

@@ -31,7 +31,8 @@
  * in which tensors lie one behind the other in the order in which they are described, without gaps.
  * Counts are of floats, sizes of bytes, times of seconds.
  *
- * Updates are the job's: `--optimizer`, `--lr` and what belongs to it. A gradient is what the
+ * Updates are the job's: `--optimizer`, `--lr` and what belongs to it, or what the program says by
+ * ringside_set_optimizer. A gradient is what the
  * program has for its own part of a step; in mode ring and in ps-sync the update takes the mean of
  * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. A program
  * that has an optimizer of its own says so by ringside_keep_gradients, in ring.
@@ -112,9 +113,11 @@ struct ringside_job {
     const char *mode;       // "ring", "ps-ssp:3" ...; the library's
     const char *model;      // "external:mine"; the library's
 
-    // The update that the job's options ask for. What its optimizer does not use says nothing.
-    const char *optimizer; // "sgd", "momentum" ...; the library's
-    double rate;           // of the first step
+    // The update that the job's options ask for, or ringside_set_optimizer has said. What its
+    // optimizer does not use says nothing.
+    const char *optimizer; // "sgd", "momentum" ...; "auto": the options leave it to the program,
+                           // which has not said it; the library's
+    double rate;           // of the first step; of "auto" 0, or what the options say
     bool has_schedule;     // the rate changes from step to step
     double momentum;       // momentum, nesterov
     double beta1, beta2;   // adam, adamw
@@ -148,6 +151,27 @@ uint64_t ringside_offset(struct ringside *ringside, uint32_t tensor);
  * process, until the next ringside_begin_gradients. Between ringside_describe and ringside_start.
  * Where servers make the updates it is RINGSIDE_UNSUPPORTED. */
 enum ringside_status ringside_keep_gradients(struct ringside *ringside);
+
+/* An update that a program says. Zeros are the optimizer's defaults, as in the job's options; what
+ * it does not use has to be 0. */
+struct ringside_optimizer {
+    const char *name; // "sgd", "momentum", "nesterov", "adam", "adamw", "adagrad", "adadelta",
+                      // "rmsprop"
+    double rate;      // above 0, to 1e6; with a schedule of the job that of its --lr, if there is
+                      // one, takes its place
+    double momentum;  // momentum, nesterov; not a default if it is 0
+    double beta1, beta2; // adam, adamw; likewise
+    double decay, epsilon;
+    double weight_decay;
+};
+
+/* The program says which optimizer makes the updates, wherever they are made: servers have it, too.
+ * Between ringside_join and ringside_start, alike in every process: ringside_start refuses others.
+ * RINGSIDE_UNSUPPORTED if the job's options name one (ringside_job.optimizer is not "auto") or the
+ * program makes the updates; RINGSIDE_INVALID if the optimizer cannot have such settings, or the
+ * job's --lr is another rate. A job whose options and programs say none has momentum. */
+enum ringside_status ringside_set_optimizer(struct ringside *ringside,
+                                            const struct ringside_optimizer *optimizer);
 
 /* Waits until every process of the job has come here with the same tensors and the same first
  * parameters. RINGSIDE_MISMATCH names who differs. */

@@ -146,6 +146,11 @@ enum ringside_status ringside_keep_gradients(struct ringside *ringside)
                              "job's --optimizer and its options say",
                              ringside->mode);
     }
+    if (ringside->told[0] != '\0') {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_keep_gradients: the program has said by "
+                             "ringside_set_optimizer who makes the updates");
+    }
     ringside->makes_updates = true;
     return handle_exit(ringside, STATUS_OK);
 }
@@ -156,10 +161,13 @@ static enum status start(struct ringside *ringside)
     const uint64_t samples = job->steps * job->global_batch; // the job is one epoch
     const uint64_t count = ringside->layout.value_count;
     char digest[DIGEST_TEXT_BYTES];
+    enum status status = handle_settle_optimizer(ringside);
+    if (status != STATUS_OK) {
+        return status;
+    }
     ringside->schedule = job_schedule(job, samples);
     if (!ringside->makes_updates && !handle_has_servers(ringside)) {
-        enum status status =
-            optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
+        status = optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
         if (status != STATUS_OK) {
             link_leave(ringside->link, status, "it has no memory for its optimizer");
             return status;
@@ -173,11 +181,12 @@ static enum status start(struct ringside *ringside)
         .region = flat_vectors_region(&ringside->vectors),
         .params_digest = digest,
         .device = "external",
+        .optimizer = ringside->told,
         .train_samples = samples,
         .test_samples = 1,
         .parameters = count,
     };
-    enum status status = link_prepare(ringside->link, &prepared);
+    status = link_prepare(ringside->link, &prepared);
     if (status != STATUS_OK) {
         return status;
     }

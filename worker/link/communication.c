@@ -393,6 +393,7 @@ static enum status say_ready(struct link *link)
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;
     link->member.self.parameters = link->prepared.parameters;
+    link->member.optimizer = link->prepared.optimizer;
     link->member.self.choices_digest = digest_choices(link->prepared.choices);
     if (link->process == 0 && link->prepared.classes != NULL) {
         status = member_tell_classes(&link->member, link->prepared.classes);

@@ -57,6 +57,7 @@ struct link_prepared {
     uint64_t parameters;          // of the model, as its authors count them
     const struct wire_nccl *nccl; // how others reach this one's GPU by NCCL; NULL: it is not used
     struct trace *trace;          // for a timeline; NULL: none
+    const char *optimizer;        // of a program of its own, as job_text.h has it; NULL: the job's
     const char *choices;          // of the device: how it computes; NULL: it has none
     const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
 };

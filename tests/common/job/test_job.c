@@ -206,7 +206,7 @@ static void every_optimizer_can_be_made_from_a_resolved_job(void **state)
     (void)state;
     static const char *const extremes[] = {"momentum=0.999999", "beta1=0.999999", "beta2=0.9999999",
                                            "decay=0.9999999",   "epsilon=1e-45",  "weight-decay=1"};
-    for (size_t i = 0; names_optimizers[i].name != NULL; i++) {
+    for (size_t i = 0; i < OPTIMIZER_KIND_COUNT; i++) {
         for (size_t extreme = 0; extreme < sizeof(extremes) / sizeof(extremes[0]); extreme++) {
             char setting[64];
             snprintf(setting, sizeof(setting), "optimizer=%s", names_optimizers[i].name);

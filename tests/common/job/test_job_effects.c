@@ -91,6 +91,13 @@ static void what_is_ours_does_nothing_for_a_program_of_its_own(void **state)
     }
     check("data", SAMPLE_JOB("mode=ring"), true);
     check("momentum", SAMPLE_JOB("model=external:mine", "optimizer=sgd"), false);
+    static const char *const of_optimizers[] = {"momentum", "beta1",        "decay",
+                                                "epsilon",  "weight-decay", "lr-scale"};
+    for (size_t i = 0; i < sizeof(of_optimizers) / sizeof(of_optimizers[0]); i++) {
+        check(of_optimizers[i], SAMPLE_JOB("model=external:mine"), false);
+    }
+    check("weight-decay", SAMPLE_JOB("model=external:mine", "optimizer=sgd"), true);
+    check("weight-decay", SAMPLE_JOB("mode=ring"), true);
 }
 
 static void of_several_jobs_one_is_enough(void **state)

@@ -1,4 +1,5 @@
-/* Tests of what workers have to agree on before they exchange by NCCL. */
+/* Tests of what workers have to agree on: NCCL, and the optimizers of their own programs. */
+#include "tests/support/common/sample_job.h"
 #include "tests/support/ps-server/coordinator_story.h"
 
 // clang-format off
@@ -7,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 static void expect_all_reduce(const struct story *story, const char *expected)
@@ -94,12 +96,96 @@ static void a_worker_without_what_nccl_needs_is_not_ready(void **state)
     }
 }
 
+/* Two workers with a program of its own; each says something of its optimizer. */
+static void give_optimizers(struct story *story, const char *mode, const char *first,
+                            const char *second)
+{
+    story_open(story, mode, 2, strcmp(mode, "ring") != 0);
+    char setting[32];
+    snprintf(setting, sizeof(setting), "mode=%s", mode);
+    story->job = sample_job_resolved(SAMPLE_JOB("model=external:mine", "workers=2", setting));
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(story, 1 + i, ROLE_WORKER, i);
+    }
+    story_optimizer = first;
+    story_ready(story, 1, ROLE_WORKER, "first", &story_layout);
+    story_optimizer = second;
+    if (story->coordinator.state == COORDINATOR_GATHERING) {
+        story_ready(story, 2, ROLE_WORKER, "first", &story_layout);
+    }
+    story_optimizer = NULL;
+}
+
+/* The text of the last START that a peer got. */
+static const char *start_of(const struct story *story, uint64_t peer)
+{
+    for (uint32_t i = story->transcript.sent_count; i-- > 0;) {
+        if (story->transcript.sent[i].peer == peer &&
+            story->transcript.sent[i].kind == MESSAGE_START) {
+            return story->transcript.sent[i].text;
+        }
+    }
+    return "";
+}
+
+#define SGD "optimizer=sgd\nlr=0.1\nmomentum=0.9\n"
+
+static void servers_start_with_the_optimizer_that_all_programs_say(void **state)
+{
+    (void)state;
+    struct story story;
+    give_optimizers(&story, "ps-sync", SGD, SGD);
+    story_join(&story, 3, ROLE_SERVER, 0);
+    story_ready(&story, 3, ROLE_SERVER, "", &story_layout);
+    assert_int_equal(story.coordinator.state, COORDINATOR_CONNECTING);
+    assert_string_equal(start_of(&story, 3), SGD);
+    assert_int_equal(story.coordinator.job->optimizer, OPTIMIZER_SGD);
+    assert_int_equal(story.job.optimizer, OPTIMIZER_AUTO); // which is borrowed
+    coordinator_finish(&story.coordinator);
+}
+
+static void programs_whose_optimizers_differ_are_named_with_the_value(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode, *first, *second, *sentence;
+    } cases[] = {
+        {"ps-sync", SGD, "optimizer=sgd\nlr=0.1\nmomentum=0.8\n",
+         "worker 1 (host node): its optimizer differs: it has momentum=0.8, and the others have "
+         "momentum=0.9"},
+        {"ring", SGD, "optimizer=adam\nlr=0.1\nmomentum=0.9\n",
+         "it has optimizer=adam, and the others have optimizer=sgd"},
+        {"ring", JOB_OPTIMIZER_OWN, SGD,
+         "it has the optimizer that its program says, and the others have updates of its "
+         "program's own"},
+        {"ring", SGD, "", "it has the job's optimizer, and the others have the optimizer that"},
+        {"ring", SGD, "optimizer=\x1b[2J\n", "it has optimizer=?[2J, and"},
+        {"ps-sync", JOB_OPTIMIZER_OWN, NULL,
+         "worker 0 (host node): its program makes the updates itself, and mode ps-sync has "
+         "servers"},
+        {"ps-sync", NULL, NULL, "worker 0 (host node): neither --optimizer nor its program says"},
+        {"ps-sync", "optimizer=\x1b[2J\n", NULL, "worker 0 (host node): "},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct story story;
+        give_optimizers(&story, cases[i].mode, cases[i].first, cases[i].second);
+        assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+        if (strstr(story_last_text(&story), cases[i].sentence) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", cases[i].sentence, story_last_text(&story));
+        }
+        assert_null(strchr(story_last_text(&story), '\x1b'));
+        coordinator_finish(&story.coordinator);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_id_of_rank_0_goes_to_all_workers_with_their_start),
         cmocka_unit_test(workers_that_cannot_go_together_by_nccl_are_named),
         cmocka_unit_test(a_worker_without_what_nccl_needs_is_not_ready),
+        cmocka_unit_test(servers_start_with_the_optimizer_that_all_programs_say),
+        cmocka_unit_test(programs_whose_optimizers_differ_are_named_with_the_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

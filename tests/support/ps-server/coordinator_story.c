@@ -122,6 +122,7 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
 }
 
 const struct wire_nccl *story_nccl;
+const char *story_optimizer;
 
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of)
@@ -139,6 +140,7 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
                (struct message){.kind = MESSAGE_READY,
                                 .member = &member,
                                 .nccl = story_nccl,
+                                .text = role == ROLE_WORKER ? story_optimizer : NULL,
                                 .layout = role == ROLE_WORKER ? of : NULL},
                20);
 }

@@ -83,6 +83,41 @@ static void early(struct ringside *ringside)
     show(ringside_leave(ringside)); // without gradients: an open job ends well
 }
 
+/* Optimizers that there are not, then one that there is. */
+static void optimizers(struct ringside *ringside)
+{
+    static const struct ringside_tensor tensor = {"only", 4};
+    static const struct ringside_optimizer wrong[] = {
+        {NULL, .rate = 0.1},
+        {"lion", .rate = 0.1},
+        {"auto", .rate = 0.1},
+        {"sgd", .rate = 0},
+        {"sgd", .rate = -1},
+        {"sgd", .rate = 0.1, .momentum = 0.9},
+        {"momentum", .rate = 0.1, .momentum = 1.5},
+        {"adam", .rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .decay = 0.5},
+        {"adam", .rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-60},
+        {"sgd", .rate = 0.1, .weight_decay = 7},
+    };
+    static const struct ringside_optimizer right = {"adam", 0.1 / 3, 0, 0.8, 0.9, 0, 0, 0.01};
+    struct ringside_job job;
+    show(ringside_set_optimizer(ringside, NULL));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        show(ringside_set_optimizer(ringside, &wrong[i]));
+    }
+    ringside_job(ringside, &job);
+    printf("0 %s %g\n", job.optimizer, job.rate);
+    show(ringside_set_optimizer(ringside, &right));
+    ringside_job(ringside, &job);
+    printf("0 %s %.17g %g %g\n", job.optimizer, job.rate, job.beta1, job.epsilon);
+    show(ringside_set_optimizer(ringside, &right)); // 4
+    show(ringside_describe(ringside, &tensor, 1));  // 0
+    show(ringside_keep_gradients(ringside));        // 4
+    show(ringside_start(ringside));                 // 0
+    show(ringside_set_optimizer(ringside, &right)); // 2
+    show(ringside_begin_step(ringside));            // 0
+}
+
 #define THREADS 4
 
 /* A thread's part of a step: its own tensors are ready. */
@@ -157,6 +192,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "orders") == 0) {
         orders(ringside);
+    } else if (strcmp(what, "optimizers") == 0) {
+        optimizers(ringside);
     } else if (strcmp(what, "collectives") == 0) {
         collectives(ringside);
     } else if (strcmp(what, "threads") == 0) {

@@ -37,6 +37,14 @@ static void make_step(struct ringside *ringside, const struct ringside_job *job,
     }
 }
 
+/* The update that the job would make at RATE; another one in rank 1, if they are to differ. */
+static void say_optimizer(struct ringside *ringside, uint32_t rank, int differs)
+{
+    struct ringside_optimizer optimizer = {.name = "sgd", .rate = (double)RATE};
+    optimizer.rate *= differs && rank == 1 ? 2 : 1;
+    check(ringside_set_optimizer(ringside, &optimizer));
+}
+
 int main(int argc, char **argv)
 {
     static const struct ringside_tensor tensor = {"only", VALUES};
@@ -48,6 +56,9 @@ int main(int argc, char **argv)
     check(ringside_join(NULL, &ringside));
     check(ringside_job(ringside, &job));
     check(ringside_describe(ringside, &tensor, 1));
+    if (strncmp(then, "say", 3) == 0) {
+        say_optimizer(ringside, job.rank, strcmp(then, "say otherwise") == 0);
+    }
     if (keeps) {
         check(ringside_keep_gradients(ringside));
     }

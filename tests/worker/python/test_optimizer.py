@@ -399,7 +399,7 @@ def test_a_scheduler_is_refused_where_servers_keep_the_rate(tmp_path: Path) -> N
 
 
 def test_an_optimizer_that_servers_do_not_have_is_told_the_options(tmp_path: Path) -> None:
-    ended = run(tmp_path, TRAIN.format(optimizer=ADAM), mode="ps-async")
+    ended = run(tmp_path, TRAIN.format(optimizer=ADAM), "--optimizer", "sgd", mode="ps-async")
     options = ("--optimizer adam --lr 0.01 --beta1 0.9 --beta2 0.999 --epsilon 1e-08 "
                "--weight-decay 0")
     assert options in ended.text, ended.text

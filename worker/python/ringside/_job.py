@@ -50,6 +50,12 @@ class Job:
         self.call("describe", rows, len(tensors))
         self._is_described = True
 
+    def set_optimizer(self, name: str, rate: float, settings: dict[str, float]) -> None:
+        """The job's optimizer, wherever the updates are made. `description` has it, too, then."""
+        row = _library.OptimizerDescription(name=name.encode(), rate=rate, **settings)
+        self.call("set_optimizer", ctypes.byref(row))
+        self.call("job", ctypes.byref(self.description))
+
     def start(self) -> None:
         """Waits until all processes have the same tensors with the same values."""
         self.call("start")

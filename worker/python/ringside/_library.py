@@ -70,6 +70,21 @@ class JobDescription(ctypes.Structure):
     )
 
 
+class OptimizerDescription(ctypes.Structure):
+    """struct ringside_optimizer"""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("rate", ctypes.c_double),
+        ("momentum", ctypes.c_double),
+        ("beta1", ctypes.c_double),
+        ("beta2", ctypes.c_double),
+        ("decay", ctypes.c_double),
+        ("epsilon", ctypes.c_double),
+        ("weight_decay", ctypes.c_double),
+    )
+
+
 class TensorDescription(ctypes.Structure):
     """struct ringside_tensor"""
 
@@ -117,6 +132,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "begin_gradients": (ctypes.c_int, [_POINTER]),
     "ready": (ctypes.c_int, [_POINTER, ctypes.c_uint32]),
     "end_step": (ctypes.c_int, [_POINTER]),
+    "set_optimizer": (ctypes.c_int, [_POINTER, ctypes.POINTER(OptimizerDescription)]),
     "set_rate": (ctypes.c_int, [_POINTER, ctypes.c_double]),
     "all_reduce": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64]),
     "broadcast": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_uint64, ctypes.c_uint32]),

@@ -1,6 +1,7 @@
-"""Which of the job's options make the update that a torch optimizer would make.
+"""Which optimizer of the job makes the update that a torch optimizer would make.
 
-Where the job makes the updates, DistributedOptimizer compares the two, and refuses what differs.
+Where the job makes the updates, its optimizer is the script's. If the job's options name one,
+DistributedOptimizer compares the two, and refuses what differs.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from typing import Any
 
 import torch
 
+from ringside._job import Job
 from ringside._library import JobDescription, UnsupportedError
 
 OWN_UPDATES = "--mode ring without updates='job' (RINGSIDE_UPDATES)"  # the script makes them
+
+_OPEN = b"auto"  # as the job's optimizer: its options leave it to the script
 
 # Of a class of torch: settings that have to have one value, because the job knows no other.
 _FIXED: dict[str, dict[str, Any]] = {
@@ -98,6 +102,16 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
             f"in mode {mode} the job makes the updates, and its options differ from the "
             f"script's {name}: launch the job with {' '.join(options)}"
         )
+
+
+def agree(optimizer: torch.optim.Optimizer, job: Job) -> None:
+    """Gives the job the script's optimizer, or compares the two, if its options name one."""
+    if job.description.optimizer == _OPEN:
+        name = _check_groups(optimizer, job.mode)
+        group = optimizer.param_groups[0]
+        kind, settings = _settings_of(name, group)
+        job.set_optimizer(kind, float(group["lr"]), settings)
+    check(optimizer, job.description)
 
 
 def rate_of(optimizer: torch.optim.Optimizer, job: JobDescription) -> float:

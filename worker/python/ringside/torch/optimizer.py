@@ -45,7 +45,7 @@ class Exchange:
         self.makes_updates = makes_updates  # the script's optimizer does
         self._rate: float | None = None  # that the job has been told
         if not self.makes_updates:
-            job_optimizers.check(optimizer, self._job.description)
+            job_optimizers.agree(optimizer, self._job)
         self._vectors = FlatVectors(self._job, parameters)
         if self.makes_updates:
             self._job.call("keep_gradients")

@@ -1,0 +1,113 @@
+/* Which optimizer makes the updates: what the job's options leave to the program. */
+#include "common/base/log.h"
+#include "worker/library/handle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum status handle_settle_optimizer(struct ringside *ringside)
+{
+    struct job job = ringside->job;
+    char why[OPTION_ERROR_BYTES];
+    if (ringside->makes_updates) {
+        snprintf(ringside->told, sizeof(ringside->told), "%s", JOB_OPTIMIZER_OWN);
+        return STATUS_OK;
+    }
+    if (job.optimizer != OPTIMIZER_AUTO) {
+        return STATUS_OK;
+    }
+    job.optimizer = OPTIMIZER_MOMENTUM; // as for models of ours
+    job.lr = job.lr > 0 ? job.lr : optimizer_default_rate(job.optimizer);
+    job_encode_optimizer(&job, ringside->told);
+    enum status status = job_take_optimizer(&ringside->job, ringside->told, why, sizeof(why));
+    if (status != STATUS_OK) {
+        log_error("%s", why);
+        link_leave(ringside->link, status, why);
+    }
+    return status;
+}
+
+static bool find_kind(const char *name, enum optimizer_kind *ret_kind)
+{
+    for (unsigned i = 0; i < OPTIMIZER_KIND_COUNT; i++) {
+        if (strcmp(names_optimizers[i].name, name) == 0) {
+            *ret_kind = (enum optimizer_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether what an optimizer has not been asked for is 0. */
+static bool has_only_its_own(enum optimizer_kind kind, const struct ringside_optimizer *of)
+{
+    bool has_momentum = kind == OPTIMIZER_MOMENTUM || kind == OPTIMIZER_NESTEROV;
+    bool has_betas = kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW;
+    bool has_decay = kind == OPTIMIZER_ADADELTA || kind == OPTIMIZER_RMSPROP;
+    bool has_epsilon = has_betas || has_decay || kind == OPTIMIZER_ADAGRAD;
+    return (has_momentum || of->momentum == 0) &&
+           (has_betas || (of->beta1 == 0 && of->beta2 == 0)) && (has_decay || of->decay == 0) &&
+           (has_epsilon || of->epsilon == 0);
+}
+
+/* NULL, or what is wrong; otherwise the job as the program wants it. */
+static const char *describe(const struct ringside_optimizer *of, struct job *job)
+{
+    enum optimizer_kind kind;
+    if (of == NULL || of->name == NULL || !find_kind(of->name, &kind)) {
+        return "there is no such optimizer: ringside.h has their names";
+    }
+    if (!(of->rate > 0 && of->rate <= 1e6)) {
+        return "a rate is above 0, to 1e6";
+    }
+    if (!has_only_its_own(kind, of)) {
+        return "a setting that the optimizer does not use is not 0";
+    }
+    const struct schedule schedule = job_schedule(job, job->steps * job->global_batch);
+    bool has_schedule = schedule.kind != SCHEDULE_CONSTANT || schedule.warmup_steps > 0;
+    job->optimizer = kind;
+    job->lr = has_schedule && job->lr > 0 ? job->lr : of->rate;
+    job->settings.weight_decay = of->weight_decay;
+    if (kind == OPTIMIZER_MOMENTUM || kind == OPTIMIZER_NESTEROV) {
+        job->settings.momentum = of->momentum;
+    }
+    if (kind == OPTIMIZER_ADAM || kind == OPTIMIZER_ADAMW) {
+        job->settings.beta1 = of->beta1;
+        job->settings.beta2 = of->beta2;
+    }
+    job->settings.decay = of->decay;
+    job->settings.epsilon = of->epsilon;
+    return NULL;
+}
+
+enum ringside_status ringside_set_optimizer(struct ringside *ringside,
+                                            const struct ringside_optimizer *optimizer)
+{
+    enum ringside_status entered =
+        handle_enter(ringside, HANDLE_JOINED | HANDLE_DESCRIBED, "ringside_set_optimizer");
+    if (entered != RINGSIDE_OK) {
+        return entered;
+    }
+    char why[OPTION_ERROR_BYTES], text[JOB_OPTIMIZER_TEXT_BYTES];
+    struct job wanted = ringside->job;
+    if (ringside->makes_updates) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_set_optimizer: the program makes the updates itself");
+    }
+    if (wanted.optimizer != OPTIMIZER_AUTO) {
+        return handle_refuse(ringside, RINGSIDE_UNSUPPORTED,
+                             "ringside_set_optimizer: the job has the optimizer %s already",
+                             names_optimizers[wanted.optimizer].name);
+    }
+    const char *fault = describe(optimizer, &wanted);
+    if (fault != NULL) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", fault);
+    }
+    // What the others read, with the same checks.
+    job_encode_optimizer(&wanted, text);
+    if (job_take_optimizer(&ringside->job, text, why, sizeof(why)) != STATUS_OK) {
+        return handle_refuse(ringside, RINGSIDE_INVALID, "ringside_set_optimizer: %s", why);
+    }
+    memcpy(ringside->told, text, sizeof(text));
+    return handle_exit(ringside, STATUS_OK);
+}
