@@ -16,12 +16,14 @@
     X(data_digest)        \
     X(parameters)         \
     X(choices_digest)     \
+    X(tensor_count)       \
     X(cores)
 
 #define MEMBER_TEXTS(X) \
     X(host)             \
     X(endpoints)        \
     X(params_digest)    \
+    X(tensors)          \
     X(device)
 
 #define REPORT_NUMBERS(X) \

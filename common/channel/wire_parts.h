@@ -25,6 +25,8 @@ enum wire_transport {
 };
 #define WIRE_TRANSPORTS_ALL 31u
 
+#define WIRE_TENSORS_BYTES ((size_t)16 * 1024) // of the text of a member's tensors, with the '\0'
+
 enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
 
 /* The process that asks to take part, and where to reach it. */
@@ -43,6 +45,8 @@ struct wire_member {
     uint64_t choices_digest; // READY of a worker: of how its device computes; 0: it has no choice
     uint32_t cores;          // JOIN: of its host, that it may run on; 0: not known
     const char *device;
+    uint64_t tensor_count; // READY of a program of its own: how many its model has
+    const char *tensors;   // likewise: the first of them, each a line "COUNT NAME"
 };
 
 /* What a worker did since its last report of the same kind. Times in nanoseconds. */

@@ -41,15 +41,74 @@ static bool nccl_agrees(const struct coordinator *coordinator, const struct wire
     return agrees;
 }
 
-/* The first line in which a text differs from another one; "" if it has ended. */
-static void find_line(const char *text, const char *other, char *ret_line, size_t line_size)
+/* The first line in which a text differs from another one; "" if it has ended. Returns its number,
+ * from 1. */
+static unsigned find_line(const char *text, const char *other, char *ret_line, size_t line_size)
 {
     size_t begin = 0;
+    unsigned number = 1;
     for (size_t i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
         begin = text[i] == '\n' ? i + 1 : begin;
+        number += text[i] == '\n';
     }
     snprintf(ret_line, line_size, "%.*s", (int)strcspn(text + begin, "\n"), text + begin);
     printable_make_utf8(ret_line);
+    return number;
+}
+
+/* "weight of 60 values", from "60 weight". */
+static void describe_tensor(const char *line, char *ret_words, size_t size)
+{
+    size_t digits = strspn(line, "0123456789");
+    snprintf(ret_words, size, "%s of %.*s values", line + digits + (line[digits] == ' '),
+             (int)digits, line);
+}
+
+/* In which tensor the models of two programs differ first; "" if their lists do not show it. */
+static void describe_first(const char *own, const char *others, char *ret_words, size_t size)
+{
+    char own_line[80], others_line[80], own_words[120] = "none", others_words[120] = "none";
+    unsigned number = find_line(own, others, own_line, sizeof(own_line));
+    find_line(others, own, others_line, sizeof(others_line));
+    if (own_line[0] != '\0') {
+        describe_tensor(own_line, own_words, sizeof(own_words));
+    }
+    if (others_line[0] != '\0') {
+        describe_tensor(others_line, others_words, sizeof(others_words));
+    }
+    bool is_shown = strcmp(own_line, others_line) != 0;
+    ret_words[0] = '\0';
+    if (is_shown) {
+        snprintf(ret_words, size,
+                 "; the first to differ is tensor %u: it has %s, and the others have %s", number,
+                 own_words, others_words);
+    }
+}
+
+/* What differs between the models of two workers, in words. */
+static void describe_model(const struct coordinator *coordinator, const struct message *message,
+                           char *ret_why, size_t why_size)
+{
+    const struct wire_member *member = message->member;
+    const struct layout *layout = message->layout, *first = &coordinator->layout;
+    const char *tensors = member->tensors != NULL ? member->tensors : "";
+    char words[320];
+    if (member->tensor_count == 0 || coordinator->tensor_count == 0) { // a model of ours
+        snprintf(
+            ret_why, why_size,
+            "its model differs: it has %llu parameters (layout digest %016llx), and the others "
+            "have %llu (%016llx)",
+            (unsigned long long)layout->value_count, (unsigned long long)layout->digest,
+            (unsigned long long)first->value_count, (unsigned long long)first->digest);
+        return;
+    }
+    describe_first(tensors, coordinator->tensors, words, sizeof(words));
+    snprintf(ret_why, why_size,
+             "its model differs: it has %llu values in %llu tensor%s, and the others have %llu in "
+             "%llu%s",
+             (unsigned long long)layout->value_count, (unsigned long long)member->tensor_count,
+             member->tensor_count == 1 ? "" : "s", (unsigned long long)first->value_count,
+             (unsigned long long)coordinator->tensor_count, words);
 }
 
 static void describe_optimizer(const char *text, const char *other, char *ret_words, size_t size)
@@ -88,11 +147,7 @@ bool agreement_check(const struct coordinator *coordinator, const struct message
     if (layout->digest != first->digest || layout->value_count != first->value_count ||
         layout->bucket_count != first->bucket_count ||
         memcmp(layout->buckets, first->buckets, layout->bucket_count * sizeof(struct span)) != 0) {
-        snprintf(ret_why, why_size,
-                 "its model differs: layout digest %016llx with %llu parameters, the others have "
-                 "%016llx with %llu",
-                 (unsigned long long)layout->digest, (unsigned long long)layout->value_count,
-                 (unsigned long long)first->digest, (unsigned long long)first->value_count);
+        describe_model(coordinator, message, ret_why, why_size);
         return false;
     }
     if (message->member->train_samples != coordinator->train_samples ||

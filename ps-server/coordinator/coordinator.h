@@ -115,6 +115,8 @@ struct coordinator {
     struct layout layout;       // of the first worker that was ready
     struct layout phase_layout; // the same with the buckets of the phase
     bool has_layout;
+    uint64_t tensor_count; // of a program of its own
+    char tensors[WIRE_TENSORS_BYTES];
     uint64_t train_samples, test_samples, data_digest;
     struct long_text classes; // names of the data's, a list in JSON; nothing: they have none
     uint64_t parameters;      // of the model, as its authors count them

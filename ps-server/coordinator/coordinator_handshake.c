@@ -117,6 +117,9 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     coordinator->test_samples = message->member->test_samples;
     coordinator->data_digest = message->member->data_digest;
     coordinator->parameters = message->member->parameters;
+    coordinator->tensor_count = message->member->tensor_count;
+    snprintf(coordinator->tensors, sizeof(coordinator->tensors), "%s",
+             message->member->tensors != NULL ? message->member->tensors : "");
 }
 
 /* Takes what a program of its own says of its optimizer, from the first worker that is ready. */

@@ -52,6 +52,7 @@ struct ringside {
 
     struct handle_tensor *tensors; // (tensor_count), owned
     uint32_t tensor_count;
+    char tensor_list[WIRE_TENSORS_BYTES]; // the first of them, as the others hear of them
     struct layout layout;
     struct flat_vectors vectors;
     struct exchange *exchange;   // the link's

@@ -1,6 +1,7 @@
 /* Describes tensors, and starts the job with them. */
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/printable.h"
 #include "common/job/phases.h"
 #include "common/vector/digest.h"
 #include "worker/library/handle.h"
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TENSOR_LINE_BYTES 128
 
 /* NULL, or what is wrong. */
 static const char *find_fault(const struct ringside_tensor *tensors, uint32_t count,
@@ -155,6 +158,25 @@ enum ringside_status ringside_keep_gradients(struct ringside *ringside)
     return handle_exit(ringside, STATUS_OK);
 }
 
+/* By which the coordinator says what differs: the first tensors, as far as there is room. */
+static void list_tensors(struct ringside *ringside)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < ringside->tensor_count; i++) {
+        char line[TENSOR_LINE_BYTES];
+        const struct handle_tensor *tensor = &ringside->tensors[i];
+        snprintf(line, sizeof(line) - 1, "%llu %.100s", (unsigned long long)tensor->span.count,
+                 tensor->name);
+        printable_make_utf8(line);
+        size_t size = strlen(line);
+        if (used + size + 2 > sizeof(ringside->tensor_list)) {
+            break;
+        }
+        used += (size_t)snprintf(ringside->tensor_list + used, sizeof(ringside->tensor_list) - used,
+                                 "%s\n", line);
+    }
+}
+
 static enum status start(struct ringside *ringside)
 {
     const struct job *job = &ringside->job;
@@ -165,6 +187,7 @@ static enum status start(struct ringside *ringside)
     if (status != STATUS_OK) {
         return status;
     }
+    list_tensors(ringside);
     ringside->schedule = job_schedule(job, samples);
     if (!ringside->makes_updates && !handle_has_servers(ringside)) {
         status = optimizer_create(job->optimizer, &job->settings, count, &ringside->optimizer);
@@ -182,6 +205,8 @@ static enum status start(struct ringside *ringside)
         .params_digest = digest,
         .device = "external",
         .optimizer = ringside->told,
+        .tensor_count = ringside->tensor_count,
+        .tensors = ringside->tensor_list,
         .train_samples = samples,
         .test_samples = 1,
         .parameters = count,

@@ -393,6 +393,8 @@ static enum status say_ready(struct link *link)
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;
     link->member.self.parameters = link->prepared.parameters;
+    link->member.self.tensor_count = link->prepared.tensor_count;
+    link->member.self.tensors = link->prepared.tensors;
     link->member.optimizer = link->prepared.optimizer;
     link->member.self.choices_digest = digest_choices(link->prepared.choices);
     if (link->process == 0 && link->prepared.classes != NULL) {

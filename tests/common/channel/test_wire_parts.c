@@ -299,6 +299,8 @@ static void a_member_comes_back_field_by_field(void **state)
     assert_int_equal(got.member->parameters, sent.member->parameters);
     assert_int_equal(got.member->cores, sent.member->cores);
     assert_int_equal(got.member->choices_digest, sent.member->choices_digest);
+    assert_int_equal(got.member->tensor_count, sent.member->tensor_count);
+    assert_string_equal(got.member->tensors, sent.member->tensors);
 }
 
 static void a_report_and_a_layout_come_back_field_by_field(void **state)

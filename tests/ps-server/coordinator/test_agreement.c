@@ -178,12 +178,56 @@ static void programs_whose_optimizers_differ_are_named_with_the_value(void **sta
     }
 }
 
+/* Two workers with these tensors; the layouts have other digests. */
+static void check_models(const char *first, const char *second, const char *sentence)
+{
+    struct story story;
+    struct layout other = story_layout;
+    other.digest++;
+    story_open(&story, "ring", 2, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        story_join(&story, 1 + i, ROLE_WORKER, i);
+    }
+    story_tensors = first;
+    story_ready(&story, 1, ROLE_WORKER, "first", &story_layout);
+    story_tensors = second;
+    story_ready(&story, 2, ROLE_WORKER, "first", &other);
+    story_tensors = NULL;
+    assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+    if (strstr(story_last_text(&story), sentence) == NULL) {
+        fail_msg("\"%s\" is not in \"%s\"", sentence, story_last_text(&story));
+    }
+    assert_null(strchr(story_last_text(&story), '\x1b'));
+    coordinator_finish(&story.coordinator);
+}
+
+static void models_that_differ_are_told_by_their_first_tensor(void **state)
+{
+    (void)state;
+    check_models("8 a\n60 fc.weight\n", "8 a\n80 fc.weight\n",
+                 "; the first to differ is tensor 2: it has fc.weight of 80 values, and the others "
+                 "have fc.weight of 60 values");
+    check_models("8 a\n", "8 a\n9 b c\n",
+                 "in 2 tensors, and the others have 10 in 1; the first to differ is tensor 2: it "
+                 "has b c of 9 values, and the others have none");
+    check_models("8 a\n", "8 \x1b[2J\n", "it has ?[2J of 8 values, and the others have a of 8");
+    check_models("8 a\n", "\n", "tensor 1: it has none, and the others have a of 8 values");
+    check_models("8 a\n", "8 a\n", "in 1 tensor, and the others have 10 in 1"); // further on
+    check_models("8 a\n", NULL, "(layout digest ");
+    char name[400] = "7 ";
+    memset(name + 2, 'x', sizeof(name) - 4);
+    name[sizeof(name) - 2] = '\n';
+    name[sizeof(name) - 1] = '\0';
+    check_models("8 a\n", name, "xxx of 7 values, and the others have a of 8 values");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_id_of_rank_0_goes_to_all_workers_with_their_start),
         cmocka_unit_test(workers_that_cannot_go_together_by_nccl_are_named),
         cmocka_unit_test(a_worker_without_what_nccl_needs_is_not_ready),
+        cmocka_unit_test(models_that_differ_are_told_by_their_first_tensor),
         cmocka_unit_test(servers_start_with_the_optimizer_that_all_programs_say),
         cmocka_unit_test(programs_whose_optimizers_differ_are_named_with_the_value),
     };

@@ -28,6 +28,8 @@ static const struct wire_member member = {
     .parameters = 61706,
     .cores = 64,
     .choices_digest = 0x5678,
+    .tensor_count = 2,
+    .tensors = "8 weight\n2 bias\n",
 };
 static const struct wire_report report = {
     .steps = 10,

@@ -122,7 +122,16 @@ void story_join(struct story *story, uint64_t peer, enum member_role role, uint3
 }
 
 const struct wire_nccl *story_nccl;
-const char *story_optimizer;
+const char *story_optimizer, *story_tensors;
+
+static uint64_t count_lines(const char *text)
+{
+    uint64_t count = 0;
+    for (; text != NULL && *text != '\0'; text++) {
+        count += *text == '\n';
+    }
+    return count;
+}
 
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of)
@@ -134,6 +143,8 @@ void story_ready(struct story *story, uint64_t peer, enum member_role role, cons
                                  .endpoints = place,
                                  .params_digest = digest,
                                  .device = "ref",
+                                 .tensors = story_tensors,
+                                 .tensor_count = count_lines(story_tensors),
                                  .train_samples = 100,
                                  .test_samples = 10};
     story_give(story, peer,

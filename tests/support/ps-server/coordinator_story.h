@@ -47,8 +47,8 @@ void story_give(struct story *story, uint64_t peer, struct message message, uint
 void story_join(struct story *story, uint64_t peer, enum member_role role, uint32_t rank);
 /* What the next worker that is ready says of NCCL; NULL: nothing. */
 extern const struct wire_nccl *story_nccl;
-/* What the next worker that is ready says of its optimizer; NULL: nothing. */
-extern const char *story_optimizer;
+/* What the next worker that is ready says of its optimizer, of its tensors; NULL: nothing. */
+extern const char *story_optimizer, *story_tensors;
 
 void story_ready(struct story *story, uint64_t peer, enum member_role role, const char *digest,
                  const struct layout *of);
