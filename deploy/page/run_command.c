@@ -74,17 +74,41 @@ static bool is_of_own_program(const json_t *options)
     return model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
 }
 
-/* Of a program of the user's own: what it follows from, which the launcher fills in. */
-static bool is_of_program(const json_t *options, const char *name)
+static bool is_in(const char *name, const char *const *names, size_t count)
 {
-    static const char *const derived[] = {"data", "eval"};
-    for (size_t i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
-        if (strcmp(derived[i], name) == 0) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
             return true;
         }
     }
-    return strcmp(name, "steps") == 0 &&
-           json_number_value(json_object_get(options, "steps")) == (double)JOB_STEPS_OPEN;
+    return false;
+}
+
+/* Whether the rate follows the job's schedule, which begins at the job's rate or the program's. */
+static bool has_schedule(const json_t *options)
+{
+    const char *schedule = json_string_value(json_object_get(options, "lr-schedule"));
+    return json_number_value(json_object_get(options, "warmup-epochs")) > 0 ||
+           (schedule != NULL && strcmp(schedule, "constant") != 0);
+}
+
+/* Of a program of the user's own: what the launcher fills in, and what the program says itself. */
+static bool is_of_program(const json_t *job, const char *name)
+{
+    static const char *const filled[] = {"data", "eval"};
+    static const char *const said[] = {"optimizer", "momentum", "beta1",       "beta2",
+                                       "decay",     "epsilon",  "weight-decay"};
+    const json_t *options = json_object_get(job, "options");
+    const char *from = json_string_value(json_object_get(job, "optimizer_from"));
+    if (is_in(name, filled, sizeof(filled) / sizeof(filled[0]))) {
+        return true;
+    }
+    if (strcmp(name, "steps") == 0) {
+        return json_number_value(json_object_get(options, "steps")) == (double)JOB_STEPS_OPEN;
+    }
+    bool is_said = from != NULL && strcmp(from, "program") == 0;
+    return is_said && (is_in(name, said, sizeof(said) / sizeof(said[0])) ||
+                       (strcmp(name, "lr") == 0 && !has_schedule(options)));
 }
 
 /* Appends what follows `--`, which is quoted already. False: job.json does not have it. */
@@ -115,7 +139,7 @@ bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYT
         const json_t *value = json_object_get(options, option->name);
         bool is_mode = strcmp(option->name, "mode") == 0; // which is what a reader looks for
         if (value != NULL && !is_derived(options, option->name) &&
-            !(is_own && is_of_program(options, option->name)) &&
+            !(is_own && is_of_program(run->job, option->name)) &&
             (is_mode || !is_default(option, value))) {
             append_option(ret_text, option->name, value);
         }

@@ -91,6 +91,15 @@ static json_t *classes_json(const struct coordinator *coordinator)
     return classes;
 }
 
+/* Who has said the optimizer: a program of its own, or the job's options. Nobody has where the
+ * program makes the updates. */
+static const char *optimizer_from(const struct coordinator *coordinator)
+{
+    return coordinator->job->optimizer == OPTIMIZER_AUTO ? NULL
+           : coordinator->optimizer[0] != '\0'           ? "program"
+                                                         : "options";
+}
+
 json_t *job_record_json(const struct coordinator *coordinator, const char *program)
 {
     json_t *options = json_object(), *members = json_array();
@@ -106,11 +115,12 @@ json_t *job_record_json(const struct coordinator *coordinator, const char *progr
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
     program = program != NULL && program[0] != '\0' ? program : NULL;
-    return json_pack(
-        "{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:o, s:o, s:o, s:o}", "version", RINGSIDE_VERSION,
-        "wire_version", WIRE_VERSION, "parameters", (json_int_t)coordinator->parameters,
-        "train_samples", (json_int_t)coordinator->train_samples, "test_samples",
-        (json_int_t)coordinator->test_samples, "bits_of", job_record_bits_of(coordinator->job),
-        "program", program, "options", options, "members", members, "choices",
-        choices_json(coordinator), "classes", classes_json(coordinator));
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o}", "version",
+                     RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
+                     (json_int_t)coordinator->parameters, "train_samples",
+                     (json_int_t)coordinator->train_samples, "test_samples",
+                     (json_int_t)coordinator->test_samples, "bits_of",
+                     job_record_bits_of(coordinator->job), "program", program, "optimizer_from",
+                     optimizer_from(coordinator), "options", options, "members", members, "choices",
+                     choices_json(coordinator), "classes", classes_json(coordinator));
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdio.h>
 #include <string.h>
 
 static void check(json_t *options, const char *expected)
@@ -79,6 +80,33 @@ static void a_program_of_the_users_own_follows_dashes(void **state)
     check_program(30, large, NULL);
 }
 
+/* It would say it again. */
+static void what_a_program_has_said_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"program", "options"};
+    static const char *const schedules[] = {"constant", "cosine"};
+    static const char *const expected[2][2] = {
+        {"", " --lr 0.25 --lr-schedule cosine"},
+        {" --optimizer adam --lr 0.25 --beta1 0.5 --weight-decay 0.125",
+         " --optimizer adam --lr 0.25 --beta1 0.5 --weight-decay 0.125 --lr-schedule cosine"}};
+    for (size_t i = 0; i < 4; i++) {
+        char text[COMMAND_TEXT_BYTES], wanted[256];
+        json_t *options = own_program_options(30);
+        json_object_update_new(options, json_pack("{s:s, s:f, s:f, s:f, s:s}", "optimizer", "adam",
+                                                  "lr", 0.25, "beta1", 0.5, "weight-decay", 0.125,
+                                                  "lr-schedule", schedules[i % 2]));
+        struct run_folder run = {.job = json_pack("{s:o, s:s, s:s}", "options", options, "program",
+                                                  "./mine", "optimizer_from", from[i / 2])};
+        snprintf(wanted, sizeof(wanted),
+                 "ringside run --mode ring --model external:train.py --steps 30%s -- ./mine",
+                 expected[i / 2][i % 2]);
+        assert_true(run_command_of(&run, text));
+        assert_string_equal(text, wanted);
+        json_decref(run.job);
+    }
+}
+
 static void without_options_there_is_no_command(void **state)
 {
     (void)state;
@@ -94,6 +122,7 @@ int main(void)
         cmocka_unit_test(a_command_has_the_mode_and_what_differs_from_defaults),
         cmocka_unit_test(what_follows_from_other_options_is_left_out),
         cmocka_unit_test(a_program_of_the_users_own_follows_dashes),
+        cmocka_unit_test(what_a_program_has_said_is_left_out),
         cmocka_unit_test(without_options_there_is_no_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
