@@ -3,7 +3,7 @@
 #define DEPLOY_PAGE_SECTIONS_H
 
 #include "common/base/status.h"
-#include "deploy/report/gnuplot.h"
+#include "deploy/plot/gnuplot.h"
 #include "deploy/report/run_groups.h"
 
 #include <stdio.h>

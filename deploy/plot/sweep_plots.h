@@ -1,9 +1,9 @@
 /* Plots of a sweep: curves with their intervals, what staleness costs, how stale gradients were. */
-#ifndef DEPLOY_REPORT_SWEEP_PLOTS_H
-#define DEPLOY_REPORT_SWEEP_PLOTS_H
+#ifndef DEPLOY_PLOT_SWEEP_PLOTS_H
+#define DEPLOY_PLOT_SWEEP_PLOTS_H
 
 #include "common/base/status.h"
-#include "deploy/report/gnuplot.h"
+#include "deploy/plot/gnuplot.h"
 #include "deploy/report/sweep_settings.h"
 
 extern const struct plot sweep_plots[]; // ends with a row whose name is NULL

@@ -1,6 +1,6 @@
 /* Tests of a sweep's plots: gnuplot takes all of them, whatever the settings have, and nothing that
  * they are called is taken for a command. */
-#include "deploy/report/sweep_plots.h"
+#include "deploy/plot/sweep_plots.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/has_gnuplot.h"

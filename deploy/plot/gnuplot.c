@@ -1,5 +1,5 @@
 /* Runs gnuplot on a script that is written for it, and removed afterwards. */
-#include "deploy/report/gnuplot.h"
+#include "deploy/plot/gnuplot.h"
 
 #include "common/base/log.h"
 #include "common/base/new_file.h"

@@ -1,5 +1,5 @@
 /* Finds the ends and the tics of axes from what a sweep has found. */
-#include "deploy/report/sweep_axes.h"
+#include "deploy/plot/sweep_axes.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Tests of plots: what a summary says is never taken for a command. */
-#include "deploy/report/plots.h"
+#include "deploy/plot/plots.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/has_gnuplot.h"

@@ -1,5 +1,5 @@
 /* Writes gnuplot commands that plot run folders. */
-#include "deploy/report/plots.h"
+#include "deploy/plot/plots.h"
 
 #include "deploy/report/metrics_file.h"
 

@@ -1,9 +1,9 @@
 /* Plots of runs, by gnuplot. */
-#ifndef DEPLOY_REPORT_PLOTS_H
-#define DEPLOY_REPORT_PLOTS_H
+#ifndef DEPLOY_PLOT_PLOTS_H
+#define DEPLOY_PLOT_PLOTS_H
 
 #include "common/base/status.h"
-#include "deploy/report/gnuplot.h"
+#include "deploy/plot/gnuplot.h"
 #include "deploy/report/run_groups.h"
 
 extern const struct plot plots[]; // ends with a row whose name is NULL

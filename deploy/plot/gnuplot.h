@@ -1,6 +1,6 @@
 /* Plots by gnuplot: one script for a list of plots, each as FOLDER/NAME.svg and FOLDER/NAME.png. */
-#ifndef DEPLOY_REPORT_GNUPLOT_H
-#define DEPLOY_REPORT_GNUPLOT_H
+#ifndef DEPLOY_PLOT_GNUPLOT_H
+#define DEPLOY_PLOT_GNUPLOT_H
 
 #include "common/base/status.h"
 

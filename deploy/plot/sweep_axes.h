@@ -1,6 +1,6 @@
 /* How far the axes of a sweep's plots go, and where their tics are. */
-#ifndef DEPLOY_REPORT_SWEEP_AXES_H
-#define DEPLOY_REPORT_SWEEP_AXES_H
+#ifndef DEPLOY_PLOT_SWEEP_AXES_H
+#define DEPLOY_PLOT_SWEEP_AXES_H
 
 #include "deploy/report/sweep_settings.h"
 

@@ -2,9 +2,9 @@
  *
  * Where there are several series, with several settings in one of them, curves are drawn in panels,
  * a series each: settings of equal place have equal colours. */
-#include "deploy/report/sweep_plots.h"
+#include "deploy/plot/sweep_plots.h"
 
-#include "deploy/report/sweep_axes.h"
+#include "deploy/plot/sweep_axes.h"
 #include "deploy/sweep/run_words.h"
 
 #include <string.h>
