@@ -9,7 +9,6 @@
 #define DEPLOY_PAGE_FIGURES_H
 
 #include "deploy/report/run_groups.h"
-#include "deploy/report/scaling.h"
 
 #include <jansson.h>
 
@@ -28,8 +27,5 @@ figure_maker figure_loss_steps, figure_loss_seconds, figure_accuracy_steps,
 figure_maker figure_rates, figure_times, figure_staleness;
 figure_maker figure_speed_up, figure_efficiency;
 figure_maker figure_faults; // where a run has any
-
-/* What scaling_of is asked about; the caller frees it. NULL: no memory. */
-struct scaling_input *figure_scaling_inputs(const struct run_groups *groups);
 
 #endif

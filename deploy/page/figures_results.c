@@ -1,6 +1,7 @@
 /* Figures of results: rates, times, staleness, scaling. */
 #include "deploy/page/figure_parts.h"
 #include "deploy/page/figures.h"
+#include "deploy/report/group_scaling.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,19 +178,6 @@ void figure_staleness(const struct run_groups *groups, json_t **ret_figure,
  * Scaling
  * ========================================================================================== */
 
-struct scaling_input *figure_scaling_inputs(const struct run_groups *groups)
-{
-    struct scaling_input *inputs = calloc(groups->count + 1, sizeof(*inputs));
-    for (size_t i = 0; inputs != NULL && i < groups->count; i++) {
-        const struct run_group *group = &groups->list[i];
-        inputs[i] = (struct scaling_input){.design = group->design,
-                                           .is_local = strcmp(group->mode, "local") == 0,
-                                           .workers = group->workers,
-                                           .rate = group->steady_rate};
-    }
-    return inputs;
-}
-
 static void add_ideal(json_t *figure, unsigned most, bool is_efficiency)
 {
     json_t *series = figure_add_series(figure, "ideal", (struct run_stroke){6, RUN_DASHES}),
@@ -199,47 +187,20 @@ static void add_ideal(json_t *figure, unsigned most, bool is_efficiency)
     }
 }
 
-/* Designs have the colours of their modes; those of one mode differ in their dashes. */
-static struct run_stroke stroke_of(const struct run_groups *groups,
-                                   const struct scaling_design *designs, size_t index)
-{
-    const struct scaling_point *last = &designs[index].points[designs[index].count - 1];
-    struct run_stroke stroke = {groups->list[last->input].stroke.colour, 0};
-    if (!groups->has_mode_colours) {
-        return (struct run_stroke){index, 0};
-    }
-    for (size_t i = 0; i < index; i++) {
-        last = &designs[i].points[designs[i].count - 1];
-        stroke.dash += groups->list[last->input].stroke.colour == stroke.colour;
-    }
-    stroke.dash %= RUN_DASHES;
-    return stroke;
-}
-
 static void make_scaling(const struct run_groups *groups, bool is_efficiency, json_t **ret_figure)
 {
-    struct scaling_input *inputs = figure_scaling_inputs(groups);
-    struct scaling_design *designs = calloc(SCALING_DESIGNS_MAX, sizeof(*designs));
-    unsigned most = 1;
+    struct group_scaling scaling;
     *ret_figure = NULL;
-    if (inputs == NULL || designs == NULL) {
-        goto end;
+    if (group_scaling_of(groups, &scaling) != STATUS_OK) {
+        return;
     }
-    size_t count = scaling_of(inputs, groups->count, designs);
-    if (count == 0) {
-        goto end;
-    }
-    json_t *figure = is_efficiency
-                         ? figure_lines("efficiency", "Efficiency", "workers", "efficiency (%)",
-                                        "Speed-up over the number of workers.")
-                         : figure_lines("speed-up", "Speed-up", "workers", "speed-up",
-                                        "By images per second without the first epoch (without "
-                                        "warm-up where there is one epoch), over the smallest "
-                                        "number of workers of each design, or over a job without "
-                                        "a network.");
-    for (size_t i = 0; i < count; i++) {
-        const struct scaling_design *design = &designs[i];
-        json_t *series = figure_add_series(figure, design->name, stroke_of(groups, designs, i));
+    json_t *figure = is_efficiency ? figure_lines("efficiency", "Efficiency", "workers",
+                                                  "efficiency (%)", GROUP_SCALING_EFFICIENCY)
+                                   : figure_lines("speed-up", "Speed-up", "workers", "speed-up",
+                                                  GROUP_SCALING_SPEED_UP);
+    for (size_t i = 0; i < scaling.count; i++) {
+        const struct scaling_design *design = &scaling.designs[i];
+        json_t *series = figure_add_series(figure, design->name, scaling.strokes[i]);
         for (size_t k = 0; k < design->count; k++) {
             struct statistics value =
                 is_efficiency ? design->points[k].efficiency : design->points[k].speed_up;
@@ -247,16 +208,17 @@ static void make_scaling(const struct run_groups *groups, bool is_efficiency, js
             value.half_width *= is_efficiency ? 100 : 1;
             json_array_append_new(json_object_get(series, "points"),
                                   figure_mean(design->points[k].workers, &value));
-            most = design->points[k].workers > most ? design->points[k].workers : most;
         }
     }
-    add_ideal(figure, most, is_efficiency);
-    figure_set_limits(figure, 1e9);
-    json_object_set_new(figure, "y_min", json_real(0));
-    *ret_figure = figure;
-end:
-    free(inputs);
-    free(designs);
+    if (scaling.count > 0) {
+        add_ideal(figure, scaling.workers_max, is_efficiency);
+        figure_set_limits(figure, 1e9);
+        json_object_set_new(figure, "y_min", json_real(0));
+        *ret_figure = figure;
+    } else {
+        json_decref(figure);
+    }
+    group_scaling_finish(&scaling);
 }
 
 void figure_speed_up(const struct run_groups *groups, json_t **ret_figure,

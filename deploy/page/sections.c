@@ -7,6 +7,7 @@
 #include "deploy/page/html_critical.h"
 #include "deploy/page/html_faults.h"
 #include "deploy/page/run_command.h"
+#include "deploy/report/group_scaling.h"
 #include "deploy/report/run_classes.h"
 #include "deploy/report/straggler_find.h"
 #include "deploy/report/table.h"
@@ -80,17 +81,15 @@ static void write_answer(FILE *file, const struct run_groups *groups)
     char text[ANSWER_BYTES];
     struct answer_setting *settings = calloc(groups->count + 1, sizeof(*settings));
     char(*digests)[80] = calloc(groups->count + 1, sizeof(*digests));
-    struct scaling_input *inputs = figure_scaling_inputs(groups);
-    struct scaling_design *designs = calloc(SCALING_DESIGNS_MAX, sizeof(*designs));
-    if (settings != NULL && digests != NULL && inputs != NULL && designs != NULL) {
+    struct group_scaling scaling = {NULL};
+    if (settings != NULL && digests != NULL && group_scaling_of(groups, &scaling) == STATUS_OK) {
         for (size_t i = 0; i < groups->count; i++) {
             fill_setting(groups, i, settings, digests);
         }
         const struct answer_input input = {.settings = settings,
                                            .count = groups->count,
-                                           .designs = designs,
-                                           .design_count =
-                                               scaling_of(inputs, groups->count, designs)};
+                                           .designs = scaling.designs,
+                                           .design_count = scaling.count};
         answer_write(&input, text);
         fprintf(file, "<div class=\"answer\">\n");
         write_lines(file, text);
@@ -98,8 +97,7 @@ static void write_answer(FILE *file, const struct run_groups *groups)
     }
     free(settings);
     free(digests);
-    free(inputs);
-    free(designs);
+    group_scaling_finish(&scaling);
 }
 
 /* How runs that were not completed have ended, and why. */

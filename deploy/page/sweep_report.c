@@ -132,36 +132,38 @@ static void write_details(FILE *file, const void *context)
 static enum status write_page(const struct page *page)
 {
     char lead[2048];
-    struct run_groups groups;
-    enum status status = run_groups_of_sweep(page->results, &groups);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct page whole = *page;
-    whole.groups = &groups;
     write_lead(page->results->plan, lead, sizeof(lead));
     const struct report_page shown = {.title = "Ringside sweep",
                                       .lead = lead,
                                       .folder = page->folder,
                                       .command = page->command,
-                                      .groups = &groups,
+                                      .groups = page->groups,
                                       .plots = sweep_plots,
                                       .write_table = write_table,
                                       .write_details = write_details,
-                                      .context = &whole};
-    status = sections_write(&shown);
-    run_groups_finish(&groups);
-    return status;
+                                      .context = page};
+    return sections_write(&shown);
 }
 
 static enum status write_files(const struct page *page)
 {
+    struct run_groups groups;
     enum status status = sweep_table_write(page->folder, page->settings);
     if (status != STATUS_OK) {
         return status;
     }
-    status = sweep_plots_write(page->folder, page->settings);
-    return status == STATUS_OK ? write_page(page) : status;
+    status = run_groups_of_sweep(page->results, &groups);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct page whole = *page;
+    whole.groups = &groups;
+    status = sweep_plots_write(page->folder, page->settings, &groups);
+    if (status == STATUS_OK) {
+        status = write_page(&whole);
+    }
+    run_groups_finish(&groups);
+    return status;
 }
 
 enum status sweep_report_write(const char *folder, const struct sweep_results *results,

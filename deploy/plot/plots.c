@@ -1,6 +1,7 @@
 /* Writes gnuplot commands that plot run folders. */
 #include "deploy/plot/plots.h"
 
+#include "deploy/plot/scaling_plots.h"
 #include "deploy/report/metrics_file.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@ const struct plot plots[] = {
     {"images", "Images per second of the whole job, warm-up excluded."},
     {"time", "Where each millisecond of a step went: computing, waiting for the exchange of "
              "gradients, waiting for input."},
+    SCALING_PLOTS,
     {NULL, NULL},
 };
 
@@ -41,6 +43,7 @@ struct plotted {
     const struct drawn *runs; // (count)
     size_t count;
     struct contents *contents; // filled with the data
+    const struct group_scaling *scaling;
 };
 
 /* "ring, seed 2, diverged at step 80" */
@@ -179,7 +182,9 @@ static void write_plot(FILE *script, const struct plot *plot, const void *contex
 {
     const struct plotted *plotted = context;
     const char *name = plot->name;
-    if (strcmp(name, "loss-steps") == 0) {
+    if (scaling_plots_has(plot)) {
+        scaling_plots_write(script, plot, plotted->scaling);
+    } else if (strcmp(name, "loss-steps") == 0) {
         write_losses_plot(script, "step", "1:3", plotted);
     } else if (strcmp(name, "loss-seconds") == 0) {
         write_losses_plot(script, "seconds", "2:3", plotted);
@@ -213,9 +218,16 @@ static void write_data(FILE *script, const void *context)
         plotted->contents->has_epochs = has_epochs || plotted->contents->has_epochs;
     }
     write_bars(script, plotted->runs, plotted->count);
+    scaling_plots_write_data(script, plotted->scaling);
     if (plotted->count > KEY_RUNS_MAX) {
         fprintf(script, "unset key\n"); // a legend that long leaves no room for the curves
     }
+}
+
+static double height(const struct plot *plot, const void *context)
+{
+    const struct plotted *plotted = context;
+    return scaling_plots_has(plot) && plotted->scaling->count == 0 ? 0 : 1;
 }
 
 enum status plots_write(const char *folder, const struct run_groups *groups)
@@ -223,7 +235,9 @@ enum status plots_write(const char *folder, const struct run_groups *groups)
     struct contents contents = {false, false};
     struct drawn *runs = calloc(groups->run_count + 1, sizeof(*runs));
     size_t count = 0;
-    if (runs == NULL) {
+    struct group_scaling scaling;
+    if (runs == NULL || group_scaling_of(groups, &scaling) != STATUS_OK) {
+        free(runs);
         return STATUS_NO_MEMORY;
     }
     for (size_t i = 0; i < groups->count; i++) {
@@ -233,14 +247,16 @@ enum status plots_write(const char *folder, const struct run_groups *groups)
             write_label(group, group->runs[k], runs[count++].label);
         }
     }
-    const struct plotted plotted = {runs, count, &contents};
+    const struct plotted plotted = {runs, count, &contents, &scaling};
     const struct gnuplot_script script = {
         .plots = plots,
         .context = &plotted,
         .write_data = write_data,
         .write_plot = write_plot,
+        .height = height,
     };
     enum status status = gnuplot_write(folder, &script);
+    group_scaling_finish(&scaling);
     free(runs);
     return status;
 }

@@ -4,6 +4,7 @@
  * a series each: settings of equal place have equal colours. */
 #include "deploy/plot/sweep_plots.h"
 
+#include "deploy/plot/scaling_plots.h"
 #include "deploy/plot/sweep_axes.h"
 #include "deploy/sweep/run_words.h"
 
@@ -40,17 +41,13 @@ const struct plot sweep_plots[] = {
     {"staleness", "How stale gradients were: the share of those that were so many updates old when "
                   "they were applied. The most stale half of a percent is left out."},
     {"images", "Images per second of the whole job, warm-up excluded, with 95 % intervals."},
+    SCALING_PLOTS,
     {NULL, NULL},
 };
 
 static bool has_staleness(const struct sweep_settings *settings)
 {
     return sweep_settings_have(settings, MEASURE_STALENESS);
-}
-
-static bool has_target(const struct sweep_settings *settings)
-{
-    return sweep_settings_have(settings, MEASURE_TARGET_STEPS);
 }
 
 /* Several settings in a series, and not too many series. */
@@ -183,9 +180,16 @@ static void write_runs(FILE *script, const struct sweep_settings *settings)
     fprintf(script, "END\n");
 }
 
+/* The data of one script. */
+struct plotted {
+    const struct sweep_settings *settings;
+    const struct group_scaling *scaling;
+};
+
 static void write_data(FILE *script, const void *context)
 {
-    const struct sweep_settings *settings = context;
+    const struct plotted *plotted = context;
+    const struct sweep_settings *settings = plotted->settings;
     char label[LABEL_BYTES];
     for (size_t i = 0; i < settings->count; i++) {
         write_curve(script, &settings->list[i], i);
@@ -203,6 +207,7 @@ static void write_data(FILE *script, const void *context)
     }
     fprintf(script, "END\n");
     write_runs(script, settings);
+    scaling_plots_write_data(script, plotted->scaling);
 }
 
 /* ==========================================================================================
@@ -416,7 +421,8 @@ static void write_images(FILE *script, const struct sweep_settings *settings)
 
 static void write_plot(FILE *script, const struct plot *plot, const void *context)
 {
-    const struct sweep_settings *settings = context;
+    const struct plotted *plotted = context;
+    const struct sweep_settings *settings = plotted->settings;
     static const struct {
         const char *name;
         struct curve_plot curve;
@@ -442,23 +448,26 @@ static void write_plot(FILE *script, const struct plot *plot, const void *contex
         write_staleness(script, settings);
     } else if (strcmp(plot->name, "images") == 0) {
         write_images(script, settings);
+    } else if (scaling_plots_has(plot)) {
+        scaling_plots_write(script, plot, plotted->scaling);
     }
-}
-
-static bool is_evaluated(const struct sweep_settings *settings)
-{
-    return sweep_settings_have(settings, MEASURE_ACCURACY);
 }
 
 static double height(const struct plot *plot, const void *context)
 {
-    const struct sweep_settings *settings = context;
+    const struct plotted *plotted = context;
+    const struct sweep_settings *settings = plotted->settings;
+    if (scaling_plots_has(plot)) {
+        return plotted->scaling->count > 0 ? 1 : 0;
+    }
     bool is_curve = strncmp(plot->name, "accuracy", 8) == 0 || strncmp(plot->name, "loss", 4) == 0;
-    if (strncmp(plot->name, "accuracy", 8) == 0 && !is_evaluated(settings)) {
+    if (strncmp(plot->name, "accuracy", 8) == 0 &&
+        !sweep_settings_have(settings, MEASURE_ACCURACY)) {
         return 0;
     }
     if (strncmp(plot->name, "target", 6) == 0) {
-        return has_target(settings) && has_staleness(settings) ? 1 : 0;
+        return sweep_settings_have(settings, MEASURE_TARGET_STEPS) && has_staleness(settings) ? 1
+                                                                                              : 0;
     }
     if (strcmp(plot->name, "staleness") == 0) {
         return has_staleness(settings) ? 0.2 + 0.8 * (double)row_count(settings) : 0;
@@ -466,14 +475,23 @@ static double height(const struct plot *plot, const void *context)
     return is_curve ? 0.2 + 0.8 * (double)row_count(settings) : 1.1;
 }
 
-enum status sweep_plots_write(const char *folder, const struct sweep_settings *settings)
+enum status sweep_plots_write(const char *folder, const struct sweep_settings *settings,
+                              const struct run_groups *groups)
 {
+    struct group_scaling scaling;
+    enum status status = group_scaling_of(groups, &scaling);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct plotted plotted = {settings, &scaling};
     const struct gnuplot_script script = {
         .plots = sweep_plots,
-        .context = settings,
+        .context = &plotted,
         .write_data = write_data,
         .write_plot = write_plot,
         .height = height,
     };
-    return gnuplot_write(folder, &script);
+    status = gnuplot_write(folder, &script);
+    group_scaling_finish(&scaling);
+    return status;
 }

@@ -1,5 +1,6 @@
 /* Tests of plots: what a summary says is never taken for a command. */
 #include "deploy/plot/plots.h"
+#include "deploy/plot/scaling_plots.h"
 #include "tests/support/common/captured_log.h"
 #include "tests/support/common/temp_folder.h"
 #include "tests/support/deploy/has_gnuplot.h"
@@ -58,10 +59,11 @@ static void runs_without_any_number_have_all_their_plots(void **state)
     assert_int_equal(status, STATUS_OK);
     for (size_t i = 0; plots[i].name != NULL; i++) {
         char path[4096];
+        bool is_there = !scaling_plots_has(&plots[i]); // no design has two numbers of workers
         snprintf(path, sizeof(path), "%s/%s.svg", folder, plots[i].name);
-        assert_int_equal(access(path, F_OK), 0);
+        assert_int_equal(access(path, F_OK) == 0, is_there);
         snprintf(path, sizeof(path), "%s/%s.png", folder, plots[i].name);
-        assert_int_equal(access(path, F_OK), 0);
+        assert_int_equal(access(path, F_OK) == 0, is_there);
     }
     run_groups_finish(&groups);
     run_folder_close(&runs[0]);

@@ -23,6 +23,8 @@ struct plots_test {
     struct sweep_point points[3];
     size_t rows[SETTINGS_MAX];
     struct sweep_settings settings;
+    struct run_group groups[SETTINGS_MAX]; // of no design that scales, unless a test says so
+    struct run_groups grouped;
 };
 
 /* `count` settings in `series` series, with everything that there can be. */
@@ -57,6 +59,7 @@ static void open_test(struct plots_test *test, size_t count, size_t series)
         test->rows[i] = i;
     }
     test->settings = (struct sweep_settings){test->list, count, series, test->rows};
+    test->grouped = (struct run_groups){.list = test->groups, .has_mode_colours = true};
 }
 
 /* Lines that have the text. */
@@ -83,7 +86,7 @@ static size_t plot_and_count(const struct plots_test *test)
 {
     size_t count = 0;
     captured_log_begin();
-    enum status status = sweep_plots_write(test->folder, &test->settings);
+    enum status status = sweep_plots_write(test->folder, &test->settings, &test->grouped);
     assert_string_equal(captured_log_end(), ""); // gnuplot's warnings are not the user's
     assert_int_equal(status, STATUS_OK);
     for (const struct plot *plot = sweep_plots; plot->name != NULL; plot++) {
@@ -188,6 +191,44 @@ static void two_or_three_runs_are_drawn_on_their_bar(void **state)
     }
 }
 
+/* Each bar of an interval is a path of its own; a design's name and the ideal are in the legend. */
+static void designs_scale_beside_the_ideal(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"speed-up.svg", "efficiency.svg"};
+    if (!has_gnuplot()) {
+        print_message("skipped: gnuplot is not installed\n");
+        skip();
+    }
+    size_t bars[2][2];
+    for (size_t has_seeds = 0; has_seeds < 2; has_seeds++) {
+        struct plots_test test;
+        open_test(&test, 4, 1);
+        for (size_t i = 0; i < 4; i++) {
+            struct run_group *group = &test.groups[i];
+            snprintf(group->design, sizeof(group->design), i < 2 ? "ring" : "staleness 4, slow");
+            group->workers = i % 2 == 0 ? 1 : 4;
+            group->stroke.colour = i / 2;
+            group->steady_rate =
+                (struct statistics){has_seeds ? 3 : 1, 100.0 * group->workers, has_seeds ? 5 : 0};
+        }
+        test.grouped.count = 4;
+        assert_int_equal(plot_and_count(&test), 10);
+        for (size_t k = 0; k < 2; k++) {
+            char path[4096];
+            snprintf(path, sizeof(path), "%s/%s", test.folder, names[k]);
+            assert_true(file_has(path, "ideal"));
+            assert_true(file_has(path, "staleness 4, slow"));
+            bars[has_seeds][k] = count_lines(path, "<g id=\"gnuplot_plot_");
+        }
+        temp_folder_destroy(test.folder);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        assert_int_equal(bars[0][k], 3);
+        assert_int_equal(bars[1][k], 5); // and the intervals of both designs
+    }
+}
+
 static void labels_that_read_like_commands_are_not_run(void **state)
 {
     (void)state;
@@ -201,7 +242,7 @@ static void labels_that_read_like_commands_are_not_run(void **state)
         memcpy(test.list[i].series, label, sizeof(label));
         memcpy(test.list[i].axis, label, sizeof(label));
     }
-    assert_int_equal(sweep_plots_write(test.folder, &test.settings), STATUS_OK);
+    assert_int_equal(sweep_plots_write(test.folder, &test.settings, &test.grouped), STATUS_OK);
     assert_int_not_equal(access(planted, F_OK), 0);
     temp_folder_destroy(test.folder);
 }
@@ -213,6 +254,7 @@ int main(void)
         cmocka_unit_test(settings_without_any_number_have_the_plots_that_are_left),
         cmocka_unit_test(what_diverged_and_what_is_capped_is_in_the_plots),
         cmocka_unit_test(two_or_three_runs_are_drawn_on_their_bar),
+        cmocka_unit_test(designs_scale_beside_the_ideal),
         cmocka_unit_test(labels_that_read_like_commands_are_not_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
