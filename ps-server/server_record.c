@@ -67,6 +67,7 @@ void server_finish_record(struct server *server)
         server_note_record(server, recorder_write_job(server->recorder, coordinator));
     }
     server_note_record(server, recorder_write_details(server->recorder, coordinator));
+    server_note_record(server, recorder_end_tensorboard(server->recorder, coordinator));
     if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
         coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
                           NULL);

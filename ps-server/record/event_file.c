@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define MASK_DELTA UINT32_C(0xA282EAD8)
+#define PATH_BYTES 4352
 #define NAME_START "events.out.tfevents." // TensorBoard looks for "tfevents" in a name
 // Names of ten digits are in the order of their numbers; there is a next one.
 #define NUMBER_MAX UINT64_C(9999999998)
@@ -68,15 +69,31 @@ uint64_t event_file_newest(const char *folder)
     return newest;
 }
 
-int event_file_open(const char *folder, uint64_t number, char *ret_path, size_t path_bytes)
+/* Whether the path fits. */
+static bool write_path(const char *folder, uint64_t number, const char *ending, char *ret_path,
+                       size_t path_bytes)
 {
-    int length =
-        snprintf(ret_path, path_bytes, "%s/" NAME_START "%010" PRIu64 ".ringside", folder, number);
-    if (length < 0 || (size_t)length >= path_bytes) {
+    int length = snprintf(ret_path, path_bytes, "%s/" NAME_START "%010" PRIu64 ".ringside%s",
+                          folder, number, ending);
+    return length >= 0 && (size_t)length < path_bytes;
+}
+
+int event_file_open(const char *folder, uint64_t number, const char *ending, char *ret_path,
+                    size_t path_bytes)
+{
+    if (!write_path(folder, number, ending, ret_path, path_bytes)) {
         errno = ENAMETOOLONG;
         return -1;
     }
     return new_file_open(ret_path, true);
+}
+
+void event_file_remove(const char *folder, uint64_t number, const char *ending)
+{
+    char path[PATH_BYTES];
+    if (write_path(folder, number, ending, path, sizeof(path))) {
+        unlink(path);
+    }
 }
 
 /* All of it, or errno. */

@@ -25,8 +25,14 @@ void event_file_record(const void *bytes, size_t size, unsigned char *ret_record
 uint64_t event_file_newest(const char *folder);
 
 /* Opens a new file of a folder, and writes its path. Readers take files in the order of their
- * names, so of their numbers: usually the time, in seconds. Returns -1 and errno. */
-int event_file_open(const char *folder, uint64_t number, char *ret_path, size_t path_bytes);
+ * names, so of their numbers: usually the time, in seconds; then of the endings of their names, ""
+ * or one that tells several of a number apart. A file of the same name is replaced. Returns -1 and
+ * errno. */
+int event_file_open(const char *folder, uint64_t number, const char *ending, char *ret_path,
+                    size_t path_bytes);
+
+/* Removes such a file, if it is there. */
+void event_file_remove(const char *folder, uint64_t number, const char *ending);
 
 /* Appends a record. STATUS_NO_MEMORY, STATUS_IO and errno. */
 enum status event_file_append(int fd, const void *bytes, size_t size);

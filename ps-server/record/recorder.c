@@ -291,6 +291,15 @@ enum status recorder_write_details(struct recorder *recorder, const struct coord
     return write_json(recorder, "details.json", details);
 }
 
+enum status recorder_end_tensorboard(struct recorder *recorder,
+                                     const struct coordinator *coordinator)
+{
+    bool is_completed = coordinator->verdict == STATUS_OK;
+    return recorder->tensorboard != NULL
+               ? check_tensorboard(recorder, tensorboard_end(recorder->tensorboard, is_completed))
+               : STATUS_OK;
+}
+
 /* Appends a line to the file. */
 static bool append(FILE *file, const json_t *line)
 {

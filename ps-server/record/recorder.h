@@ -55,6 +55,10 @@ enum status recorder_close_metrics(struct recorder *recorder,
 enum status recorder_write_details(struct recorder *recorder,
                                    const struct coordinator *coordinator);
 
+/* Says how the job ended to those who look at it by TensorBoard. */
+enum status recorder_end_tensorboard(struct recorder *recorder,
+                                     const struct coordinator *coordinator);
+
 /* Comes last, in the space that was set aside. */
 enum status recorder_write_summary(struct recorder *recorder,
                                    const struct coordinator *coordinator);

@@ -5,6 +5,7 @@
 #include "ps-server/coordinator/results.h"
 #include "ps-server/record/event_file.h"
 #include "ps-server/record/tensorboard_event.h"
+#include "ps-server/record/tensorboard_hparams.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +23,16 @@ static const char *const tags[] = {
 #define VALUE_COUNT (sizeof(tags) / sizeof(tags[0]))
 enum { IMAGES_PER_SECOND = 2 }; // of which the mean run has the sum
 
+// Files for the plugin of hyper-parameters, which takes the first of what it finds: one that is
+// read before all others, and replaced when the job goes on; and one that is removed then.
+#define START_NUMBER 0
+#define START_ENDING "-start"
+#define END_ENDING   "-end"
+
 struct tensorboard {
     char folder[TENSORBOARD_PATH_BYTES - 64];
     char path[TENSORBOARD_PATH_BYTES]; // that was opened or written last
+    const struct job *job;             // borrowed
     char *job_text;                    // owned
     uint32_t workers;
     uint64_t session; // number of files: the time at which they were opened, or more
@@ -100,8 +108,8 @@ static enum status open_stream(struct tensorboard *tensorboard, const char *run,
         memcpy(tensorboard->path, folder, sizeof(folder));
         return STATUS_IO;
     }
-    *fd =
-        event_file_open(folder, tensorboard->session, tensorboard->path, sizeof(tensorboard->path));
+    *fd = event_file_open(folder, tensorboard->session, "", tensorboard->path,
+                          sizeof(tensorboard->path));
     if (*fd < 0) {
         return STATUS_IO;
     }
@@ -137,31 +145,88 @@ static void close_all(struct tensorboard *tensorboard)
     }
 }
 
+static void mean_folder(const struct tensorboard *tensorboard,
+                        char ret_folder[TENSORBOARD_PATH_BYTES])
+{
+    snprintf(ret_folder, TENSORBOARD_PATH_BYTES, "%s/mean", tensorboard->folder);
+}
+
 /* The time, but more than any file of the run has: a job that goes on within a second, or on a host
  * whose clock is late, must not write over what was there. */
-static uint64_t next_session(const struct tensorboard *tensorboard)
+static uint64_t next_session(uint64_t newest)
+{
+    uint64_t now = (uint64_t)wall_time();
+    return now > newest ? now : newest + 1;
+}
+
+/* Writes a message of the plugin, and frees it. */
+static enum status write_hparams(int fd, const char *tag, uint8_t *bytes, size_t size)
+{
+    const struct tensorboard_event event = {
+        .hparams_tag = tag, .hparams = bytes, .hparams_size = size};
+    if (bytes == NULL) {
+        errno = ENOMEM;
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = write_event(fd, &event);
+    int error = errno;
+    free(bytes);
+    errno = error;
+    return status;
+}
+
+/* Opens a file beside that of the mean. */
+static enum status open_beside(struct tensorboard *tensorboard, uint64_t number, const char *ending,
+                               int *ret_fd)
 {
     char folder[TENSORBOARD_PATH_BYTES];
-    snprintf(folder, sizeof(folder), "%s/mean", tensorboard->folder);
-    uint64_t now = (uint64_t)wall_time(), newest = event_file_newest(folder);
-    return now > newest ? now : newest + 1;
+    mean_folder(tensorboard, folder);
+    int fd = event_file_open(folder, number, ending, tensorboard->path, sizeof(tensorboard->path));
+    if (fd < 0) {
+        return STATUS_IO;
+    }
+    *ret_fd = fd;
+    return write_event(fd, &(struct tensorboard_event){.version = "brain.Event:2"});
+}
+
+static enum status write_start(struct tensorboard *tensorboard)
+{
+    int fd = -1;
+    size_t size = 0;
+    enum status status = open_beside(tensorboard, START_NUMBER, START_ENDING, &fd);
+    if (status == STATUS_OK) {
+        uint8_t *bytes = tensorboard_hparams_experiment(tensorboard->job, &size);
+        status = write_hparams(fd, TENSORBOARD_HPARAMS_EXPERIMENT, bytes, size);
+    }
+    if (status == STATUS_OK) {
+        uint8_t *bytes = tensorboard_hparams_start(tensorboard->job, wall_time(), &size);
+        status = write_hparams(fd, TENSORBOARD_HPARAMS_START, bytes, size);
+    }
+    close_stream(&fd);
+    return status;
 }
 
 static enum status open_mean(struct tensorboard *tensorboard)
 {
-    tensorboard->session = next_session(tensorboard);
+    char folder[TENSORBOARD_PATH_BYTES];
+    mean_folder(tensorboard, folder);
+    uint64_t newest = event_file_newest(folder);
+    event_file_remove(folder, newest, END_ENDING);
+    tensorboard->session = next_session(newest);
     enum status status = open_stream(tensorboard, "mean", &tensorboard->mean_fd);
     if (status != STATUS_OK) {
         return status;
     }
     const struct tensorboard_event job = {.text_tag = "job/text_summary",
                                           .text = tensorboard->job_text};
-    return write_event(tensorboard->mean_fd, &job);
+    status = write_event(tensorboard->mean_fd, &job);
+    return status == STATUS_OK ? write_start(tensorboard) : status;
 }
 
 static bool allocate(struct tensorboard *tensorboard, const struct job *job)
 {
     size_t workers = job->workers;
+    tensorboard->job = job;
     tensorboard->workers = job->workers;
     tensorboard->job_text = describe_job(job);
     tensorboard->rank_fds = calloc(workers, sizeof(*tensorboard->rank_fds));
@@ -302,4 +367,17 @@ enum status tensorboard_add_test(struct tensorboard *tensorboard, uint64_t step,
     const struct tensorboard_scalar scalars[] = {{"test/accuracy", accuracy}, {"test/loss", loss}};
     const struct tensorboard_event event = {.step = step, .scalars = scalars, .scalar_count = 2};
     return write_event(tensorboard->mean_fd, &event);
+}
+
+enum status tensorboard_end(struct tensorboard *tensorboard, bool is_completed)
+{
+    int fd = -1;
+    size_t size = 0;
+    enum status status = open_beside(tensorboard, tensorboard->session, END_ENDING, &fd);
+    if (status == STATUS_OK) {
+        uint8_t *bytes = tensorboard_hparams_end(is_completed, wall_time(), &size);
+        status = write_hparams(fd, TENSORBOARD_HPARAMS_END, bytes, size);
+    }
+    close_stream(&fd);
+    return status;
 }

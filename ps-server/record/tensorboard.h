@@ -2,7 +2,8 @@
  *
  * It has a folder for the mean over all ranks, and one for each rank, so TensorBoard draws them as
  * runs beside each other. What is written are the lines of metrics.jsonl, so as many; the mean once
- * every rank has a new one. */
+ * every rank has a new one. The mean has the job's options as well, as a text and as
+ * hyper-parameters, and how the job ended. */
 #ifndef PS_SERVER_RECORD_TENSORBOARD_H
 #define PS_SERVER_RECORD_TENSORBOARD_H
 
@@ -10,6 +11,7 @@
 #include "common/job/job.h"
 #include "ps-server/record/metrics.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TENSORBOARD_RANKS_MAX  64 // of more ranks, the first ones have folders of their own
@@ -17,7 +19,7 @@
 
 struct tensorboard;
 
-/* Writes nothing. STATUS_NO_MEMORY. */
+/* Writes nothing. Borrows the job until the end. STATUS_NO_MEMORY. */
 enum status tensorboard_create(const char *run_folder, const struct job *job,
                                struct tensorboard **ret_tensorboard);
 void tensorboard_destroy(struct tensorboard *tensorboard); // NULL is fine
@@ -36,6 +38,9 @@ enum status tensorboard_add(struct tensorboard *tensorboard, uint32_t rank,
 /* An evaluation at a step. */
 enum status tensorboard_add_test(struct tensorboard *tensorboard, uint64_t step, double accuracy,
                                  double loss);
+
+/* The job has ended. */
+enum status tensorboard_end(struct tensorboard *tensorboard, bool is_completed);
 
 /* The file or folder that could not be written last. */
 const char *tensorboard_path(const struct tensorboard *tensorboard);

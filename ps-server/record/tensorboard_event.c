@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SESSION_START 1
+#define DT_FLOAT      1
 #define DT_STRING     7
 
 /* protobuf-c takes texts that may be changed, and does not change them. */
@@ -53,9 +54,15 @@ static uint8_t *pack_scalars(const struct tensorboard_event *of, Tensorboard__Ev
     return bytes;
 }
 
-/* One text, as a tensor of rank 1 for the plugin that shows texts. */
-static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event *event,
-                          size_t *ret_size)
+/* One tensor of rank 1 for a plugin. */
+struct plugin_value {
+    const char *tag, *plugin;
+    ProtobufCBinaryData content; // the plugin's own
+    ProtobufCBinaryData *text;   // the only element; NULL: a tensor without elements
+};
+
+static uint8_t *pack_plugin_value(const struct plugin_value *of, Tensorboard__Event *event,
+                                  size_t *ret_size)
 {
     Tensorboard__TensorShapeProto__Dim dim = TENSORBOARD__TENSOR_SHAPE_PROTO__DIM__INIT;
     Tensorboard__TensorShapeProto__Dim *dims[] = {&dim};
@@ -66,21 +73,20 @@ static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event
     Tensorboard__Summary__Value value;
     Tensorboard__Summary__Value *values[] = {&value};
     Tensorboard__Summary summary = TENSORBOARD__SUMMARY__INIT;
-    ProtobufCBinaryData text = {.len = strlen(of->text),
-                                .data = (uint8_t *)(void *)borrow(of->text)};
     tensorboard__summary_metadata__plugin_data__init(&plugin);
     tensorboard__summary_metadata__init(&metadata);
     tensorboard__summary__value__init(&value);
-    dim.size = 1;
+    dim.size = of->text != NULL ? 1 : 0;
     shape.dim = dims;
     shape.n_dim = 1;
-    tensor.dtype = DT_STRING;
+    tensor.dtype = of->text != NULL ? DT_STRING : DT_FLOAT;
     tensor.tensor_shape = &shape;
-    tensor.string_val = &text;
-    tensor.n_string_val = 1;
-    plugin.plugin_name = borrow("text");
+    tensor.string_val = of->text;
+    tensor.n_string_val = of->text != NULL ? 1 : 0;
+    plugin.plugin_name = borrow(of->plugin);
+    plugin.content = of->content;
     metadata.plugin_data = &plugin;
-    value.tag = borrow(of->text_tag);
+    value.tag = borrow(of->tag);
     value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_TENSOR;
     value.tensor = &tensor;
     value.metadata = &metadata;
@@ -91,6 +97,27 @@ static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event
     uint8_t *bytes = pack(event, ret_size);
     event->summary = NULL;
     return bytes;
+}
+
+static uint8_t *pack_text(const struct tensorboard_event *of, Tensorboard__Event *event,
+                          size_t *ret_size)
+{
+    ProtobufCBinaryData text = {.len = strlen(of->text),
+                                .data = (uint8_t *)(void *)borrow(of->text)};
+    const struct plugin_value value = {.tag = of->text_tag, .plugin = "text", .text = &text};
+    return pack_plugin_value(&value, event, ret_size);
+}
+
+/* All is in the content: the plugin looks at no element. */
+static uint8_t *pack_hparams(const struct tensorboard_event *of, Tensorboard__Event *event,
+                             size_t *ret_size)
+{
+    const void *bytes = of->hparams;
+    const struct plugin_value value = {
+        .tag = of->hparams_tag,
+        .plugin = "hparams",
+        .content = {.len = of->hparams_size, .data = (uint8_t *)(void *)borrow(bytes)}};
+    return pack_plugin_value(&value, event, ret_size);
 }
 
 uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_size)
@@ -109,6 +136,9 @@ uint8_t *tensorboard_event_pack(const struct tensorboard_event *of, size_t *ret_
         event.what_case = TENSORBOARD__EVENT__WHAT_SESSION_LOG;
         event.session_log = &log;
         return pack(&event, ret_size);
+    }
+    if (of->hparams != NULL) {
+        return pack_hparams(of, &event, ret_size);
     }
     return of->text != NULL ? pack_text(of, &event, ret_size) : pack_scalars(of, &event, ret_size);
 }

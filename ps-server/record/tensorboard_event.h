@@ -13,7 +13,7 @@ struct tensorboard_scalar {
     double value;
 };
 
-/* An event: zero or more scalars; or else one of the texts. */
+/* An event: zero or more scalars; or else one of the texts, or content for a plugin. */
 struct tensorboard_event {
     double wall_time; // seconds since 1970
     uint64_t step;
@@ -22,6 +22,9 @@ struct tensorboard_event {
     const char *version;  // of the file; of its first event
     const char *text_tag; // of a text in Markdown
     const char *text;
+    const char *hparams_tag; // of a message of tensorboard_hparams.h
+    const uint8_t *hparams;  // (hparams_size) borrowed
+    size_t hparams_size;
     bool is_start; // what follows replaces what was written of this step and later ones
 };
 

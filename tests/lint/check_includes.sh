@@ -87,6 +87,7 @@ worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h
+ps-server/record/tensorboard_hparams\.[ch] common/job/[^/]+\.h|ps-server/record/[^/]+\.h|tensorboard_hparams\.pb-c\.h
 common/trace/trace_packet\.c    common/(base|trace)/[^/]+\.h|perfetto_trace\.pb-c\.h
 common/channel/wire(_packing)?\.[ch] common/(base|vector|job|transport|channel)/[^/]+\.h|wire\.pb-c\.h
 '
@@ -98,6 +99,7 @@ zmq.*                           common/transport/(context|dealer|envelope|frames
 common/transport/[a-z]+_zmq\.h   common/transport/(context|dealer|envelope|frames|guard|monitor|transport)_zmq\.[ch]
 microhttpd.*                    common/service/web\.c
 tensorboard\.pb-c\.h            ps-server/record/tensorboard_event\.c
+tensorboard_hparams\.pb-c\.h    ps-server/record/tensorboard_hparams\.c
 live_page_text\.h                common/live/live_page\.c
 wire\.pb-c\.h                   common/channel/wire(\.c|_packing\.[ch])
 perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c

@@ -57,13 +57,21 @@ static void a_new_file_is_the_newest(void **state)
     char folder[] = "/tmp/ringside-events-XXXXXX", path[256];
     assert_non_null(mkdtemp(folder));
     for (uint64_t number = 9; number < 12; number++) {
-        int fd = event_file_open(folder, number, path, sizeof(path));
+        int fd = event_file_open(folder, number, "", path, sizeof(path));
         assert_true(fd >= 0);
         close(fd);
         assert_int_equal(event_file_newest(folder), number);
         assert_int_equal(unlink(path), 0);
     }
-    assert_int_equal(event_file_open(folder, 9, path, 20), -1); // there is no room for the path
+    int end = event_file_open(folder, 9, "-end", path, sizeof(path));
+    assert_true(end >= 0);
+    close(end);
+    assert_int_equal(event_file_newest(folder), 9);
+    event_file_remove(folder, 8, "-end"); // there is none
+    assert_int_equal(access(path, F_OK), 0);
+    event_file_remove(folder, 9, "-end");
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(event_file_open(folder, 9, "", path, 20), -1); // there is no room for the path
     assert_int_equal(rmdir(folder), 0);
 }
 

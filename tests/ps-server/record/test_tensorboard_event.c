@@ -1,6 +1,7 @@
 /* Tests of records and events against those that TensorBoard's own writer made. */
 #include "ps-server/record/event_file.h"
 #include "ps-server/record/tensorboard_event.h"
+#include "ps-server/record/tensorboard_hparams.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -68,10 +69,32 @@ static void a_text_is_a_tensor_for_the_plugin_that_shows_texts(void **state)
     free(bytes);
 }
 
+/* Tags, names and contents as TensorBoard's package packs them. */
+static void how_a_job_ended_is_content_for_the_plugin_of_hyper_parameters(void **state)
+{
+    size_t size;
+    (void)state;
+    uint8_t *content = tensorboard_hparams_end(false, 1.5, &size);
+    assert_non_null(content);
+    expect_bytes(content, size, "220b080211000000000000f83f");
+    const struct tensorboard_event event = {.wall_time = 1.5,
+                                            .hparams_tag = TENSORBOARD_HPARAMS_END,
+                                            .hparams = content,
+                                            .hparams_size = size};
+    uint8_t *bytes = tensorboard_event_pack(&event, &size);
+    assert_non_null(bytes);
+    expect_bytes(bytes, size,
+                 "09000000000000f83f2a420a400a1a5f68706172616d735f2f73657373696f6e5f656e645f696e66"
+                 "6f42060801120212004a1a0a180a0768706172616d73120d220b080211000000000000f83f");
+    free(content);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_those_of_its_own_writer),
+        cmocka_unit_test(how_a_job_ended_is_content_for_the_plugin_of_hyper_parameters),
         cmocka_unit_test(a_text_is_a_tensor_for_the_plugin_that_shows_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
