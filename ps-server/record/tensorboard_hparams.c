@@ -106,7 +106,8 @@ uint8_t *tensorboard_hparams_experiment(const struct job *job, size_t *ret_size)
 {
     uint8_t *bytes = NULL;
     Tensorboard__Hparams__HParamInfo *infos = calloc(job_option_count, sizeof(*infos));
-    Tensorboard__Hparams__HParamInfo **list = calloc(job_option_count, sizeof(*list));
+    Tensorboard__Hparams__HParamInfo **list =
+        (Tensorboard__Hparams__HParamInfo **)calloc(job_option_count, sizeof(void *));
     if (infos != NULL && list != NULL) {
         for (size_t i = 0; i < job_option_count; i++) {
             tensorboard__hparams__hparam_info__init(&infos[i]);
@@ -154,7 +155,8 @@ uint8_t *tensorboard_hparams_start(const struct job *job, double seconds, size_t
     uint8_t *bytes = NULL;
     struct entry *entries = calloc(job_option_count, sizeof(*entries));
     Tensorboard__Hparams__SessionStartInfo__HparamsEntry **list =
-        calloc(job_option_count, sizeof(Tensorboard__Hparams__SessionStartInfo__HparamsEntry *));
+        (Tensorboard__Hparams__SessionStartInfo__HparamsEntry **)calloc(job_option_count,
+                                                                        sizeof(void *));
     if (entries != NULL && list != NULL) {
         Tensorboard__Hparams__HParamsPluginData data =
             TENSORBOARD__HPARAMS__HPARAMS_PLUGIN_DATA__INIT;
