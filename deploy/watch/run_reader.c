@@ -128,6 +128,9 @@ static enum status read_job(struct run_reader *reader)
     COPY_TEXT(state->dataset, options, "data", ":");
     COPY_TEXT(state->device, options, "device", "");
     COPY_TEXT(state->optimizer, options, "optimizer", "");
+    if (strcmp(state->optimizer, "auto") == 0) { // what job_optimizer_text says
+        snprintf(state->optimizer, sizeof(state->optimizer), "the script's");
+    }
     snprintf(state->outcome, sizeof(state->outcome), "training");
     count_members(job, state);
     state->servers = (uint32_t)whole_of(options, "servers");

@@ -88,6 +88,18 @@ static void lines_are_taken_once_they_are_whole(void **state)
     close_folder(&reader);
 }
 
+static void an_optimizer_of_a_program_is_called_as_in_its_log(void **state)
+{
+    static struct run_reader reader;
+    (void)state;
+    open_folder(&reader);
+    write_file("job.json", "w",
+               "{\"options\": {\"workers\": 1, \"mode\": \"ring\", \"optimizer\": \"auto\"}}");
+    assert_true(update(&reader));
+    assert_string_equal(reader.state.optimizer, "the script's");
+    close_folder(&reader);
+}
+
 static void of_an_open_job_there_is_no_total(void **state)
 {
     static struct run_reader reader;
@@ -243,6 +255,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_taken_once_they_are_whole),
+        cmocka_unit_test(an_optimizer_of_a_program_is_called_as_in_its_log),
         cmocka_unit_test(of_an_open_job_there_is_no_total),
         cmocka_unit_test(a_job_that_goes_on_earlier_is_read_anew),
         cmocka_unit_test(a_job_of_another_size_is_not_taken_for_the_same),
