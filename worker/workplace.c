@@ -6,12 +6,14 @@
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job_text.h"
 #include "common/vector/layout.h"
+#include "worker/data/normalized.h"
 #include "worker/data/resized.h"
 #include "worker/model/description.h"
 #include "worker/train/examiner.h"
 
 #include <jansson.h>
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,14 @@ static enum status open_images(const struct job *job, enum dataset_split split, 
         .tells = tells,
     };
     enum status status = dataset_open(job->data, &options, &dataset);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct normalization normalization;
+    char why[OPTION_ERROR_BYTES];
+    status = normalization_parse(job->normalize, &normalization, why, sizeof(why));
+    assert(status == STATUS_OK); // the job's options were checked
+    status = dataset_normalize(dataset, &normalization, &dataset);
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
 }
 

@@ -27,9 +27,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JOB_NAME_BYTES    32
-#define JOB_AUGMENT_BYTES 96
-#define JOB_PATH_BYTES    1024
+#define JOB_NAME_BYTES      32
+#define JOB_AUGMENT_BYTES   96
+#define JOB_NORMALIZE_BYTES 96
+#define JOB_PATH_BYTES      1024
 /* In a run folder, until there is a summary: room that the summary takes over. */
 #define JOB_RESERVE_NAME  ".summary.reserve"
 #define JOB_RESERVE_BYTES 32768 // more than a summary has, if it is not of very many epochs
@@ -47,14 +48,15 @@ struct job {
     uint32_t processes;      // that carry the workers' ranks, see carriers.h; 0: one for each
     uint32_t server_threads; // shards of each server
     char model[JOB_NAME_BYTES];
-    char data[JOB_PATH_BYTES];       // "cifar10:/data"
-    uint32_t image_size;             // rows and columns of images; 0: as the data have them
-    enum bad_images bad_images;      // in folders of images
-    char augment[JOB_AUGMENT_BYTES]; // of training images: none, or see augmentation.h
-    uint32_t batch;                  // per worker; 0: from global_batch
-    uint32_t global_batch;           // 0: workers x batch
-    uint32_t epochs;                 // 0: from steps
-    uint64_t steps;                  // 0: from epochs
+    char data[JOB_PATH_BYTES];           // "cifar10:/data"
+    uint32_t image_size;                 // rows and columns of images; 0: as the data have them
+    enum bad_images bad_images;          // in folders of images
+    char augment[JOB_AUGMENT_BYTES];     // of training images: none, or see augmentation.h
+    char normalize[JOB_NORMALIZE_BYTES]; // of all images: usual, or see normalization.h
+    uint32_t batch;                      // per worker; 0: from global_batch
+    uint32_t global_batch;               // 0: workers x batch
+    uint32_t epochs;                     // 0: from steps
+    uint64_t steps;                      // 0: from epochs
     enum optimizer_kind optimizer;
     struct optimizer_settings settings;
     double lr; // of one worker; 0: the optimizer's default

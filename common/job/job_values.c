@@ -8,6 +8,7 @@
 #include "common/job/switches.h"
 #include "common/options/names.h"
 #include "common/plan/augmentation.h"
+#include "common/plan/normalization.h"
 #include "common/plan/order.h"
 
 #include <inttypes.h>
@@ -229,6 +230,12 @@ bool job_augment_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     struct augmentation augmentation;
     return augmentation_parse(text, &augmentation, ret_why, why_size) == STATUS_OK;
+}
+
+bool job_normalize_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    struct normalization normalization;
+    return normalization_parse(text, &normalization, ret_why, why_size) == STATUS_OK;
 }
 
 bool job_switch_is_valid(const char *text, char *ret_why, size_t why_size)

@@ -26,6 +26,7 @@ void job_timeline_steps_format(const void *field, char *ret_text, size_t text_si
 bool job_model_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_augment_is_valid(const char *text, char *ret_why, size_t why_size);
+bool job_normalize_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_device_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_server_device_is_valid(const char *text, char *ret_why, size_t why_size);
 bool job_mode_is_valid(const char *text, char *ret_why, size_t why_size);

@@ -80,8 +80,9 @@ static void an_option_acts_only_beside_what_it_is_for(void **state)
 static void what_is_ours_does_nothing_for_a_program_of_its_own(void **state)
 {
     (void)state;
-    static const char *const ours[] = {"data",   "augment", "eval",         "limit-train",
-                                       "device", "conv",    "cuda-engines", "precision"};
+    static const char *const ours[] = {"data", "augment",      "normalize",
+                                       "eval", "limit-train",  "device",
+                                       "conv", "cuda-engines", "precision"};
     static const char *const all[] = {"lr", "seed", "bucket-mb", "threads", "batch", "transport"};
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
         check(ours[i], SAMPLE_JOB("model=external:mine", "mode=ring"), false);
