@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +44,20 @@ bool cache_folder_make(char *path)
     }
     mkdir(path, 0700);
     return cache_folder_is_safe(path);
+}
+
+int cache_folder_lock(const char *path)
+{
+    char name[CACHE_FOLDER_BYTES + 8];
+    snprintf(name, sizeof(name), "%s.lock", path);
+    int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    while (lock >= 0 && flock(lock, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            close(lock);
+            return -1;
+        }
+    }
+    return lock;
 }
 
 char *cache_folder_read(const char *path, size_t size_max, size_t *ret_size)

@@ -17,6 +17,10 @@ bool cache_folder_is_safe(const char *path);
 /* Makes it, and what is above it. Returns whether it is safe. */
 bool cache_folder_make(char *path);
 
+/* Takes the lock of a file there, PATH.lock, and waits for whoever has it. A descriptor, to be
+ * closed when the lock is given back; -1: there is none to be had. */
+int cache_folder_lock(const char *path);
+
 /* All of a file that is nobody's link, with '\0' behind; the caller frees it. NULL if there is
  * none, or it is empty or longer than size_max. */
 char *cache_folder_read(const char *path, size_t size_max, size_t *ret_size);

@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,20 +184,6 @@ enum status image_cache_decode(const uint8_t *bytes, size_t size, struct image_l
 
 /* ---- files ---- */
 
-static int take_lock(const char *path)
-{
-    char name[PATH_BYTES + 8];
-    snprintf(name, sizeof(name), "%s.lock", path);
-    int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    while (lock >= 0 && flock(lock, LOCK_EX) != 0) {
-        if (errno != EINTR) {
-            close(lock);
-            return -1;
-        }
-    }
-    return lock;
-}
-
 struct image_cache *image_cache_open(const char *folder)
 {
     char kept[PATH_BYTES];
@@ -210,7 +195,7 @@ struct image_cache *image_cache_open(const char *folder)
     }
     uint64_t digest = layout_digest_add(LAYOUT_DIGEST_SEED, real, strlen(real));
     snprintf(cache->path, sizeof(cache->path), "%.4000s/%016llx", kept, (unsigned long long)digest);
-    cache->lock = take_lock(cache->path);
+    cache->lock = cache_folder_lock(cache->path);
     if (cache->lock < 0) {
         goto fail;
     }
