@@ -130,6 +130,7 @@ static enum status train(const struct worker_options *options, struct link *link
     struct link_prepared prepared;
     trainer_describe(workplace->trainer, &prepared);
     prepared.classes = workplace->train->class_text;
+    prepared.figures = workplace->figures;
     prepared.choices = device_choices(workplace->device);
     status = link_prepare(link, &prepared);
     if (status != STATUS_OK) {

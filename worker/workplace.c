@@ -8,6 +8,7 @@
 #include "common/vector/layout.h"
 #include "worker/data/normalized.h"
 #include "worker/data/resized.h"
+#include "worker/data/statistics.h"
 #include "worker/model/description.h"
 #include "worker/train/examiner.h"
 
@@ -36,8 +37,32 @@ static uint32_t thread_count(const struct job *job, uint32_t local_size)
     return threads > 0 ? threads : 1;
 }
 
+/* Counts the figures of training images, if that is asked for. */
+static enum status resolve(const struct job *job, const struct dataset *train, bool tells,
+                           struct normalization *normalization)
+{
+    struct pixels_source source;
+    struct statistics statistics;
+    if (normalization->kind != NORMALIZATION_DATASET) {
+        return STATUS_OK;
+    }
+    if (!dataset_describe(train, &source)) {
+        log_error("--normalize dataset needs images that are stored as bytes, as cifar10 and mnist "
+                  "have them; leave it out");
+        return STATUS_INVALID;
+    }
+    uint64_t count = train->sample_count;
+    if (job->limit_train > 0 && job->limit_train < count) {
+        count = job->limit_train;
+    }
+    enum status status = statistics_count(train, count, tells, &statistics);
+    return status == STATUS_OK ? statistics_figures(&statistics, source.channels, normalization)
+                               : status;
+}
+
+/* Training images resolve the normalization, by which others are then read, too. */
 static enum status open_images(const struct job *job, enum dataset_split split, bool tells,
-                               struct dataset **ret_dataset)
+                               struct normalization *normalization, struct dataset **ret_dataset)
 {
     struct dataset *dataset;
     const struct dataset_options options = {
@@ -51,12 +76,42 @@ static enum status open_images(const struct job *job, enum dataset_split split, 
     if (status != STATUS_OK) {
         return status;
     }
-    struct normalization normalization;
-    char why[OPTION_ERROR_BYTES];
-    status = normalization_parse(job->normalize, &normalization, why, sizeof(why));
-    assert(status == STATUS_OK); // the job's options were checked
-    status = dataset_normalize(dataset, &normalization, &dataset);
+    status = resolve(job, dataset, tells, normalization);
+    if (status != STATUS_OK) {
+        dataset_close(dataset);
+        return status;
+    }
+    status = dataset_normalize(dataset, normalization, &dataset);
     return status == STATUS_OK ? dataset_resize(dataset, job->image_size, ret_dataset) : status;
+}
+
+/* The job's options were checked. */
+static struct normalization normalization_of(const struct job *job)
+{
+    struct normalization normalization = {.kind = NORMALIZATION_USUAL};
+    char why[OPTION_ERROR_BYTES];
+    enum status status = normalization_parse(job->normalize, &normalization, why, sizeof(why));
+    assert(status == STATUS_OK);
+    return normalization;
+}
+
+/* Mean and deviation of each channel as they are in use; "" of images without bytes. */
+static void describe_figures(const struct dataset *train, char ret_text[WORKPLACE_FIGURES_BYTES])
+{
+    struct pixels_source source;
+    size_t used = 0;
+    ret_text[0] = '\0';
+    if (!dataset_describe(train, &source)) {
+        return;
+    }
+    for (uint32_t i = 0; i < 2 * source.channels; i++) {
+        uint32_t c = i % source.channels;
+        double scale = 255 * (double)source.scale[c];
+        double figure = i < source.channels ? fabs((double)source.shift[c]) / scale : 1 / scale;
+        const char *mark = i == 0 ? "" : i == source.channels ? "/" : ",";
+        used += (size_t)snprintf(ret_text + used, WORKPLACE_FIGURES_BYTES - used, "%s%.6g", mark,
+                                 figure);
+    }
 }
 
 /* A build for GPUs that does without one says so, once for the job. */
@@ -89,11 +144,14 @@ static enum status open_data_and_device(struct workplace *workplace, const struc
                                         const struct workplace_seat *seat)
 {
     const struct device_options device = device_options_of(job, seat);
-    enum status status = open_images(job, DATASET_TRAIN, seat->process == 0, &workplace->train);
+    struct normalization normalization = normalization_of(job);
+    bool tells = seat->process == 0;
+    enum status status = open_images(job, DATASET_TRAIN, tells, &normalization, &workplace->train);
     if (status != STATUS_OK) {
         return status;
     }
-    status = open_images(job, DATASET_TEST, seat->process == 0, &workplace->test);
+    describe_figures(workplace->train, workplace->figures);
+    status = open_images(job, DATASET_TEST, tells, &normalization, &workplace->test);
     if (status != STATUS_OK) {
         return status;
     }
@@ -256,7 +314,9 @@ enum status workplace_describe_model(void)
     if (read_job(&job) != STATUS_OK) {
         return STATUS_INVALID;
     }
-    enum status status = open_images(&job, DATASET_TEST, false, &images);
+    struct normalization normalization = {.kind =
+                                              NORMALIZATION_USUAL}; // shapes do not depend on it
+    enum status status = open_images(&job, DATASET_TEST, false, &normalization, &images);
     if (status != STATUS_OK) {
         return status;
     }

@@ -10,11 +10,14 @@
 
 #include <stdint.h>
 
+#define WORKPLACE_FIGURES_BYTES 128 // of a text of means and deviations
+
 struct workplace {
     struct dataset *train, *test;
     struct device *device;
     struct trainer *trainer;
-    struct trace *trace; // borrowed; of the process, for a timeline; NULL: none
+    char figures[WORKPLACE_FIGURES_BYTES]; // M,M,M/D,D,D of pixels; "": they are not of bytes
+    struct trace *trace;                   // borrowed; of the process, for a timeline; NULL: none
 };
 
 /* Which of the worker processes it is for. */

@@ -24,7 +24,8 @@
     X(endpoints)        \
     X(params_digest)    \
     X(tensors)          \
-    X(device)
+    X(device)           \
+    X(figures)
 
 #define REPORT_NUMBERS(X) \
     X(steps)              \

@@ -46,21 +46,30 @@ static bool take_list(const char **at, char stop, double least, double most,
     return false;
 }
 
+static const struct {
+    const char *text;
+    enum normalization_kind kind;
+} words[] = {
+    {"usual", NORMALIZATION_USUAL},
+    {"dataset", NORMALIZATION_DATASET},
+    {"none", NORMALIZATION_NONE},
+};
+
 enum status normalization_parse(const char *text, struct normalization *ret_normalization,
                                 char *ret_why, size_t why_size)
 {
     struct normalization given = {.kind = NORMALIZATION_GIVEN};
     uint32_t deviations = 0;
-    if (strcmp(text, "usual") == 0 || strcmp(text, "none") == 0) {
-        bool is_none = text[0] == 'n';
-        *ret_normalization = (struct normalization){
-            .kind = is_none ? NORMALIZATION_NONE : NORMALIZATION_USUAL,
-        };
-        return STATUS_OK;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i].text) == 0) {
+            *ret_normalization = (struct normalization){.kind = words[i].kind};
+            return STATUS_OK;
+        }
     }
     if (!take_list(&text, '/', 0, MEAN_MAX, given.mean, &given.channels)) {
         snprintf(ret_why, why_size,
-                 "it is usual, none, or means and deviations of the channels, M,M,M/D,D,D: each "
+                 "it is usual, dataset, none, or means and deviations of the channels, "
+                 "M,M,M/D,D,D: each "
                  "mean is from 0 to %g",
                  MEAN_MAX);
         return STATUS_INVALID;

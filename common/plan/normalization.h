@@ -1,6 +1,7 @@
 /* How pixels are made of the bytes of images, as --normalize describes it. Pure.
  *
  *     usual          by the figures that each dataset comes with
+ *     dataset        by those of the training images, which are counted
  *     none           bytes become 0 to 1
  *     M,M,M/D,D,D    less the mean M of their channel, divided by its deviation D; both as shares
  *                    of 255, one for each channel */
@@ -14,7 +15,12 @@
 
 #define NORMALIZATION_CHANNELS_MAX 3
 
-enum normalization_kind { NORMALIZATION_USUAL, NORMALIZATION_NONE, NORMALIZATION_GIVEN };
+enum normalization_kind {
+    NORMALIZATION_USUAL,
+    NORMALIZATION_DATASET,
+    NORMALIZATION_NONE,
+    NORMALIZATION_GIVEN
+};
 
 struct normalization {
     enum normalization_kind kind;

@@ -42,6 +42,7 @@ static const struct phrase phrases[] = {
     {"augment", "none", "images unchanged"},
     {"augment", NULL, "images changed by %s"},
     {"normalize", "usual", "pixels as usual"},
+    {"normalize", "dataset", "pixels normalised by their own figures"},
     {"normalize", "none", "pixels from 0 to 1"},
     {"normalize", NULL, "pixels normalised by %s"},
     {"shard", "global", "samples dealt anew"},

@@ -120,6 +120,7 @@ static void take_first(struct coordinator *coordinator, const struct message *me
     coordinator->tensor_count = message->member->tensor_count;
     snprintf(coordinator->tensors, sizeof(coordinator->tensors), "%s",
              message->member->tensors != NULL ? message->member->tensors : "");
+    snprintf(coordinator->figures, sizeof(coordinator->figures), "%s", message->member->figures);
 }
 
 /* Takes what a program of its own says of its optimizer, from the first worker that is ready. */

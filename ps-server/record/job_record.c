@@ -5,7 +5,9 @@
 #include "common/job/job_modes.h"
 #include "common/job/job_options.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *integer(uint64_t value)
@@ -100,6 +102,28 @@ static const char *optimizer_from(const struct coordinator *coordinator)
                                                          : "options";
 }
 
+/* Mean and deviation of each channel, where a worker said them; or null. */
+static json_t *normalization_json(const struct coordinator *coordinator)
+{
+    json_t *lists[2] = {json_array(), json_array()};
+    const char *at = coordinator->figures;
+    bool is_whole = true;
+    for (size_t i = 0; i < 2 && is_whole; i++) {
+        char stop = i == 0 ? '/' : '\0';
+        do {
+            char *end;
+            json_array_append_new(lists[i], json_real(strtod(at, &end)));
+            is_whole = end != at && (*end == ',' || *end == stop);
+            at = end + (*end != '\0');
+        } while (is_whole && at[-1] == ',');
+    }
+    json_t *object =
+        is_whole ? json_pack("{s:O, s:O}", "mean", lists[0], "deviation", lists[1]) : json_null();
+    json_decref(lists[0]);
+    json_decref(lists[1]);
+    return object;
+}
+
 json_t *job_record_json(const struct coordinator *coordinator, const char *program)
 {
     json_t *options = json_object(), *members = json_array();
@@ -115,12 +139,13 @@ json_t *job_record_json(const struct coordinator *coordinator, const char *progr
         json_array_append_new(members, member_json("worker", i, &membership->workers[i]));
     }
     program = program != NULL && program[0] != '\0' ? program : NULL;
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o}", "version",
-                     RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o}",
+                     "version", RINGSIDE_VERSION, "wire_version", WIRE_VERSION, "parameters",
                      (json_int_t)coordinator->parameters, "train_samples",
                      (json_int_t)coordinator->train_samples, "test_samples",
                      (json_int_t)coordinator->test_samples, "bits_of",
                      job_record_bits_of(coordinator->job), "program", program, "optimizer_from",
                      optimizer_from(coordinator), "options", options, "members", members, "choices",
-                     choices_json(coordinator), "classes", classes_json(coordinator));
+                     choices_json(coordinator), "classes", classes_json(coordinator),
+                     "normalization", normalization_json(coordinator));
 }

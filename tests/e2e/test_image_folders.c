@@ -98,23 +98,22 @@ static void both_designs_train_with_equal_bits(void **state)
     assert_string_equal(digest, first);
 }
 
-/* Runs a job on test->folder in test->out. */
-static int run(struct command_test *test, const char *bad_images)
+/* Runs a job on test->folder in test->out, with one more option. */
+static int run_with(struct command_test *test, const char *name, const char *value)
 {
     char data[PROGRAM_PATH_BYTES + 16];
     snprintf(data, sizeof(data), "images:%s", test->folder);
-    const char *const args[] = {"run",      "-n",
-                                "2",        "--mode",
-                                "ring",     "--model",
-                                "lenet5",   "--data",
-                                data,       "--image-size",
-                                "32",       "--steps",
-                                "2",        "--global-batch",
-                                "8",        "--bad-images",
-                                bad_images, "--out",
-                                test->out,  NULL};
+    const char *const args[] = {
+        "run", "-n",           "2",       "--mode",  "ring", "--model",        "lenet5", "--data",
+        data,  "--image-size", "32",      "--steps", "2",    "--global-batch", "8",      name,
+        value, "--out",        test->out, NULL};
     program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
     return program_wait(&test->run);
+}
+
+static int run(struct command_test *test, const char *bad_images)
+{
+    return run_with(test, "--bad-images", bad_images);
 }
 
 static void check_said(const struct command_test *test, const char *text)
@@ -169,6 +168,24 @@ static void a_broken_file_is_named_or_left_out(void **state)
     check_report(test);
 }
 
+/* Both processes count, and have the same figures, or the job would be refused. */
+static void figures_of_the_training_images_are_recorded(void **state)
+{
+    struct command_test *test = *state;
+    make_folder(test);
+    assert_int_equal(run_with(test, "--normalize", "dataset"), 0);
+    json_t *job = programs_read_json(test->out, "job.json");
+    json_t *figures = json_object_get(job, "normalization");
+    for (size_t i = 0; i < 3; i++) {
+        double mean = json_real_value(json_array_get(json_object_get(figures, "mean"), i));
+        double deviation =
+            json_real_value(json_array_get(json_object_get(figures, "deviation"), i));
+        assert_true(mean > 0.01 && mean < 1 && mean != 0.485 && mean != 0.456 && mean != 0.406);
+        assert_true(deviation > 0.01 && deviation < 0.6);
+    }
+    json_decref(job);
+}
+
 #define MANY_CLASSES 1500
 
 /* The name of a class of many, long enough that they do not fit in one message. */
@@ -208,6 +225,8 @@ int main(void)
                                         command_test_tear_down),
         cmocka_unit_test_setup_teardown(a_broken_file_is_named_or_left_out, command_test_set_up,
                                         command_test_tear_down),
+        cmocka_unit_test_setup_teardown(figures_of_the_training_images_are_recorded,
+                                        command_test_set_up, command_test_tear_down),
         cmocka_unit_test_setup_teardown(the_names_of_many_classes_are_recorded, command_test_set_up,
                                         command_test_tear_down),
     };

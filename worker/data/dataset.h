@@ -54,6 +54,7 @@ struct dataset {
     uint32_t class_count;
     const char *class_text; // names of classes, a list in JSON, valid until close; NULL: none
     uint64_t names_digest;  // of what samples are called; 0: of nothing
+    uint64_t stamp;         // of files that are slow to read, with sizes and times; 0: of none
 };
 
 /* `data` as in --data: "cifar10:DIR". The path may be empty only where the row takes none. Logs. */

@@ -3,6 +3,7 @@
 
 #include "common/base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ enum status dataset_normalize(struct dataset *inner, const struct normalization 
         *ret_dataset = inner;
         return STATUS_OK;
     }
+    assert(normalization->kind != NORMALIZATION_DATASET);
     enum status status = check(inner, normalization);
     struct normalized *normalized = status == STATUS_OK ? calloc(1, sizeof(*normalized)) : NULL;
     if (normalized == NULL) {

@@ -389,6 +389,7 @@ static enum status say_ready(struct link *link)
     link->member.self.rank = link->process;
     link->member.self.params_digest = link->prepared.params_digest;
     link->member.self.device = link->prepared.device;
+    link->member.self.figures = link->prepared.figures;
     link->member.self.train_samples = link->prepared.train_samples;
     link->member.self.test_samples = link->prepared.test_samples;
     link->member.self.data_digest = link->prepared.data_digest;

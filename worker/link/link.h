@@ -61,6 +61,7 @@ struct link_prepared {
     uint64_t tensor_count;        // of a program of its own; 0: not said
     const char *tensors;          // the first of them, as wire_parts.h has it; NULL: not said
     const char *choices;          // of the device: how it computes; NULL: it has none
+    const char *figures;          // M,M,M/D,D,D by which pixels are normalised; NULL or "": none
     const char *classes; // names of the data's classes, a list in JSON; NULL: they have none
 };
 

@@ -31,13 +31,15 @@ static void figures_are_one_for_each_channel(void **state)
     assert_int_equal(given.channels, 1);
 }
 
-static void two_words_need_no_figures(void **state)
+static void three_words_need_no_figures(void **state)
 {
     (void)state;
     char why[256];
     struct normalization given;
     assert_int_equal(parse("usual", &given, why), STATUS_OK);
     assert_int_equal(given.kind, NORMALIZATION_USUAL);
+    assert_int_equal(parse("dataset", &given, why), STATUS_OK);
+    assert_int_equal(given.kind, NORMALIZATION_DATASET);
     assert_int_equal(parse("none", &given, why), STATUS_OK);
     assert_int_equal(given.kind, NORMALIZATION_NONE);
 }
@@ -78,7 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_one_for_each_channel),
-        cmocka_unit_test(two_words_need_no_figures),
+        cmocka_unit_test(three_words_need_no_figures),
         cmocka_unit_test(what_is_wrong_is_refused_with_advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

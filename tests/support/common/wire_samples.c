@@ -24,6 +24,7 @@ static const struct wire_member member = {
     .train_samples = 50000,
     .test_samples = 10000,
     .device = "cpu",
+    .figures = "0.5,0.25,1/0.5,1,2",
     .data_digest = 0x1234,
     .parameters = 61706,
     .cores = 64,

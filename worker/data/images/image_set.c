@@ -17,6 +17,7 @@
 #define PATH_BYTES       IMAGE_LIST_PATH_BYTES
 #define VALIDATION_SHARE 10 // one image in so many is held back where there is no val/
 #define NAMED_MAX        5  // bad images that are named
+#define FRESH_S          2  // a file that was changed since may be changed without a sign
 
 /* ---- bad images ---- */
 
@@ -305,6 +306,22 @@ static uint64_t digest_of(const struct image_set *set)
     return digest;
 }
 
+static uint64_t stamp_of(const struct image_set *set)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t fresh_ns = ((int64_t)now.tv_sec - FRESH_S) * 1000000000;
+    uint64_t stamp = set->digest;
+    for (uint64_t i = 0; i < set->count; i++) {
+        const struct image_file *file = &set->list->files[set->order[i]];
+        if (file->changed_ns >= fresh_ns) {
+            return 0;
+        }
+        stamp = layout_digest_add(stamp, &file->changed_ns, sizeof(file->changed_ns));
+    }
+    return stamp;
+}
+
 static bool is_folder(const char *folder, const char *name)
 {
     char path[PATH_BYTES];
@@ -381,6 +398,7 @@ enum status image_set_open(const char *folder, const struct dataset_options *opt
         return status;
     }
     set.digest = digest_of(&set);
+    set.stamp = stamp_of(&set);
     if (options->tells) {
         tell(&set, is_flat, options);
     }

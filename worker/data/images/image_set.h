@@ -20,6 +20,7 @@ struct image_set {
     uint32_t *labels; // (classes of the list), owned
     char *class_text; // owned: the names of classes by label, a list in JSON; NULL: too long
     uint64_t digest;  // of the names of classes and files, and of sizes
+    uint64_t stamp;   // and of times; 0: a file is so new that its time does not show a change
 };
 
 /* Finds the images, checks those that are new, and leaves out bad ones or refuses them. Logs. */

@@ -308,6 +308,7 @@ static enum status images_open(const char *path, const struct dataset_options *o
         .class_count = classes->class_count,
         .class_text = images->set.class_text,
         .names_digest = images->set.digest,
+        .stamp = images->set.stamp,
     };
     images->skips_bad = options->skips_bad;
     for (uint32_t c = 0; c < DECODER_CHANNELS; c++) {
