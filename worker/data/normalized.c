@@ -82,9 +82,10 @@ static enum status check(const struct dataset *inner, const struct normalization
     }
     if (normalization->kind == NORMALIZATION_GIVEN &&
         normalization->channels != inner->sample.channels) {
-        log_error("--normalize has figures for %u channels; the images have %u: give as many means "
-                  "and deviations",
-                  normalization->channels, inner->sample.channels);
+        log_error("--normalize has means for %u channel%s; the images have %u: give a mean and a "
+                  "deviation for each channel",
+                  normalization->channels, normalization->channels == 1 ? "" : "s",
+                  inner->sample.channels);
         return STATUS_INVALID;
     }
     return STATUS_OK;

@@ -158,7 +158,8 @@ static void what_does_not_fit_the_images_is_refused(void **state)
     struct dataset *dataset, *drawn;
     captured_log_begin();
     assert_int_equal(dataset_normalize(open_records(), &grey, &dataset), STATUS_INVALID);
-    assert_non_null(strstr(captured_log_end(), "figures for 1 channels; the images have 3"));
+    assert_non_null(
+        strstr(captured_log_end(), "means for 1 channel; the images have 3: give a mean"));
     assert_int_equal(dataset_open("shapes", &options, &drawn), STATUS_OK);
     captured_log_begin();
     assert_int_equal(dataset_normalize(drawn, &none, &dataset), STATUS_INVALID);
