@@ -56,6 +56,16 @@ enum status server_open_record(struct server *server)
     return status == STATUS_OK && server->is_again ? note_restart(server) : status;
 }
 
+/* A job whose record could not be written has failed. */
+static void amend_by_record(struct server *server)
+{
+    struct coordinator *coordinator = &server->coordinator;
+    if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
+        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
+                          NULL);
+    }
+}
+
 void server_finish_record(struct server *server)
 {
     struct coordinator *coordinator = &server->coordinator;
@@ -67,11 +77,9 @@ void server_finish_record(struct server *server)
         server_note_record(server, recorder_write_job(server->recorder, coordinator));
     }
     server_note_record(server, recorder_write_details(server->recorder, coordinator));
+    amend_by_record(server); // TensorBoard is told how the job ended
     server_note_record(server, recorder_end_tensorboard(server->recorder, coordinator));
-    if (coordinator->verdict == STATUS_OK && server->record_status != STATUS_OK) {
-        coordinator_amend(coordinator, server->record_status, recorder_error(server->recorder),
-                          NULL);
-    }
+    amend_by_record(server);
     // The summary comes last: it says how the job ended, and the exit code has to agree.
     enum status status = recorder_write_summary(server->recorder, coordinator);
     if (status != STATUS_OK && coordinator->verdict == STATUS_OK) {

@@ -88,12 +88,14 @@ int event_file_open(const char *folder, uint64_t number, const char *ending, cha
     return new_file_open(ret_path, true);
 }
 
-void event_file_remove(const char *folder, uint64_t number, const char *ending)
+bool event_file_remove(const char *folder, uint64_t number, const char *ending, char *ret_path,
+                       size_t path_bytes)
 {
-    char path[PATH_BYTES];
-    if (write_path(folder, number, ending, path, sizeof(path))) {
-        unlink(path);
+    if (!write_path(folder, number, ending, ret_path, path_bytes)) {
+        errno = ENAMETOOLONG;
+        return false;
     }
+    return unlink(ret_path) == 0 || errno == ENOENT;
 }
 
 /* All of it, or errno. */

@@ -10,6 +10,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,8 +32,9 @@ uint64_t event_file_newest(const char *folder);
 int event_file_open(const char *folder, uint64_t number, const char *ending, char *ret_path,
                     size_t path_bytes);
 
-/* Removes such a file, if it is there. */
-void event_file_remove(const char *folder, uint64_t number, const char *ending);
+/* Removes such a file, if it is there, and writes its path. Returns whether it is gone; or errno. */
+bool event_file_remove(const char *folder, uint64_t number, const char *ending, char *ret_path,
+                       size_t path_bytes);
 
 /* Appends a record. STATUS_NO_MEMORY, STATUS_IO and errno. */
 enum status event_file_append(int fd, const void *bytes, size_t size);

@@ -211,7 +211,10 @@ static enum status open_mean(struct tensorboard *tensorboard)
     char folder[TENSORBOARD_PATH_BYTES];
     mean_folder(tensorboard, folder);
     uint64_t newest = event_file_newest(folder);
-    event_file_remove(folder, newest, END_ENDING);
+    if (!event_file_remove(folder, newest, END_ENDING, tensorboard->path,
+                           sizeof(tensorboard->path))) {
+        return STATUS_IO;
+    }
     tensorboard->session = next_session(newest);
     enum status status = open_stream(tensorboard, "mean", &tensorboard->mean_fd);
     if (status != STATUS_OK) {

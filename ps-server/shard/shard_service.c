@@ -63,7 +63,8 @@ struct shard_watch service_watch(struct service *service)
                                            : (struct shard_watch){0};
 }
 
-/* The step of the job that a message is of; a pull is of the one before that it asks for. */
+/* The step of the job that a message is of. A pull names the step that comes next, and the shard
+ * computes for the one before. */
 static void note_step(struct service *service, const struct message *message)
 {
     const struct trace_tape *trace = service->channel->trace;

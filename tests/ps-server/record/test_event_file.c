@@ -67,10 +67,16 @@ static void a_new_file_is_the_newest(void **state)
     assert_true(end >= 0);
     close(end);
     assert_int_equal(event_file_newest(folder), 9);
-    event_file_remove(folder, 8, "-end"); // there is none
+    char removed[256];
+    assert_true(event_file_remove(folder, 8, "-end", removed, sizeof(removed))); // there is none
     assert_int_equal(access(path, F_OK), 0);
-    event_file_remove(folder, 9, "-end");
+    assert_true(event_file_remove(folder, 9, "-end", removed, sizeof(removed)));
+    assert_string_equal(removed, path);
     assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(mkdir(path, 0700), 0); // cannot be removed like a file
+    assert_false(event_file_remove(folder, 9, "-end", removed, sizeof(removed)));
+    assert_int_equal(rmdir(path), 0);
+    assert_false(event_file_remove(folder, 9, "-end", removed, 20)); // nor has the path room
     assert_int_equal(event_file_open(folder, 9, "", path, 20), -1); // there is no room for the path
     assert_int_equal(rmdir(folder), 0);
 }
