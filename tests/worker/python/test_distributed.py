@@ -195,8 +195,9 @@ dist.all_reduce(torch.ones(1))
     assert any("raise KeyError" in line for line in ended.lines[1]), ended.text
 
 
-def test_a_rank_that_is_not_the_jobs_is_refused(tmp_path: Path) -> None:
-    own = 'init_process_group("ringside", store=dist.HashStore(), rank=1 - wanted, world_size=2)'
+@pytest.mark.parametrize("store", ["", "store=dist.HashStore(), "])
+def test_a_rank_that_is_not_the_jobs_is_refused(tmp_path: Path, store: str) -> None:
+    own = f'init_process_group("ringside", {store}rank=1 - wanted, world_size=2)'
     script = START.replace('init_process_group("ringside")', own)
     ended = run(tmp_path, "import os\nwanted = int(os.environ['RINGSIDE_RANK'])\n" + script, prelude="")
     assert ended.code == 1

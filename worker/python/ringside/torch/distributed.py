@@ -18,6 +18,7 @@ import inspect
 import os
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import torch
 import torch.distributed as dist
@@ -256,13 +257,19 @@ def _add_meeting() -> None:
     others = handlers["env"]
 
     def meet(url: str, **keywords: Any) -> Iterator[tuple[Any, int, int]]:
-        named = all(os.environ.get(name) for name in _VARIABLES)
-        if named or not (_job.is_in_job() or os.environ.get("RINGSIDE_SERVER")):
+        is_named = all(os.environ.get(name) for name in _VARIABLES)
+        if is_named or not (_job.is_in_job() or os.environ.get("RINGSIDE_SERVER")):
             yield from others(url, **keywords)
             return
         process.init()
         _meetings.append(_Meeting())
-        yield _meetings[-1], process.rank(), process.size()
+        said = dict(parse_qsl(urlsplit(url).query))  # what the script gives, or -1
+        rank, size = (int(said.get(name, -1)) for name in ("rank", "world_size"))
+        yield (
+            _meetings[-1],
+            rank if rank >= 0 else process.rank(),
+            size if size >= 0 else process.size(),
+        )
 
     handlers["env"] = meet
 
