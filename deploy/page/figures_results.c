@@ -194,6 +194,10 @@ static void make_scaling(const struct run_groups *groups, bool is_efficiency, js
     if (group_scaling_of(groups, &scaling) != STATUS_OK) {
         return;
     }
+    if (scaling.count == 0) {
+        group_scaling_finish(&scaling);
+        return;
+    }
     json_t *figure = is_efficiency ? figure_lines("efficiency", "Efficiency", "workers",
                                                   "efficiency (%)", GROUP_SCALING_EFFICIENCY)
                                    : figure_lines("speed-up", "Speed-up", "workers", "speed-up",
@@ -210,14 +214,10 @@ static void make_scaling(const struct run_groups *groups, bool is_efficiency, js
                                   figure_mean(design->points[k].workers, &value));
         }
     }
-    if (scaling.count > 0) {
-        add_ideal(figure, scaling.workers_max, is_efficiency);
-        figure_set_limits(figure, 1e9);
-        json_object_set_new(figure, "y_min", json_real(0));
-        *ret_figure = figure;
-    } else {
-        json_decref(figure);
-    }
+    add_ideal(figure, scaling.workers_max, is_efficiency);
+    figure_set_limits(figure, 1e9);
+    json_object_set_new(figure, "y_min", json_real(0));
+    *ret_figure = figure;
     group_scaling_finish(&scaling);
 }
 

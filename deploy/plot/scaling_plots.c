@@ -23,11 +23,11 @@ bool scaling_plots_has(const struct plot *plot)
 /* Lines of a data block: workers, speed-up, efficiency in percent, each value with the half of its
  * interval. Only those with an interval: one seed has none, nor what the others are compared with.
  */
-static void write_points(FILE *script, const struct scaling_design *design, bool with_interval)
+static void write_points(FILE *script, const struct scaling_design *design, bool has_interval_only)
 {
     for (size_t k = 0; k < design->count; k++) {
         const struct scaling_point *point = &design->points[k];
-        if (!with_interval || point->speed_up.half_width > 0) {
+        if (!has_interval_only || point->speed_up.half_width > 0) {
             fprintf(script, "%u %.6g %.6g %.6g %.6g\n", point->workers, point->speed_up.mean,
                     point->speed_up.half_width, 100 * point->efficiency.mean,
                     100 * point->efficiency.half_width);
@@ -61,27 +61,27 @@ static bool has_intervals(const struct scaling_design *design)
 }
 
 /* Above what is drawn of means: intervals of two seeds may be many times as high, and are cut. */
-static double highest(const struct group_scaling *scaling, bool of_efficiency)
+static double highest(const struct group_scaling *scaling, bool is_efficiency)
 {
-    double most = of_efficiency ? 100 : scaling->workers_max;
+    double most = is_efficiency ? 100 : scaling->workers_max;
     for (size_t i = 0; i < scaling->count; i++) {
         for (size_t k = 0; k < scaling->designs[i].count; k++) {
             const struct scaling_point *point = &scaling->designs[i].points[k];
-            double mean = of_efficiency ? 100 * point->efficiency.mean : point->speed_up.mean;
+            double mean = is_efficiency ? 100 * point->efficiency.mean : point->speed_up.mean;
             most = mean > most ? mean : most;
         }
     }
     return 1.25 * most;
 }
 
-static void write_axes(FILE *script, const struct group_scaling *scaling, bool of_efficiency)
+static void write_axes(FILE *script, const struct group_scaling *scaling, bool is_efficiency)
 {
     double margin = 0.03 * (scaling->workers_max - 1); // so that no point is cut
     fprintf(script,
             "set xlabel 'workers'\nset ylabel '%s'\nset xrange [%.6g:%.6g]\n"
             "set yrange [0:*<%.6g]\n",
-            of_efficiency ? "efficiency (%)" : "speed-up", 1 - margin,
-            scaling->workers_max + margin, highest(scaling, of_efficiency));
+            is_efficiency ? "efficiency (%)" : "speed-up", 1 - margin,
+            scaling->workers_max + margin, highest(scaling, is_efficiency));
     if (scaling->workers_max <= TICS_MAX) {
         fprintf(script, "set xtics 1\n");
     }

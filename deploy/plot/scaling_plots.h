@@ -17,8 +17,8 @@
 
 bool scaling_plots_has(const struct plot *plot); // whether it is one of the rows
 
-/* The data blocks of a script, and the commands of one plot. Of no design: nothing, and the plots
- * are to be left out. See gnuplot_script. */
+/* The data blocks of a script, and the commands of one plot. Where there is no design, the
+ * plots are to be left out. See gnuplot_script. */
 void scaling_plots_write_data(FILE *script, const struct group_scaling *scaling);
 void scaling_plots_write(FILE *script, const struct plot *plot,
                          const struct group_scaling *scaling);

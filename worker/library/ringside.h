@@ -32,10 +32,10 @@
  * Counts are of floats, sizes of bytes, times of seconds.
  *
  * Updates are the job's: `--optimizer`, `--lr` and what belongs to it, or what the program says by
- * ringside_set_optimizer. A gradient is what the
- * program has for its own part of a step; in mode ring and in ps-sync the update takes the mean of
- * all processes' gradients, in ps-ssp and ps-async each gradient is an update of its own. A program
- * that has an optimizer of its own says so by ringside_keep_gradients, in ring.
+ * ringside_set_optimizer. A gradient is what the program has for its own part of a step; in mode
+ * ring and in ps-sync the update takes the mean of all processes' gradients, in ps-ssp and ps-async
+ * each gradient is an update of its own. A program that has an optimizer of its own says so by
+ * ringside_keep_gradients, in ring.
  *
  * Ownership. The handle and the two vectors are the library's, until ringside_leave; a program with
  * pointers into them that may be used later asks for options.keeps_vectors. What the program passes
