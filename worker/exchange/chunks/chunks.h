@@ -15,14 +15,12 @@
 #define WORKER_EXCHANGE_CHUNKS_CHUNKS_H
 
 #include "common/channel/pacer.h"
+#include "worker/exchange/chunks/ring_plan.h"
 #include "worker/exchange/encoder.h"
 #include "worker/exchange/exchange.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-// ZeroMQ moves 1 MiB messages at full speed; smaller ones overlap better. In floats.
-#define SEGMENT_FLOATS (UINT64_C(256) * 1024)
 
 struct chunks;
 

@@ -25,6 +25,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// ZeroMQ moves 1 MiB messages at full speed; smaller ones overlap better. In floats.
+#define SEGMENT_FLOATS (UINT64_C(256) * 1024)
+
 /* The way of a chunk's segments round the ring. */
 struct ring_path {
     uint32_t start;     // the process that begins the sum
