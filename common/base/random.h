@@ -26,6 +26,7 @@ enum random_purpose {
     RANDOM_STRAGGLER,
     RANDOM_AUGMENT,
     RANDOM_IMAGES,
+    RANDOM_PREDICT,
 };
 
 // What a GPU draws as well says so before it includes this file.

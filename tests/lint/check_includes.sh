@@ -65,12 +65,13 @@ deploy/hosts            common/base common/options common/security common/transp
 deploy/sweep            common/base common/plan common/job deploy/system
 deploy/export           common/base common/checkpoint
 deploy/trace            common/base common/trace
+deploy/predict          common/base common/vector common/plan common/job worker/exchange/chunks
 deploy/launch           common/base common/trace common/security common/transport common/job deploy/system deploy/agent deploy/hosts deploy/sweep deploy/trace
 deploy/watch            common/base common/job common/live common/service deploy/system deploy/sweep
 deploy/report           common/base common/trace common/job deploy/system deploy/sweep
 deploy/plot             common/base deploy/system deploy/sweep deploy/report
 deploy/page             common/base common/job deploy/system deploy/sweep deploy/report deploy/plot
-deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/page
+deploy/command          common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/live deploy/system deploy/agent deploy/hosts deploy/sweep deploy/export deploy/launch deploy/watch deploy/report deploy/trace deploy/predict deploy/page
 '
 
 # file                          may include no more than this, of what is ours; the first that matches
@@ -84,6 +85,7 @@ worker/device/cuda/nccl/.*      common/base/status\.h|worker/device/device\.h|wo
 worker/device/cuda/.*           common/(base/(status|clock|memory|random|log)|vector/vector_device|optimizer/optimizer_formulas)\.h|worker/device/(cuda/((dnn|host|kernels|memory|nccl)/)?)?[^/]+\.h
 worker/device/cpu/.*            common/(base/(status|memory|random|log)|vector/(variants|vector))\.h|worker/device/(cpu/)?[^/]+\.h
 worker/device/ref/.*            common/base/(status|memory|random|log)\.h|worker/device/(ref/)?[^/]+\.h
+deploy/predict/.*               common/(base|vector|plan|job)/[^/]+\.h|deploy/predict/[^/]+\.h|worker/exchange/chunks/ring_plan\.h
 worker/device/.*                common/base/(status|memory|random|log)\.h|worker/device/[^/]+\.h
 common/live/live_page\.[ch]      common/(base|live|service)/[^/]+\.h|live_page_text\.h
 ps-server/record/tensorboard_event\.[ch] ps-server/record/[^/]+\.h|tensorboard\.pb-c\.h

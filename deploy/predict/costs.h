@@ -1,0 +1,57 @@
+/* What a worker's steps cost: a JSON file that people can write (docs/PREDICT.md). */
+#ifndef DEPLOY_PREDICT_COSTS_H
+#define DEPLOY_PREDICT_COSTS_H
+
+#include "common/base/status.h"
+#include "common/vector/layout.h"
+
+#include <stdint.h>
+
+#define COSTS_LAYERS_MAX 1024
+
+enum spread_kind { SPREAD_NONE, SPREAD_EXPONENTIAL, SPREAD_UNIFORM, SPREAD_PARETO };
+
+/* A time that every step of every worker takes besides what its layers cost, drawn anew. */
+struct spread {
+    enum spread_kind kind;
+    double least_s; // uniform, pareto
+    double most_s;  // uniform
+    double mean_s;  // exponential
+    double shape;   // pareto: above 1, so that there is a mean
+};
+
+struct cost_layer {
+    uint64_t parameters;
+    double forward_s, backward_s;
+};
+
+struct costs {
+    uint32_t batch;                             // images of a worker's step
+    struct cost_layer layers[COSTS_LAYERS_MAX]; // from the input to the output
+    uint32_t layer_count;
+    double optimizer_s;   // an update of all parameters
+    double message_s;     // of sender and receiver, each
+    double sum_bandwidth; // bytes of received values added up per second; 0: in no time
+    struct spread spread;
+};
+
+/* Reads a file. Logs what is wrong. */
+enum status costs_read(const char *file, struct costs *ret_costs);
+
+/* The buckets that the product makes of such layers. STATUS_INVALID if it cannot. */
+enum status costs_make_layout(const struct costs *costs, uint64_t bucket_bytes,
+                              struct layout *ret_layout);
+
+/* The parts of forward and of backward that a bucket has, in seconds: a layer's are shared out in
+ * proportion to its parameters; those of a layer without any go to the next layer that has some,
+ * or, behind the last one, to that. */
+void costs_of_bucket(const struct costs *costs, struct span bucket, double *ret_forward_s,
+                     double *ret_backward_s);
+
+/* Forward and backward of all layers. */
+double costs_compute_s(const struct costs *costs);
+
+/* The draw of a worker's step. */
+double spread_draw(const struct spread *spread, uint64_t seed, uint32_t rank, uint64_t step);
+
+#endif

@@ -1,0 +1,50 @@
+/* The course of a predicted job. For the files of this folder that have a part of it: `prediction`
+ * the workers' steps, `course_ring` all-reduces, `course_servers` pushes and replies. */
+#ifndef DEPLOY_PREDICT_COURSE_H
+#define DEPLOY_PREDICT_COURSE_H
+
+#include "common/job/all_reduce.h"
+#include "common/job/straggler.h"
+#include "deploy/predict/engine.h"
+#include "deploy/predict/prediction.h"
+
+struct course_worker {
+    uint64_t step;        // that it computes, from 0
+    uint32_t awaited;     // bucket + 1 that forward waits for; 0: it computes
+    uint64_t ready_count; // buckets that backward has completed in this step
+    uint64_t *missing;    // (buckets) floats that are not final yet
+};
+
+struct course {
+    const struct job *job;
+    const struct costs *costs;
+    const struct network *network;
+    struct layout layout;
+    struct straggler straggler;
+    struct all_reduce_limits limits;
+    double *forward_s, *backward_s; // (buckets)
+    struct course_worker *workers;
+    uint32_t shards;
+    uint32_t *hosts; // (workers + shards)
+    struct engine *engine;
+    void *exchange;                         // of the file that has the mode's part
+    double compute_s, delay_s, optimizer_s; // of all workers so far
+    uint64_t begun;                         // steps of all workers
+    bool is_out_of_memory;
+};
+
+/* Floats of a bucket have their final value at the worker of this index. */
+void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count);
+
+/* An exchange: what it does with a bucket that is ready, and with a packet. */
+struct course_exchange {
+    enum status (*create)(struct course *course);
+    void (*destroy)(struct course *course);
+    void (*ready)(struct course *course, uint32_t worker, uint32_t bucket);
+    double (*work_s)(void *course, const struct packet *packet);
+    void (*deliver)(void *course, const struct packet *packet);
+};
+
+extern const struct course_exchange course_ring, course_servers;
+
+#endif

@@ -1,0 +1,366 @@
+/* Reads a network, checks that it is one tree, and finds ways through it. */
+#include "deploy/predict/network.h"
+
+#include "common/base/log.h"
+#include "deploy/predict/fields.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t add_link(struct network *network, const char *name, const char *side,
+                         double bandwidth)
+{
+    struct network_link *link = &network->links[network->link_count];
+    snprintf(link->name, sizeof(link->name), "%s %s", name, side);
+    link->bandwidth = bandwidth;
+    link->may_saturate = bandwidth > 0;
+    return network->link_count++;
+}
+
+static uint32_t find_switch(const struct network *network, const char *name)
+{
+    for (uint32_t i = 0; i < network->switch_count; i++) {
+        if (strcmp(network->switches[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return NETWORK_NONE;
+}
+
+static enum status read_switch(const char *file, json_t *object, size_t index,
+                               struct network *network)
+{
+    static const char *const names[] = {"name",    "to", "bandwidth", "oversubscription",
+                                        "latency", NULL};
+    char place[32];
+    snprintf(place, sizeof(place), "switches[%zu]", index);
+    const struct fields fields = {file, place, object};
+    struct network_switch *own = &network->switches[index];
+    const char *name = NULL;
+    enum status status = fields_check_names(&fields, names);
+    if (status == STATUS_OK) {
+        status = fields_text(&fields, "name", true, &name);
+    }
+    if (status == STATUS_OK && find_switch(network, name) != NETWORK_NONE) {
+        status = fields_refuse(&fields, "name", "is that of another switch");
+    }
+    if (status == STATUS_OK) {
+        snprintf(own->name, sizeof(own->name), "%s", name);
+        status = fields_quantity(&fields, "bandwidth", QUANTITY_BANDWIDTH, false, &own->bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = fields_number(&fields, "oversubscription", 1, 1e6, false, &own->oversubscription);
+    }
+    if (status == STATUS_OK && own->bandwidth > 0 && own->oversubscription > 0) {
+        status = fields_refuse(&fields, "oversubscription", "and bandwidth exclude each other");
+    }
+    own->above = own->up = own->down = NETWORK_NONE;
+    network->switch_count++;
+    return status == STATUS_OK
+               ? fields_quantity(&fields, "latency", QUANTITY_TIME, false, &own->latency_s)
+               : status;
+}
+
+/* Switches may be listed in any order, so this comes after all have been read. */
+static enum status connect_switch(const char *file, json_t *object, size_t index,
+                                  struct network *network)
+{
+    char place[32];
+    snprintf(place, sizeof(place), "switches[%zu]", index);
+    const struct fields fields = {file, place, object};
+    struct network_switch *own = &network->switches[index];
+    const char *to = NULL;
+    enum status status = fields_text(&fields, "to", false, &to);
+    bool has_link = own->bandwidth > 0 || own->oversubscription > 0 || own->latency_s > 0;
+    if (status == STATUS_OK && to == NULL) {
+        return has_link ? fields_refuse(&fields, "to",
+                                        "is missing, so bandwidth, oversubscription "
+                                        "and latency have no link")
+                        : STATUS_OK;
+    }
+    own->above = status == STATUS_OK ? find_switch(network, to) : NETWORK_NONE;
+    return status == STATUS_OK && own->above == NETWORK_NONE
+               ? fields_refuse(&fields, "to", "names no switch")
+               : status;
+}
+
+struct host_group {
+    double count, workers, servers, nic, memory;
+    struct network_host host;
+};
+
+static enum status read_group(const struct fields *fields, const struct network *network,
+                              struct host_group *group)
+{
+    static const char *const names[] = {"name", "count",   "workers", "servers",        "switch",
+                                        "nic",  "latency", "memory",  "memory-latency", NULL};
+    const char *name = NULL, *above = NULL;
+    enum status status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status = fields_text(fields, "name", true, &name);
+    }
+    if (status == STATUS_OK) {
+        status = fields_text(fields, "switch", true, &above);
+    }
+    if (status == STATUS_OK) {
+        group->host.above = find_switch(network, above);
+        snprintf(group->host.name, sizeof(group->host.name), "%s", name);
+        status = group->host.above == NETWORK_NONE
+                     ? fields_refuse(fields, "switch", "names no switch")
+                     : fields_number(fields, "count", 1, NETWORK_HOSTS_MAX, false, &group->count);
+    }
+    if (status == STATUS_OK) {
+        status = fields_number(fields, "workers", 0, 1024, false, &group->workers);
+    }
+    if (status == STATUS_OK) {
+        status = fields_number(fields, "servers", 0, 1024, false, &group->servers);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "nic", QUANTITY_BANDWIDTH, true, &group->nic);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "latency", QUANTITY_TIME, true, &group->host.latency_s);
+    }
+    if (status == STATUS_OK) {
+        status = fields_quantity(fields, "memory", QUANTITY_BANDWIDTH, false, &group->memory);
+    }
+    return status == STATUS_OK ? fields_quantity(fields, "memory-latency", QUANTITY_TIME, false,
+                                                 &group->host.memory_latency_s)
+                               : status;
+}
+
+static enum status add_hosts(const char *file, json_t *object, size_t index,
+                             struct network *network)
+{
+    char place[32];
+    snprintf(place, sizeof(place), "hosts[%zu]", index);
+    const struct fields fields = {file, place, object};
+    struct host_group group = {.count = 1, .workers = 1};
+    enum status status = read_group(&fields, network, &group);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (floor(group.count) != group.count || floor(group.workers) != group.workers ||
+        floor(group.servers) != group.servers) {
+        return fields_refuse(&fields, "count", "and workers and servers have to be whole numbers");
+    }
+    if (group.count > NETWORK_HOSTS_MAX - network->host_count) {
+        return fields_refuse(&fields, "count", "makes too many hosts");
+    }
+    for (uint32_t i = 0; i < (uint32_t)group.count; i++) {
+        struct network_host *host = &network->hosts[network->host_count++];
+        *host = group.host;
+        snprintf(host->name, sizeof(host->name), "%.50s%u", group.host.name, i);
+        host->workers = (uint32_t)group.workers;
+        host->servers = (uint32_t)group.servers;
+        host->up = add_link(network, host->name, "out", group.nic);
+        host->down = add_link(network, host->name, "in", group.nic);
+        host->memory = add_link(network, host->name, "memory", group.memory);
+        network->has_server_places = network->has_server_places || host->servers > 0;
+    }
+    return STATUS_OK;
+}
+
+/* The bandwidth of a switch's links follows from what is below it: those lower down come first. */
+static enum status link_switches(struct network *network, const uint32_t *depths)
+{
+    double *below = calloc(network->switch_count, sizeof(*below));
+    if (below == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < network->host_count; i++) {
+        below[network->hosts[i].above] += network->links[network->hosts[i].up].bandwidth;
+    }
+    for (uint32_t depth = NETWORK_DEPTH_MAX; depth >= 1; depth--) {
+        for (uint32_t i = 0; i < network->switch_count; i++) {
+            struct network_switch *own = &network->switches[i];
+            if (depths[i] != depth || own->above == NETWORK_NONE) {
+                continue;
+            }
+            double bandwidth =
+                own->oversubscription > 0 ? below[i] / own->oversubscription : own->bandwidth;
+            own->up = add_link(network, own->name, "up", bandwidth);
+            own->down = add_link(network, own->name, "down", bandwidth);
+            network->links[own->up].may_saturate = bandwidth > 0 && bandwidth < below[i];
+            below[own->above] += bandwidth > 0 && bandwidth < below[i] ? bandwidth : below[i];
+            // What comes down ends at NICs that carry no more than they do up.
+            network->links[own->down].may_saturate = network->links[own->up].may_saturate;
+        }
+    }
+    free(below);
+    return STATUS_OK;
+}
+
+/* Checks that all hosts reach each other, and that no switch is above itself. */
+static enum status check_tree(const char *file, const struct network *network, uint32_t *depths)
+{
+    uint32_t top = NETWORK_NONE;
+    for (uint32_t i = 0; i < network->switch_count; i++) {
+        uint32_t at = i;
+        for (depths[i] = 1; network->switches[at].above != NETWORK_NONE; depths[i]++) {
+            at = network->switches[at].above;
+            if (depths[i] == NETWORK_DEPTH_MAX) {
+                log_error("%s: switch %s has more than %d switches above it, or is above itself",
+                          file, network->switches[i].name, NETWORK_DEPTH_MAX - 1);
+                return STATUS_INVALID;
+            }
+        }
+        if (top != NETWORK_NONE && at != top) {
+            log_error("%s: the network is cut: no way leads from switch %s to switch %s; connect "
+                      "them with \"to\"",
+                      file, network->switches[top].name, network->switches[at].name);
+            return STATUS_INVALID;
+        }
+        top = at;
+    }
+    return STATUS_OK;
+}
+
+static enum status build(const struct fields *fields, const json_t *switches, const json_t *hosts,
+                         struct network *network)
+{
+    uint32_t *depths = calloc(json_array_size(switches), sizeof(*depths));
+    enum status status = depths != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    for (size_t i = 0; i < json_array_size(switches) && status == STATUS_OK; i++) {
+        status = read_switch(fields->file, json_array_get(switches, i), i, network);
+    }
+    for (size_t i = 0; i < json_array_size(switches) && status == STATUS_OK; i++) {
+        status = connect_switch(fields->file, json_array_get(switches, i), i, network);
+    }
+    if (status == STATUS_OK) {
+        status = check_tree(fields->file, network, depths);
+    }
+    for (size_t i = 0; i < json_array_size(hosts) && status == STATUS_OK; i++) {
+        status = add_hosts(fields->file, json_array_get(hosts, i), i, network);
+    }
+    if (status == STATUS_OK) {
+        status = link_switches(network, depths);
+    }
+    free(depths);
+    return status;
+}
+
+static enum status read_all(const struct fields *fields, struct network *network)
+{
+    static const char *const names[] = {"comment", "hosts", "switches", "flow", NULL};
+    const json_t *switches = NULL, *hosts = NULL;
+    enum status status = fields_check_names(fields, names);
+    if (status == STATUS_OK) {
+        status =
+            fields_quantity(fields, "flow", QUANTITY_BANDWIDTH, false, &network->flow_bandwidth);
+    }
+    if (status == STATUS_OK) {
+        status = fields_list(fields, "switches", true, &switches);
+    }
+    if (status == STATUS_OK) {
+        status = fields_list(fields, "hosts", true, &hosts);
+    }
+    if (status == STATUS_OK && json_array_size(switches) > NETWORK_SWITCHES_MAX) {
+        status = fields_refuse(fields, "switches", "has too many entries");
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    network->switches = calloc(json_array_size(switches), sizeof(*network->switches));
+    network->hosts = calloc(NETWORK_HOSTS_MAX, sizeof(*network->hosts));
+    network->links = calloc((size_t)3 * NETWORK_HOSTS_MAX + 2 * json_array_size(switches),
+                            sizeof(*network->links));
+    return network->switches != NULL && network->hosts != NULL && network->links != NULL
+               ? build(fields, switches, hosts, network)
+               : STATUS_NO_MEMORY;
+}
+
+enum status network_read(const char *file, struct network *ret_network)
+{
+    json_t *object = NULL;
+    struct network network = {0};
+    enum status status = fields_load(file, &object);
+    if (status == STATUS_OK) {
+        status = read_all(&(struct fields){file, "", object}, &network);
+    }
+    json_decref(object);
+    if (status != STATUS_OK) {
+        network_finish(&network);
+        return status;
+    }
+    *ret_network = network;
+    return STATUS_OK;
+}
+
+void network_finish(struct network *network)
+{
+    free(network->hosts);
+    free(network->switches);
+    free(network->links);
+}
+
+enum status network_place(const struct network *network, uint32_t workers, uint32_t servers,
+                          uint32_t *ret_hosts)
+{
+    uint32_t placed = 0, served = 0, used = 0;
+    for (uint32_t host = 0; host < network->host_count; host++) {
+        for (uint32_t i = 0; i < network->hosts[host].workers && placed < workers; i++) {
+            ret_hosts[placed++] = host;
+        }
+        for (uint32_t i = 0; i < network->hosts[host].servers && served < servers; i++) {
+            ret_hosts[workers + served++] = host;
+        }
+    }
+    if (placed < workers) {
+        log_error("the network has places for %u workers, and --workers asks for %u; raise "
+                  "\"count\" or \"workers\" of its hosts",
+                  placed, workers);
+        return STATUS_INVALID;
+    }
+    for (used = 0; !network->has_server_places && served < servers; served++) {
+        ret_hosts[workers + served] = ret_hosts[used];
+        uint32_t last = used;
+        while (used < workers && ret_hosts[used] == ret_hosts[last]) {
+            used++;
+        }
+        used = used < workers ? used : 0;
+    }
+    if (served < servers) {
+        log_error("the network has places for %u servers, and --servers asks for %u; raise "
+                  "\"servers\" of its hosts",
+                  served, servers);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+void network_find_route(const struct network *network, uint32_t from, uint32_t to,
+                        struct network_route *ret_route)
+{
+    struct network_route route = {.link_count = 0};
+    const struct network_host *a = &network->hosts[from], *b = &network->hosts[to];
+    uint32_t ups[NETWORK_DEPTH_MAX + 1], downs[NETWORK_DEPTH_MAX + 1], up = 0, down = 0;
+    if (from == to) {
+        *ret_route = (struct network_route){{a->memory}, 1, a->memory_latency_s};
+        return;
+    }
+    for (uint32_t at = a->above; at != NETWORK_NONE; at = network->switches[at].above) {
+        ups[up++] = at;
+    }
+    for (uint32_t at = b->above; at != NETWORK_NONE; at = network->switches[at].above) {
+        downs[down++] = at;
+    }
+    while (up > 1 && down > 1 && ups[up - 2] == downs[down - 2]) {
+        up--;
+        down--;
+    }
+    route.latency_s = a->latency_s + b->latency_s;
+    route.links[route.link_count++] = a->up;
+    for (uint32_t i = 0; i + 1 < up; i++) {
+        route.links[route.link_count++] = network->switches[ups[i]].up;
+        route.latency_s += network->switches[ups[i]].latency_s;
+    }
+    for (uint32_t i = down; i-- > 1;) {
+        route.links[route.link_count++] = network->switches[downs[i - 1]].down;
+        route.latency_s += network->switches[downs[i - 1]].latency_s;
+    }
+    route.links[route.link_count++] = b->down;
+    *ret_route = route;
+}

@@ -1,0 +1,329 @@
+/* Goes through the steps of all workers, and counts. */
+#include "deploy/predict/prediction.h"
+
+#include "common/base/log.h"
+#include "common/job/phases.h"
+#include "deploy/predict/course.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Tags of wakes; forward and backward of bucket b: 1 + b, and so many buckets behind that.
+enum { TAG_BEGIN = 0 };
+
+static const struct course_exchange *exchange_of(const struct course *course)
+{
+    if (course->job->workers == 1 && course->shards == 0) {
+        return NULL; // nobody to exchange with
+    }
+    return course->shards > 0 ? &course_servers : &course_ring;
+}
+
+/* Forward of a bucket, once its parameters are there. Where no server makes updates, the worker has
+ * to make this bucket's first. */
+static void forward(struct course *course, uint32_t index, uint32_t bucket)
+{
+    struct course_worker *worker = &course->workers[index];
+    double update_s = 0, spread_s = 0;
+    worker->awaited = bucket + 1;
+    if (worker->missing[bucket] > 0) {
+        return;
+    }
+    worker->awaited = 0;
+    if (bucket == course->layout.bucket_count - 1) {
+        spread_s = spread_draw(&course->costs->spread, course->job->seed, index, worker->step);
+    }
+    if (course->shards == 0 && worker->step > 0) {
+        update_s = course->costs->optimizer_s * (double)course->layout.buckets[bucket].count /
+                   (double)course->layout.value_count;
+    }
+    course->optimizer_s += update_s;
+    course->compute_s += course->forward_s[bucket];
+    course->delay_s += spread_s;
+    engine_wake_after(course->engine, spread_s + update_s + course->forward_s[bucket], index,
+                      1 + bucket);
+}
+
+void course_final(struct course *course, uint32_t index, uint32_t bucket, uint64_t count)
+{
+    struct course_worker *worker = &course->workers[index];
+    worker->missing[bucket] -= count;
+    if (worker->missing[bucket] == 0 && worker->awaited == bucket + 1) {
+        forward(course, index, bucket);
+    }
+}
+
+static void begin_step(struct course *course, uint32_t index)
+{
+    double compute_s = costs_compute_s(course->costs);
+    uint64_t step = course->workers[index].step;
+    double delay_s = (double)straggler_delay_ns(&course->straggler, course->job->seed, index, step,
+                                                (uint64_t)(compute_s * 1e9)) *
+                     1e-9;
+    course->begun++;
+    course->workers[index].ready_count = 0;
+    course->delay_s += delay_s;
+    engine_wake_after(course->engine, delay_s, index, TAG_BEGIN);
+}
+
+static void backward(struct course *course, uint32_t index, uint32_t bucket)
+{
+    course->compute_s += course->backward_s[bucket];
+    engine_wake_after(course->engine, course->backward_s[bucket], index,
+                      1 + course->layout.bucket_count + bucket);
+}
+
+static void wake(void *owner, uint32_t index, uint32_t tag)
+{
+    struct course *course = owner;
+    uint32_t buckets = course->layout.bucket_count;
+    const struct course_exchange *exchange = exchange_of(course);
+    if (tag == TAG_BEGIN) {
+        forward(course, index, buckets - 1);
+    } else if (tag <= buckets && tag > 1) {
+        forward(course, index, tag - 2);
+    } else if (tag == 1) {
+        backward(course, index, 0);
+    } else {
+        uint32_t bucket = tag - 1 - buckets;
+        if (exchange != NULL) {
+            course->workers[index].missing[bucket] = course->layout.buckets[bucket].count;
+            exchange->ready(course, index, bucket);
+        }
+        if (bucket + 1 < buckets) {
+            backward(course, index, bucket + 1);
+        } else {
+            course->workers[index].step++;
+            begin_step(course, index);
+        }
+    }
+}
+
+/* What a worker would measure of the way to another. */
+static void choose_algorithm(struct course *course)
+{
+    uint32_t workers = course->job->workers;
+    struct all_reduce_path path = {.message_ns = (uint64_t)(course->costs->message_s * 1e9)};
+    struct network_route route;
+    double bandwidth = course->network->flow_bandwidth;
+    uint64_t all = course->layout.value_count;
+    switch (course->job->all_reduce) {
+    case ALL_REDUCE_CHOICE_HALVING:
+        course->limits = (struct all_reduce_limits){.halving_floats_max = all};
+        return;
+    case ALL_REDUCE_CHOICE_DIRECT:
+        course->limits = (struct all_reduce_limits){.direct_floats_max = all};
+        return;
+    case ALL_REDUCE_CHOICE_RING:
+    case ALL_REDUCE_CHOICE_NCCL:
+        return;
+    case ALL_REDUCE_CHOICE_AUTO:
+        break;
+    }
+    if (workers < 2) {
+        return;
+    }
+    network_find_route(course->network, course->hosts[0], course->hosts[workers - 1], &route);
+    for (uint32_t i = 0; i < route.link_count; i++) {
+        double own = course->network->links[route.links[i]].bandwidth;
+        bandwidth = own > 0 && (bandwidth <= 0 || own < bandwidth) ? own : bandwidth;
+    }
+    path.latency_ns = (uint64_t)(route.latency_s * 1e9) + 2 * path.message_ns;
+    path.bandwidth = bandwidth > 0 ? (uint64_t)bandwidth : UINT64_MAX;
+    course->limits = all_reduce_choose(workers, workers <= ALL_REDUCE_DIRECT_MAX, &path);
+}
+
+static enum status check_straggler(struct course *course)
+{
+    char why[256];
+    const char *text = course->job->straggler;
+    if (straggler_parse(text, &course->straggler, why, sizeof(why)) != STATUS_OK) {
+        log_error("--straggler: %s", why);
+        return STATUS_INVALID;
+    }
+    if (straggler_rank_max(&course->straggler) >= (int64_t)course->job->workers) {
+        log_error("--straggler %s names rank %lld, and --workers has %u", text,
+                  (long long)straggler_rank_max(&course->straggler), course->job->workers);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status allocate(struct course *course)
+{
+    const struct job *job = course->job;
+    uint32_t buckets = course->layout.bucket_count;
+    course->forward_s = calloc(buckets, sizeof(double));
+    course->backward_s = calloc(buckets, sizeof(double));
+    course->workers = calloc(job->workers, sizeof(*course->workers));
+    course->hosts = calloc(job->workers + course->shards, sizeof(uint32_t));
+    if (course->forward_s == NULL || course->backward_s == NULL || course->workers == NULL ||
+        course->hosts == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t b = 0; b < buckets; b++) {
+        costs_of_bucket(course->costs, course->layout.buckets[b], &course->forward_s[b],
+                        &course->backward_s[b]);
+    }
+    for (uint32_t w = 0; w < job->workers; w++) {
+        course->workers[w].missing = calloc(buckets, sizeof(uint64_t));
+        if (course->workers[w].missing == NULL) {
+            return STATUS_NO_MEMORY;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status prepare(struct course *course)
+{
+    const struct job *job = course->job;
+    course->shards = mode_has_servers(job->mode.kind) ? job->servers : 0;
+    enum status status = check_straggler(course);
+    if (status == STATUS_OK) {
+        status = costs_make_layout(course->costs, phases_bucket_bytes(job), &course->layout);
+    }
+    if (status == STATUS_OK) {
+        status = allocate(course);
+    }
+    if (status == STATUS_OK) {
+        status = network_place(course->network, job->workers, course->shards, course->hosts);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    choose_algorithm(course);
+    const struct course_exchange *exchange = exchange_of(course);
+    const struct engine_model model = {.work_s = exchange != NULL ? exchange->work_s : NULL,
+                                       .deliver = exchange != NULL ? exchange->deliver : NULL,
+                                       .wake = wake,
+                                       .owner = course};
+    status = engine_create(course->network, course->hosts, job->workers + course->shards,
+                           course->costs->message_s, &model, &course->engine);
+    return status == STATUS_OK && exchange != NULL ? exchange->create(course) : status;
+}
+
+static void finish(struct course *course)
+{
+    const struct course_exchange *exchange = exchange_of(course);
+    if (exchange != NULL) {
+        exchange->destroy(course);
+    }
+    for (uint32_t w = 0; course->workers != NULL && w < course->job->workers; w++) {
+        free(course->workers[w].missing);
+    }
+    engine_destroy(course->engine);
+    free(course->hosts);
+    free(course->workers);
+    free(course->forward_s);
+    free(course->backward_s);
+}
+
+/* Until so many steps have begun. */
+static enum status go_on(struct course *course, uint64_t steps)
+{
+    enum status status = STATUS_OK;
+    while (course->begun < steps && status == STATUS_OK) {
+        status = course->is_out_of_memory ? STATUS_NO_MEMORY : engine_step(course->engine);
+    }
+    return status;
+}
+
+/* What went over links (network.link_count), then how long threads of servers were busy (shards).
+ */
+static void read_counts(const struct course *course, double *ret_counts)
+{
+    uint32_t links = course->network->link_count;
+    for (uint32_t i = 0; i < links; i++) {
+        ret_counts[i] = engine_link_bytes(course->engine, i);
+    }
+    for (uint32_t k = 0; k < course->shards; k++) {
+        ret_counts[links + k] = engine_busy_s(course->engine, course->job->workers + k);
+    }
+}
+
+/* The busiest link and server of a time. */
+static void find_busiest(const struct course *course, const double *before, const double *after,
+                         double seconds, struct prediction *made)
+{
+    uint32_t links = course->network->link_count;
+    made->busiest_link = NETWORK_NONE;
+    for (uint32_t i = 0; i < links && seconds > 0; i++) {
+        double bandwidth = course->network->links[i].bandwidth;
+        double bytes = after[i] - before[i];
+        if (bandwidth > 0 && bytes / bandwidth / seconds > made->busiest_use) {
+            made->busiest_use = bytes / bandwidth / seconds;
+            made->busiest_link = i;
+            made->busiest_bytes = bytes;
+        }
+    }
+    for (uint32_t k = 0; k < course->shards && seconds > 0; k++) {
+        double busy = (after[links + k] - before[links + k]) / seconds;
+        made->server_busy = busy > made->server_busy ? busy : made->server_busy;
+    }
+}
+
+static enum status count_steps(struct course *course, uint32_t warm, uint32_t counted,
+                               double *counts, struct prediction *ret_prediction)
+{
+    uint32_t workers = course->job->workers, size = course->network->link_count + course->shards;
+    for (uint32_t w = 0; w < workers; w++) {
+        begin_step(course, w);
+    }
+    enum status status = go_on(course, (uint64_t)workers * (warm + 1));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    const struct course then = *course;
+    double began_s = engine_now(course->engine);
+    read_counts(course, counts);
+    status = go_on(course, (uint64_t)workers * (warm + 1 + counted));
+    if (status != STATUS_OK) {
+        return status;
+    }
+    read_counts(course, counts + size);
+    double seconds = engine_now(course->engine) - began_s, steps = (double)workers * counted;
+    struct prediction made = {.step_s = seconds / counted,
+                              .compute_s = (course->compute_s - then.compute_s) / steps,
+                              .delay_s = (course->delay_s - then.delay_s) / steps,
+                              .optimizer_s = (course->optimizer_s - then.optimizer_s) / steps};
+    made.wait_s = made.step_s - made.compute_s - made.delay_s - made.optimizer_s;
+    made.wait_s = made.wait_s > 0 ? made.wait_s : 0;
+    if (made.step_s > 0) {
+        made.images_per_s = (double)workers * course->costs->batch / made.step_s;
+    }
+    find_busiest(course, counts, counts + size, seconds, &made);
+    made.busiest_bytes /= counted;
+    *ret_prediction = made;
+    return STATUS_OK;
+}
+
+static enum status measure(struct course *course, uint32_t warm, uint32_t counted,
+                           struct prediction *ret_prediction)
+{
+    double *counts =
+        calloc(2 * ((size_t)course->network->link_count + course->shards), sizeof(*counts));
+    enum status status = counts != NULL ? count_steps(course, warm, counted, counts, ret_prediction)
+                                        : STATUS_NO_MEMORY;
+    free(counts);
+    return status;
+}
+
+enum status prediction_make(const struct job *job, const struct costs *costs,
+                            const struct network *network, uint32_t warm, uint32_t counted,
+                            struct prediction *ret_prediction)
+{
+    struct course *course = calloc(1, sizeof(*course));
+    if (course == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    course->job = job;
+    course->costs = costs;
+    course->network = network;
+    enum status status = prepare(course);
+    if (status == STATUS_OK) {
+        status = measure(course, warm, counted, ret_prediction);
+    }
+    finish(course);
+    free(course);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Predicts how a job goes: its workers' steps and its exchanges, over costs and a network. */
+#ifndef DEPLOY_PREDICT_PREDICTION_H
+#define DEPLOY_PREDICT_PREDICTION_H
+
+#include "common/base/status.h"
+#include "common/job/job.h"
+#include "deploy/predict/costs.h"
+#include "deploy/predict/network.h"
+
+struct prediction {
+    double images_per_s; // 0 if steps take no time
+    double step_s;
+    double compute_s, delay_s, optimizer_s, wait_s; // of a worker's step, in the mean
+    double server_busy;                             // share of time, of the busiest server's thread
+    uint32_t busiest_link;                          // NETWORK_NONE: no link with a limit is used
+    double busiest_bytes, busiest_use;              // per step, and the share of its bandwidth
+};
+
+/* Of a job in mode ring or ps-sync. The first `warm` steps of each worker are not counted,
+ * `counted` are. Logs. */
+enum status prediction_make(const struct job *job, const struct costs *costs,
+                            const struct network *network, uint32_t warm, uint32_t counted,
+                            struct prediction *ret_prediction);
+
+#endif

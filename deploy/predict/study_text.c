@@ -1,0 +1,106 @@
+/* Predictions as a table, and as JSON. */
+#include "deploy/predict/fields.h"
+#include "deploy/predict/study.h"
+
+#include <string.h>
+
+static const char *const left_out[] = {
+    "costs are taken as they are given: nothing was measured, and no interval is known",
+    "computing is as fast while messages are sent and sums are made, also where workers share "
+    "cores",
+    "all-reduces in the memory of one host, and NCCL: the model sends messages there, too",
+    "requests of workers to servers, agreement among workers at the end of a phase, evaluation, "
+    "checkpoints",
+    "a server adds up each gradient as it comes, and each process has one thread for messages",
+    "loss, congestion and its recovery: flows share links fairly at once, and nothing is resent",
+    "headers of messages, encryption and compression",
+};
+#define LEFT_OUT_COUNT (sizeof(left_out) / sizeof(left_out[0]))
+
+static const char *link_name(const struct study *study, const struct study_point *point)
+{
+    return point->made.busiest_link == NETWORK_NONE
+               ? "none"
+               : study->network->links[point->made.busiest_link].name;
+}
+
+static void print_basis(const struct study *study, FILE *stream)
+{
+    char message[QUANTITY_BYTES], compute[QUANTITY_BYTES], nic[QUANTITY_BYTES];
+    const struct network_host *host = &study->network->hosts[0];
+    quantity_format(study->costs->message_s, QUANTITY_TIME, message);
+    quantity_format(costs_compute_s(study->costs), QUANTITY_TIME, compute);
+    quantity_format(study->network->links[host->up].bandwidth, QUANTITY_BANDWIDTH, nic);
+    fprintf(stream,
+            "%s: %u images a step, computed in %s; %s a message at each end\n"
+            "%s: %u hosts, the first with %s\n\n",
+            study->costs_file, study->costs->batch, compute, message, study->network_file,
+            study->network->host_count, nic);
+}
+
+void study_print(const struct study *study, FILE *stream)
+{
+    print_basis(study, stream);
+    fprintf(stream, "%-8s %7s %7s %10s %8s %6s %9s %9s %9s %9s %9s  %-18s %s\n", "mode", "workers",
+            "servers", "images/s", "speed-up", "eff. %", "step ms", "compute", "delays",
+            "optimizer", "waiting", "limiter", "busiest link, MB a step");
+    for (size_t i = 0; i < study->point_count; i++) {
+        const struct study_point *point = &study->points[i];
+        const struct prediction *made = &point->made;
+        char limiter[32], servers[16] = "-";
+        snprintf(limiter, sizeof(limiter), "%s (-%.1f %%)", point->limiter,
+                 100 * point->limiter_gain);
+        if (point->servers > 0) {
+            snprintf(servers, sizeof(servers), "%u", point->servers);
+        }
+        fprintf(stream,
+                "%-8s %7u %7s %10.1f %8.2f %6.1f %9.3f %9.3f %9.3f %9.3f %9.3f  %-18s %s, %.3f "
+                "(%.0f %% busy)\n",
+                mode_text(point->mode).text, point->workers, servers, made->images_per_s,
+                point->speed_up, 100 * point->efficiency, 1e3 * made->step_s, 1e3 * made->compute_s,
+                1e3 * made->delay_s, 1e3 * made->optimizer_s, 1e3 * made->wait_s, limiter,
+                link_name(study, point), made->busiest_bytes / 1e6, 100 * made->busiest_use);
+    }
+    fprintf(stream, "\nThe limiter is the cost without which a step would be shortest, and by how "
+                    "much. What the model leaves out:\n");
+    for (size_t i = 0; i < LEFT_OUT_COUNT; i++) {
+        fprintf(stream, "- %s\n", left_out[i]);
+    }
+}
+
+static json_t *point_json(const struct study *study, const struct study_point *point)
+{
+    const struct prediction *made = &point->made;
+    return json_pack(
+        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:s, s:f}",
+        "mode", mode_text(point->mode).text, "workers", (json_int_t)point->workers, "servers",
+        (json_int_t)point->servers, "images_per_s", made->images_per_s, "speed_up", point->speed_up,
+        "efficiency_percent", 100 * point->efficiency, "step_ms", 1e3 * made->step_s, "compute_ms",
+        1e3 * made->compute_s, "delays_ms", 1e3 * made->delay_s, "optimizer_ms",
+        1e3 * made->optimizer_s, "waiting_ms", 1e3 * made->wait_s, "server_busy_percent",
+        100 * made->server_busy, "busiest_link", link_name(study, point),
+        "busiest_link_bytes_per_step", made->busiest_bytes, "busiest_link_busy_percent",
+        100 * made->busiest_use, "limiter", point->limiter, "limiter_gain_percent",
+        100 * point->limiter_gain);
+}
+
+json_t *study_json(const struct study *study)
+{
+    json_t *points = json_array(), *gaps = json_array();
+    bool is_whole = points != NULL && gaps != NULL;
+    for (size_t i = 0; i < study->point_count && is_whole; i++) {
+        is_whole = json_array_append_new(points, point_json(study, &study->points[i])) == 0;
+    }
+    for (size_t i = 0; i < LEFT_OUT_COUNT && is_whole; i++) {
+        is_whole = json_array_append_new(gaps, json_string(left_out[i])) == 0;
+    }
+    if (!is_whole) {
+        json_decref(points);
+        json_decref(gaps);
+        return NULL;
+    }
+    return json_pack("{s:s, s:s, s:I, s:f, s:I, s:I, s:o, s:o}", "costs", study->costs_file,
+                     "network", study->network_file, "batch", (json_int_t)study->costs->batch,
+                     "bucket_mb", study->job.bucket_mb, "seed", (json_int_t)study->job.seed,
+                     "steps", (json_int_t)study->counted, "points", points, "left_out", gaps);
+}
