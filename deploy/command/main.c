@@ -19,6 +19,7 @@ static const struct command commands[] = {
     {"compare", command_compare,
      "the same job in several modes, side by side: table, plots, report"},
     {"sweep", command_sweep, "a grid of jobs with several seeds: means and their intervals"},
+    {"predict", command_predict, "from what a step costs on one worker to the speed of many"},
     {"report", command_report, "run folders -> table, plots and one self-contained HTML page"},
     {"watch", command_watch, "a job that runs or has run: in the terminal, or on a page"},
     {"timeline", command_timeline,

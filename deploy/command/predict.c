@@ -1,0 +1,347 @@
+/* ringside predict: how fast a job would be, from what its steps cost and how its hosts are
+ * connected. */
+#include "common/base/log.h"
+#include "common/base/number.h"
+#include "common/job/job.h"
+#include "common/job/job_choices.h"
+#include "common/job/job_options.h"
+#include "common/job/job_values.h"
+#include "common/options/options.h"
+#include "deploy/command/commands.h"
+#include "deploy/predict/study.h"
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_BYTES 256
+
+struct predict_options {
+    char costs[JOB_PATH_BYTES], network[JOB_PATH_BYTES];
+    char modes[LIST_BYTES], workers[LIST_BYTES];
+    uint32_t servers, batch, steps;
+    enum all_reduce_choice all_reduce;
+    double bucket_mb;
+    char straggler[JOB_PATH_BYTES];
+    uint64_t seed;
+    bool json;
+};
+
+static bool all_reduce_is_valid(const char *text, char *ret_why, size_t why_size)
+{
+    bool is_valid = strcmp(text, "nccl") != 0;
+    if (!is_valid) {
+        snprintf(ret_why, why_size, "NCCL's way of adding up is not in the model");
+    }
+    return is_valid;
+}
+
+#define FIELD(kind, field) OPTION_FIELD(kind, predict_options, field)
+
+static const struct option rows[] = {
+    {.name = "costs",
+     FIELD(TEXT, costs),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "JSON file with what a worker's step costs (docs/PREDICT.md)"},
+    {.name = "network",
+     FIELD(TEXT, network),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "JSON file with hosts, switches and links (docs/PREDICT.md)"},
+    {.name = "mode",
+     .letter = 'm',
+     FIELD(TEXT, modes),
+     .fallback = "ps-sync,ring",
+     .metavar = "LIST",
+     .help = "the designs to predict, separated by commas: ps-sync, ring"},
+    {.name = "workers",
+     .letter = 'n',
+     FIELD(TEXT, workers),
+     .fallback = "2",
+     .metavar = "LIST",
+     .help = "numbers of workers, separated by commas, each at most 4096"},
+    {.name = "servers",
+     .letter = 's',
+     FIELD(U32, servers),
+     .fallback = "1",
+     OPTION_RANGE(0, JOB_SERVERS_MAX),
+     .metavar = "COUNT",
+     .help = "parameter-server processes, each with a shard of the parameters; ps-sync only"},
+    {.name = "batch",
+     FIELD(U32, batch),
+     .fallback = "0",
+     OPTION_RANGE(0, JOB_BATCH_MAX),
+     .metavar = "IMAGES",
+     .help = "images of a worker's step; has to be that of the costs, which 0 stands for"},
+    {.name = "bucket-mb",
+     FIELD(REAL, bucket_mb),
+     .fallback = "1",
+     OPTION_RANGE(0.001, 65536),
+     .metavar = "MIB",
+     .help = "size of the buckets in which gradients travel"},
+    {.name = "all-reduce",
+     FIELD(CHOICE, all_reduce),
+     .fallback = "auto",
+     .choices = all_reduce_choices,
+     .is_valid = all_reduce_is_valid,
+     .help = "how ring mode adds up gradients; nccl is not in the model"},
+    {.name = "straggler",
+     FIELD(LIST, straggler),
+     .fallback = "none",
+     .is_valid = job_straggler_is_valid,
+     .metavar = "WHO",
+     .help = "slows workers down, as of ringside run: rank=R,factor=F, or "
+             "dist=exponential:mean=20ms,share=P; may be repeated"},
+    {.name = "seed",
+     FIELD(U64, seed),
+     .fallback = "1",
+     OPTION_RANGE(0, 9007199254740992.0),
+     .metavar = "SEED",
+     .help = "of all delays that are drawn"},
+    {.name = "steps",
+     FIELD(U32, steps),
+     .fallback = "10",
+     OPTION_RANGE(1, 1000000),
+     .metavar = "COUNT",
+     .help = "steps of each worker that are counted, behind three that are not"},
+    {.name = "json",
+     FIELD(FLAG, json),
+     .fallback = "false",
+     .help = "print one JSON object, with all digits, for scripts"},
+};
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static bool has_row(const struct option *list, size_t count, const char *name, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(list[i].name) == size && strncmp(list[i].name, name, size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Refuses options of jobs that the model does not read: they would change nothing. */
+static enum status check_model(int argc, char *const *argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *name = strncmp(argv[i], "--", 2) == 0 ? argv[i] + 2 : "";
+        name += strncmp(name, "no-", 3) == 0 ? 3 : 0;
+        size_t size = strcspn(name, "=");
+        if (has_row(job_options, job_option_count, name, size) &&
+            !has_row(rows, ROW_COUNT, name, size)) {
+            log_error("--%.*s is an option of jobs that the model does not read; leave it out",
+                      (int)size, name);
+            return STATUS_INVALID;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* The next item of a list, of which at[0] is behind it afterwards. False at the end. */
+static bool next_item(const char **at, char ret_item[LIST_BYTES])
+{
+    size_t size = strcspn(*at, ",");
+    bool is_there = **at != '\0';
+    snprintf(ret_item, LIST_BYTES, "%.*s", (int)size, *at);
+    *at += size + ((*at)[size] == ',' && (*at)[size + 1] != '\0');
+    return is_there;
+}
+
+static enum status take_mode(const char *text, uint32_t servers, struct mode *ret_mode)
+{
+    if (mode_parse(text, ret_mode) != STATUS_OK) {
+        log_error("--mode: there is no mode '%.60s'; choose ps-sync or ring", text);
+        return STATUS_INVALID;
+    }
+    if (ret_mode->kind != MODE_RING && ret_mode->kind != MODE_PS_SYNC) {
+        log_error("--mode: %s is not in the model; choose ps-sync or ring", text);
+        return STATUS_INVALID;
+    }
+    if (ret_mode->kind == MODE_PS_SYNC && servers == 0) {
+        log_error("--servers 0: ps-sync needs servers; give at least 1");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_workers(const char *text, uint32_t *ret_workers)
+{
+    uint64_t workers = 0;
+    if (!number_whole(text, strlen(text), JOB_WORKERS_MAX, &workers) || workers == 0) {
+        log_error("--workers: '%.60s' has to be a whole number from 1 to %d", text,
+                  JOB_WORKERS_MAX);
+        return STATUS_INVALID;
+    }
+    *ret_workers = (uint32_t)workers;
+    return STATUS_OK;
+}
+
+/* Crosses numbers of workers with modes. */
+static enum status make_points(const struct predict_options *options, struct study *study)
+{
+    char text[LIST_BYTES];
+    for (const char *at = options->workers; next_item(&at, text);) {
+        uint32_t workers = 0;
+        enum status status = take_workers(text, &workers);
+        for (const char *from = options->modes; status == STATUS_OK && next_item(&from, text);) {
+            struct mode mode = {0};
+            status = take_mode(text, options->servers, &mode);
+            if (status == STATUS_OK && study->point_count == STUDY_POINTS_MAX) {
+                log_error("--workers and --mode make more than %d points; ask for fewer at once",
+                          STUDY_POINTS_MAX);
+                status = STATUS_INVALID;
+            }
+            if (status == STATUS_OK) {
+                study->points[study->point_count++] = (struct study_point){
+                    .mode = mode,
+                    .workers = workers,
+                    .servers = mode.kind == MODE_PS_SYNC ? options->servers : 0};
+            }
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Refuses options that no point reads. */
+static enum status check_effects(const struct option_program *program, const struct study *study)
+{
+    bool has_ring = false, has_servers = false;
+    for (size_t i = 0; i < study->point_count; i++) {
+        has_ring = has_ring || study->points[i].mode.kind == MODE_RING;
+        has_servers = has_servers || study->points[i].mode.kind == MODE_PS_SYNC;
+    }
+    const char *idle = options_was_given(program, "servers") && !has_servers   ? "servers"
+                       : options_was_given(program, "all-reduce") && !has_ring ? "all-reduce"
+                                                                               : NULL;
+    if (study->point_count == 0) {
+        log_error("--mode and --workers need at least one entry each");
+        return STATUS_INVALID;
+    }
+    if (idle != NULL) {
+        log_error("--%s has no effect in the modes of --mode; leave it out", idle);
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_files(const struct predict_options *options)
+{
+    if (options->costs[0] == '\0' || options->network[0] == '\0') {
+        log_error("--%s is missing: name a file (docs/PREDICT.md has examples)",
+                  options->costs[0] == '\0' ? "costs" : "network");
+        return STATUS_INVALID;
+    }
+    return STATUS_OK;
+}
+
+static enum status print(const struct study *study, bool is_json)
+{
+    if (!is_json) {
+        study_print(study, stdout);
+        return STATUS_OK;
+    }
+    json_t *object = study_json(study);
+    if (object == NULL || json_dumpf(object, stdout, JSON_INDENT(2)) != 0) {
+        json_decref(object);
+        return STATUS_NO_MEMORY;
+    }
+    json_decref(object);
+    printf("\n");
+    return STATUS_OK;
+}
+
+static enum status predict(const struct predict_options *options, struct study *study,
+                           struct costs *costs)
+{
+    struct network network = {0};
+    enum status status = costs_read(options->costs, costs);
+    if (status == STATUS_OK && options->batch != 0 && options->batch != costs->batch) {
+        log_error("--batch %u is not that of %s, %u, and times of another batch are not known",
+                  options->batch, options->costs, costs->batch);
+        return STATUS_INVALID;
+    }
+    if (status == STATUS_OK) {
+        status = network_read(options->network, &network);
+    }
+    if (status != STATUS_OK) {
+        return status;
+    }
+    study->costs = costs;
+    study->network = &network;
+    for (size_t i = 0; i < study->point_count && status == STATUS_OK; i++) {
+        status = study_make_point(study, &study->points[i]);
+    }
+    if (status == STATUS_OK) {
+        status = print(study, options->json);
+    }
+    network_finish(&network);
+    return status;
+}
+
+static void fill_study(const struct predict_options *options, struct study *study)
+{
+    struct option_set set = job_option_set(&study->job);
+    options_reset(&set);
+    study->job.bucket_mb = options->bucket_mb;
+    study->job.all_reduce = options->all_reduce;
+    study->job.seed = options->seed;
+    snprintf(study->job.straggler, sizeof(study->job.straggler), "%s", options->straggler);
+    study->costs_file = options->costs;
+    study->network_file = options->network;
+    study->counted = options->steps;
+}
+
+static enum exit_code run(int argc, char **argv, struct study *study, struct costs *costs)
+{
+    struct predict_options options;
+    bool is_done = false;
+    struct option_program program = {
+        .name = "ringside predict",
+        .usage = "ringside predict --costs FILE --network FILE [-m LIST] [-n LIST] [OPTION ...]",
+        .summary =
+            "Predicts how fast a job would be: goes through the steps of all its workers in "
+            "virtual time, with\nthe buckets, ring plans and windows of the product, over costs "
+            "and a network that you describe.\nBelow the table stands what the model leaves out. "
+            "Options of jobs that it does not read are refused.",
+        .example = "  ringside predict --costs costs.json --network network.json -n 8,64\n"
+                   "  ringside predict --costs costs.json --network network.json --mode ps-sync "
+                   "--servers 4 -n 16 --json\n",
+        .sets = {{.title = "Options", .rows = rows, .count = ROW_COUNT, .values = &options}},
+        .set_count = 1,
+        .takes_arguments_alone = true,
+    };
+    if (check_model(argc, argv) != STATUS_OK ||
+        options_parse(&program, argc, argv, &is_done) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    if (is_done) {
+        return EXIT_COMPLETED;
+    }
+    fill_study(&options, study);
+    if (check_files(&options) != STATUS_OK || make_points(&options, study) != STATUS_OK ||
+        check_effects(&program, study) != STATUS_OK) {
+        return EXIT_USAGE;
+    }
+    return exit_code(predict(&options, study, costs));
+}
+
+enum exit_code command_predict(int argc, char **argv)
+{
+    struct study *study = calloc(1, sizeof(*study));
+    struct costs *costs = calloc(1, sizeof(*costs));
+    enum exit_code code = EXIT_FAILED;
+    if (study != NULL && costs != NULL) {
+        code = run(argc, argv, study, costs);
+    }
+    free(costs);
+    free(study);
+    return code;
+}
