@@ -31,11 +31,30 @@ static void the_examples_of_iscsi_are_found(void **state)
     assert_int_equal(crc32c(bytes, 0), 0);
 }
 
+/* Around the size from which tables are used, against the definition. */
+static void long_and_short_texts_have_one_sum(void **state)
+{
+    static unsigned char bytes[5003];
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (unsigned char)(i * i + 7 * i);
+    }
+    for (size_t size = 4090; size < 4106; size++) {
+        uint32_t rest = UINT32_MAX;
+        for (size_t i = 0; i < 8 * size; i++) {
+            uint32_t bit = bytes[i / 8] >> i % 8 & 1;
+            rest = rest >> 1 ^ (((rest ^ bit) & 1) != 0 ? UINT32_C(0x82F63B78) : 0);
+        }
+        assert_int_equal(crc32c(bytes, size), ~rest);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_check_value_of_the_catalogue_is_found),
         cmocka_unit_test(the_examples_of_iscsi_are_found),
+        cmocka_unit_test(long_and_short_texts_have_one_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
