@@ -1,8 +1,8 @@
 /* Control characters, and what is no UTF-8, become question marks. */
 #include "common/base/printable.h"
 
-#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 void printable_make(char *text, size_t size)
 {
@@ -47,4 +47,18 @@ void printable_make_utf8(char *text)
         }
         text += size;
     }
+}
+
+bool printable_is_utf8(const char *text, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        char next[5] = ""; // a character is never longer, and the end of the text is no part of one
+        memcpy(next, text + at, size - at < 4 ? size - at : 4);
+        size_t step = character_size(next);
+        if (step == 0) {
+            return false;
+        }
+        at += step;
+    }
+    return true;
 }

@@ -3,6 +3,7 @@
 #ifndef COMMON_BASE_PRINTABLE_H
 #define COMMON_BASE_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Makes question marks of control characters, tabs left aside. */
@@ -11,5 +12,8 @@ void printable_make(char *text, size_t size);
 /* Makes question marks of all that is no character of UTF-8, or that a page cannot show: control
  * characters, surrogates, a character that was cut. The names of folders may hold anything. */
 void printable_make_utf8(char *text);
+
+/* Whether text of this size has nothing of that. */
+bool printable_is_utf8(const char *text, size_t size);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h> // needs the three above
 // clang-format on
+#include <stdbool.h>
 #include <string.h>
 
 static void control_characters_become_question_marks(void **state)
@@ -38,11 +39,15 @@ static void what_is_no_utf8_becomes_question_marks(void **state)
         {"\001\t\n\x7f \xc2\x80", "?\t?? ??"}, // controls
         {"", ""},
     };
+    assert_false(printable_is_utf8("\xe2\x82\xac", 2)); // the end cuts it
+    assert_false(printable_is_utf8("a\0b", 3));
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[64];
         memcpy(text, cases[i][0], strlen(cases[i][0]) + 1);
         printable_make_utf8(text);
         assert_string_equal(text, cases[i][1]);
+        bool is_sound = strcmp(cases[i][0], cases[i][1]) == 0;
+        assert_int_equal(printable_is_utf8(cases[i][0], strlen(cases[i][0])), is_sound);
     }
 }
 
