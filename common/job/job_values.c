@@ -28,12 +28,17 @@ void job_compress_format(const void *field, char *ret_text, size_t text_size)
     snprintf(ret_text, text_size, "%s", text);
 }
 
-// By dataset: whether it has files, and so a path.
-static const bool takes_path[] = {
-#define X(identifier, name, takes, summary) takes,
+// By dataset: what follows its name.
+static const char *const paths[] = {
+#define X(identifier, name, path, summary) path,
     DATASET_MAP(X)
 #undef X
 };
+
+static bool takes_folder(size_t dataset)
+{
+    return strcmp(paths[dataset], ":DIR") == 0;
+}
 
 bool job_data_is_folder(const char *text)
 {
@@ -45,7 +50,7 @@ void job_data_complete(const char *text, char ret_text[OPTION_VALUE_BYTES])
     const char *folder = getenv("RINGSIDE_DATA"); // NOLINT(concurrency-mt-unsafe): nobody sets it
     bool is_short = false;
     for (size_t i = 0; names_datasets[i].name != NULL; i++) {
-        is_short = is_short || (takes_path[i] && strcmp(names_datasets[i].name, text) == 0);
+        is_short = is_short || (takes_folder(i) && strcmp(names_datasets[i].name, text) == 0);
     }
     bool has_folder = is_short && folder != NULL && job_data_is_folder(folder);
     // Of a path that is too long nothing is left: it would be another one.
@@ -150,33 +155,42 @@ bool job_model_is_valid(const char *text, char *ret_why, size_t why_size)
     return strcmp(text, JOB_EXTERNAL_PREFIX) != 0;
 }
 
+/* Whether a dataset has the path that it takes. */
+static bool is_path_right(size_t dataset, const char *path, bool has_colon, char *ret_why,
+                          size_t why_size)
+{
+    const char *name = names_datasets[dataset].name;
+    if (paths[dataset][0] == '\0') {
+        snprintf(ret_why, why_size, "%s takes no path", name);
+        return !has_colon;
+    }
+    if (takes_folder(dataset)) {
+        snprintf(ret_why, why_size,
+                 "%s needs the folder of its files: %s:DIR (or RINGSIDE_DATA=FOLDER, with "
+                 "FOLDER/%s)",
+                 name, name, name);
+    } else {
+        snprintf(ret_why, why_size, "%s needs its file: %s%s", name, name, paths[dataset]);
+    }
+    return path[0] != '\0';
+}
+
 bool job_data_is_valid(const char *text, char *ret_why, size_t why_size)
 {
     if (strncmp(text, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0) {
         return true; // those of an external model; job_check knows whether there is one
     }
     char name[JOB_NAME_BYTES];
-    const char *path, *known[sizeof(takes_path) / sizeof(takes_path[0])];
+    const char *path, *known[sizeof(paths) / sizeof(paths[0])];
     job_split_data(text, name, &path);
     for (size_t i = 0; names_datasets[i].name != NULL; i++) {
         known[i] = names_datasets[i].name;
         if (strcmp(known[i], name) != 0) {
             continue;
         }
-        if (takes_path[i] && path[0] == '\0') {
-            snprintf(ret_why, why_size,
-                     "%s needs the folder of its files: %s:DIR (or RINGSIDE_DATA=FOLDER, with "
-                     "FOLDER/%s)",
-                     name, name, name);
-            return false;
-        }
-        if (!takes_path[i] && strchr(text, ':') != NULL) {
-            snprintf(ret_why, why_size, "%s takes no path", name);
-            return false;
-        }
-        return true;
+        return is_path_right(i, path, strchr(text, ':') != NULL, ret_why, why_size);
     }
-    const char *nearest = options_nearest(name, known, sizeof(takes_path) / sizeof(takes_path[0]));
+    const char *nearest = options_nearest(name, known, sizeof(paths) / sizeof(paths[0]));
     snprintf(ret_why, why_size, "there is no dataset '%s'%s%s%s", name,
              nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "",
              nearest != NULL ? "?" : "; see --help for the list");

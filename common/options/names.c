@@ -17,14 +17,14 @@ const struct option_choice names_model[] = {
 };
 
 const struct option_choice names_datasets[] = {
-#define X(identifier, name, takes_path, summary) {name, summary},
+#define X(identifier, name, path, summary) {name, summary},
     DATASET_MAP(X)
 #undef X
         {NULL, NULL},
 };
 
 const struct option_choice names_data[] = {
-#define X(identifier, name, takes_path, summary) {(takes_path) ? name ":DIR" : name, summary},
+#define X(identifier, name, path, summary) {name path, summary},
     DATASET_MAP(X)
 #undef X
         {NULL, NULL},

@@ -14,15 +14,15 @@
     X(resnet152v2, "resnet152v2", "152 layers with pre-activation; 60.4 million")         \
     X(vgg16, "vgg16", "Simonyan and Zisserman's 16 layers, dense layers of 4096")
 
-// X(identifier, "name", takes a path, "summary")
-#define DATASET_MAP(X)                                                                 \
-    X(shapes, "shapes", false, "drawn in the process from the seed; needs no file")    \
-    X(cifar10, "cifar10", true, "CIFAR-10's binary files")                             \
-    X(cifar100, "cifar100", true, "CIFAR-100's binary files")                          \
-    X(mnist, "mnist", true, "MNIST's IDX files, plain or .gz")                         \
-    X(fashion_mnist, "fashion-mnist", true, "Fashion-MNIST's IDX files, plain or .gz") \
-    X(images, "images", true, "folders of JPEG and PNG files, in ImageNet's layout")   \
-    X(synthetic, "synthetic", false, "noise in memory: the baseline without input")
+// X(identifier, "name", what of it follows: "", ":DIR" or ":FILE", "summary")
+#define DATASET_MAP(X)                                                                   \
+    X(shapes, "shapes", "", "drawn in the process from the seed; needs no file")         \
+    X(cifar10, "cifar10", ":DIR", "CIFAR-10's binary files")                             \
+    X(cifar100, "cifar100", ":DIR", "CIFAR-100's binary files")                          \
+    X(mnist, "mnist", ":DIR", "MNIST's IDX files, plain or .gz")                         \
+    X(fashion_mnist, "fashion-mnist", ":DIR", "Fashion-MNIST's IDX files, plain or .gz") \
+    X(images, "images", ":DIR", "folders of JPEG and PNG files, in ImageNet's layout")   \
+    X(synthetic, "synthetic", "", "noise in memory: the baseline without input")
 
 // X(identifier, kind, "name", default learning rate, "summary")
 #define OPTIMIZER_MAP(X)                                                    \

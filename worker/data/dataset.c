@@ -15,18 +15,18 @@
 
 struct row {
     const char *name;
-    bool takes_path;
+    const char *path; // "", ":DIR", ":FILE"
     const struct dataset_ops *ops;
 };
 
 static const struct row rows[] = {
-#define X(identifier, name, takes_path, summary) {name, takes_path, &dataset_##identifier##_ops},
+#define X(identifier, name, path, summary) {name, path, &dataset_##identifier##_ops},
     DATASET_MAP(X)
 #undef X
 };
 
 // ", shapes, cifar10": for messages, from the third byte on.
-#define X(identifier, name, takes_path, summary) ", " name
+#define X(identifier, name, path, summary) ", " name
 static const char known_names[] = DATASET_MAP(X);
 #undef X
 
@@ -52,11 +52,13 @@ enum status dataset_open(const char *data, const struct dataset_options *options
                   known_names + 2);
         return STATUS_INVALID;
     }
-    if (row->takes_path && path[0] == '\0') {
-        log_error("--data: %s needs the folder of its files: --data %s:DIR", row->name, row->name);
+    if (row->path[0] != '\0' && path[0] == '\0') {
+        log_error("--data: %s needs %s: --data %s%s", row->name,
+                  strcmp(row->path, ":DIR") == 0 ? "the folder of its files" : "its file",
+                  row->name, row->path);
         return STATUS_INVALID;
     }
-    if (!row->takes_path && path[0] != '\0') {
+    if (row->path[0] == '\0' && path[0] != '\0') {
         log_error("--data: %s needs no files; leave out \":%s\"", row->name, path);
         return STATUS_INVALID;
     }

@@ -5,7 +5,7 @@
 #include "common/options/names.h"
 #include "worker/data/dataset.h"
 
-#define X(identifier, name, takes_path, summary) \
+#define X(identifier, name, path, summary) \
     extern const struct dataset_ops dataset_##identifier##_ops;
 DATASET_MAP(X)
 #undef X
