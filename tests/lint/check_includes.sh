@@ -146,7 +146,7 @@ deploy/page/(answer|figure_parts)
 deploy/sweep/(rule|run)_words
 deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
-worker/data/images/(jpeg_header|square)
+worker/data/images/(jpeg_header|photo|square)
 worker/exchange/chunks/ring_plan
 worker/model/(bucket_layers|description|network)
 worker/train/trial

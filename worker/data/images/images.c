@@ -9,6 +9,7 @@
 #include "worker/data/dataset_rows.h"
 #include "worker/data/images/decoder.h"
 #include "worker/data/images/image_set.h"
+#include "worker/data/images/photo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +24,6 @@
 #define SIZE_DEFAULT 224 // rows and columns, as ImageNet's networks take them
 #define NAMED_MAX    5   // broken images that are named
 #define TRIES_MAX    1000
-
-// Of ImageNet's training images, by which most networks for photographs are normalised.
-static const float means[DECODER_CHANNELS] = {0.485f, 0.456f, 0.406f};
-static const float deviations[DECODER_CHANNELS] = {0.229f, 0.224f, 0.225f};
 
 /* What one thread needs to read an image. */
 struct reader {
@@ -48,7 +45,6 @@ struct images {
     struct dataset base;
     struct image_set set;
     bool skips_bad;
-    float scale[DECODER_CHANNELS], shift[DECODER_CHANNELS];
     struct readers *readers; // owned
 };
 
@@ -226,14 +222,7 @@ static enum status images_read_bytes(const struct dataset *dataset, uint64_t ind
 
 static void images_convert(const struct dataset *dataset, const uint8_t *bytes, float *ret_pixels)
 {
-    const struct images *images = (const struct images *)dataset;
-    size_t plane = (size_t)dataset->sample.rows * dataset->sample.columns;
-    for (uint32_t c = 0; c < DECODER_CHANNELS; c++) {
-        float scale = images->scale[c], shift = images->shift[c];
-        for (size_t i = 0; i < plane; i++) {
-            ret_pixels[c * plane + i] = (float)bytes[c * plane + i] * scale + shift;
-        }
-    }
+    photo_convert(dataset->sample, bytes, ret_pixels);
 }
 
 static enum status images_read(const struct dataset *dataset, uint64_t index, float *ret_pixels,
@@ -255,14 +244,7 @@ static enum status images_read(const struct dataset *dataset, uint64_t index, fl
 
 static void images_describe(const struct dataset *dataset, struct pixels_source *ret_source)
 {
-    const struct images *images = (const struct images *)dataset;
-    *ret_source = (struct pixels_source){
-        .channels = dataset->sample.channels,
-        .rows = dataset->sample.rows,
-        .columns = dataset->sample.columns,
-    };
-    memcpy(ret_source->scale, images->scale, sizeof(images->scale));
-    memcpy(ret_source->shift, images->shift, sizeof(images->shift));
+    photo_describe(dataset->sample, ret_source);
 }
 
 static void images_close(struct dataset *dataset)
@@ -311,10 +293,6 @@ static enum status images_open(const char *path, const struct dataset_options *o
         .stamp = images->set.stamp,
     };
     images->skips_bad = options->skips_bad;
-    for (uint32_t c = 0; c < DECODER_CHANNELS; c++) {
-        images->scale[c] = 1 / (255 * deviations[c]);
-        images->shift[c] = -means[c] / deviations[c];
-    }
     images->readers = readers;
     pthread_mutex_init(&readers->lock, NULL); // which never fails on Linux
     *ret_dataset = &images->base;
