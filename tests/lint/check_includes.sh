@@ -50,6 +50,7 @@ worker/device/cuda      common/base common/vector common/optimizer worker/device
 worker/data/augment     common/base common/plan worker/device
 worker/data             common/base common/trace common/vector common/options common/plan worker/device worker/data/augment
 worker/data/images      common/base common/vector worker/device worker/data
+worker/data/pack        common/base common/vector worker/device worker/data worker/data/images
 worker/model            common/base common/vector common/options common/optimizer worker/device
 worker/exchange         common/base common/trace common/vector common/transport common/codec common/job common/channel
 worker/exchange/chunks  common/base common/vector common/plan common/job common/channel worker/exchange
@@ -147,6 +148,7 @@ deploy/sweep/(rule|run)_words
 deploy/report/(run_strokes|scaling|statistics)
 worker/data/augment/[a-z_]+
 worker/data/images/(jpeg_header|photo|square)
+worker/data/pack/pack_format
 worker/exchange/chunks/ring_plan
 worker/model/(bucket_layers|description|network)
 worker/train/trial
