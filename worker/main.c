@@ -241,6 +241,9 @@ int main(int argc, char **argv)
     if (options.evaluate[0] != '\0') {
         return (int)exit_code(workplace_evaluate(options.evaluate));
     }
+    if (options.pack[0] != '\0') {
+        return (int)exit_code(workplace_pack(options.pack, options.pack_jpeg));
+    }
     if (options.describe_model) {
         return (int)exit_code(workplace_describe_model());
     }

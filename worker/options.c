@@ -111,6 +111,18 @@ static const struct option rows[] = {
      FIELD(FLAG, describe_model),
      .fallback = "false",
      .help = "read a job from standard input, print the layers of its model as JSON, end"},
+    {.name = "pack",
+     FIELD(TEXT, pack),
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "read a job from standard input, write its images to this file, end; `ringside pack` "
+             "does that"},
+    {.name = "pack-jpeg",
+     FIELD(U32, pack_jpeg),
+     .fallback = "90",
+     OPTION_RANGE(0, 100),
+     .metavar = "QUALITY",
+     .help = "quality of the JPEG files that --pack writes; 0: pixels as they are"},
     {.name = "backends",
      FIELD(FLAG, backends),
      .fallback = "false",
@@ -161,7 +173,7 @@ static enum status find_number(const struct option_program *program, const char 
 static bool ends_without_job(const struct worker_options *options)
 {
     return options->probe || options->backends || options->describe_model ||
-           options->evaluate[0] != '\0';
+           options->evaluate[0] != '\0' || options->pack[0] != '\0';
 }
 
 enum status worker_options_parse(int argc, char *const *argv, struct worker_options *ret_options,

@@ -25,6 +25,8 @@ struct worker_options {
     uint32_t health_port;    // 0: none
     char timeline_dir[1024]; // "": none
     char evaluate[1024];     // folder of checkpoints; "": none
+    char pack[1024];         // file to write; "": none
+    uint32_t pack_jpeg;      // quality of what it has; 0: pixels
     bool probe, backends, describe_model;
     enum log_level log_level;
     struct security_options security;

@@ -3,10 +3,12 @@
 
 #include "common/base/cores.h"
 #include "common/base/log.h"
+#include "common/base/signals.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/job/job_text.h"
 #include "common/vector/layout.h"
 #include "worker/data/normalized.h"
+#include "worker/data/pack/pack_write.h"
 #include "worker/data/resized.h"
 #include "worker/data/statistics.h"
 #include "worker/model/description.h"
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // A build without optimisation is for debugging.
 #ifdef __OPTIMIZE__
@@ -330,6 +333,40 @@ enum status workplace_describe_model(void)
     bool is_written = puts(text) >= 0 && fflush(stdout) == 0;
     free(text);
     return is_written ? STATUS_OK : STATUS_IO;
+}
+
+enum status workplace_pack(const char *path, uint32_t quality)
+{
+    struct pack_account account;
+    struct job job;
+    if (read_job(&job) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    const struct pack_order order = {
+        .data = job.data,
+        .path = path,
+        .size = job.image_size,
+        .quality = quality,
+        .seed = job.seed,
+        .skips_bad = job.bad_images == BAD_IMAGES_SKIP,
+        .shows_progress = isatty(STDERR_FILENO) == 1,
+        .is_ended = signals_flag(),
+    };
+    enum status status = pack_write(&order, &account);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    char kind[80] = "pixels";
+    if (quality > 0) {
+        snprintf(kind, sizeof(kind), "JPEG of quality %u (%llu copied)", quality,
+                 (unsigned long long)account.copied);
+    }
+    int put =
+        printf("%s: %llu training and %llu validation images of %u classes, %u x %u, %s, "
+               "%.1f MB\n",
+               path, (unsigned long long)account.train_count, (unsigned long long)account.val_count,
+               account.class_count, order.size, order.size, kind, (double)account.bytes / 1e6);
+    return put > 0 && fflush(stdout) == 0 ? STATUS_OK : STATUS_IO;
 }
 
 enum status workplace_print_backends(void)

@@ -48,6 +48,10 @@ enum status workplace_evaluate(const char *folder);
  * description_make has them. */
 enum status workplace_describe_model(void);
 
+/* --pack: writes the images of the job on standard input to a pack, as JPEG files of this quality
+ * (0: pixels), and prints what it has. */
+enum status workplace_pack(const char *path, uint32_t quality);
+
 /* --backends: one JSON line each. */
 enum status workplace_print_backends(void);
 

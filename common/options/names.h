@@ -22,6 +22,7 @@
     X(mnist, "mnist", ":DIR", "MNIST's IDX files, plain or .gz")                         \
     X(fashion_mnist, "fashion-mnist", ":DIR", "Fashion-MNIST's IDX files, plain or .gz") \
     X(images, "images", ":DIR", "folders of JPEG and PNG files, in ImageNet's layout")   \
+    X(pack, "pack", ":FILE", "a file that `ringside pack` has made of such folders")     \
     X(synthetic, "synthetic", "", "noise in memory: the baseline without input")
 
 // X(identifier, kind, "name", default learning rate, "summary")

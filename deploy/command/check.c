@@ -173,7 +173,7 @@ enum exit_code command_check(int argc, char **argv)
     bool is_done;
     struct option_program program = {
         .name = "ringside check",
-        .usage = "ringside check [--data NAME[:DIR]] [-H HOSTS] [OPTION ...]",
+        .usage = "ringside check [--data NAME[:PATH]] [-H HOSTS] [OPTION ...]",
         .summary =
             "Prints what this build and this machine can do; with --data, --model, --device "
             "or --precision, tries\nthem; with -H, also what a job on those hosts would need.",

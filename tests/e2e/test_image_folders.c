@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SIDE        32
 #define PLANE       ((size_t)SIDE * SIDE)
@@ -98,6 +99,75 @@ static void both_designs_train_with_equal_bits(void **state)
     assert_string_equal(digest, first);
 }
 
+static void check_said(const struct command_test *test, const char *text)
+{
+    const char *output = program_output(&test->run);
+    if (strstr(output, text) == NULL) {
+        fail_msg("\"%s\" is not in: %s", text, output);
+    }
+}
+
+/* Packs test->folder; what was written is in PATH. */
+static void pack(struct command_test *test, const char *kind, const char *quality,
+                 char ret_path[PROGRAM_PATH_BYTES + 16])
+{
+    char data[PROGRAM_PATH_BYTES + 16];
+    snprintf(data, sizeof(data), "images:%s", test->folder);
+    snprintf(ret_path, PROGRAM_PATH_BYTES + 16, "%s/a.rpk", test->folder);
+    const char *const args[] = {"pack", data, ret_path, "--size", "32", kind, quality, NULL};
+    program_start(&test->run, test->folder, "deploy/ringside", false, args, NULL);
+    assert_int_equal(program_wait(&test->run), 0);
+    check_said(test, "200 training and 60 validation images of 10 classes, 32 x 32, ");
+}
+
+static void packs_train_with_the_bits_of_their_folder(void **state)
+{
+    struct command_test *test = *state;
+    char data[PROGRAM_PATH_BYTES + 16], path[PROGRAM_PATH_BYTES + 16],
+        packed[PROGRAM_PATH_BYTES + 32];
+    char first[PROGRAM_DIGEST_BYTES], digest[PROGRAM_DIGEST_BYTES];
+    const char *const ring[] = {"--mode", "ring", NULL};
+    make_folder(test);
+    snprintf(data, sizeof(data), "images:%s", test->folder);
+    train(data, ring, first);
+    pack(test, "--raw", NULL, path);
+    snprintf(packed, sizeof(packed), "pack:%s", path);
+    train(packed, ring, digest);
+    assert_string_equal(digest, first);
+    // Files that have the size already are copied, so that they are decoded as before.
+    pack(test, "--jpeg", "80", path);
+    check_said(test, "JPEG of quality 80 (260 copied)");
+    train(packed, ring, digest);
+    assert_string_equal(digest, first);
+}
+
+/* What `ringside pack` refuses, it says, and nothing is left. */
+static void what_cannot_be_packed_is_refused(void **state)
+{
+    struct command_test *test = *state;
+    char path[PROGRAM_PATH_BYTES + 16];
+    snprintf(path, sizeof(path), "%s/a.rpk", test->folder);
+    const struct {
+        const char *args[7];
+        int code;
+        const char *text;
+    } cases[] = {
+        {{"pack", "images:/nowhere", path}, 1, "cannot read /nowhere"},
+        {{"pack", "images", path}, 2, "images needs the folder of its files: images:DIR"},
+        {{"pack", "shapes", path}, 1, "shapes cannot be packed: folders of images can"},
+        {{"pack", "images:/nowhere"}, 2, "the images or the file to write is missing"},
+        {{"pack", "images:/nowhere", path, "--raw", "--jpeg", "9"}, 2, "exclude each other"},
+        {{"run", "--data", "pack"}, 2, "pack needs its file: pack:FILE"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        program_start(&test->run, test->folder, "deploy/ringside", false, cases[i].args,
+                      (const char *const[2]){"RINGSIDE_DATA="});
+        assert_int_equal(program_wait(&test->run), cases[i].code);
+        check_said(test, cases[i].text);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+}
+
 /* Runs a job on test->folder in test->out, with one more option. */
 static int run_with(struct command_test *test, const char *name, const char *value)
 {
@@ -114,14 +184,6 @@ static int run_with(struct command_test *test, const char *name, const char *val
 static int run(struct command_test *test, const char *bad_images)
 {
     return run_with(test, "--bad-images", bad_images);
-}
-
-static void check_said(const struct command_test *test, const char *text)
-{
-    const char *output = program_output(&test->run);
-    if (strstr(output, text) == NULL) {
-        fail_msg("\"%s\" is not in: %s", text, output);
-    }
 }
 
 /* Whether a file of a folder has a text. */
@@ -222,6 +284,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_designs_train_with_equal_bits, command_test_set_up,
+                                        command_test_tear_down),
+        cmocka_unit_test_setup_teardown(packs_train_with_the_bits_of_their_folder,
+                                        command_test_set_up, command_test_tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_packed_is_refused, command_test_set_up,
                                         command_test_tear_down),
         cmocka_unit_test_setup_teardown(a_broken_file_is_named_or_left_out, command_test_set_up,
                                         command_test_tear_down),

@@ -58,7 +58,7 @@ worker/exchange/shared  common/base common/vector common/job worker/exchange
 worker/link             common/base common/trace common/vector common/options common/security common/transport common/job common/service common/channel worker/exchange worker/exchange/shared
 worker/library          common/base common/vector common/security common/optimizer common/job worker/exchange worker/link
 worker/train            common/base common/trace common/vector common/checkpoint common/transport common/optimizer common/job common/service common/channel worker/device worker/data worker/model worker/exchange worker/link
-worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/model worker/link worker/train
+worker                  common/base common/trace common/vector common/options common/security common/checkpoint common/transport common/job common/service worker/device worker/data worker/data/pack worker/model worker/link worker/train
 
 deploy/system           common/base common/options common/job
 deploy/agent            common/base common/options common/security common/transport common/job deploy/system
@@ -109,7 +109,7 @@ perfetto_trace\.pb-c\.h         common/trace/trace_packet\.c
 nvtx3/.*                        common/trace/trace_ranges_nvtx\.c
 otf2/.*                         deploy/trace/otf2_(archive|events)\.[ch]
 protobuf-c/.*                   common/(channel/wire(\.c|_packing\.[ch])|trace/trace_packet\.c)
-turbojpeg\.h                    worker/data/images/decode_jpeg\.c
+turbojpeg\.h                    worker/data/images/(de|en)code_jpeg\.c
 png\.h                          worker/data/images/decode_png\.c
 (oneapi/)?dnnl.*                worker/device/cpu/.*
 (cuda|cudnn|cublas|nccl).*      worker/device/cuda/.*

@@ -5,6 +5,8 @@
  * skip) the next image of the list that can be decoded takes its place: that follows from the files
  * alone, so all processes of a job agree on it, and on the number of images. A file that is gone or
  * changed since ends the job in any case: the others may have seen it as it was. */
+#include "worker/data/images/images.h"
+
 #include "common/base/log.h"
 #include "worker/data/dataset_rows.h"
 #include "worker/data/images/decoder.h"
@@ -29,8 +31,8 @@
 struct reader {
     struct reader *next;
     struct decoder *decoder;
-    uint8_t *file; // (file_capacity)
-    size_t file_capacity;
+    uint8_t *file; // (file_size)
+    size_t file_size, file_capacity;
     uint8_t *pixels; // (3, size, size)
 };
 
@@ -141,6 +143,7 @@ static enum status load_file(const struct image_list *list, const struct image_f
     if (make_room(reader, file->size) != STATUS_OK) {
         return STATUS_NO_MEMORY;
     }
+    reader->file_size = file->size;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         log_error("cannot read the image %s: %m", shown);
@@ -216,6 +219,29 @@ static enum status images_read_bytes(const struct dataset *dataset, uint64_t ind
         return STATUS_NO_MEMORY;
     }
     enum status status = read_into(images, index, reader, ret_bytes, ret_label);
+    return_reader(images->readers, reader);
+    return status;
+}
+
+enum status images_read_whole(const struct dataset *dataset, uint64_t index,
+                              struct images_whole *whole)
+{
+    const struct images *images = (const struct images *)dataset;
+    struct reader *reader = take_reader(images);
+    if (reader == NULL) {
+        log_error("not enough memory to decode an image");
+        return STATUS_NO_MEMORY;
+    }
+    enum status status = read_into(images, index, reader, whole->pixels, &whole->label);
+    if (status == STATUS_OK) {
+        uint8_t *file = whole->file;
+        size_t capacity = whole->file_capacity;
+        whole->file = reader->file;
+        whole->file_size = reader->file_size;
+        whole->file_capacity = reader->file_capacity;
+        reader->file = file;
+        reader->file_capacity = capacity;
+    }
     return_reader(images->readers, reader);
     return status;
 }
