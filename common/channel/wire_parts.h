@@ -47,7 +47,7 @@ struct wire_member {
     const char *device;
     uint64_t tensor_count; // READY of a program of its own: how many its model has
     const char *tensors;   // likewise: the first of them, each a line "COUNT NAME"
-    const char *figures; // READY of a worker: M,M,M/D,D,D of its pixels; "": they have none
+    const char *figures;   // READY of a worker: M,M,M/D,D,D of its pixels; "": they have none
 };
 
 /* What a worker did since its last report of the same kind. Times in nanoseconds. */

@@ -32,7 +32,8 @@ uint64_t event_file_newest(const char *folder);
 int event_file_open(const char *folder, uint64_t number, const char *ending, char *ret_path,
                     size_t path_bytes);
 
-/* Removes such a file, if it is there, and writes its path. Returns whether it is gone; or errno. */
+/* Removes such a file, if it is there, and writes its path. Returns whether it is gone; or errno.
+ */
 bool event_file_remove(const char *folder, uint64_t number, const char *ending, char *ret_path,
                        size_t path_bytes);
 
