@@ -79,7 +79,11 @@ enum status fields_load(const char *file, json_t **ret_object)
     json_error_t error;
     json_t *object = json_load_file(file, JSON_REJECT_DUPLICATES, &error);
     if (object == NULL) {
-        log_error("%s cannot be read: %s (line %d)", file, error.text, error.line);
+        char where[32] = "";
+        if (error.line > 0) {
+            snprintf(where, sizeof(where), "line %d: ", error.line);
+        }
+        log_error("%s cannot be read: %s%s", file, where, error.text);
         return STATUS_INVALID;
     }
     if (!json_is_object(object)) {
