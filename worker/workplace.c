@@ -108,9 +108,10 @@ static void describe_figures(const struct dataset *train, char ret_text[WORKPLAC
         return;
     }
     for (uint32_t i = 0; i < 2 * source.channels; i++) {
-        uint32_t c = i % source.channels;
+        bool is_mean = i < source.channels;
+        uint32_t c = is_mean ? i : i - source.channels;
         double scale = 255 * (double)source.scale[c];
-        double figure = i < source.channels ? fabs((double)source.shift[c]) / scale : 1 / scale;
+        double figure = is_mean ? fabs((double)source.shift[c]) / scale : 1 / scale;
         const char *mark = i == 0 ? "" : i == source.channels ? "/" : ",";
         used += (size_t)snprintf(ret_text + used, WORKPLACE_FIGURES_BYTES - used, "%s%.6g", mark,
                                  figure);
