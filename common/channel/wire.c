@@ -7,10 +7,12 @@
 
 #include "common/base/bump.h"
 #include "common/channel/wire_packing.h"
+#include "common/job/job_text.h"
 
 #include <protobuf-c/protobuf-c.h>
 
 #include <assert.h>
+#include <string.h>
 
 // Parts that are not among those of wire_packing.h: values in the payload, or lent, or encoded; a
 // key for seals.
@@ -189,13 +191,16 @@ static bool classes_fit(const Wire__Header *header)
     return text[length] == '\0' && header->span_count <= WIRE_CLASSES_BYTES;
 }
 
-/* Whether a text that goes into files is lines of printable characters. */
+/* Whether a text that goes into files is lines of printable characters, and fits where it goes. */
 static bool text_fits(const Wire__Header *header, enum message_kind kind)
 {
     const char *text = header->text;
     size_t length = 0;
     if (kind == MESSAGE_CLASSES) {
         return classes_fit(header);
+    }
+    if (kind == MESSAGE_READY) {
+        return strlen(text) < JOB_OPTIMIZER_TEXT_BYTES;
     }
     if (kind != MESSAGE_CHOICES) {
         return true;

@@ -164,7 +164,8 @@ static bool unpack_member(const Wire__Member *from, struct wire_member *to)
 {
     MEMBER_NUMBERS(COPY)
     MEMBER_TEXTS(COPY)
-    return unpack_role(from->role, &to->role);
+    return strlen(from->tensors) < WIRE_TENSORS_BYTES &&
+           strlen(from->figures) < WIRE_FIGURES_BYTES && unpack_role(from->role, &to->role);
 }
 
 static void pack_layout(const struct layout *from, struct wire_packed *packed)

@@ -25,7 +25,9 @@ enum wire_transport {
 };
 #define WIRE_TRANSPORTS_ALL 31u
 
-#define WIRE_TENSORS_BYTES ((size_t)16 * 1024) // of the text of a member's tensors, with the '\0'
+// Of texts of a member, with the '\0'.
+#define WIRE_TENSORS_BYTES ((size_t)16 * 1024)
+#define WIRE_FIGURES_BYTES 128
 
 enum member_role { ROLE_WORKER = 1, ROLE_SERVER = 2 };
 

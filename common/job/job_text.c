@@ -71,17 +71,24 @@ enum status job_decode(const char *text, struct job *ret_job, char *ret_error, s
     return status;
 }
 
-/* The rows that make an update. */
-static bool is_of_optimizer(const char *name)
+static const char *const optimizer_names[] = {"optimizer", "lr",    "momentum", "beta1",
+                                              "beta2",     "decay", "epsilon",  "weight-decay"};
+#define OPTIMIZER_NAME_COUNT (sizeof(optimizer_names) / sizeof(optimizer_names[0]))
+
+/* OPTIMIZER_NAME_COUNT if it is none of them. */
+static size_t find_optimizer_name(const char *name, size_t size)
 {
-    static const char *const names[] = {"optimizer", "lr",    "momentum", "beta1",
-                                        "beta2",     "decay", "epsilon",  "weight-decay"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
+    size_t i = 0;
+    while (i < OPTIMIZER_NAME_COUNT &&
+           (strlen(optimizer_names[i]) != size || memcmp(optimizer_names[i], name, size) != 0)) {
+        i++;
     }
-    return false;
+    return i;
+}
+
+bool job_option_is_of_optimizer(const char *name)
+{
+    return find_optimizer_name(name, strlen(name)) < OPTIMIZER_NAME_COUNT;
 }
 
 void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEXT_BYTES])
@@ -89,7 +96,7 @@ void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEX
     size_t used = 0;
     for (size_t i = 0; i < job_option_count; i++) {
         char value[OPTION_VALUE_BYTES];
-        if (is_of_optimizer(job_options[i].name)) {
+        if (job_option_is_of_optimizer(job_options[i].name)) {
             option_format(&job_options[i], job, value, sizeof(value));
             used += (size_t)snprintf(ret_text + used, JOB_OPTIMIZER_TEXT_BYTES - used, "%s=%.40s\n",
                                      job_options[i].name, value);
@@ -97,16 +104,16 @@ void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEX
     }
 }
 
-/* Whether all lines are of such rows. */
+/* Whether all lines are of such rows, and no two of one row. */
 static bool has_only_optimizer(const char *text)
 {
+    bool is_said[OPTIMIZER_NAME_COUNT] = {false};
     while (*text != '\0') {
-        char name[32];
-        size_t size = strcspn(text, "=\n");
-        snprintf(name, sizeof(name), "%.*s", (int)(size < 31 ? size : 31), text);
-        if (!is_of_optimizer(name)) {
+        size_t index = find_optimizer_name(text, strcspn(text, "=\n"));
+        if (index == OPTIMIZER_NAME_COUNT || is_said[index]) {
             return false;
         }
+        is_said[index] = true;
         text += strcspn(text, "\n");
         text += *text == '\n';
     }
@@ -142,6 +149,10 @@ enum status job_take_optimizer(struct job *job, const char *text, char *ret_erro
 {
     struct job told = *job;
     bool is_own = strcmp(text, JOB_OPTIMIZER_OWN) == 0;
+    if (strlen(text) >= JOB_OPTIMIZER_TEXT_BYTES) {
+        snprintf(ret_error, error_size, "what its program says of its optimizer is too long");
+        return STATUS_INVALID;
+    }
     if (is_own) {
         told.optimizer = OPTIMIZER_AUTO;
     } else if (text[0] != '\0') {

@@ -118,7 +118,7 @@ struct coordinator {
     uint64_t tensor_count; // of a program of its own
     char tensors[WIRE_TENSORS_BYTES];
     uint64_t train_samples, test_samples, data_digest;
-    char figures[128];        // of the first worker: M,M,M/D,D,D of pixels; "": it has none
+    char figures[WIRE_FIGURES_BYTES]; // of the first worker: M,M,M/D,D,D of pixels; "": it has none
     struct long_text classes; // names of the data's, a list in JSON; nothing: they have none
     uint64_t parameters;      // of the model, as its authors count them
     uint32_t phase_index;     // of the job's phases

@@ -138,7 +138,7 @@ static bool take_optimizer(struct coordinator *coordinator, const struct message
                  mode_text(job.mode).text);
         status = STATUS_INVALID;
     }
-    if (status != STATUS_OK || strlen(text) >= sizeof(coordinator->optimizer)) {
+    if (status != STATUS_OK) {
         printable_make_utf8(ret_why);
         return false;
     }

@@ -254,6 +254,35 @@ static void choices_that_are_no_lines_of_text_are_refused(void **state)
                      STATUS_MALFORMED);
 }
 
+/* They go into buffers of the coordinator. */
+static void texts_of_a_member_are_as_long_as_there_is_room(void **state)
+{
+    (void)state;
+    static char text[WIRE_TENSORS_BYTES + 1];
+    struct message ready = wire_sample(MESSAGE_READY), got;
+    struct wire_member member = *ready.member;
+    const struct {
+        const char **field;
+        size_t bytes; // with the '\0'
+    } cases[] = {{&ready.text, JOB_OPTIMIZER_TEXT_BYTES},
+                 {&member.tensors, WIRE_TENSORS_BYTES},
+                 {&member.figures, WIRE_FIGURES_BYTES}};
+    ready.member = &member;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *before = *cases[i].field;
+        memset(text, 'x', sizeof(text));
+        *cases[i].field = text;
+        text[cases[i].bytes - 1] = '\0';
+        assert_int_equal(wire_sample_decode_as(wire_sample_encode(&ready), NULL, 0, &got),
+                         STATUS_OK);
+        text[cases[i].bytes - 1] = 'x';
+        text[cases[i].bytes] = '\0'; // one too many
+        assert_int_equal(wire_sample_decode_as(wire_sample_encode(&ready), NULL, 0, &got),
+                         STATUS_MALFORMED);
+        *cases[i].field = before;
+    }
+}
+
 static void names_of_classes_that_are_no_line_or_too_long_are_refused(void **state)
 {
     (void)state;
@@ -386,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_that_are_no_lines_of_text_are_refused),
+        cmocka_unit_test(texts_of_a_member_are_as_long_as_there_is_room),
         cmocka_unit_test(names_of_classes_that_are_no_line_or_too_long_are_refused),
         cmocka_unit_test(a_member_comes_back_field_by_field),
         cmocka_unit_test(a_report_and_a_layout_come_back_field_by_field),

@@ -88,6 +88,11 @@ static void what_no_option_could_have_is_refused(void **state)
     refuse(own, "optimizer=sgd\nworkers=9\n", "is no optimizer");
     refuse(own, "optimizer=sgd\n\x1b[2J=1\n", "is no optimizer");
     refuse(own, "\n", "is no optimizer");
+    refuse(own, "optimizer=sgd\nlr=0.1\nlr=0.1\n", "is no optimizer");
+    char text[JOB_OPTIMIZER_TEXT_BYTES + 1];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    refuse(own, text, "of its optimizer is too long");
     refuse(sample_job_resolved(SAMPLE_JOB(OWN, "optimizer=adam")), "optimizer=sgd\n",
            "the job has --optimizer adam");
     refuse(sample_job_resolved(SAMPLE_JOB(OWN, "lr=0.1")), "optimizer=sgd\nlr=0.2\n",

@@ -144,6 +144,22 @@ static void servers_start_with_the_optimizer_that_all_programs_say(void **state)
     coordinator_finish(&story.coordinator);
 }
 
+/* Each line of it is one that an option could have. */
+static void an_optimizer_of_too_many_lines_is_refused_in_words(void **state)
+{
+    (void)state;
+    char text[640] = "optimizer=sgd\n";
+    for (size_t used = strlen(text); used + 7 < sizeof(text); used += 7) {
+        snprintf(text + used, sizeof(text) - used, "lr=0.1\n");
+    }
+    struct story story;
+    give_optimizers(&story, "ps-sync", text, NULL);
+    assert_int_equal(story_last_kind(&story), MESSAGE_STOP);
+    assert_string_equal(story_last_text(&story),
+                        "worker 0 (host node): what its program says of its optimizer is too long");
+    coordinator_finish(&story.coordinator);
+}
+
 static void programs_whose_optimizers_differ_are_named_with_the_value(void **state)
 {
     (void)state;
@@ -229,6 +245,7 @@ int main(void)
         cmocka_unit_test(a_worker_without_what_nccl_needs_is_not_ready),
         cmocka_unit_test(models_that_differ_are_told_by_their_first_tensor),
         cmocka_unit_test(servers_start_with_the_optimizer_that_all_programs_say),
+        cmocka_unit_test(an_optimizer_of_too_many_lines_is_refused_in_words),
         cmocka_unit_test(programs_whose_optimizers_differ_are_named_with_the_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
