@@ -3,6 +3,7 @@
 
 #include "common/base/printable.h"
 #include "common/job/job_options.h"
+#include "common/job/job_text.h"
 #include "deploy/system/command_text.h"
 
 #include <stdlib.h>
@@ -74,16 +75,6 @@ static bool is_of_own_program(const json_t *options)
     return model != NULL && strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
 }
 
-static bool is_in(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the rate follows the job's schedule, which begins at the job's rate or the program's. */
 static bool has_schedule(const json_t *options)
 {
@@ -95,20 +86,23 @@ static bool has_schedule(const json_t *options)
 /* Of a program of the user's own: what the launcher fills in, and what the program says itself. */
 static bool is_of_program(const json_t *job, const char *name)
 {
-    static const char *const filled[] = {"data", "eval"};
-    static const char *const said[] = {"optimizer", "momentum", "beta1",       "beta2",
-                                       "decay",     "epsilon",  "weight-decay"};
     const json_t *options = json_object_get(job, "options");
-    const char *from = json_string_value(json_object_get(job, "optimizer_from"));
-    if (is_in(name, filled, sizeof(filled) / sizeof(filled[0]))) {
+    const json_t *said_by = json_object_get(job, "optimizer_from");
+    const char *from = json_string_value(said_by);
+    bool makes_updates = json_is_null(said_by); // older folders do not have it
+    bool has_said = from != NULL && strcmp(from, "program") == 0;
+    if (strcmp(name, "data") == 0 || strcmp(name, "eval") == 0) {
         return true;
     }
     if (strcmp(name, "steps") == 0) {
         return json_number_value(json_object_get(options, "steps")) == (double)JOB_STEPS_OPEN;
     }
-    bool is_said = from != NULL && strcmp(from, "program") == 0;
-    return is_said && (is_in(name, said, sizeof(said) / sizeof(said[0])) ||
-                       (strcmp(name, "lr") == 0 && !has_schedule(options)));
+    if (strcmp(name, "lr") == 0) { // which a program that makes the updates may read
+        return has_said && !has_schedule(options);
+    }
+    // Without --optimizer the job takes no --lr-scale either.
+    return (has_said || makes_updates) &&
+           (job_option_is_of_optimizer(name) || strcmp(name, "lr-scale") == 0);
 }
 
 /* Appends what follows `--`, which is quoted already. False: job.json does not have it. */

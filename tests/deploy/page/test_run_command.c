@@ -107,6 +107,23 @@ static void what_a_program_has_said_is_left_out(void **state)
     }
 }
 
+/* The job has let go of the options' optimizer, and takes none of its settings without it. */
+static void of_a_program_that_makes_the_updates_settings_are_left_out(void **state)
+{
+    (void)state;
+    char text[COMMAND_TEXT_BYTES];
+    json_t *options = own_program_options(30);
+    json_object_update_new(options, json_pack("{s:s, s:f, s:f, s:f, s:f, s:s}", "optimizer", "auto",
+                                              "lr", 0.25, "beta1", 0.5, "epsilon", 1e-8,
+                                              "weight-decay", 0.125, "lr-scale", "linear"));
+    struct run_folder run = {.job = json_pack("{s:o, s:s, s:n}", "options", options, "program",
+                                              "./mine", "optimizer_from")};
+    assert_true(run_command_of(&run, text));
+    assert_string_equal(text, "ringside run --mode ring --model external:train.py --steps 30 --lr "
+                              "0.25 -- ./mine");
+    json_decref(run.job);
+}
+
 static void without_options_there_is_no_command(void **state)
 {
     (void)state;
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(what_follows_from_other_options_is_left_out),
         cmocka_unit_test(a_program_of_the_users_own_follows_dashes),
         cmocka_unit_test(what_a_program_has_said_is_left_out),
+        cmocka_unit_test(of_a_program_that_makes_the_updates_settings_are_left_out),
         cmocka_unit_test(without_options_there_is_no_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
