@@ -4,6 +4,8 @@
 #include "common/base/log.h"
 #include "common/base/new_file.h"
 #include "common/job/job_modes.h"
+#include "common/job/job_options.h"
+#include "common/job/job_text.h"
 
 #include <jansson.h>
 
@@ -85,15 +87,45 @@ static void read_restarts(const char *folder, json_int_t *ret_restarts, json_int
     }
 }
 
-/* job.json has the number of parameters once all members have joined. */
-static json_t *read_parameters(const char *folder)
+/* job.json has what only the members knew, once all have joined. NULL: it is not there. */
+static json_t *read_record(const char *folder)
 {
     char path[PATH_BYTES];
     path_of(folder, "job.json", path);
-    json_t *job = json_load_file(path, 0, NULL);
-    json_t *parameters = json_incref(json_object_get(job, "parameters"));
-    json_decref(job);
+    return json_load_file(path, 0, NULL);
+}
+
+static json_t *read_parameters(const json_t *record)
+{
+    json_t *parameters = json_incref(json_object_get(record, "parameters"));
     return parameters != NULL ? parameters : json_null();
+}
+
+/* Takes the optimizer that a program of its own has said, or that it makes the updates itself. */
+static void take_optimizer(const json_t *record, struct job *job)
+{
+    const json_t *options = json_object_get(record, "options");
+    const char *name = json_string_value(json_object_get(options, "optimizer"));
+    char text[JOB_OPTIMIZER_TEXT_BYTES] = "", why[OPTION_ERROR_BYTES];
+    size_t used = 0;
+    bool makes_updates = name != NULL && strcmp(name, "auto") == 0;
+    if (!job_is_external(job) || name == NULL ||
+        (!makes_updates && job->optimizer != OPTIMIZER_AUTO)) {
+        return;
+    }
+    for (size_t i = 0; !makes_updates && i < job_option_count; i++) {
+        const char *row = job_options[i].name;
+        const json_t *value = json_object_get(options, row);
+        if (job_option_is_of_optimizer(row) && used < sizeof(text)) {
+            used += (size_t)(json_is_string(value)
+                                 ? snprintf(text + used, sizeof(text) - used, "%s=%s\n", row,
+                                            json_string_value(value))
+                                 : snprintf(text + used, sizeof(text) - used, "%s=%.17g\n", row,
+                                            json_number_value(value)));
+        }
+    }
+    // What is no optimizer leaves the job as it is.
+    (void)job_take_optimizer(job, makes_updates ? JOB_OPTIMIZER_OWN : text, why, sizeof(why));
 }
 
 /* The mean batch of a worker, as in every summary. */
@@ -110,8 +142,12 @@ static json_t *rate_json(const struct job *job, double rate)
     return job->optimizer == OPTIMIZER_AUTO ? json_null() : json_real(rate);
 }
 
-static json_t *summary_json(const char *folder, const struct job *job, const char *reason)
+static json_t *summary_json(const char *folder, const struct job *given, const char *reason)
 {
+    struct job resolved = *given;
+    const struct job *job = &resolved;
+    json_t *record = read_record(folder);
+    take_optimizer(record, &resolved);
     struct progress progress = read_progress(folder, job->workers);
     bool has_progress = progress.steps >= 0;
     json_t *steps = has_progress ? json_integer(progress.steps) : json_null();
@@ -121,12 +157,13 @@ static json_t *summary_json(const char *folder, const struct job *job, const cha
         "s:n}",
         "version", RINGSIDE_VERSION, "mode", mode_text(job->mode).text, "workers",
         (int)job->workers, "servers", (int)job->servers, "model", job->model, "parameters",
-        read_parameters(folder), "dataset", job->data, "device", job->device, "transport",
+        read_parameters(record), "dataset", job->data, "device", job->device, "transport",
         transport_choices[job->transport].name, "seed", (json_int_t)job->seed, "batch_per_worker",
         batch_json(job), "global_batch", (int)job->global_batch, "optimizer",
         job_optimizer_text(job), "lr", rate_json(job, job->lr), "lr_effective",
         rate_json(job, job_schedule(job, 0).base_rate), "steps", steps, "seconds", seconds,
         "images_per_second");
+    json_decref(record);
     json_int_t restarts, lost;
     read_restarts(folder, &restarts, &lost);
     json_t *rest = json_pack(
