@@ -6,6 +6,8 @@
 #include "common/options/names.h"
 #include "common/transport/lanes.h"
 
+#include <string.h>
+
 #define FIELD(kind, field) OPTION_FIELD(kind, job, field)
 
 // What an option of the optimizer's settings points to.
@@ -66,6 +68,12 @@ const struct option job_options[] = {
     // clang-format on
 };
 const size_t job_option_count = sizeof(job_options) / sizeof(job_options[0]);
+
+const char *job_option_default(const struct option *row, bool is_external)
+{
+    bool is_resolved = strcmp(row->name, "optimizer") == 0 && !is_external;
+    return is_resolved ? names_optimizers[OPTIMIZER_MOMENTUM].name : row->fallback;
+}
 
 struct option_set job_option_set(struct job *job)
 {

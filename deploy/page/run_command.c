@@ -26,20 +26,21 @@ static bool is_derived(const json_t *options, const char *name)
            json_number_value(json_object_get(options, "servers")) == 0;
 }
 
-static bool is_default(const struct option *option, const json_t *value)
+static bool is_default(const struct option *option, const json_t *value, bool is_external)
 {
-    if (option->fallback == NULL) {
+    const char *text = job_option_default(option, is_external);
+    if (text == NULL) {
         return true;
     }
     if (json_is_boolean(value)) {
-        return json_is_true(value) == (strcmp(option->fallback, "true") == 0);
+        return json_is_true(value) == (strcmp(text, "true") == 0);
     }
     if (json_is_number(value)) {
         char *end;
-        double fallback = strtod(option->fallback, &end);
-        return end != option->fallback && *end == '\0' && json_number_value(value) == fallback;
+        double number = strtod(text, &end);
+        return end != text && *end == '\0' && json_number_value(value) == number;
     }
-    return !json_is_string(value) || strcmp(json_string_value(value), option->fallback) == 0;
+    return !json_is_string(value) || strcmp(json_string_value(value), text) == 0;
 }
 
 static void append(char ret_text[COMMAND_TEXT_BYTES], const char *word)
@@ -134,7 +135,7 @@ bool run_command_of(const struct run_folder *run, char ret_text[COMMAND_TEXT_BYT
         bool is_mode = strcmp(option->name, "mode") == 0; // which is what a reader looks for
         if (value != NULL && !is_derived(options, option->name) &&
             !(is_own && is_of_program(run->job, option->name)) &&
-            (is_mode || !is_default(option, value))) {
+            (is_mode || !is_default(option, value, is_own))) {
             append_option(ret_text, option->name, value);
         }
     }

@@ -3,6 +3,7 @@
 
 #include "common/base/printable.h"
 #include "common/job/job_options.h"
+#include "common/job/job_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,29 @@ struct column {
     bool differs;                // anywhere
     bool differs_beyond_local;   // among groups that are not local, which has one worker
     bool *differs_in_mode;       // (count), owned: among the groups of the same mode
+    bool *is_default;            // (count), owned
+    bool is_of_modes; // that leave it to a program, where others do not: differs by mode alone
 };
+
+static bool is_external(const struct run_group *group)
+{
+    char model[VALUE_BYTES];
+    read_option(group->runs[0], "model", model);
+    return strncmp(model, JOB_EXTERNAL_PREFIX, strlen(JOB_EXTERNAL_PREFIX)) == 0;
+}
+
+/* Whether a program makes the updates itself in one of the groups, as in ring: where servers make
+ * them, as the same program says, job.json has more options. */
+static bool has_own_updates(const struct run_group *groups, size_t count)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < count && !has_any; i++) {
+        char optimizer[VALUE_BYTES];
+        read_option(groups[i].runs[0], "optimizer", optimizer);
+        has_any = is_external(&groups[i]) && strcmp(optimizer, "auto") == 0;
+    }
+    return has_any;
+}
 
 static size_t first_of_mode(const struct run_group *groups, size_t index)
 {
@@ -92,14 +115,18 @@ static size_t first_of_mode(const struct run_group *groups, size_t index)
     return index;
 }
 
-static void read_column(const struct run_group *groups, size_t count, const char *name,
+static void read_column(const struct run_group *groups, size_t count, const struct option *option,
                         struct column *column)
 {
+    const char *name = option->name;
     size_t first = count; // that is not local
     column->differs = column->differs_beyond_local = false;
+    column->is_of_modes = job_option_is_of_optimizer(name) && has_own_updates(groups, count);
     for (size_t i = 0; i < count; i++) {
         bool is_local = strcmp(groups[i].mode, "local") == 0;
         read_option(groups[i].runs[0], name, column->values[i]);
+        const char *usual = job_option_default(option, is_external(&groups[i]));
+        column->is_default[i] = usual != NULL && strcmp(usual, column->values[i]) == 0;
         first = first == count && !is_local ? i : first;
         column->differs_beyond_local =
             column->differs_beyond_local ||
@@ -133,8 +160,8 @@ static bool is_named(const struct column *column, const struct run_group *group,
     if (column->differs_in_mode[index]) {
         return true;
     }
-    bool is_default = option->fallback != NULL && strcmp(option->fallback, value) == 0;
-    return !is_default && strcmp(option->name, "servers") != 0;
+    return !column->is_default[index] && !column->is_of_modes &&
+           strcmp(option->name, "servers") != 0;
 }
 
 /* Of two that follow from each other by the number of workers, one is enough. */
@@ -163,7 +190,7 @@ static void append_option(struct run_group *groups, size_t count, const struct o
     if (is_silent(option->name) || is_derived(groups, count, option->name)) {
         return;
     }
-    read_column(groups, count, option->name, column);
+    read_column(groups, count, option, column);
     for (size_t i = 0; i < count; i++) {
         if (is_named(column, &groups[i], i, option)) {
             run_words_of_option(option->name, column->values[i], words);
@@ -220,10 +247,12 @@ static void tell_apart(struct run_group *groups, size_t count, bool *is_double)
 enum status run_labels_fill(struct run_group *groups, size_t count)
 {
     struct column column = {.values = calloc(count, sizeof(*column.values)),
-                            .differs_in_mode = calloc(count, sizeof(*column.differs_in_mode))};
+                            .differs_in_mode = calloc(count, sizeof(*column.differs_in_mode)),
+                            .is_default = calloc(count, sizeof(*column.is_default))};
     bool *is_double = calloc(count, sizeof(*is_double));
     enum status status = STATUS_NO_MEMORY;
-    if (column.values == NULL || column.differs_in_mode == NULL || is_double == NULL) {
+    if (column.values == NULL || column.differs_in_mode == NULL || column.is_default == NULL ||
+        is_double == NULL) {
         goto end;
     }
     bool names_modes = has_modes(groups, count);
@@ -251,6 +280,7 @@ enum status run_labels_fill(struct run_group *groups, size_t count)
 end:
     free(column.values);
     free(column.differs_in_mode);
+    free(column.is_default);
     free(is_double);
     return status;
 }

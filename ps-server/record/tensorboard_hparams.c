@@ -74,7 +74,8 @@ static bool is_shown(const struct option *option, const struct job *job)
         }
     }
     option_format(option, job, value, sizeof(value));
-    return option->fallback != NULL && strcmp(option->fallback, value) != 0;
+    const char *usual = job_option_default(option, job_is_external(job));
+    return usual != NULL && strcmp(usual, value) != 0;
 }
 
 static uint8_t *pack_experiment(Tensorboard__Hparams__HParamInfo **options, size_t count,

@@ -30,6 +30,8 @@ static void a_command_has_the_mode_and_what_differs_from_defaults(void **state)
     check(json_pack("{s:s, s:b, s:f, s:s}", "mode", "ps-sync", "cuda-graphs", 0, "bucket-mb", 1.0,
                     "data", "mnist:/a b"),
           "ringside run --mode ps-sync --data 'mnist:/a b' --no-cuda-graphs");
+    check(json_pack("{s:s, s:s, s:s}", "mode", "ring", "model", "cnn", "optimizer", "momentum"),
+          "ringside run --mode ring"); // which the default comes to
 }
 
 static void what_follows_from_other_options_is_left_out(void **state)

@@ -163,6 +163,42 @@ static void options_that_differ_are_named_in_words(void **state)
         test, (const char *const[]){"ring", "ps-async, staleness 4", "ps-async, updates race"}, 3);
 }
 
+static void the_optimizer_that_the_default_comes_to_is_not_named(void **state)
+{
+    struct groups_test *test = *state;
+    add(test, &(struct sample_run){.mode = "ring"}, 1,
+        json_pack("{s:s, s:s, s:s}", "mode", "ring", "model", "cnn", "optimizer", "momentum"));
+    add(test, &(struct sample_run){.mode = "ps-async", .servers = 1}, 1,
+        json_pack("{s:s, s:s, s:s}", "mode", "ps-async", "model", "cnn", "optimizer", "sgd"));
+    group(test);
+    check_labels(test, (const char *const[]){"ring", "ps-async, sgd"}, 2);
+}
+
+/* One program in all modes: servers have the optimizer that it says, and in ring it has its own. */
+static void an_optimizer_that_follows_from_the_mode_is_not_named(void **state)
+{
+    static const struct {
+        const char *mode, *optimizer;
+        double rate;
+    } runs[] = {{"ring", "auto", 0}, {"ps-sync", "sgd", 0.25}, {"ps-async", "sgd", 0.25}};
+    struct groups_test *test = *state;
+    for (size_t i = 0; i < 3; i++) {
+        add(test, &(struct sample_run){.mode = runs[i].mode, .servers = i > 0}, 1,
+            json_pack("{s:s, s:s, s:s, s:f}", "mode", runs[i].mode, "model", "external:mine",
+                      "optimizer", runs[i].optimizer, "lr", runs[i].rate));
+    }
+    group(test);
+    check_labels(test, (const char *const[]){"ring", "ps-sync", "ps-async"}, 3);
+    run_groups_finish(&test->groups);
+    add(test, &(struct sample_run){.mode = "ps-async", .servers = 1}, 1,
+        json_pack("{s:s, s:s, s:s, s:f}", "mode", "ps-async", "model", "external:mine", "optimizer",
+                  "sgd", "lr", 0.5));
+    group(test);
+    check_labels(
+        test, (const char *const[]){"ring", "ps-sync", "ps-async, rate 0.25", "ps-async, rate 0.5"},
+        4);
+}
+
 static void workers_are_named_where_they_differ(void **state)
 {
     struct groups_test *test = *state;
@@ -196,6 +232,8 @@ int main(void)
         GROUPS_TEST(settings_of_a_mode_have_its_colour_and_other_dashes),
         GROUPS_TEST(a_timeline_is_not_a_setting),
         GROUPS_TEST(options_that_differ_are_named_in_words),
+        GROUPS_TEST(the_optimizer_that_the_default_comes_to_is_not_named),
+        GROUPS_TEST(an_optimizer_that_follows_from_the_mode_is_not_named),
         GROUPS_TEST(workers_are_named_where_they_differ),
         GROUPS_TEST(the_first_epoch_is_left_out_of_the_steady_rate),
     };

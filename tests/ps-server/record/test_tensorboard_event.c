@@ -2,6 +2,7 @@
 #include "ps-server/record/event_file.h"
 #include "ps-server/record/tensorboard_event.h"
 #include "ps-server/record/tensorboard_hparams.h"
+#include "tests/support/common/sample_job.h"
 
 // clang-format off
 #include <setjmp.h>
@@ -90,11 +91,38 @@ static void how_a_job_ended_is_content_for_the_plugin_of_hyper_parameters(void *
     free(bytes);
 }
 
+/* Of a model of ours that is momentum. An option that is shown has two bytes more. */
+static void an_optimizer_is_shown_where_it_is_not_the_usual_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *optimizer;
+        size_t more;
+    } cases[] = {{"model=cnn", "optimizer=auto", 0},
+                 {"model=cnn", "optimizer=momentum", 0},
+                 {"model=cnn", "optimizer=sgd", 2},
+                 {"model=external:mine", "optimizer=auto", 0},
+                 {"model=external:mine", "optimizer=momentum", 2}};
+    size_t usual[2] = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct job job =
+            sample_job_resolved(SAMPLE_JOB(cases[i].model, cases[i].optimizer, "lr=0.5"));
+        size_t size;
+        uint8_t *bytes = tensorboard_hparams_experiment(&job, &size);
+        assert_non_null(bytes);
+        free(bytes);
+        size_t *same = &usual[job_is_external(&job)];
+        *same = *same == 0 ? size : *same;
+        assert_int_equal(size, *same + cases[i].more);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_those_of_its_own_writer),
         cmocka_unit_test(how_a_job_ended_is_content_for_the_plugin_of_hyper_parameters),
+        cmocka_unit_test(an_optimizer_is_shown_where_it_is_not_the_usual_one),
         cmocka_unit_test(a_text_is_a_tensor_for_the_plugin_that_shows_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
