@@ -138,7 +138,8 @@ static enum status check_remedy(const struct job *job, char *ret_error, size_t e
                  mode_text(job->mode).text);
         return STATUS_INVALID;
     }
-    if (job->remedy == REMEDY_MOMENTUM && !has_momentum) {
+    // An optimizer that a program has yet to say is checked then: see job_take_optimizer.
+    if (job->remedy == REMEDY_MOMENTUM && !has_momentum && job->optimizer != OPTIMIZER_AUTO) {
         snprintf(ret_error, error_size,
                  "--remedy momentum lowers a momentum, and optimizer %s has none: use momentum or "
                  "nesterov",

@@ -4,8 +4,11 @@
 #include "common/job/job_options.h"
 #include "common/job/job_resolve.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define RATE_TOLERANCE 1e-6 // by which two rates that are meant to be one may differ
 
 enum status job_encode(const struct job *job, char *ret_text, size_t text_size)
 {
@@ -135,12 +138,14 @@ static enum status take_lines(const char *text, struct job *job, char *ret_error
     if (status != STATUS_OK) {
         return status;
     }
-    if (given > 0 && given != job->lr) {
+    // One writes 0.3, and another one computes 0.1 * 3.
+    if (given > 0 && fabs(given - job->lr) > RATE_TOLERANCE * given) {
         snprintf(ret_error, error_size,
                  "its program has the learning rate %.9g, and the job --lr %.9g: leave --lr out",
                  job->lr, given);
         return STATUS_INVALID;
     }
+    job->lr = given > 0 ? given : job->lr;
     return STATUS_OK;
 }
 

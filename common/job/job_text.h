@@ -24,10 +24,10 @@ bool job_option_is_of_optimizer(const char *name);
 void job_encode_optimizer(const struct job *job, char ret_text[JOB_OPTIMIZER_TEXT_BYTES]);
 
 /* Takes such a text into a resolved job. The learning rate that it says is the job's, unless the
- * job's options give another. If the program makes the updates, the job's optimizer is
- * OPTIMIZER_AUTO. STATUS_INVALID, and why, if the job's options name an optimizer, if they do not
- * and the text does not either, if a value is none that an option could have, or if the text is too
- * long or says a row twice. */
+ * job's options give one, which has to be the same but for its rounding. If the program makes the
+ * updates, the job's optimizer is OPTIMIZER_AUTO. STATUS_INVALID, and why, if the job's options
+ * name an optimizer, if they do not and the text does not either, if a value is none that an option
+ * could have, or if the text is too long or says a row twice. */
 enum status job_take_optimizer(struct job *job, const char *text, char *ret_error,
                                size_t error_size);
 

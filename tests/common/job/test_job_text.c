@@ -26,7 +26,6 @@ static void the_default_optimizer_is_the_programs_where_it_has_one(void **state)
     assert_string_equal(job_optimizer_text(&own), "the script's");
     const struct job named = sample_job_resolved(SAMPLE_JOB(OWN, "optimizer=adam"));
     assert_string_equal(job_optimizer_text(&named), "adam");
-    sample_job_refuse(SAMPLE_JOB(OWN, "mode=ps-async", "remedy=momentum"), "use momentum or");
 }
 
 /* To the last bit, whatever the numbers are. */
@@ -73,6 +72,32 @@ static void refuse(struct job job, const char *text, const char *sentence)
     assert_memory_equal(&job, &before, sizeof(job));
 }
 
+static void a_rate_that_differs_by_its_rounding_is_the_jobs(void **state)
+{
+    (void)state;
+    char error[OPTION_ERROR_BYTES] = "";
+    struct job job = sample_job_resolved(SAMPLE_JOB(OWN, "mode=ps-sync", "lr=0.3"));
+    const double given = job.lr;
+    assert_int_equal(
+        job_take_optimizer(&job, "optimizer=sgd\nlr=0.30000000000000004\n", error, sizeof(error)),
+        STATUS_OK);
+    assert_memory_equal(&job.lr, &given, sizeof(given));
+}
+
+/* That it takes no optimizer without a momentum is known once there is one. */
+static void a_remedy_of_momentum_waits_for_the_programs_optimizer(void **state)
+{
+    (void)state;
+    char error[OPTION_ERROR_BYTES] = "";
+    struct job job = sample_job_resolved(SAMPLE_JOB(OWN, "mode=ps-async", "remedy=momentum"));
+    refuse(job, "optimizer=sgd\nlr=0.1\n", "use momentum or nesterov");
+    assert_int_equal(job_take_optimizer(&job, "optimizer=momentum\nlr=0.1\n", error, sizeof(error)),
+                     STATUS_OK);
+    assert_int_equal(job.optimizer, OPTIMIZER_MOMENTUM);
+    sample_job_refuse(SAMPLE_JOB(OWN, "mode=ps-async", "remedy=momentum", "optimizer=adam"),
+                      "use momentum or");
+}
+
 static void what_no_option_could_have_is_refused(void **state)
 {
     (void)state;
@@ -97,6 +122,8 @@ static void what_no_option_could_have_is_refused(void **state)
            "the job has --optimizer adam");
     refuse(sample_job_resolved(SAMPLE_JOB(OWN, "lr=0.1")), "optimizer=sgd\nlr=0.2\n",
            "the learning rate 0.2, and the job --lr 0.1");
+    refuse(sample_job_resolved(SAMPLE_JOB(OWN, "lr=0.1")), "optimizer=sgd\nlr=0.10001\n",
+           "the learning rate 0.10001, and the job --lr 0.1");
 }
 
 int main(void)
@@ -105,6 +132,8 @@ int main(void)
         cmocka_unit_test(the_default_optimizer_is_the_programs_where_it_has_one),
         cmocka_unit_test(a_job_takes_what_another_process_has_written),
         cmocka_unit_test(updates_of_its_own_make_the_optimizer_the_scripts),
+        cmocka_unit_test(a_rate_that_differs_by_its_rounding_is_the_jobs),
+        cmocka_unit_test(a_remedy_of_momentum_waits_for_the_programs_optimizer),
         cmocka_unit_test(what_no_option_could_have_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
