@@ -1,4 +1,4 @@
-/* Compares the layouts, samples and digests of workers. */
+/* Compares the layouts, tensors, samples, digests and optimizers of workers. */
 #include "ps-server/coordinator/agreement.h"
 
 #include "common/base/printable.h"
@@ -64,24 +64,36 @@ static void describe_tensor(const char *line, char *ret_words, size_t size)
              (int)digits, line);
 }
 
-/* In which tensor the models of two programs differ first; "" if their lists do not show it. */
-static void describe_first(const char *own, const char *others, char *ret_words, size_t size)
+/* What a model has in the place of a tensor: its list may end before its tensors do. */
+static void describe_place(const char *line, unsigned number, uint64_t tensor_count,
+                           char *ret_words, size_t size)
 {
-    char own_line[80], others_line[80], own_words[120] = "none", others_words[120] = "none";
+    if (line[0] != '\0') {
+        describe_tensor(line, ret_words, size);
+        return;
+    }
+    snprintf(ret_words, size, "%s", number <= tensor_count ? "another one" : "none");
+}
+
+/* In which tensor the models of two programs differ first, as far as their lists show it. */
+static void describe_first(const char *own, uint64_t own_count, const char *others,
+                           uint64_t others_count, char *ret_words, size_t size)
+{
+    char own_line[80], others_line[80], own_words[120], others_words[120];
     unsigned number = find_line(own, others, own_line, sizeof(own_line));
     find_line(others, own, others_line, sizeof(others_line));
-    if (own_line[0] != '\0') {
-        describe_tensor(own_line, own_words, sizeof(own_words));
-    }
-    if (others_line[0] != '\0') {
-        describe_tensor(others_line, others_words, sizeof(others_words));
-    }
-    bool is_shown = strcmp(own_line, others_line) != 0;
-    ret_words[0] = '\0';
-    if (is_shown) {
+    describe_place(own_line, number, own_count, own_words, sizeof(own_words));
+    describe_place(others_line, number, others_count, others_words, sizeof(others_words));
+    if (strcmp(own_line, others_line) != 0) {
         snprintf(ret_words, size,
                  "; the first to differ is tensor %u: it has %s, and the others have %s", number,
                  own_words, others_words);
+    } else if (strcmp(own, others) != 0) {
+        snprintf(ret_words, size, "; the first to differ is tensor %u, by the end of its name: %s",
+                 number, own_words);
+    } else {
+        snprintf(ret_words, size,
+                 "; they differ further on, in the name, size or order of a tensor");
     }
 }
 
@@ -102,7 +114,8 @@ static void describe_model(const struct coordinator *coordinator, const struct m
             (unsigned long long)first->value_count, (unsigned long long)first->digest);
         return;
     }
-    describe_first(tensors, coordinator->tensors, words, sizeof(words));
+    describe_first(tensors, member->tensor_count, coordinator->tensors, coordinator->tensor_count,
+                   words, sizeof(words));
     snprintf(ret_why, why_size,
              "its model differs: it has %llu values in %llu tensor%s, and the others have %llu in "
              "%llu%s",
@@ -116,10 +129,10 @@ static void describe_optimizer(const char *text, const char *other, char *ret_wo
     char line[64];
     find_line(text, other, line, sizeof(line));
     snprintf(ret_words, size, "%s",
-             text[0] == '\0'                        ? "the job's optimizer"
-             : strcmp(text, JOB_OPTIMIZER_OWN) == 0 ? "updates of its program's own"
-             : strcmp(other, JOB_OPTIMIZER_OWN) == 0 || other[0] == '\0'
-                 ? "the optimizer that its program says"
+             text[0] == '\0'                        ? "the optimizer of the job's options"
+             : strcmp(text, JOB_OPTIMIZER_OWN) == 0 ? "updates that the program makes itself"
+             : strcmp(other, JOB_OPTIMIZER_OWN) == 0 || other[0] == '\0' || line[0] == '\0'
+                 ? "an optimizer that the program has named"
                  : line);
 }
 

@@ -172,9 +172,13 @@ static void programs_whose_optimizers_differ_are_named_with_the_value(void **sta
         {"ring", SGD, "optimizer=adam\nlr=0.1\nmomentum=0.9\n",
          "it has optimizer=adam, and the others have optimizer=sgd"},
         {"ring", JOB_OPTIMIZER_OWN, SGD,
-         "it has the optimizer that its program says, and the others have updates of its "
-         "program's own"},
-        {"ring", SGD, "", "it has the job's optimizer, and the others have the optimizer that"},
+         "it has an optimizer that the program has named, and the others have updates that the "
+         "program makes itself"},
+        {"ring", SGD, "",
+         "it has the optimizer of the job's options, and the others have an optimizer that the "
+         "program has named"},
+        {"ring", SGD, SGD "beta1=0.5\n",
+         "it has beta1=0.5, and the others have an optimizer that the program has named"},
         {"ring", SGD, "optimizer=\x1b[2J\n", "it has optimizer=?[2J, and"},
         {"ps-sync", JOB_OPTIMIZER_OWN, NULL,
          "worker 0 (host node): its program makes the updates itself, and mode ps-sync has "
@@ -227,14 +231,22 @@ static void models_that_differ_are_told_by_their_first_tensor(void **state)
                  "in 2 tensors, and the others have 10 in 1; the first to differ is tensor 2: it "
                  "has b c of 9 values, and the others have none");
     check_models("8 a\n", "8 \x1b[2J\n", "it has ?[2J of 8 values, and the others have a of 8");
-    check_models("8 a\n", "\n", "tensor 1: it has none, and the others have a of 8 values");
-    check_models("8 a\n", "8 a\n", "in 1 tensor, and the others have 10 in 1"); // further on
+    check_models("8 a\n", "\n", "tensor 1: it has another one, and the others have a of 8 values");
+    check_models("8 a\n", "8 a\n",
+                 "in 1 tensor, and the others have 10 in 1; they differ further on, in the name, "
+                 "size or order of a tensor");
     check_models("8 a\n", NULL, "(layout digest ");
     char name[400] = "7 ";
     memset(name + 2, 'x', sizeof(name) - 4);
     name[sizeof(name) - 2] = '\n';
     name[sizeof(name) - 1] = '\0';
     check_models("8 a\n", name, "xxx of 7 values, and the others have a of 8 values");
+    char other[sizeof(name)];
+    memcpy(other, name, sizeof(other));
+    other[sizeof(other) - 3] = 'y';
+    check_models(other, name, "; the first to differ is tensor 1, by the end of its name: xxx");
+    // A list that ends before the tensors do: of its own, there are as many as it has lines.
+    check_models("8 a\n9 b\n", "8 a\n\n", "it has another one, and the others have b of 9 values");
 }
 
 int main(void)
