@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import torch
 from ringside import UnsupportedError
+from ringside._job import Job
 from ringside._library import JobDescription
 from ringside.torch import job_optimizers
 
@@ -69,6 +72,28 @@ def test_what_the_job_does_not_have_is_named(optimizer: torch.optim.Optimizer,
                                              sentence: str) -> None:
     with pytest.raises(UnsupportedError, match=sentence):
         job_optimizers.check(optimizer, job("sgd", 0.1))
+
+
+class OpenJob:
+    """A job whose options leave the optimizer to the script."""
+
+    mode = "ps-sync"
+    description = job("auto", 0.0)
+
+    def set_optimizer(self, *said: object) -> None:
+        pytest.fail(f"the job was told {said}")
+
+
+@pytest.mark.parametrize(("kind", "settings", "sentence"), [
+    (torch.optim.Adam, {"eps": 0}, "its Adam has no eps=0, which stands for the default"),
+    (torch.optim.Adadelta, {"rho": 0}, "its Adadelta has no rho=0"),
+    (torch.optim.RMSprop, {"alpha": 0}, "its RMSprop has no alpha=0"),
+])
+def test_a_zero_that_means_the_default_is_refused_first(
+    kind: type, settings: dict[str, float], sentence: str
+) -> None:
+    with pytest.raises(UnsupportedError, match=sentence):
+        job_optimizers.agree(kind(parameters(), **settings), cast(Job, OpenJob()))
 
 
 def test_a_schedule_of_the_job_rules_over_the_rate() -> None:

@@ -80,7 +80,8 @@ def test_processes_that_disagree_are_named(tmp_path: Path) -> None:
     ("Adam(model.parameters(), amsgrad=True)", (), "Adam has amsgrad=False there, not True"),
     ("SGD([{'params': model[0].parameters(), 'lr': 0.2}, {'params': model[2].parameters()}], "
      "lr=0.1)", (), "groups whose lr differs (0.2 and 0.1)"),
-    ("Adam(model.parameters(), eps=0)", (), "its options differ from the script's Adam"),
+    ("Adam(model.parameters(), eps=0)", (), "its Adam has no eps=0"),
+    ("RMSprop(model.parameters(), alpha=0)", (), "its RMSprop has no alpha=0"),
     ("SGD(model.parameters(), lr=0.1)", ("--lr", "0.2"),
      "the learning rate 0.1, and the job --lr 0.2: leave --lr out"),
     ("SGD(model.parameters(), lr=0.1, weight_decay=2)", (), "weight-decay"),

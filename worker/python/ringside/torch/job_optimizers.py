@@ -77,6 +77,20 @@ def _check_groups(optimizer: torch.optim.Optimizer, mode: str) -> str:
     return name
 
 
+def _describe(optimizer: torch.optim.Optimizer, mode: str) -> tuple[str, str, dict[str, float]]:
+    """The class's name, the job's name for it, and its settings; refuses what the job has not."""
+    name = _check_groups(optimizer, mode)
+    group = optimizer.param_groups[0]
+    kind, settings = _settings_of(name, group)
+    for key in ("eps", "rho", "alpha"):
+        if group.get(key) == 0:
+            raise UnsupportedError(
+                f"in mode {mode} the job makes the updates, and its {name} has no {key}=0, which "
+                f"stands for the default there: give {key} a value above 0, or use {OWN_UPDATES}"
+            )
+    return name, kind, settings
+
+
 def _is_close(value: float, other: float) -> bool:
     return math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-12)
 
@@ -84,10 +98,8 @@ def _is_close(value: float, other: float) -> bool:
 def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
     """Refuses an optimizer that makes other updates than the job's servers will make."""
     mode = job.mode.decode()
-    name = _check_groups(optimizer, mode)
-    group = optimizer.param_groups[0]
-    kind, settings = _settings_of(name, group)
-    rate = float(group["lr"])
+    name, kind, settings = _describe(optimizer, mode)
+    rate = float(optimizer.param_groups[0]["lr"])
     differs = kind != job.optimizer.decode()
     differs = differs or any(
         not _is_close(value, getattr(job, key)) for key, value in settings.items()
@@ -107,10 +119,8 @@ def check(optimizer: torch.optim.Optimizer, job: JobDescription) -> None:
 def agree(optimizer: torch.optim.Optimizer, job: Job) -> None:
     """Gives the job the script's optimizer, or compares the two, if its options name one."""
     if job.description.optimizer == _OPEN:
-        name = _check_groups(optimizer, job.mode)
-        group = optimizer.param_groups[0]
-        kind, settings = _settings_of(name, group)
-        job.set_optimizer(kind, float(group["lr"]), settings)
+        _, kind, settings = _describe(optimizer, job.mode)
+        job.set_optimizer(kind, float(optimizer.param_groups[0]["lr"]), settings)
     check(optimizer, job.description)
 
 
